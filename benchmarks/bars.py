@@ -190,7 +190,7 @@ HELD = [
         "recorded bytes: registry, `.csproj.user`, `/rc`, IDE channel, UTF-16",
         (
             "tests/instances/test_csproj_user.py",
-            "tests/host/rc/",
+            "tests/host/remote_control/",
             "tests/host/ide/",
             "tests/instances/test_registry.py",
             "tests/system/test_dotnet_formats.py",

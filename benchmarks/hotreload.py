@@ -22,8 +22,8 @@ from pathlib import Path
 from benchmarks.figures import median, save
 from benchmarks.workspaces import WORK
 from uno_devserver.hotreload.fingerprint import Fingerprint
-from uno_devserver.hotreload.package import Package, Role
-from uno_devserver.hotreload.sources.find import find_sources
+from uno_devserver.hotreload.sources.finder import find_sources
+from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 
 PACKAGE = WORK / "hotreload"
 FOLDERS, FILES_PER_FOLDER, FILE_BYTES = 200, 50, 10_000
@@ -114,7 +114,7 @@ def expected_digest(files: Sequence[Path]) -> str:
 
 
 def fingerprint(watches: bool = True) -> Fingerprint:
-    package = Package(Role.SERVER, str(PACKAGE))
+    package = WatchedPackage(Role.SERVER, str(PACKAGE))
     return Fingerprint(lambda: find_sources(package), watches=watches)
 
 

@@ -80,7 +80,7 @@ def test_discovery_of_addins_imports_nothing_that_it_does_not_need(workspace: Pa
 def test_a_registry_without_servers_is_looked_at_without_importing_anything(workspace: Path, command: str) -> None:
     imported = _imported_by(workspace, command)
 
-    assert "uno_devserver.instances.survey" in imported
+    assert "uno_devserver.instances.registry" in imported
     assert {name.partition(".")[0] for name in imported} - ALLOWED == set()
 
 

@@ -26,7 +26,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_serves_the_page(tmp_path:
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert {name for name in names if ".dist-info/" not in name} == files
-    code = "from uno_devserver.inspector.assets import page, asset; print(page().status, asset('app.js').status)"
+    code = "from uno_devserver.inspector.server import page, asset; print(page().status, asset('app.js').status)"
     served = subprocess.run(
         [sys.executable, "-c", code],
         env={"PYTHONPATH": str(tmp_path / "installed")},

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from uno_devserver.cli.agreeing import agree_to
+from uno_devserver.cli.trust import agree_to
 from uno_devserver.workspace.trust import is_trusted
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from setup.made import here_at
-from uno_devserver.cli.change_text import change_text
-from uno_devserver.setup.applying import Ways
-from uno_devserver.setup.operations import Action, Operation
-from uno_devserver.setup.places import Here
+from uno_devserver.cli.mcp.changes import change_text
+from uno_devserver.setup.change_writer import WriteOptions
+from uno_devserver.setup.paths import Here
+from uno_devserver.setup.plan.changes import Action, Operation
 
-WAYS = Ways("/state")
+WAYS = WriteOptions("/state")
 
 
 @pytest.fixture

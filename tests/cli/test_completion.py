@@ -11,10 +11,10 @@ import pytest
 
 from support.machine import Machine
 from support.shells import PROMPT, SECONDS, Shell, Typing, shell_or_leave_out
-from uno_devserver.cli.completion.offers import offer_for, options_of
-from uno_devserver.cli.registration import _CHANNELS
-from uno_devserver.cli.surface import CLIENT, COMMANDS, GLOBAL_OPTIONS, SHELLS, Option
-from uno_devserver.instances.host_command import ProgramKind
+from uno_devserver.cli.commands import CLIENT, COMMANDS, GLOBAL_OPTIONS, SHELLS, Option
+from uno_devserver.cli.mcp.arguments import _CHANNELS
+from uno_devserver.cli.shell_completion import offer_for, options_of
+from uno_devserver.instances.host_program import ProgramKind
 from uno_devserver.setup.definitions import packaged
 from uno_devserver.setup.profiles import Scope
 

@@ -14,7 +14,7 @@ from support.files import snapshot
 from support.machine import Machine
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system.jsonc import parse
-from uno_devserver.workspace.config import FIELDS, SECTIONS, Config, HotReload, Kind, read_config
+from uno_devserver.workspace.config import FIELDS, SECTIONS, Config, FieldKind, HotReloadSettings, read_config
 
 CONFIG = ".devtools/host.config.jsonc"
 SCHEMA = Path(uno_devserver.__file__).parent / "workspace" / "host.config.schema.json"
@@ -259,22 +259,22 @@ def test_the_schema_has_the_settings_that_are_read_and_no_others(section: str) -
     assert all(described["description"] for described in schema["properties"].values())
 
 
-TYPES: dict[Kind, dict[str, Any]] = {
-    Kind.SWITCH: {"type": "boolean"},
-    Kind.NUMBER: {"type": "integer"},
-    Kind.TEXT: {"type": "string", "minLength": 1},
-    Kind.FOLDER: {"type": "string", "minLength": 1},
-    Kind.PROGRAM: {"type": "string", "minLength": 1},
-    Kind.PATTERN: {"type": "string", "minLength": 1},
-    Kind.TEXTS: {"type": "array", "items": {"type": "string"}},
-    Kind.VARIABLES: {"type": "object", "additionalProperties": {"type": "string"}},
-    Kind.STRATEGY: {"enum": ["restart", "swap"]},
+TYPES: dict[FieldKind, dict[str, Any]] = {
+    FieldKind.SWITCH: {"type": "boolean"},
+    FieldKind.NUMBER: {"type": "integer"},
+    FieldKind.TEXT: {"type": "string", "minLength": 1},
+    FieldKind.FOLDER: {"type": "string", "minLength": 1},
+    FieldKind.PROGRAM: {"type": "string", "minLength": 1},
+    FieldKind.PATTERN: {"type": "string", "minLength": 1},
+    FieldKind.TEXTS: {"type": "array", "items": {"type": "string"}},
+    FieldKind.VARIABLES: {"type": "object", "additionalProperties": {"type": "string"}},
+    FieldKind.STRATEGY: {"enum": ["restart", "swap"]},
 }
 DEFAULTS = {
-    "hotReload.enabled": HotReload().enabled,
-    "hotReload.restartDelay": HotReload().restart_delay_ms,
-    "hotReload.mcpStatusTimeout": HotReload().status_timeout_ms,
-    "hotReload.strategy": HotReload().strategy.value,
+    "hotReload.enabled": HotReloadSettings().enabled,
+    "hotReload.restartDelay": HotReloadSettings().restart_delay_ms,
+    "hotReload.mcpStatusTimeout": HotReloadSettings().status_timeout_ms,
+    "hotReload.strategy": HotReloadSettings().strategy.value,
     "proxy.waitCalls": Config().wait_calls,
     "inspector.enabled": Config().inspector.enabled,
 }
@@ -285,7 +285,7 @@ def test_the_schema_says_of_each_setting_what_is_accepted(field: Any) -> None:
     described = _schema_of(field.section)["properties"][field.key]
 
     expected = dict(TYPES[field.kind])
-    if field.kind is Kind.NUMBER:
+    if field.kind is FieldKind.NUMBER:
         expected |= {"minimum": field.least, "maximum": field.most}
     assert expected.items() <= described.items()
     empty: dict[str, object] = {"array": [], "object": {}}

@@ -21,7 +21,7 @@ import uno_devserver
 from support.machine import Machine
 from support.terminals import Terminal, columns_of, shown
 from uno_devserver.cli.demo.command import typed
-from uno_devserver.cli.demo.texts import ADD_IN, EDIT, FILES
+from uno_devserver.cli.demo.files import ADD_IN, EDIT, FILES
 
 SECONDS = 60  # a run takes one or two; the rest is for machines that have other things to do
 GONE_SECONDS = 2.0

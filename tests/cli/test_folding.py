@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.cli import folding
-from uno_devserver.cli.folding import MAX_WIDTH, WIDTH, folded, nearer, one_line
+from uno_devserver.cli import terminal
+from uno_devserver.cli.terminal import MAX_WIDTH, WIDTH, folded, one_line, with_short_paths
 
 
 def test_words_are_put_into_lines_of_the_width() -> None:
@@ -34,7 +34,7 @@ def test_nothing_is_the_first_line_alone() -> None:
 
 
 def test_sentences_do_not_use_all_of_a_wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "terminal_width", lambda: 300)
+    monkeypatch.setattr(terminal, "terminal_width", lambda: 300)
 
     assert max(map(len, folded("word " * 100))) == MAX_WIDTH - 1
 
@@ -53,7 +53,7 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     folder.mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(folding, "terminal_width", lambda: WIDTH)
+    monkeypatch.setattr(terminal, "terminal_width", lambda: WIDTH)
     return folder
 
 
@@ -73,16 +73,16 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ],
 )
 def test_paths_are_said_as_one_can_type_them(here: Path, text: str, said: str) -> None:
-    assert nearer(text.format(here=here, home=here.parent)) == said.format(here=here, home=here.parent)
+    assert with_short_paths(text.format(here=here, home=here.parent)) == said.format(here=here, home=here.parent)
 
 
 def test_in_the_root_folder_paths_stay_whole(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
 
-    assert nearer("//etc/hosts /etc/hosts") == "//etc/hosts /etc/hosts"
+    assert with_short_paths("//etc/hosts /etc/hosts") == "//etc/hosts /etc/hosts"
 
 
 def test_in_a_folder_that_was_removed_paths_stay_whole(here: Path) -> None:
     here.rmdir()
 
-    assert nearer("/etc/hosts") == "/etc/hosts"
+    assert with_short_paths("/etc/hosts") == "/etc/hosts"

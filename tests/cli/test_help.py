@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from uno_devserver.cli.commands import COMMANDS, GLOBAL_OPTIONS, Command, command_named
 from uno_devserver.cli.help import command_help, main_help
-from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS, Command, command_named
 
 
 def _id(command: Command) -> str:

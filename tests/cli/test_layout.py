@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.cli import folding
-from uno_devserver.cli.layout import MAX_KEY, laid_out
-from uno_devserver.cli.results import Bullets, Report, Row, Section
+from uno_devserver.cli import terminal
+from uno_devserver.cli.result import Bullets, Report, Row, Section
+from uno_devserver.cli.terminal import MAX_KEY, laid_out
 
 WIDTH = 40
 
 
 @pytest.fixture(autouse=True)
 def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "terminal_width", lambda: WIDTH)
+    monkeypatch.setattr(terminal, "terminal_width", lambda: WIDTH)
 
 
 def facts(*rows: Row) -> list[str]:

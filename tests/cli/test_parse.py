@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.tables import every
+from uno_devserver.cli.commands import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown, command_named
 from uno_devserver.cli.parse import MAX_PORT, Invocation, parse
-from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown, command_named
 from uno_devserver.issues import UserError
 
 # `host` takes nothing itself: what stands behind it is the Host's.

@@ -19,7 +19,7 @@ from support.machine import RUN_SECONDS, Machine
 from support.servers import IGNORES_SIGTERM, Processes, Registry
 from support.terminals import Terminal, columns_of, shown
 from support.workspace import WorkspaceBuilder
-from uno_devserver.cli.progress import AFTER_SECONDS, CLEAR, _Line
+from uno_devserver.cli.progress import AFTER_SECONDS, CLEAR, _StatusLine
 
 FRAMES = re.compile(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ")
 
@@ -28,7 +28,7 @@ SLOW = """
 import os, sys, time
 from uno_devserver.cli import main as program
 from uno_devserver.cli.progress import say
-from uno_devserver.cli.results import Result
+from uno_devserver.cli.result import Result
 from uno_devserver.system.log import log
 def until_drawn(is_drawn=True):
     while sys.stderr._is_drawn is not is_drawn:
@@ -209,7 +209,7 @@ def test_a_terminal_that_went_away_does_not_stop_the_work() -> None:
     ours, theirs = pty.openpty()
     stream = os.fdopen(theirs, "w")
     os.close(ours)
-    line = _Line(stream)
+    line = _StatusLine(stream)
 
     line.draw()
     line.clear()

@@ -16,7 +16,7 @@ from uno_devserver.cli import trust
 from uno_devserver.cli.parse import parse
 from uno_devserver.issues import UserError
 from uno_devserver.workspace.config import Config, read_config
-from uno_devserver.workspace.trust import VARIABLE, is_agreed
+from uno_devserver.workspace.trust import TRUST_VARIABLE, is_agreed
 
 CONFIG = ".devtools/host.config.jsonc"
 ADDIN = ".devtools/addins/greeter.py"
@@ -60,7 +60,7 @@ def test_a_dry_run_shows_the_same_and_agrees_to_nothing(workspace: WorkspaceBuil
         0,
         f"Code of the workspace {machine.workspace} would be allowed to run.",
     )
-    assert shown.stdout.splitlines()[-1] == trust.NOT_YET
+    assert shown.stdout.splitlines()[-1] == trust.NOTHING_AGREED
     assert "kept in" not in shown.stdout
     agreed = machine.run("trust", "--json").json
     assert len(agreed["commands"]) == 2
@@ -206,7 +206,7 @@ def test_all_agreements_are_listed_with_what_became_of_them(workspace: Workspace
 
 
 def test_a_list_without_agreements_says_so_and_names_the_environment(machine: Machine) -> None:
-    plain, by_environment = machine.run("trust", "--list"), machine.run("trust", "--list", env={VARIABLE: "1"})
+    plain, by_environment = machine.run("trust", "--list"), machine.run("trust", "--list", env={TRUST_VARIABLE: "1"})
 
     assert plain.stdout == "No workspaces were agreed to.\n"
     assert "UNO_DEVSERVER_TRUST=1 is set" in by_environment.stdout

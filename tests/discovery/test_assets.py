@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from support.golden import GOLDEN
 from support.tables import every
-from uno_devserver.discovery.assets import Assets, read_assets, short_name
+from uno_devserver.discovery.assets import Assets, read_assets
+from uno_devserver.msbuild.frameworks import short_framework_name
 from uno_devserver.system.files import FileProblem
 from uno_devserver.system.jsonc import JsonProblem
 
@@ -149,7 +150,7 @@ def test_build_files_come_in_the_order_of_nugets_own_imports(reader: Reader) -> 
         found = reader.read(recorded.text)
 
         project = os.path.basename(found.project or "")
-        build_files = {short_name(name): entries for name, entries in (found.build_files or {}).items()}
+        build_files = {short_framework_name(name): entries for name, entries in (found.build_files or {}).items()}
         generated = {ending: recorded.folder.get(f"{project}.nuget.g.{ending}", "") for ending in ("props", "targets")}
         groups = [(ending, *group) for ending, text in generated.items() for group in _imports(text).items()]
         for ending, framework, imported in groups:
@@ -406,7 +407,7 @@ def test_sections_of_any_shape_are_read_in_both_ways_without_an_error(
     ],
 )
 def test_long_names_of_older_assets_files_have_a_short_one(long: str, short: str) -> None:
-    assert short_name(long) == short
+    assert short_framework_name(long) == short
 
 
 @pytest.mark.parametrize(
@@ -426,10 +427,10 @@ def test_long_names_of_older_assets_files_have_a_short_one(long: str, short: str
     ids=lambda name: name[:30],
 )
 def test_all_other_names_stay_as_they_are(name: str) -> None:
-    assert short_name(name) == name
+    assert short_framework_name(name) == name
 
 
 @settings(deadline=None)
 @given(st.text() | st.from_regex(r"\.NET(CoreApp|Standard|Framework),Version=v[\d.]*", fullmatch=True))
 def test_no_framework_name_is_an_error(name: str) -> None:
-    assert short_name(short_name(name)) == short_name(name)
+    assert short_framework_name(short_framework_name(name)) == short_framework_name(name)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support.files import write
 from uno_devserver.discovery import dotnet
 from uno_devserver.discovery.dotnet import DotNet, installed_runtimes, resolve_dotnet
-from uno_devserver.discovery.sdk_choice import Choice, Verdict, choose_sdk
+from uno_devserver.discovery.dotnet_roll_forward import SdkChoice, SdkVerdict, choose_sdk
 
 RECORDS = json.loads((Path(__file__).parent.parent / "golden/dotnet-version/dotnet-version.json").read_text("utf-8"))
 INSTALLED: list[str] = RECORDS["installed_sdks"]
@@ -114,7 +114,7 @@ def test_an_untrusted_workspace_cannot_make_dotnet_run_an_sdk_of_its_own(machine
 def test_nearly_all_recorded_cases_are_decided_without_asking() -> None:
     verdicts = [choose_sdk(content(case), INSTALLED).verdict for case in RECORDS["cases"]]
 
-    decided = [verdict for verdict in verdicts if verdict is not Verdict.ASK]
+    decided = [verdict for verdict in verdicts if verdict is not SdkVerdict.ASK]
     assert (len(decided), len(verdicts)) == (152, 172)
 
 
@@ -211,8 +211,8 @@ def test_folders_that_are_no_version_are_passed_over() -> None:
 def test_what_is_installed_and_wanted_is_told_when_nothing_fits() -> None:
     choice = choose_sdk(sdk(version="12.0.100", rollForward="latestPatch", errorMessage="Run ./install."), ["9.0.100"])
 
-    assert choice == Choice(
-        Verdict.NONE_FITS, None, ("9.0.100",), "12.0.100 (rollForward latestpatch)", "Run ./install."
+    assert choice == SdkChoice(
+        SdkVerdict.NONE_FITS, None, ("9.0.100",), "12.0.100 (rollForward latestpatch)", "Run ./install."
     )
 
 
@@ -241,7 +241,7 @@ def test_what_is_installed_and_wanted_is_told_when_nothing_fits() -> None:
     ids=lambda text: text[:24],
 )
 def test_where_the_rules_leave_a_doubt_dotnet_must_be_asked(text: str) -> None:
-    assert choose_sdk(text.encode(), MANY) == Choice(Verdict.ASK)
+    assert choose_sdk(text.encode(), MANY) == SdkChoice(SdkVerdict.ASK)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_what_is_certain_needs_no_question(text: str) -> None:
 
 @given(st.binary())
 def test_any_bytes_give_a_verdict(data: bytes) -> None:
-    assert choose_sdk(data, MANY).verdict in Verdict
+    assert choose_sdk(data, MANY).verdict in SdkVerdict
 
 
 def sdk(**settings: object) -> bytes:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from support.files import write
-from uno_devserver.discovery import dotnet_cache
-from uno_devserver.discovery.dotnet_cache import Question
+from uno_devserver.discovery import dotnet
+from uno_devserver.discovery.dotnet import DotNetQuestion
 
 GLOBAL_JSON = b'{"sdk": {"version": "10.0.100", "rollForward": "latestFeature", "allowPrerelease": true,}}'
-QUESTION = Question("/opt/dotnet/dotnet", "/src/app/global.json", GLOBAL_JSON)
+QUESTION = DotNetQuestion("/opt/dotnet/dotnet", "/src/app/global.json", GLOBAL_JSON)
 
 
 @pytest.fixture
@@ -23,12 +23,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "dotnet-version-cache.json"
 
 
-def keep(path: Path, question: Question = QUESTION) -> None:
-    dotnet_cache.write(str(path), question, "10.0.101", "net10.0")
+def keep(path: Path, question: DotNetQuestion = QUESTION) -> None:
+    dotnet.write_cached_version(str(path), question, "10.0.101", "net10.0")
 
 
-def read(path: Path, question: Question = QUESTION) -> str | None:
-    return dotnet_cache.read(str(path), question)
+def read(path: Path, question: DotNetQuestion = QUESTION) -> str | None:
+    return dotnet.read_cached_version(str(path), question)
 
 
 def change(path: Path, edit: Callable[[dict[str, Any]], object]) -> None:
@@ -94,7 +94,7 @@ def test_the_key_of_the_net_tool_is_empty_without_a_version(path: Path, global_j
         QUESTION.replace(global_json=None),
     ],
 )
-def test_an_answer_counts_for_its_own_question_only(path: Path, other: Question) -> None:
+def test_an_answer_counts_for_its_own_question_only(path: Path, other: DotNetQuestion) -> None:
     keep(path)
 
     assert read(path, other) is None

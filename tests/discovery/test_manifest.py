@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.files import write
-from uno_devserver.discovery.manifest import MAX_BYTES, NAME, Manifest, read_manifest
+from uno_devserver.discovery.manifest import MANIFEST_NAME, MAX_BYTES, Manifest, read_manifest
 
 ONE = {"version": 1, "addins": [{"entryPoint": "tools/devserver/One.dll"}]}
 
@@ -37,7 +37,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(package: Path, content: object, host_version: str | None = "6.5.31") -> Manifest:
-    write(package / NAME, content if isinstance(content, (str, bytes)) else json.dumps(content))
+    write(package / MANIFEST_NAME, content if isinstance(content, (str, bytes)) else json.dumps(content))
     return read_manifest(str(package), "Acme.Tool", host_version)
 
 
@@ -75,7 +75,7 @@ def test_a_newer_version_leaves_the_decision_to_the_targets_files_and_says_so(pa
 
     assert manifest.entry_points is None
     assert codes(manifest) == ["AddInManifestUnsupported"]
-    assert str(package / NAME) in manifest.issues[0].message
+    assert str(package / MANIFEST_NAME) in manifest.issues[0].message
 
 
 @pytest.mark.parametrize("content", [{"version": 1}, {}, {"version": 1, "addins": []}])
@@ -107,7 +107,7 @@ def test_a_damaged_manifest_ends_the_search_with_none_and_says_so(package: Path,
 
     assert manifest.entry_points == ()
     assert codes(manifest) == ["AddInManifestInvalid"]
-    assert str(package / NAME) in manifest.issues[0].message
+    assert str(package / MANIFEST_NAME) in manifest.issues[0].message
 
 
 @pytest.mark.parametrize("version", ["1", 1.0, True, None, [1]], ids=str)
@@ -128,13 +128,13 @@ def test_add_ins_that_are_no_list_are_damage(package: Path, addins: object) -> N
 @pytest.mark.timeout(5)
 @pytest.mark.parametrize("kind", ["folder", "fifo", "loop"])
 def test_a_manifest_that_is_no_file_is_damage(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / NAME
+    path = tmp_path / MANIFEST_NAME
     if kind == "folder":
         path.mkdir()
     elif kind == "fifo":
         os.mkfifo(path)
     else:
-        path.symlink_to(NAME)
+        path.symlink_to(MANIFEST_NAME)
 
     manifest = read_manifest(str(tmp_path), "Acme.Tool", "6.5.31")
 
@@ -257,7 +257,7 @@ def test_a_path_that_leads_out_is_refused(package: Path, entry_point: str) -> No
 @pytest.mark.parametrize("spelling", ["{parent}/./1.0.0", "{parent}//1.0.0", "{folder}/../1.0.0", "{folder}/"])
 def test_the_packages_own_folder_may_be_written_in_any_way(package: Path, spelling: str) -> None:
     """HOME, and with it the package folder, is what the user made it."""
-    write(package / NAME, json.dumps(ONE))
+    write(package / MANIFEST_NAME, json.dumps(ONE))
 
     manifest = read_manifest(spelling.format(parent=package.parent, folder=package), "Acme.Tool", None)
 
@@ -265,7 +265,7 @@ def test_the_packages_own_folder_may_be_written_in_any_way(package: Path, spelli
 
 
 def test_a_package_folder_that_is_a_link_is_a_package_folder(package: Path, tmp_path: Path) -> None:
-    write(package / NAME, json.dumps(ONE))
+    write(package / MANIFEST_NAME, json.dumps(ONE))
     (tmp_path / "link").symlink_to(package)
 
     manifest = read_manifest(str(tmp_path / "link"), "Acme.Tool", None)

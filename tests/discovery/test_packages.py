@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from uno_devserver.discovery.packages import Package, merge_packages
+from uno_devserver.discovery.packages import SdkPackage, WorkspacePackage, merge_packages
 from uno_devserver.discovery.restore import Restored, RestoredPackage
-from uno_devserver.discovery.sdk_packages import SdkPackage
 
 ACME, OTHER = SdkPackage("Acme", "1.0", {}), SdkPackage("Other", "2.0", {})
 PER_FRAMEWORK = SdkPackage("Acme", "1.0", {"net10.0": "10.0"})
@@ -23,15 +22,18 @@ def test_without_a_restore_the_sdks_list_counts_in_its_order() -> None:
     merged = merge_packages([OTHER, ACME], [], [], never_asked)
 
     assert list(merged.items()) == [
-        ("other", Package("Other", "2.0", restored=False)),
-        ("acme", Package("Acme", "1.0", restored=False)),
+        ("other", WorkspacePackage("Other", "2.0", restored=False)),
+        ("acme", WorkspacePackage("Acme", "1.0", restored=False)),
     ]
 
 
 def test_the_restored_version_wins_and_the_sdk_gives_name_and_place() -> None:
     merged = merge_packages([ACME, OTHER], [restored(("ACME", "1.5"))], [], never_asked)
 
-    assert list(merged.values()) == [Package("Acme", "1.5", restored=True), Package("Other", "2.0", restored=False)]
+    assert list(merged.values()) == [
+        WorkspacePackage("Acme", "1.5", restored=True),
+        WorkspacePackage("Other", "2.0", restored=False),
+    ]
 
 
 def test_of_two_projects_the_first_decides() -> None:
@@ -51,14 +53,14 @@ def test_packages_that_only_restore_knows_follow_where_they_can_hold_an_add_in()
     merged = merge_packages([ACME], projects, [], never_asked)
 
     assert list(merged) == ["acme", "zed", "tool"]
-    assert merged["zed"] == Package("Zed", "1.0", restored=True)
+    assert merged["zed"] == WorkspacePackage("Zed", "1.0", restored=True)
 
 
 def test_a_frameworks_own_version_counts_and_the_other_is_remembered() -> None:
     merged = merge_packages([PER_FRAMEWORK], [], ["net9.0", "net10.0-android"], never_asked)
 
     package = merged["acme"]
-    assert package == Package("Acme", "10.0", restored=False, listed_version="1.0")
+    assert package == WorkspacePackage("Acme", "10.0", restored=False, listed_version="1.0")
     issue = package.overridden()
     assert issue
     assert (issue.code, issue.fatal) == ("PackageVersionOverridden", False)
@@ -74,7 +76,7 @@ def test_where_no_project_names_a_framework_the_installed_sdks_counts() -> None:
 def test_the_installed_sdk_is_not_asked_for_where_restore_knows_the_version() -> None:
     package = merge_packages([PER_FRAMEWORK], [restored(("Acme", "1.5"))], [], never_asked)["acme"]
 
-    assert package == Package("Acme", "1.5", restored=True)
+    assert package == WorkspacePackage("Acme", "1.5", restored=True)
     assert package.overridden() is None
 
 

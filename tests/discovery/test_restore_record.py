@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from uno_devserver.discovery.projects import Project
-from uno_devserver.discovery.restore_record import doubts
+from uno_devserver.discovery.project_info import ProjectInfo
+from uno_devserver.discovery.restore import restore_issues
 
 
-def _project(folder: Path, *references: tuple[str, str], framework: str = "net10.0") -> Project:
+def _project(folder: Path, *references: tuple[str, str], framework: str = "net10.0") -> ProjectInfo:
     path = str(folder / "App.csproj")
-    return Project(path, (framework,), (), references, str(folder / "obj"), (), (), (path,))
+    return ProjectInfo(path, (framework,), (), references, str(folder / "obj"), (), (), (path,))
 
 
 def _record(folder: Path, *packages: str, success: bool = True, project: str = "App.csproj", logs: str = "") -> None:
@@ -32,8 +32,8 @@ def _record(folder: Path, *packages: str, success: bool = True, project: str = "
     write(folder / "obj" / "project.nuget.cache", json.dumps(content, indent=2))
 
 
-def _codes(project: Project) -> list[str]:
-    return [issue.code for issue in doubts(project)]
+def _codes(project: ProjectInfo) -> list[str]:
+    return [issue.code for issue in restore_issues(project)]
 
 
 def test_a_restore_that_knew_every_reference_is_trusted(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_restore_that_knew_every_reference_is_trusted(tmp_path: Path) -> None:
 def test_a_reference_that_restore_did_not_know_makes_it_stale(reference: tuple[str, str], tmp_path: Path) -> None:
     _record(tmp_path, "acme.tool/1.0.0")
 
-    (issue,) = doubts(_project(tmp_path, reference))
+    (issue,) = restore_issues(_project(tmp_path, reference))
 
     assert issue.code == "RestoreStale"
     assert reference[0] in issue.message

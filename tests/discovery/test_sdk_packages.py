@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.files import write
-from uno_devserver.discovery.sdk_packages import SdkPackage, SdkPackages, read_sdk_packages
+from uno_devserver.discovery.packages import SdkPackage, SdkPackages, read_sdk_packages
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -9,7 +9,7 @@ import pytest
 from documents.blocks import blocks, steps
 from documents.console import invocation_of
 from support.command_pages import PAGE, current, described
-from uno_devserver.cli.surface import COMMANDS, Command
+from uno_devserver.cli.commands import COMMANDS, Command
 
 
 def test_the_page_of_commands_is_current() -> None:

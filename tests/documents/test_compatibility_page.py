@@ -7,7 +7,7 @@ import re
 import tomllib
 
 from documents.blocks import ROOT
-from uno_devserver.protocol.eras import ALL_VERSIONS
+from uno_devserver.protocol.versions import ALL_VERSIONS
 
 SECTION = (ROOT / "docs" / "compatibility.md").read_text("utf-8").partition("\n## What works with what\n")[2]
 ROWS = {row.split("|")[1].strip(): row for row in SECTION.partition("\n## ")[0].splitlines() if row.startswith("| ")}

@@ -23,7 +23,7 @@ from support.proxies import Proxies
 from support.systems import LINUX
 from support.systems import machine as system
 from uno_devserver.cli.parse import parse
-from uno_devserver.instances.entries import members_of, server_of
+from uno_devserver.instances.registry import members_of, server_of
 from uno_devserver.setup.definitions import load
 from uno_devserver.workspace.config import SECTIONS, read_config
 

@@ -6,7 +6,7 @@ import re
 
 from documents.blocks import ROOT, blocks
 from uno_devserver.proxy.state import ConnectionState
-from uno_devserver.proxy.upstream.restart_policy import TRANSITIONS
+from uno_devserver.proxy.upstream.lifecycle import TRANSITIONS
 
 SAID_BELOW = {"Discovering", "Shutdown"}  # where everything leads
 

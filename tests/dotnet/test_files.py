@@ -14,7 +14,7 @@ from support.files import write
 from support.golden import GOLDEN
 from support.machine import Machine
 from support.workspace import WorkspaceBuilder, sln
-from uno_devserver.host.ide.envelopes import to_json
+from uno_devserver.host.ide.json_rpc import newtonsoft_json
 from uno_devserver.instances.csproj_user import write_port
 from uno_devserver.instances.registry import write_sidecar
 from uno_devserver.system.dotnet_formats import quoted
@@ -75,7 +75,7 @@ def test_every_character_is_written_as_both_serializers_write_it(client: Client)
 
     theirs = client.lines("quote", given=json.dumps(texts))
 
-    assert [[quoted(text), to_json(text)] for text in texts] == theirs
+    assert [[quoted(text), newtonsoft_json(text)] for text in texts] == theirs
 
 
 # .csproj.user

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from dotnet.sdk import Client
-from uno_devserver.host.configuration import read
+from uno_devserver.host.flags import read_flags
 
 CASES = [
     [],
@@ -42,7 +42,7 @@ CASES = [
 def test_every_form_means_the_same_to_us_and_to_dotnet(client: Client) -> None:
     theirs = client.lines("flags", given=json.dumps(CASES))
 
-    assert [dict(read(case, {}).settings) for case in CASES] == theirs
+    assert [dict(read_flags(case, {}).settings) for case in CASES] == theirs
 
 
 def test_the_environment_means_the_same_to_us_and_to_dotnet(client: Client) -> None:
@@ -50,4 +50,4 @@ def test_the_environment_means_the_same_to_us_and_to_dotnet(client: Client) -> N
 
     [theirs] = client.with_environment(environ).lines("flags", given=json.dumps([["--httpPort", "5001"]]))
 
-    assert dict(read(["--httpPort", "5001"], environ).settings) == theirs
+    assert dict(read_flags(["--httpPort", "5001"], environ).settings) == theirs

@@ -16,7 +16,7 @@ from support.files import write
 from support.machine import Machine, Result
 from support.packages import DLL, GROUPS, sdk
 from support.workspace import WorkspaceBuilder
-from uno_devserver.discovery.msbuild_build import Answer, ask_msbuild
+from uno_devserver.discovery.msbuild_query import MSBuildAnswer, ask_msbuild
 
 VERSION = "6.5.31"
 SDK_PROPS = '<Project>\n  <Import Project="Sdk.props" Sdk="Microsoft.NET.Sdk" />\n</Project>\n'
@@ -111,7 +111,7 @@ def test_the_hosts_own_targets_are_used_wherever_they_lie(uno: WorkspaceBuilder)
 
     answer = ask_msbuild(solution, host, str(uno.machine.root / "scratch"), uno.machine.environment)
 
-    assert answer == Answer((str(addin),))
+    assert answer == MSBuildAnswer((str(addin),))
 
 
 def test_a_build_that_fails_is_told_in_the_words_of_msbuild(uno: WorkspaceBuilder) -> None:

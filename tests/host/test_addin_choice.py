@@ -9,12 +9,12 @@ from typing import NoReturn
 import pytest
 
 from uno_devserver.discovery import discover
-from uno_devserver.host.addin_choice import chosen_addins
-from uno_devserver.host.configuration import read
+from uno_devserver.host.addins.loader import chosen_addins
+from uno_devserver.host.flags import read_flags
 
 
 def chosen(*arguments: str) -> tuple[list[str], str | None]:
-    return asyncio.run(chosen_addins(read(arguments, {}), {"PATH": "/nowhere"}))
+    return asyncio.run(chosen_addins(read_flags(arguments, {}), {"PATH": "/nowhere"}))
 
 
 @pytest.fixture

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.assemblies import MVID, SERVER_PROCESSOR, TARGET_FRAMEWORK, TARGET_PLATFORM, assembly
-from uno_devserver.host.assemblies import Assembly, NotAnAssembly, parse, read_assembly
+from uno_devserver.host.assemblies import Assembly, NotAnAssembly, parse_assembly, read_assembly
 
 APP = assembly([(TARGET_FRAMEWORK, ".NETCoreApp,Version=v10.0"), (TARGET_PLATFORM, "Desktop1.0")])
 
 
 def test_the_identity_of_an_assembly_is_read() -> None:
-    assert parse(APP) == Assembly(MVID, "1.2.3.4", "Desktop1.0", ())
+    assert parse_assembly(APP) == Assembly(MVID, "1.2.3.4", "Desktop1.0", ())
 
 
 def test_an_assembly_without_the_attribute_has_no_platform() -> None:
-    assert parse(assembly([(TARGET_FRAMEWORK, ".NETCoreApp,Version=v10.0")])).platform is None
-    assert parse(assembly()).platform is None
-    assert parse(assembly([(TARGET_PLATFORM, None)])).platform is None
+    assert parse_assembly(assembly([(TARGET_FRAMEWORK, ".NETCoreApp,Version=v10.0")])).platform is None
+    assert parse_assembly(assembly()).platform is None
+    assert parse_assembly(assembly([(TARGET_PLATFORM, None)])).platform is None
 
 
 @pytest.mark.parametrize("pe32_plus", [False, True])
@@ -31,21 +31,21 @@ def test_an_assembly_without_the_attribute_has_no_platform() -> None:
 def test_assemblies_of_every_size_are_read(wide: bool, padding: int, pe32_plus: bool) -> None:
     data = assembly([(TARGET_PLATFORM, "ios26.0")], wide=wide, padding=padding, pe32_plus=pe32_plus)
 
-    assert parse(data).platform == "ios26.0"
-    assert parse(data).version == "1.2.3.4"
+    assert parse_assembly(data).platform == "ios26.0"
+    assert parse_assembly(data).version == "1.2.3.4"
 
 
 def test_attribute_types_of_the_assembly_itself_are_recognised() -> None:
     data = assembly([(TARGET_FRAMEWORK, "x"), (TARGET_PLATFORM, "Own1.0")], own_attribute_types=True)
 
-    assert parse(data).platform == "Own1.0"
+    assert parse_assembly(data).platform == "Own1.0"
 
 
 def test_declared_processors_are_named_without_their_assembly() -> None:
     types = ["Uno.Hot.Processor", "Uno.Other.Processor, Other, Version=1.0.0.0, Culture=neutral"]
     data = assembly([(SERVER_PROCESSOR, name) for name in types])
 
-    assert parse(data).processors == ("Uno.Hot.Processor", "Uno.Other.Processor")
+    assert parse_assembly(data).processors == ("Uno.Hot.Processor", "Uno.Other.Processor")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_declared_processors_are_named_without_their_assembly() -> None:
 )
 def test_what_is_no_assembly_is_refused_with_a_reason(data: bytes, reason: str) -> None:
     with pytest.raises(NotAnAssembly, match=reason):
-        parse(data)
+        parse_assembly(data)
 
 
 def test_native_code_is_no_assembly() -> None:
@@ -70,13 +70,13 @@ def test_native_code_is_no_assembly() -> None:
     native = APP[:start] + b"\0" * 8 + APP[start + 8 :]
 
     with pytest.raises(NotAnAssembly, match="native"):
-        parse(native)
+        parse_assembly(native)
 
 
 def test_an_assembly_cut_short_anywhere_is_refused_or_read() -> None:
     for length in range(len(APP)):
         try:
-            parse(APP[:length])
+            parse_assembly(APP[:length])
         except NotAnAssembly:
             pass
 
@@ -91,7 +91,7 @@ def test_a_damaged_assembly_is_refused_or_read(seed: int) -> None:
 
     # then: nothing but an answer or the one exception
     try:
-        parse(bytes(data))
+        parse_assembly(bytes(data))
     except NotAnAssembly:
         pass
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from support.addins import AddInFolder, asynchronous, until
-from uno_devserver.host import ide_messages
+from uno_devserver.host import server
+from uno_devserver.host.app_launches import LaunchMonitor
 from uno_devserver.host.ide.channel import IdeChannel
-from uno_devserver.host.ide.messages import environment_status
-from uno_devserver.host.ide_messages import APP_LAUNCH, IdeMessages
-from uno_devserver.host.launches import LaunchMonitor
+from uno_devserver.host.ide.message_types import environment_status
+from uno_devserver.host.server import APP_LAUNCH, IdeMessages
 
 MVID = "9f8f6a1e-4a2b-4f0e-8a65-0b7a3c9d1e2f"
 
@@ -94,7 +94,7 @@ async def test_add_ins_get_their_messages_in_order_and_a_failure_costs_one(addin
 async def test_an_add_in_that_hangs_does_not_hold_up_the_next_message(
     addins: AddInFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ide_messages, "HANDLER_SECONDS", 0.05)
+    monkeypatch.setattr(server, "HANDLER_SECONDS", 0.05)
 
     async with asyncio.timeout(20):
         await deliver(addins, LaunchMonitor(), ("Acme.Hang", {}), ("Acme.Note", {"Word": "next"}))

@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from uno_devserver.host.lifetime import CTRL_C, IDE_GONE, PARENT_GONE, SIGNALLED, Lifetime, Policy, Reason
-from uno_devserver.system import process_end as module
+from uno_devserver.host.lifetime import CTRL_C, IDE_GONE, PARENT_GONE, SIGNALLED, EndReason, Lifetime, LifetimeLimits
+from uno_devserver.system import process_exit as module
 
 BOUND = 10.0  # seconds; every wait here takes milliseconds
 
 
-def ended(prepare: Callable[[Lifetime], Awaitable[None] | None], policy: Policy | None = None) -> Reason:
-    async def run() -> Reason:
+def ended(prepare: Callable[[Lifetime], Awaitable[None] | None], policy: LifetimeLimits | None = None) -> EndReason:
+    async def run() -> EndReason:
         lifetime = Lifetime(policy)
         waiting = prepare(lifetime)
         if waiting is not None:
@@ -51,7 +51,7 @@ def test_the_end_of_the_parent_is_noticed_at_once_and_while_it_is_not_reaped() -
         parent.stdin.close()  # it ends, and stays a zombie until we wait for it
 
     try:
-        assert ended(prepare, Policy(parent_poll_seconds=3600)) == PARENT_GONE
+        assert ended(prepare, LifetimeLimits(parent_poll_seconds=3600)) == PARENT_GONE
     finally:
         parent.wait(BOUND)
 
@@ -64,7 +64,7 @@ def test_where_the_system_does_not_tell_the_parent_is_looked_for(monkeypatch: py
         lifetime.follow_parent(parent.pid)
         await asyncio.to_thread(parent.communicate, b"\n", BOUND)
 
-    assert ended(prepare, Policy(parent_poll_seconds=0.01)) == PARENT_GONE
+    assert ended(prepare, LifetimeLimits(parent_poll_seconds=0.01)) == PARENT_GONE
 
 
 def test_a_parent_that_was_gone_before_ends_it_at_once() -> None:
@@ -93,7 +93,7 @@ def test_a_parent_that_lives_as_long_as_we_do_ends_nothing() -> None:
         await asyncio.sleep(0.05)
         lifetime.end(SIGNALLED)
 
-    assert ended(prepare, Policy(parent_poll_seconds=0.01)) == SIGNALLED
+    assert ended(prepare, LifetimeLimits(parent_poll_seconds=0.01)) == SIGNALLED
 
 
 def test_an_ide_that_stays_away_ends_it() -> None:
@@ -102,7 +102,7 @@ def test_an_ide_that_stays_away_ends_it() -> None:
     async def stayed_away(seconds: float) -> None:
         asked.append(seconds)
 
-    assert ended(lambda lifetime: lifetime.follow_ide(stayed_away), Policy(ide_grace_seconds=0.5)) == IDE_GONE
+    assert ended(lambda lifetime: lifetime.follow_ide(stayed_away), LifetimeLimits(ide_grace_seconds=0.5)) == IDE_GONE
     assert asked == [0.5]
 
 

@@ -9,10 +9,10 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Self
 
-from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
-from uno_devserver.hotreload.channel import ControlChannel, Policy
-from uno_devserver.hotreload.package import Package
-from uno_devserver.hotreload.wire import NO_ANSWER
+from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, RestartResult
+from uno_devserver.hotreload.control.messages import NO_ANSWER
+from uno_devserver.hotreload.control.server import ControlLimits, ControlServer
+from uno_devserver.hotreload.watched_package import WatchedPackage
 from uno_devserver.protocol.jsonrpc import RpcError
 
 SECONDS = 10.0  # more than anything here takes on a busy machine
@@ -23,7 +23,7 @@ class StandIn:
 
     def __init__(self) -> None:
         self.result: CheckResult | Exception = UNCHANGED
-        self.outcome: Restarted | Exception = Restarted(True)
+        self.outcome: RestartResult | Exception = RestartResult(True)
         self.checks = 0
         self.restarts = 0
         self.goes_on = asyncio.Event()  # checks and restarts wait for it
@@ -41,7 +41,7 @@ class StandIn:
             raise self.result
         return self.result
 
-    async def ready_to_restart(self) -> Restarted:
+    async def ready_to_restart(self) -> RestartResult:
         self.restarts += 1
         await self.goes_on.wait()
         if isinstance(self.outcome, Exception):
@@ -63,17 +63,17 @@ async def open_inspector(port: int | None) -> str:
 
 
 class Opened:
-    def __init__(self, channel: ControlChannel, authority: StandIn, path: str) -> None:
+    def __init__(self, channel: ControlServer, authority: StandIn, path: str) -> None:
         self.channel = channel
         self.authority = authority
         self.path = path
 
 
 @contextlib.asynccontextmanager
-async def open_channel(*packages: Package, policy: Policy | None = None) -> AsyncIterator[Opened]:
+async def open_channel(*packages: WatchedPackage, policy: ControlLimits | None = None) -> AsyncIterator[Opened]:
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
         authority = StandIn()
-        channel = ControlChannel(f"{folder}/c", authority, packages, policy, open_inspector)
+        channel = ControlServer(f"{folder}/c", authority, packages, policy, open_inspector)
         path = await channel.open()
         try:
             yield Opened(channel, authority, path)

@@ -12,9 +12,9 @@ import pytest
 
 from protocol.conversations import asynchronous
 from uno_devserver.hotreload import build_run
-from uno_devserver.hotreload.build_run import Printed, log_path, run_build
-from uno_devserver.hotreload.builds import Build, build_of
-from uno_devserver.hotreload.package import Package, Role
+from uno_devserver.hotreload.build_command import BuildCommand, build_of
+from uno_devserver.hotreload.build_run import BuildOutput, log_path, run_build
+from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.system.log import DEBUG, log
 
 from .projects import Project, is_running, program, real_npm, until
@@ -22,18 +22,18 @@ from .projects import Project, is_running, program, real_npm, until
 NEVER = 60.0
 
 
-def python(code: str, folder: Path, **more: str) -> Build:
-    return Build("the build", (sys.executable, "-ISc", code), str(folder), **more)
+def python(code: str, folder: Path, **more: str) -> BuildCommand:
+    return BuildCommand("the build", (sys.executable, "-ISc", code), str(folder), **more)
 
 
-async def run(build: Build, folder: Path, seconds: float = NEVER) -> str | None:
+async def run(build: BuildCommand, folder: Path, seconds: float = NEVER) -> str | None:
     return await run_build(build, os.environ, str(folder / "logs" / "build.log"), seconds)
 
 
 @asynchronous
 async def test_a_build_by_npm_that_goes_well_says_nothing(tmp_path: Path) -> None:
     project = Project(tmp_path / "server", real_npm(tmp_path / "bin"))
-    build = build_of(Package(Role.SERVER, str(project.root)), project.environ, "linux")
+    build = build_of(WatchedPackage(Role.SERVER, str(project.root)), project.environ, "linux")
     assert build
 
     error = await run_build(build, project.environ, log_path(str(tmp_path), str(project.root)), NEVER)
@@ -46,7 +46,7 @@ async def test_a_build_by_npm_that_goes_well_says_nothing(tmp_path: Path) -> Non
 async def test_a_build_by_npm_that_fails_tells_what_it_printed_on_both_streams(tmp_path: Path) -> None:
     project = Project(tmp_path / "server", real_npm(tmp_path / "bin"))
     project.save("broken")
-    build = build_of(Package(Role.SERVER, str(project.root)), project.environ, "linux")
+    build = build_of(WatchedPackage(Role.SERVER, str(project.root)), project.environ, "linux")
     assert build
     path = log_path(str(tmp_path), str(project.root))
 
@@ -65,7 +65,7 @@ async def test_other_managers_are_called_with_run_and_the_script(tmp_path: Path,
     (tmp_path / lockfile).touch()
     (tmp_path / "package.json").write_text('{"scripts": {"build": "tsc"}}')
     program(tmp_path / manager, '#!/bin/sh\necho "$0 $*" > called\n')
-    build = build_of(Package(Role.SERVER, str(tmp_path)), {"PATH": str(tmp_path)}, "linux")
+    build = build_of(WatchedPackage(Role.SERVER, str(tmp_path)), {"PATH": str(tmp_path)}, "linux")
     assert build
 
     assert await run(build, tmp_path) is None
@@ -135,7 +135,7 @@ async def test_a_build_ends_with_all_that_it_started_when_the_process_that_runs_
     builder = (
         "import asyncio, os, sys\n"
         "from uno_devserver.hotreload.build_run import run_build\n"
-        "from uno_devserver.hotreload.builds import Build\n"
+        "from uno_devserver.hotreload.build_command import BuildCommand\n"
         f"build = Build('the build', (sys.executable, '-ISc', {code!r}), {str(tmp_path)!r})\n"
         f"asyncio.run(run_build(build, os.environ, {str(tmp_path / 'build.log')!r}, 60))\n"
     )
@@ -216,7 +216,7 @@ async def test_a_log_that_cannot_be_written_is_no_reason_not_to_build(tmp_path: 
 
 @asynchronous
 async def test_a_build_whose_program_vanished_says_so(tmp_path: Path) -> None:
-    error = await run(Build("the build", (str(tmp_path / "gone"), "run"), str(tmp_path)), tmp_path)
+    error = await run(BuildCommand("the build", (str(tmp_path / "gone"), "run"), str(tmp_path)), tmp_path)
 
     assert error
     assert error.startswith("the build could not be started: ")
@@ -244,7 +244,7 @@ async def test_what_a_build_left_running_elsewhere_may_print_for_ever(tmp_path: 
 
 def test_what_is_printed_after_the_end_counts_no_more(tmp_path: Path) -> None:
     path = tmp_path / "build.log"
-    printed = Printed(str(path))
+    printed = BuildOutput(str(path))
     printed.add(b"in time")
     printed.close()
 

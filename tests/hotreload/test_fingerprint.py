@@ -15,7 +15,7 @@ import pytest
 from hotreload.trees import fingerprint, fresh_digest, watched
 from support.files import write, write_all
 from uno_devserver.hotreload.fingerprint import Fingerprint
-from uno_devserver.hotreload.sources.sources import Sources
+from uno_devserver.hotreload.sources.source_tree import Sources
 
 # printf 'a.py\0002\000hipkg/\303\244.py\0000\000' | sha256sum
 VECTOR_FILES = {"pkg/ä.py": "", "a.py": "hi"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from protocol.conversations import asynchronous
-from uno_devserver.hotreload.question import NoReply, ask
+from uno_devserver.hotreload.control.client import NoReply, ask
 
 from .channels import open_channel
 

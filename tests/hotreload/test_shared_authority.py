@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from protocol.conversations import asynchronous
-from uno_devserver.hotreload.authority import CheckResult, Restarted
-from uno_devserver.hotreload.channel import ControlChannel
-from uno_devserver.hotreload.kept import KeptDigests
-from uno_devserver.hotreload.own_authority import OwnAuthority
-from uno_devserver.hotreload.package import Package, Role
-from uno_devserver.hotreload.remote_authority import RemoteAuthority
+from uno_devserver.hotreload.authority import CheckResult, RestartResult
+from uno_devserver.hotreload.control.client import RemoteAuthority
+from uno_devserver.hotreload.control.server import ControlServer
+from uno_devserver.hotreload.digest_store import DigestStore
+from uno_devserver.hotreload.local_authority import LocalAuthority
+from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.workspace.config import Strategy
 
 from .channels import SECONDS, Client, until
@@ -29,23 +29,23 @@ class Owner:
         self.source.write_text("VALUE = 1\n", "utf-8")
         self.restarts = 0
         self._seconds = seconds
-        package = Package(Role.SERVER, str(self.source.parent))
+        package = WatchedPackage(Role.SERVER, str(self.source.parent))
         state = str(root / "state")
-        self.authority = OwnAuthority(
+        self.authority = LocalAuthority(
             [package],
-            KeptDigests(state, str(root)),
+            DigestStore(state, str(root)),
             {},
             state,
             strategy=Strategy.RESTART,
             restart=self._restart,
             answers=self._answers,
         )
-        self.channel = ControlChannel(path, self.authority, [package])
+        self.channel = ControlServer(path, self.authority, [package])
 
-    async def _restart(self) -> Restarted:
+    async def _restart(self) -> RestartResult:
         await self.channel.announce_restart(self._seconds)
         self.restarts += 1
-        outcome = Restarted(True, lists=f"restart {self.restarts}")
+        outcome = RestartResult(True, lists=f"restart {self.restarts}")
         self.channel.announce_restarted(outcome)
         return outcome
 
@@ -56,7 +56,7 @@ class Owner:
 class Adopter:
     def __init__(self, path: str) -> None:
         self.paused = 0
-        self.restarted: list[Restarted] = []
+        self.restarted: list[RestartResult] = []
         self.idle = asyncio.Event()
         self.idle.set()
         self.authority = RemoteAuthority(path, self._pause, self.restarted.append)
@@ -117,7 +117,7 @@ async def test_the_restart_that_one_proxy_wants_waits_for_the_calls_of_the_other
 
         assert (await restart).lists == "restart 1"
         await until(lambda: second.restarted)
-        assert (second.restarted, first.paused) == ([Restarted(True, lists="restart 1")], 0)
+        assert (second.restarted, first.paused) == ([RestartResult(True, lists="restart 1")], 0)
 
 
 @asynchronous

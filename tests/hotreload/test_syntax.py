@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.hotreload.syntax import syntax_errors
+from uno_devserver.hotreload.package_state import syntax_errors
 
 
 def test_an_error_is_told_as_python_prints_it(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from uno_devserver.hotreload.fingerprint import Fingerprint
-from uno_devserver.hotreload.package import Package, Role
-from uno_devserver.hotreload.sources.find import find_sources
+from uno_devserver.hotreload.sources.finder import find_sources
+from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 
 NOBODY = 65534
 
 
 def fingerprint(root: Path, *, watches: bool = True, include: tuple[str, ...] = ()) -> Fingerprint:
-    package = Package(Role.SERVER, str(root), include)
+    package = WatchedPackage(Role.SERVER, str(root), include)
     return Fingerprint(lambda: find_sources(package), watches=watches)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from uno_devserver.inspector.feed import Feed
 from uno_devserver.inspector.server import Inspector, open_inspector
 from uno_devserver.protocol.http.messages import Answer, Request, Response
-from uno_devserver.protocol.sse import Event, EventReader
+from uno_devserver.protocol.http.sse import EventReader, SseEvent
 
 TOKEN = "t" * 32
 PATIENCE = 10.0
@@ -67,10 +67,10 @@ class Viewer:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._events: list[Event] = []
+        self._events: list[SseEvent] = []
         self._decoder = EventReader()
 
-    async def event(self) -> Event:
+    async def event(self) -> SseEvent:
         async with asyncio.timeout(PATIENCE):
             while not self._events:
                 size = int(await self._reader.readline(), 16)  # of a chunk

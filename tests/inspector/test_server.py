@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from support.inspectors import last_port_taken
-from uno_devserver.inspector import assets
-from uno_devserver.inspector.assets import asset
-from uno_devserver.inspector.server import ATTEMPTS, open_inspector
+from uno_devserver.inspector import server
+from uno_devserver.inspector.server import ATTEMPTS, asset, open_inspector
 from uno_devserver.issues import Issue
 from uno_devserver.system.ports import is_free, listen_on, loopback_addresses
 
 from .serving import TOKEN, ask, feed, inspecting, mcp, viewing
 
-PAGE = Path(assets.FOLDER)
+PAGE = Path(server.PAGE_FOLDER)
 PATHS = ["/", "/mcp", "/health", "/events", "/nothing"]
 
 
@@ -85,7 +84,7 @@ def test_each_file_of_the_page_is_served_by_its_type_without_a_token() -> None:
 
 
 def test_a_name_counts_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assets, "FOLDER", str(tmp_path))
+    monkeypatch.setattr(server, "PAGE_FOLDER", str(tmp_path))
     for name in ("app.js", "app.js.orig", "x-app.js.css", ".app.js"):
         (tmp_path / name).write_text("content")
 

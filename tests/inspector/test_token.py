@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.inspector.token import token_for
+from uno_devserver.inspector.access import token_for
 
 
 def test_it_stays_the_same_for_a_workspace_however_its_path_is_written(tmp_path: Path) -> None:

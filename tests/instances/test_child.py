@@ -16,9 +16,9 @@ import pytest
 
 from support.hosts import is_running, wait_for
 from uno_devserver.host.banner import banner
-from uno_devserver.instances.child import TAIL_LINES, Child, Output, end_all, last_lines, spawn
+from uno_devserver.instances.child import TAIL_LINES, Child, Output, end_all_children, last_lines, spawn
 from uno_devserver.system.processes import GRACE_SECONDS
-from uno_devserver.system.run import ENDING, Outcome, run
+from uno_devserver.system.run import ENDING, RunOutcome, run
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -226,7 +226,7 @@ def test_at_the_end_all_that_still_run_are_ended_whichever_thread_has_spawned_th
     with ThreadPoolExecutor(8) as threads:
         children = list(threads.map(spawn_one, range(8)))
 
-    end_all()
+    end_all_children()
 
     assert [child.wait() for child in children] == [-signal.SIGKILL] * 8
 
@@ -235,7 +235,7 @@ def test_at_the_end_a_program_that_is_run_to_its_own_end_is_ended_too() -> None:
     heard = threading.Event()
     code = "import signal; print('here', flush=True); signal.pause()"
 
-    def build() -> Outcome:
+    def build() -> RunOutcome:
         line = [sys.executable, "-ISc", code]
         return run(line, cwd="/", environ={}, seconds=60, keep_bytes=0, hear=lambda _: heard.set())
 
@@ -243,6 +243,6 @@ def test_at_the_end_a_program_that_is_run_to_its_own_end_is_ended_too() -> None:
         running = threads.submit(build)
         assert heard.wait(30)
 
-        end_all()
+        end_all_children()
 
-        assert running.result(30) == Outcome(None, b"", ENDING)
+        assert running.result(30) == RunOutcome(None, b"", ENDING)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from support.files import snapshot, write
 from support.golden import GOLDEN
-from uno_devserver.instances.csproj_user import MAX_BYTES, Action, NotUnderstood, merged, write_port
+from uno_devserver.instances.csproj_user import MAX_BYTES, NotUnderstood, PortFileAction, merged, write_port
 from uno_devserver.msbuild.xml import XmlProblem
 
 RECORDED = GOLDEN / "bytes" / "csproj-user"
@@ -56,7 +56,7 @@ def test_a_new_file_has_the_recorded_bytes(tmp_path: Path) -> None:
 
     result = write_port(solution(tmp_path, "App/App.csproj"), 53821)
 
-    assert [(file.path, file.action) for file in result.files] == [(str(path), Action.CREATED)]
+    assert [(file.path, file.action) for file in result.files] == [(str(path), PortFileAction.CREATED)]
     assert path.read_bytes() == (RECORDED / "csproj-user-new.xml").read_bytes()
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~_umask()
 
@@ -84,7 +84,7 @@ def test_the_recorded_second_start_changes_the_port(tmp_path: Path) -> None:
 
     result = write_port(path, 5652)
 
-    assert {file.action for file in result.files} == {Action.UPDATED}
+    assert {file.action for file in result.files} == {PortFileAction.UPDATED}
     assert {name: (tmp_path / name).read_bytes() for name in second} == {
         name: base64.b64decode(file["base64"]) for name, file in second.items()
     }
@@ -324,7 +324,7 @@ def test_a_file_that_is_right_is_not_even_touched(tmp_path: Path) -> None:
 
     result = write_port(path, 5611)
 
-    assert [file.action for file in result.files] == [Action.UNCHANGED]
+    assert [file.action for file in result.files] == [PortFileAction.UNCHANGED]
     assert (user_file.stat().st_mtime_ns, user_file.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
 
 
@@ -385,7 +385,7 @@ def test_a_change_that_an_ide_makes_at_the_same_moment_is_not_lost(
 
     result = write_port(solution(tmp_path, "App.csproj"), 53821)
 
-    assert ([file.action for file in result.files], result.warnings) == ([Action.UPDATED], ())
+    assert ([file.action for file in result.files], result.warnings) == ([PortFileAction.UPDATED], ())
     assert user_file.read_text() == merge(theirs)
 
 
@@ -397,7 +397,7 @@ def test_a_file_that_an_ide_makes_at_the_same_moment_is_not_lost(
 
     result = write_port(solution(tmp_path, "App.csproj"), 53821)
 
-    assert ([file.action for file in result.files], result.warnings) == ([Action.UPDATED], ())
+    assert ([file.action for file in result.files], result.warnings) == ([PortFileAction.UPDATED], ())
     assert user_file.read_text() == merge(theirs)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from support.golden import GOLDEN
-from uno_devserver.instances.entries import (
-    Server,
+from uno_devserver.instances.registry import (
+    RegisteredServer,
     members_of,
     process_in_name,
     read_members,
@@ -22,8 +22,10 @@ from uno_devserver.system.files import FileProblem
 BYTES = GOLDEN / "bytes" / "json"
 HOST = GOLDEN / "host" / "registry"
 
-PLAIN = Server(4242, 4241, "/home/dev/My App/My App.sln", "2025-03-09T14:05:06.1234567Z", 53821, "DEVBOX", "dev", None)
-SPECIAL = Server(
+PLAIN = RegisteredServer(
+    4242, 4241, "/home/dev/My App/My App.sln", "2025-03-09T14:05:06.1234567Z", 53821, "DEVBOX", "dev", None
+)
+SPECIAL = RegisteredServer(
     77,
     1,
     "C:\\src\\Příklad & Co\\App's <1>.slnx",
@@ -43,7 +45,7 @@ SPECIAL = Server(
         (SPECIAL, "registry-entry-special-characters.json"),
     ],
 )
-def test_an_entry_has_the_bytes_that_net_writes(tmp_path: Path, server: Server, name: str) -> None:
+def test_an_entry_has_the_bytes_that_net_writes(tmp_path: Path, server: RegisteredServer, name: str) -> None:
     path = tmp_path / "devserver-1.json"
 
     write_members(str(path), members_of(server))

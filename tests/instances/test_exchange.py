@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from support.stand_in_host import Rule, StandInHost
-from uno_devserver.instances import exchange
-from uno_devserver.instances.exchange import REFUSED, Answer, NoAnswer, ask
+from uno_devserver.instances import local_http
+from uno_devserver.instances.local_http import REFUSED, HttpAnswer, NoHttpAnswer, http_request
 
 OK = "HTTP/1.1 200 OK\r\n"
 # Patience with a server that answers; one that does not gets less.
@@ -18,9 +18,9 @@ SECONDS = 10.0
 BRIEF = 0.3
 
 
-def _ask(tmp_path: Path, raw: str, *, hold: bool = False, seconds: float = SECONDS) -> Answer:
+def _ask(tmp_path: Path, raw: str, *, hold: bool = False, seconds: float = SECONDS) -> HttpAnswer:
     with StandInHost(tmp_path, [Rule("GET /x", raw, hold)]) as host:
-        return ask("127.0.0.1", host.port, "GET", "/x", deadline=time.monotonic() + seconds)
+        return http_request("127.0.0.1", host.port, "GET", "/x", deadline=time.monotonic() + seconds)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_an_answer_is_whole_although_the_connection_stays_open(tmp_path: Path, r
 def test_without_a_length_the_end_of_the_connection_is_the_end_of_the_answer(tmp_path: Path) -> None:
     answer = _ask(tmp_path, "HTTP/1.0 404\r\nX-Name:  value \r\n\r\nhello")
 
-    assert answer == Answer(404, {"x-name": "value"}, b"hello")
+    assert answer == HttpAnswer(404, {"x-name": "value"}, b"hello")
 
 
 def test_an_answer_that_cannot_have_a_body_is_whole_at_once(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_an_answer_that_cannot_have_a_body_is_whole_at_once(tmp_path: Path) -> N
 def test_a_stream_that_stays_open_ends_for_us_when_it_said_enough(tmp_path: Path) -> None:
     raw = f"{OK}Transfer-Encoding: chunked\r\n\r\n6\r\ndata: \r\n4\r\nit\n\n\r\n"
     with StandInHost(tmp_path, [Rule("GET", raw, hold=True)]) as host:
-        answer = ask(
+        answer = http_request(
             "127.0.0.1", host.port, "GET", "/", deadline=time.monotonic() + SECONDS, enough=lambda body: b"it" in body
         )
 
@@ -61,7 +61,7 @@ def test_a_stream_that_stays_open_ends_for_us_when_it_said_enough(tmp_path: Path
 
 def test_the_request_is_what_a_server_expects(tmp_path: Path) -> None:
     with StandInHost(tmp_path, [Rule("POST", f"{OK}Content-Length: 0\r\n\r\n")]) as host:
-        ask(
+        http_request(
             "localhost",
             host.port,
             "POST",
@@ -85,7 +85,7 @@ def test_the_request_is_what_a_server_expects(tmp_path: Path) -> None:
 
 def test_ipv6_is_spoken_too(tmp_path: Path) -> None:
     with StandInHost(tmp_path, [Rule("Host: [::1]:", f"{OK}Content-Length: 0\r\n\r\n")], "::1") as host:
-        assert ask("::1", host.port, "GET", "/", deadline=time.monotonic() + SECONDS).status == 200
+        assert http_request("::1", host.port, "GET", "/", deadline=time.monotonic() + SECONDS).status == 200
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_ipv6_is_spoken_too(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_answer_is_named_for_what_it_is(tmp_path: Path, raw: str, reason: str) -> None:
-    with pytest.raises(NoAnswer, match=f"^{reason}$"):
+    with pytest.raises(NoHttpAnswer, match=f"^{reason}$"):
         _ask(tmp_path, raw)
 
 
@@ -110,32 +110,32 @@ def test_a_broken_answer_is_named_for_what_it_is(tmp_path: Path, raw: str, reaso
 def test_silence_ends_at_the_deadline(tmp_path: Path, raw: str) -> None:
     begun = time.monotonic()
 
-    with pytest.raises(NoAnswer, match=r"^gave no answer in time$"):
+    with pytest.raises(NoHttpAnswer, match=r"^gave no answer in time$"):
         _ask(tmp_path, raw, hold=True, seconds=BRIEF)
 
     assert time.monotonic() - begun >= BRIEF
 
 
 def test_an_answer_without_end_is_given_up_by_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "MAX_BYTES", 50_000)
+    monkeypatch.setattr(local_http, "MAX_ANSWER_BYTES", 50_000)
 
-    with pytest.raises(NoAnswer, match=r"^answered with more than"):
+    with pytest.raises(NoHttpAnswer, match=r"^answered with more than"):
         _ask(tmp_path, f"{OK}\r\n" + "x" * 60_000, hold=True)
 
 
 def test_a_port_without_a_listener_refuses() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # taken, so that nobody else gets it, but not listening
-        with pytest.raises(NoAnswer, match=f"^{REFUSED}$"):
-            ask("127.0.0.1", free.getsockname()[1], "GET", "/", deadline=time.monotonic() + SECONDS)
+        with pytest.raises(NoHttpAnswer, match=f"^{REFUSED}$"):
+            http_request("127.0.0.1", free.getsockname()[1], "GET", "/", deadline=time.monotonic() + SECONDS)
 
 
 @pytest.mark.parametrize("port", [-5, 0, 70000, 10**12])
 def test_a_number_that_is_no_port_is_not_asked(port: int) -> None:
-    with pytest.raises(NoAnswer, match=r"^is no port$"):
-        ask("127.0.0.1", port, "GET", "/", deadline=time.monotonic() + SECONDS)
+    with pytest.raises(NoHttpAnswer, match=r"^is no port$"):
+        http_request("127.0.0.1", port, "GET", "/", deadline=time.monotonic() + SECONDS)
 
 
 def test_a_deadline_that_has_passed_leaves_no_time() -> None:
-    with pytest.raises(NoAnswer, match=r"^gave no answer in time$"):
-        ask("127.0.0.1", 1, "GET", "/", deadline=time.monotonic() - 1)
+    with pytest.raises(NoHttpAnswer, match=r"^gave no answer in time$"):
+        http_request("127.0.0.1", 1, "GET", "/", deadline=time.monotonic() - 1)

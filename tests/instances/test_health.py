@@ -7,23 +7,18 @@ import json
 import pytest
 
 from support.golden import GOLDEN
-from uno_devserver.discovery.discover import AddInDiscovery, Discovery, SdkInfo, Tool
+from uno_devserver.discovery.discover import AddInDiscovery, Discovery, SdkInfo, ToolPackage
 from uno_devserver.discovery.dotnet import DotNet
-from uno_devserver.discovery.sdk_packages import SdkPackages
-from uno_devserver.discovery.verification import AddIn
-from uno_devserver.instances.health import health
-from uno_devserver.instances.health_report import (
-    ActiveServer,
-    HealthFacts,
-    HealthReport,
-    HealthStatus,
-)
+from uno_devserver.discovery.entry_points import DiscoveredAddIn
+from uno_devserver.discovery.packages import SdkPackages
+from uno_devserver.instances.health import HealthFacts, HealthReport, HealthStatus, health
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.probe import HostAddIn, Probe
-from uno_devserver.instances.registry import Server
+from uno_devserver.instances.registry import RegisteredServer
+from uno_devserver.instances.workspace_servers import ActiveServer
 from uno_devserver.issues import REMEDIES, Issue, fatal, warning
 from uno_devserver.system.processes import Process
-from uno_devserver.workspace.globaljson import GlobalJson, UnoSdk
+from uno_devserver.workspace.global_json import GlobalJson, UnoSdk
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
 
 WORKSPACE = Workspace(
@@ -39,7 +34,7 @@ WORKSPACE = Workspace(
     issues=(),
 )
 UNRESOLVED = WORKSPACE.replace(effective_directory=None, solution=None, global_json=None)
-ASSEMBLY = AddIn("Sample.AddIn", "1.0.0", "/cache/Sample.AddIn.dll", "manifest")
+ASSEMBLY = DiscoveredAddIn("Sample.AddIn", "1.0.0", "/cache/Sample.AddIn.dll", "manifest")
 DISCOVERY = Discovery(
     WORKSPACE,
     SdkInfo(
@@ -49,9 +44,9 @@ DISCOVERY = Discovery(
         (),
     ),
     DotNet("10.0.401", "net10.0", "installed"),
-    Tool("6.5.153", "/cache/host", "/cache/host/Uno.UI.RemoteControl.Host.dll"),
+    ToolPackage("6.5.153", "/cache/host", "/cache/host/Uno.UI.RemoteControl.Host.dll"),
     False,
-    Tool(),
+    ToolPackage(),
     AddInDiscovery((ASSEMBLY,), "manifest", False, True, 1, ()),
     ("/cache",),
     152,
@@ -59,7 +54,7 @@ DISCOVERY = Discovery(
 )
 WITHOUT_DOTNET = DISCOVERY.replace(
     dotnet=DotNet(),
-    host=Tool(),
+    host=ToolPackage(),
     addins=AddInDiscovery((), None, False, False, 0, ()),
     issues=(
         fatal("SdkNotInCache", "Uno.Sdk is not there."),
@@ -145,7 +140,7 @@ def test_a_host_that_does_not_answer_is_unreachable_and_its_port_says_why() -> N
 
 
 @pytest.mark.parametrize("addins", [(), (ASSEMBLY,)], ids=["no add-in", "an add-in"])
-def test_a_host_without_mcp_is_fatal_and_the_usual_cause_is_an_add_in(addins: tuple[AddIn, ...]) -> None:
+def test_a_host_without_mcp_is_fatal_and_the_usual_cause_is_an_add_in(addins: tuple[DiscoveredAddIn, ...]) -> None:
     discovery = DISCOVERY.replace(addins=DISCOVERY.addins.replace(found=addins))
 
     issue = only_issue(health(RUNNING.replace(discovery=discovery, host=Probe(answers=True))))
@@ -387,7 +382,7 @@ OURS = [
 def test_the_report_has_the_members_and_values_of_the_dotnet_tool_in_its_order() -> None:
     text = (GOLDEN / "host" / "start" / "health-one.json").read_text("utf-8")
     recorded = json.loads(json.loads(text)["stdout"].replace("{HOSTPID}", "42").replace("{DIR}", "/ws"))
-    server = Server(42, 0, "/ws/App.sln", "2026-11-15T08:27:37.4240525Z", 5651, "machine", "user", None)
+    server = RegisteredServer(42, 0, "/ws/App.sln", "2026-11-15T08:27:37.4240525Z", 5651, "machine", "user", None)
     facts = RUNNING.replace(servers=(ActiveServer(server, True, (Process(42, "dotnet"),)),))
 
     report = health(facts).to_json()

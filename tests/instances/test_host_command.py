@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.instances.host_command import (
+from uno_devserver.instances.host_program import (
     HostArguments,
     HostProgram,
     ProgramKind,

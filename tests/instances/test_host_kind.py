@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.instances.host_kind import host_kind
+from uno_devserver.instances.host_kind import kind_by_command_line
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from uno_devserver.instances.host_kind import host_kind
     ],
 )
 def test_the_command_line_tells_the_kind_of_host(arguments: tuple[str, ...], kind: str | None) -> None:
-    assert host_kind(arguments) == kind
+    assert kind_by_command_line(arguments) == kind

@@ -14,8 +14,8 @@ import pytest
 from support.files import write
 from support.hosts import is_running
 from uno_devserver.instances.child import Child, Output
-from uno_devserver.instances.host_command import HostArguments, HostProgram, ProgramKind, bundled_host
-from uno_devserver.instances.launch import Launched, LaunchFailure, Observer, Order, Reason, launch
+from uno_devserver.instances.host_program import HostArguments, HostProgram, ProgramKind, bundled_host
+from uno_devserver.instances.launch import Launched, LaunchFailure, LaunchFailureReason, Observer, Order, launch
 from uno_devserver.system.ports import free_port, is_free
 
 # Answers everything, on the port that it was told.
@@ -103,7 +103,7 @@ def test_a_launch_that_is_given_up_leaves_no_process(order: Order) -> None:
     with pytest.raises(LaunchFailure) as failure:
         launch(order, witness)
 
-    assert failure.value.reason is Reason.GIVEN_UP
+    assert failure.value.reason is LaunchFailureReason.GIVEN_UP
     assert not is_running(witness.children[0].pid)
 
 
@@ -113,7 +113,7 @@ def test_a_launch_that_was_given_up_before_starts_no_process(order: Order) -> No
     with pytest.raises(LaunchFailure) as failure:
         launch(order, witness)
 
-    assert failure.value.reason is Reason.GIVEN_UP
+    assert failure.value.reason is LaunchFailureReason.GIVEN_UP
     assert witness.children == []
 
 
@@ -137,7 +137,7 @@ def test_a_workspace_that_is_gone_is_named(order: Order, tmp_path: Path) -> None
     with pytest.raises(LaunchFailure) as failure:
         launch(order.replace(arguments=order.arguments.replace(workspace=gone)), Observer())
 
-    assert failure.value.reason is Reason.NOT_STARTED
+    assert failure.value.reason is LaunchFailureReason.NOT_STARTED
     assert failure.value.text.startswith(gone)
 
 
@@ -148,7 +148,7 @@ def test_a_crash_carries_what_was_printed_at_the_end(order: Order, tmp_path: Pat
     with pytest.raises(LaunchFailure) as failure:
         launch(crashing, Observer())
 
-    assert failure.value.reason is Reason.DIED
+    assert failure.value.reason is LaunchFailureReason.DIED
     assert failure.value.exit_code == 1
     assert failure.value.text.splitlines()[-2:] == ["line 999", "the end"]
     assert len(failure.value.text.splitlines()) == 30
@@ -166,7 +166,7 @@ def test_a_crash_carries_what_was_printed_at_the_end(order: Order, tmp_path: Pat
     ],
 )
 def test_a_refusal_is_how_the_output_ends(text: str, refusal: tuple[str, str] | None) -> None:
-    assert LaunchFailure(Reason.DIED, 1, text=text).refusal == refusal
+    assert LaunchFailure(LaunchFailureReason.DIED, 1, text=text).refusal == refusal
 
 
 def test_a_port_that_is_usual_is_taken_only_if_it_is_free(order: Order) -> None:
@@ -214,7 +214,7 @@ def test_a_host_that_somebody_stops_while_it_starts_is_not_started_again(
     with pytest.raises(LaunchFailure) as failure:
         launch(ending.replace(arguments=order.arguments.replace(addins="/a.py")), witness)
 
-    assert failure.value.reason is Reason.DIED
+    assert failure.value.reason is LaunchFailureReason.DIED
     assert len(witness.children) == attempts
 
 
@@ -242,7 +242,7 @@ def test_whether_a_host_that_dies_with_its_addins_is_tried_without_is_up_to_whoe
     else:
         with pytest.raises(LaunchFailure) as failure:
             launch(order, witness)
-        assert (failure.value.reason, failure.value.exit_code) == (Reason.DIED, 7)
+        assert (failure.value.reason, failure.value.exit_code) == (LaunchFailureReason.DIED, 7)
         assert "an add-in killed it" in failure.value.text
 
     assert len(witness.children) == 1 + tries_without

@@ -23,7 +23,7 @@ from support.stand_in_host import (
 )
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.probe import HostAddIn, Probe, probe
-from uno_devserver.instances.registry import Server
+from uno_devserver.instances.registry import RegisteredServer
 
 # For a Host that answers: a busy machine may be slow. For one that does not: no longer than needed.
 SECONDS = 20.0
@@ -249,7 +249,7 @@ def test_something_else_than_http_is_told_as_such(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("port", [0, -1, 70000])
 def test_a_registration_with_an_impossible_port_is_no_host(port: int) -> None:
-    server = Server(1, 0, None, "", port, "", "", None)
+    server = RegisteredServer(1, 0, None, "", port, "", "", None)
 
     assert probe(server, SECONDS) == Probe(problem="is no port")
 

@@ -19,9 +19,9 @@ from support.files import snapshot
 from support.golden import GOLDEN
 from support.servers import Processes
 from support.servers import Registry as Signed
-from uno_devserver.instances.entries import MAX_BYTES
 from uno_devserver.instances.registry import (
-    Server,
+    MAX_ENTRY_BYTES,
+    RegisteredServer,
     is_in_workspace,
     new_entry,
     on_port,
@@ -65,7 +65,7 @@ class Registry:
         (self.folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         return self
 
-    def servers(self) -> tuple[Server, ...]:
+    def servers(self) -> tuple[RegisteredServer, ...]:
         return running_servers(str(self.folder))
 
 
@@ -90,7 +90,7 @@ def test_an_entry_of_a_living_process_is_a_running_server(registry: Registry) ->
     )
 
     assert registry.servers() == (
-        Server(
+        RegisteredServer(
             ALIVE,
             99,
             "/src/App/App.sln",
@@ -232,7 +232,7 @@ def test_an_entry_without_a_usable_process_or_port_is_passed_over(registry: Regi
         b"\xff\xfe",
         b"\0" * 100,
         b"[" * 60_000,
-        b" " * (MAX_BYTES + 1),
+        b" " * (MAX_ENTRY_BYTES + 1),
     ],
     ids=["empty", "text", "cut", "list", "null", "string", "BOM", "zeros", "deep", "huge"],
 )
@@ -495,6 +495,6 @@ def test_servers_of_others_and_dead_ones_serve_nobody(folder: Signed, processes:
     ],
 )
 def test_a_server_belongs_to_the_folders_above_its_solution(solution: str | None, directory: str, inside: bool) -> None:
-    server = Server(1, 0, solution, "", 1, "", "", None)
+    server = RegisteredServer(1, 0, solution, "", 1, "", "", None)
 
     assert is_in_workspace(server, directory) == inside

@@ -17,7 +17,7 @@ import pytest
 from support.files import snapshot
 from support.golden import GOLDEN
 from support.servers import LISTENS, Processes, Registry, an_hour_ago
-from uno_devserver.instances.registry import Pruned, creation_time, prune, running_servers, write_sidecar
+from uno_devserver.instances.registry import RegistryScan, creation_time, prune, running_servers, write_sidecar
 from uno_devserver.system.dotnet_formats import to_time
 from uno_devserver.system.processes import START_SLACK_SECONDS, process_started
 
@@ -38,7 +38,7 @@ def test_a_living_server_is_running_and_stays(folder: Registry, processes: Proce
 
     pruned = prune(str(folder))
 
-    assert pruned == Pruned(running=(server.replace(workspace=str(tmp_path)),))
+    assert pruned == RegistryScan(running=(server.replace(workspace=str(tmp_path)),))
     assert snapshot(folder.folder) == before
 
 
@@ -162,7 +162,7 @@ def test_a_sidecar_that_comes_before_its_entry_stays(folder: Registry, processes
     """The launcher may be faster than the Host."""
     write_sidecar(str(folder), processes.start().pid, ide_channel="chan-s")
 
-    assert prune(str(folder)) == Pruned()
+    assert prune(str(folder)) == RegistryScan()
     assert len(folder.names()) == 1
 
 
@@ -191,7 +191,7 @@ def test_an_entry_of_another_machine_or_user_is_shown_and_never_removed(
     server = folder.sign_in(pid, **whose)
     before = snapshot(folder.folder)
 
-    assert prune(str(folder)) == Pruned(foreign=(server,))
+    assert prune(str(folder)) == RegistryScan(foreign=(server,))
     assert running_servers(str(folder)) == ()
     assert snapshot(folder.folder) == before
 
@@ -221,7 +221,7 @@ def test_garbage_goes_when_no_process_can_be_writing_it(folder: Registry, proces
 
     pruned = prune(str(folder))
 
-    assert pruned == Pruned(removed=(str(stale),), unreadable=tuple(sorted([str(kept), str(nameless)])))
+    assert pruned == RegistryScan(removed=(str(stale),), unreadable=tuple(sorted([str(kept), str(nameless)])))
 
 
 def test_an_entry_that_is_just_being_written_counts(
@@ -243,7 +243,7 @@ def test_files_of_others_are_not_touched(folder: Registry) -> None:
     folder.file(f"devserver-{DEAD}.txt", "x")
     before = snapshot(folder.folder)
 
-    assert prune(str(folder)) == Pruned()
+    assert prune(str(folder)) == RegistryScan()
     assert snapshot(folder.folder) == before
 
 
@@ -278,7 +278,7 @@ def test_thousands_of_files_are_no_burden(folder: Registry, processes: Processes
 
 
 def test_a_folder_that_is_missing_is_an_empty_registry(folder: Registry) -> None:
-    assert prune(str(folder)) == Pruned()
+    assert prune(str(folder)) == RegistryScan()
     assert not folder.folder.exists()
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from uno_devserver.instances.entries import Server
-from uno_devserver.instances.workspace_state import log_of, log_path, remember_port, remembered_port
+from uno_devserver.instances.registry import RegisteredServer, log_of
+from uno_devserver.instances.start import log_path, remember_port, remembered_port
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def state(tmp_path: Path) -> str:
 
 def test_the_log_that_the_launcher_recorded_is_named_while_it_is_there(tmp_path: Path) -> None:
     log = tmp_path / "host.log"
-    server = Server(1, 0, None, "", 5000, "", "", None, log_file=str(log))
+    server = RegisteredServer(1, 0, None, "", 5000, "", "", None, log_file=str(log))
 
     before = log_of(server)
     log.touch()

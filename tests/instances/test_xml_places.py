@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.instances.xml_places import Place, root_place, without_texts
+from uno_devserver.instances.csproj_user import ElementSpan, root_span, without_texts
 from uno_devserver.msbuild.xml import XmlProblem
 
 TEXT = """<?xml version="1.0"?><!-- <x> --><r xmlns='one' xmlns:p="two">
@@ -12,12 +12,12 @@ TEXT = """<?xml version="1.0"?><!-- <x> --><r xmlns='one' xmlns:p="two">
 </r>"""
 
 
-def outer(place: Place) -> str:
+def outer(place: ElementSpan) -> str:
     return TEXT[place.start : place.end]
 
 
 def test_an_element_reaches_from_its_start_tag_to_its_end_tag() -> None:
-    root = root_place(TEXT)
+    root = root_span(TEXT)
 
     assert outer(root).startswith("<r xmlns")
     assert outer(root).endswith("</r>")
@@ -29,7 +29,7 @@ def test_an_element_reaches_from_its_start_tag_to_its_end_tag() -> None:
 
 
 def test_the_content_stands_between_the_tags() -> None:
-    first, short, _ = root_place(TEXT).children
+    first, short, _ = root_span(TEXT).children
 
     assert TEXT[first.inner_start : first.inner_end] == "1<![CDATA[<a>]]>"
     assert (first.short, short.short) == (False, True)
@@ -37,7 +37,7 @@ def test_the_content_stands_between_the_tags() -> None:
 
 
 def test_names_have_the_namespace_that_holds_where_they_stand() -> None:
-    root = root_place(TEXT)
+    root = root_span(TEXT)
 
     assert [(child.prefix, child.name, child.namespace) for child in root.children] == [
         ("", "a", "one"),
@@ -55,8 +55,8 @@ def test_comments_and_instructions_are_kept_when_texts_go() -> None:
 @pytest.mark.parametrize("text", ["", "<a>", "<a></b>", "<a/><b/>", "<a", "text"])
 def test_what_is_not_well_formed_has_no_places(text: str) -> None:
     with pytest.raises(XmlProblem):
-        root_place(text)
+        root_span(text)
 
 
 def test_a_space_that_xml_does_not_know_is_part_of_a_name() -> None:
-    assert root_place("<\u00a0r/>").name == "\u00a0r"
+    assert root_span("<\u00a0r/>").name == "\u00a0r"

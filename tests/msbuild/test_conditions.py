@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uno_devserver.msbuild.conditions import MAX_NESTING, Condition
+from uno_devserver.msbuild.conditions import BUILT_IN, CUSTOM_METADATA, ITEMS, MAX_NESTING, Condition
 from uno_devserver.msbuild.problems import EvaluationProblem
-from uno_devserver.msbuild.tokens import BUILT_IN, CUSTOM_METADATA, ITEMS
 
 
 class Words:

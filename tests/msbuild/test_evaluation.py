@@ -15,7 +15,7 @@ from support.files import write
 from uno_devserver.msbuild import expressions
 from uno_devserver.msbuild.evaluation import Evaluator
 from uno_devserver.msbuild.problems import EvaluationProblem
-from uno_devserver.msbuild.projects import ProjectFiles
+from uno_devserver.msbuild.project_files import ProjectFileCache
 
 from .builder import Package
 
@@ -62,7 +62,7 @@ def test_a_problem_in_the_item_pass_names_its_file_and_entry(package: Package) -
 
 def test_evaluators_can_share_parsed_files(package: Package) -> None:
     path = write(package.folder / "a.targets", "<Project><ItemGroup><X Include='$(V)' /></ItemGroup></Project>")
-    load = ProjectFiles()
+    load = ProjectFileCache()
 
     found = []
     for value in ("1", "2"):

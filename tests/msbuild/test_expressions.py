@@ -10,7 +10,7 @@ from uno_devserver.msbuild.expressions import (
     GUESS,
     MAX_TEXT,
     UNKNOWN,
-    Scope,
+    EvaluationScope,
     escape,
     guessed,
     is_known,
@@ -19,8 +19,8 @@ from uno_devserver.msbuild.expressions import (
 from uno_devserver.msbuild.problems import EvaluationProblem
 
 
-def scope(defined: set[str] | None = None, folder: str = "/p", **values: str) -> Scope:
-    created = Scope(folder, {}, defined)
+def scope(defined: set[str] | None = None, folder: str = "/p", **values: str) -> EvaluationScope:
+    created = EvaluationScope(folder, {}, defined)
     created.values.update(values)
     return created
 

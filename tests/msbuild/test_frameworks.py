@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.msbuild.frameworks import Framework, is_compatible, parse, version_text
+from uno_devserver.msbuild.frameworks import Framework, is_compatible, parse_framework, version_text
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from uno_devserver.msbuild.frameworks import Framework, is_compatible, parse, ve
     ],
 )
 def test_the_usual_names_are_understood(name: str, expected: Framework | None) -> None:
-    assert parse(name) == expected
+    assert parse_framework(name) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_usual_names_are_understood(name: str, expected: Framework | None) -
 def test_a_project_can_use_what_is_not_newer_and_not_of_another_platform(
     target: str, candidate: str, expected: bool | None
 ) -> None:
-    left, right = parse(target), parse(candidate)
+    left, right = parse_framework(target), parse_framework(candidate)
 
     assert left
     assert right

@@ -10,8 +10,8 @@ import pytest
 
 from support.files import write_all
 from uno_devserver.msbuild import expressions
-from uno_devserver.msbuild.expressions import Scope
-from uno_devserver.msbuild.globs import parse
+from uno_devserver.msbuild.expressions import EvaluationScope
+from uno_devserver.msbuild.globs import parse_glob
 from uno_devserver.msbuild.problems import EvaluationProblem
 
 
@@ -34,9 +34,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def found(pattern: str, folder: Path) -> list[str]:
-    glob = parse(pattern, str(folder))
+    glob = parse_glob(pattern, str(folder))
     assert glob is not None
-    return [path for path, _ in glob.files(Scope(str(folder), {}, None))]
+    return [path for path, _ in glob.files(EvaluationScope(str(folder), {}, None))]
 
 
 @pytest.mark.parametrize(
@@ -69,15 +69,15 @@ def test_the_order_is_by_the_whole_path_in_upper_case(folder: Path) -> None:
 
 
 def test_each_file_knows_its_folder_below_the_literal_part(folder: Path) -> None:
-    glob = parse("s/**/c.dll", str(folder))
+    glob = parse_glob("s/**/c.dll", str(folder))
 
     assert glob is not None
-    assert glob.files(Scope(str(folder), {}, None)) == [("s/t/c.dll", "t/"), ("s/T2/c.dll", "T2/")]
+    assert glob.files(EvaluationScope(str(folder), {}, None)) == [("s/t/c.dll", "t/"), ("s/T2/c.dll", "T2/")]
 
 
 @pytest.mark.parametrize("pattern", ["**x", "x**/y", "*/../x", "a...*", "ab:c*", "x*" * 3000, "literal"])
 def test_what_msbuild_takes_literally_is_no_pattern(pattern: str) -> None:
-    assert parse(pattern, "/p") is None
+    assert parse_glob(pattern, "/p") is None
 
 
 @pytest.mark.parametrize(
@@ -98,18 +98,18 @@ def test_what_msbuild_takes_literally_is_no_pattern(pattern: str) -> None:
     ],
 )
 def test_a_pattern_describes_paths_whether_they_exist_or_not(pattern: str, path: str, expected: bool) -> None:
-    glob = parse(pattern, "/p")
+    glob = parse_glob(pattern, "/p")
 
     assert glob is not None
-    assert glob.describes(path, Scope("/p", {}, None)) is expected
+    assert glob.describes(path, EvaluationScope("/p", {}, None)) is expected
 
 
 def test_many_stars_do_not_multiply_the_time() -> None:
-    glob = parse("a*" * 100 + "b", "/p")
+    glob = parse_glob("a*" * 100 + "b", "/p")
     start = time.process_time()
 
     assert glob is not None
-    assert not glob.describes("a" * 250, Scope("/p", {}, None))
+    assert not glob.describes("a" * 250, EvaluationScope("/p", {}, None))
     assert time.process_time() - start < 1
 
 
@@ -123,8 +123,8 @@ def test_many_stars_do_not_multiply_the_time() -> None:
     ids=["a star before a long text", "many folders", "a long text"],
 )
 def test_long_comparisons_use_up_what_an_evaluation_may_do(pattern: str, path: str) -> None:
-    glob = parse(pattern, "/p")
-    scope = Scope("/p", {}, None)
+    glob = parse_glob(pattern, "/p")
+    scope = EvaluationScope("/p", {}, None)
     assert glob is not None
 
     with pytest.raises(EvaluationProblem) as raised:
@@ -134,8 +134,8 @@ def test_long_comparisons_use_up_what_an_evaluation_may_do(pattern: str, path: s
 
 
 def test_a_thousand_short_patterns_may_look_at_hundreds_of_paths() -> None:
-    globs = [parse(f"lib/**/Name{number}.*.dll", "/p") for number in range(1000)]
-    scope = Scope("/p", {}, None)
+    globs = [parse_glob(f"lib/**/Name{number}.*.dll", "/p") for number in range(1000)]
+    scope = EvaluationScope("/p", {}, None)
 
     described = [
         glob for _ in range(300) for glob in globs if glob and glob.describes("lib/net10.0/Name7.X.dll", scope)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.msbuild.expressions import UNKNOWN, Scope
-from uno_devserver.msbuild.metadata import Entry, built_in, is_built_in, replace_references
+from uno_devserver.msbuild.expressions import UNKNOWN, EvaluationScope
+from uno_devserver.msbuild.metadata import ItemEntry, built_in, is_built_in, replace_references
 from uno_devserver.msbuild.problems import EvaluationProblem
 
 
@@ -32,18 +32,18 @@ from uno_devserver.msbuild.problems import EvaluationProblem
     ],
 )
 def test_every_item_has_metadata_by_itself(identity: str, name: str, expected: str) -> None:
-    entry = Entry(identity, "X", "/pkg/Acme.targets", certain=True, recursive="s/t/")
+    entry = ItemEntry(identity, "X", "/pkg/Acme.targets", certain=True, recursive="s/t/")
 
     assert is_built_in(name)
-    assert built_in(entry, name, Scope("/p", {}, None)) == expected
+    assert built_in(entry, name, EvaluationScope("/p", {}, None)) == expected
 
 
 def test_the_times_of_a_file_are_not_told() -> None:
-    entry = Entry("x", "X", "/pkg/a", certain=True)
+    entry = ItemEntry("x", "X", "/pkg/a", certain=True)
 
-    assert built_in(entry, "ModifiedTime", Scope("/p", {}, set())) == UNKNOWN
+    assert built_in(entry, "ModifiedTime", EvaluationScope("/p", {}, set())) == UNKNOWN
     with pytest.raises(EvaluationProblem) as raised:
-        built_in(entry, "ModifiedTime", Scope("/p", {}, None))
+        built_in(entry, "ModifiedTime", EvaluationScope("/p", {}, None))
     assert raised.value.code == "Unsupported"
 
 

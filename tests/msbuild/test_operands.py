@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.msbuild.expressions import Scope, guessed
-from uno_devserver.msbuild.operands import PropertyOperands, glob_of, split_list
+from uno_devserver.msbuild.conditions import PropertyOperands
+from uno_devserver.msbuild.expressions import EvaluationScope, glob_of, guessed, split_list
 
 
 @pytest.fixture
-def scope(tmp_path: Path) -> Scope:
-    created = Scope(str(tmp_path), {}, set())
+def scope(tmp_path: Path) -> EvaluationScope:
+    created = EvaluationScope(str(tmp_path), {}, set())
     created.values.update(a="v", list="a%3Bb; c ;;", guess=guessed("x"))
     return created
 
 
-def test_text_is_expanded_and_unescaped(scope: Scope) -> None:
+def test_text_is_expanded_and_unescaped(scope: EvaluationScope) -> None:
     assert PropertyOperands(scope, scope.folder).text("[$(A)%3B]") == "[v;]"
 
 
-def test_what_is_unknown_or_guessed_has_no_text_and_no_paths(scope: Scope) -> None:
+def test_what_is_unknown_or_guessed_has_no_text_and_no_paths(scope: EvaluationScope) -> None:
     operands = PropertyOperands(scope, scope.folder)
 
     assert operands.text("x$(Nope)") is None
@@ -29,11 +29,11 @@ def test_what_is_unknown_or_guessed_has_no_text_and_no_paths(scope: Scope) -> No
     assert operands.paths("$(A);$(Nope)") is None
 
 
-def test_paths_are_a_list_with_this_systems_slashes(scope: Scope) -> None:
+def test_paths_are_a_list_with_this_systems_slashes(scope: EvaluationScope) -> None:
     assert PropertyOperands(scope, scope.folder).paths("a\\b;$(List)") == ["a/b", "a;b", "c"]
 
 
-def test_a_relative_path_exists_in_the_given_folder(scope: Scope, tmp_path: Path) -> None:
+def test_a_relative_path_exists_in_the_given_folder(scope: EvaluationScope, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "file").touch()
     operands = PropertyOperands(scope, str(tmp_path / "sub"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.msbuild.expressions import UNKNOWN, Scope, guessed
-from uno_devserver.msbuild.metadata import Entry
+from uno_devserver.msbuild.expressions import UNKNOWN, EvaluationScope, guessed
+from uno_devserver.msbuild.items import Selection
+from uno_devserver.msbuild.metadata import ItemEntry
 from uno_devserver.msbuild.problems import EvaluationProblem
-from uno_devserver.msbuild.selections import Selection
 
 
 @pytest.mark.parametrize(
@@ -26,35 +26,35 @@ from uno_devserver.msbuild.selections import Selection
     ],
 )
 def test_spelling_and_case_do_not_matter(part: str, identity: str, expected: bool) -> None:
-    selection = Selection(Scope("/p", {}, None))
+    selection = Selection(EvaluationScope("/p", {}, None))
 
     selection.add(part)
 
-    assert selection.matches(Entry(identity, "X", "", certain=True)) is expected
+    assert selection.matches(ItemEntry(identity, "X", "", certain=True)) is expected
     assert selection.complete
 
 
 def test_an_unknown_part_leaves_the_selection_incomplete() -> None:
-    selection = Selection(Scope("/p", {}, None))
+    selection = Selection(EvaluationScope("/p", {}, None))
 
     selection.add(f"{UNKNOWN}/x")
     selection.add(guessed("b"))
 
     assert not selection.complete
-    assert selection.matches(Entry("b", "X", "", certain=True)) is None
-    assert selection.matches(Entry("c", "X", "", certain=True)) is False
+    assert selection.matches(ItemEntry("b", "X", "", certain=True)) is None
+    assert selection.matches(ItemEntry("c", "X", "", certain=True)) is False
 
 
 def test_a_huge_path_uses_up_what_an_evaluation_may_do() -> None:
-    selection = Selection(Scope("/p", {}, None))
+    selection = Selection(EvaluationScope("/p", {}, None))
     for number in range(500):
         selection.add(f"*.{number}")
 
     with pytest.raises(EvaluationProblem) as raised:
-        selection.matches(Entry("x" * 4_000_000, "X", "", certain=True))
+        selection.matches(ItemEntry("x" * 4_000_000, "X", "", certain=True))
 
     assert raised.value.code == "Limit"
 
 
 def test_nothing_selected_matches_nothing() -> None:
-    assert Selection(Scope("/p", {}, None)).matches(Entry("", "X", "", certain=True)) is False
+    assert Selection(EvaluationScope("/p", {}, None)).matches(ItemEntry("", "X", "", certain=True)) is False

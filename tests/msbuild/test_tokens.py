@@ -7,8 +7,8 @@ from itertools import takewhile
 
 import pytest
 
+from uno_devserver.msbuild.conditions import BUILT_IN, CUSTOM_METADATA, END, ITEMS, tokens_of
 from uno_devserver.msbuild.problems import EvaluationProblem
-from uno_devserver.msbuild.tokens import BUILT_IN, CUSTOM_METADATA, END, ITEMS, tokens_of
 
 ALL = ITEMS | CUSTOM_METADATA | BUILT_IN
 

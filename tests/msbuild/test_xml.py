@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uno_devserver.msbuild.xml import CData, Comment, Element, Instruction, XmlProblem, parse
+from uno_devserver.msbuild.xml import CData, Comment, Element, Instruction, XmlProblem, parse_xml
 
 
 def problem(data: str | bytes) -> XmlProblem:
     with pytest.raises(XmlProblem) as raised:
-        parse(data.encode() if isinstance(data, str) else data)
+        parse_xml(data.encode() if isinstance(data, str) else data)
     return raised.value
 
 
 def test_an_element_has_a_name_attributes_children_and_a_line() -> None:
-    root = parse(b"<a>\n  <b x='1' y=\"2\"/>text<c></c>\n</a>")
+    root = parse_xml(b"<a>\n  <b x='1' y=\"2\"/>text<c></c>\n</a>")
 
     inner, text, last = root.children
     assert isinstance(inner, Element)
@@ -32,34 +32,34 @@ def test_an_element_has_a_name_attributes_children_and_a_line() -> None:
 
 
 def test_blanks_and_line_ends_inside_values_stay_as_they_are() -> None:
-    root = parse(b'<a x="1\t2\n3\r\n4">\r\n  y\r\n</a>')
+    root = parse_xml(b'<a x="1\t2\n3\r\n4">\r\n  y\r\n</a>')
 
     assert root.attributes["x"] == "1\t2\n3\r\n4"
     assert root.children == ["\r\n  y\r\n"]
 
 
 def test_blanks_between_elements_are_dropped() -> None:
-    root = parse(b"<a> <b/>\n<!-- c --> </a>")
+    root = parse_xml(b"<a> <b/>\n<!-- c --> </a>")
 
     assert [str(child) for child in root.children] == ["<b line 1>", " c "]
 
 
 def test_blanks_between_elements_stay_where_the_document_asks_for_them() -> None:
-    root = parse(b'<a xml:space="preserve"> <b/><c xml:space="default"> <d/></c></a>')
+    root = parse_xml(b'<a xml:space="preserve"> <b/><c xml:space="default"> <d/></c></a>')
 
     assert root.children[0] == " "
     assert len(root.elements[1].children) == 1
 
 
 def test_references_are_decoded_in_text_and_attributes() -> None:
-    root = parse(b"<a x='&lt;&#65;&quot;'>&amp;&apos;&gt;&#x41;&#x1F600;&#10;</a>")
+    root = parse_xml(b"<a x='&lt;&#65;&quot;'>&amp;&apos;&gt;&#x41;&#x1F600;&#10;</a>")
 
     assert root.attributes["x"] == '<A"'
     assert root.children == ["&'>A\U0001f600\n"]
 
 
 def test_comments_cdata_and_instructions_are_told_apart_from_text() -> None:
-    root = parse(b"<a><!-- c --><![CDATA[<&]]><?do it?>t</a>")
+    root = parse_xml(b"<a><!-- c --><![CDATA[<&]]><?do it?>t</a>")
 
     assert root.children == [" c ", "<&", "do it", "t"]
     assert [type(child) for child in root.children] == [Comment, CData, Instruction, str]
@@ -77,17 +77,17 @@ def test_comments_cdata_and_instructions_are_told_apart_from_text() -> None:
     ids=["utf-8 mark", "utf-16-le", "utf-16-be", "declared utf-16", "declared latin-1"],
 )
 def test_only_the_byte_order_mark_decides_the_encoding(data: bytes) -> None:
-    assert parse(data).children == ["ä"]
+    assert parse_xml(data).children == ["ä"]
 
 
 def test_bytes_that_are_no_utf8_become_replacement_characters() -> None:
-    assert parse(b"<a>\xe4</a>").children == ["\ufffd"]
+    assert parse_xml(b"<a>\xe4</a>").children == ["\ufffd"]
 
 
 def test_a_doctype_is_skipped_whatever_it_declares() -> None:
     text = '<!DOCTYPE a [<!ENTITY e "]>"><!-- ]> --><!ELEMENT a ANY><?x ]> ?>] ><a>t</a>'
 
-    assert parse(text.encode()).children == ["t"]
+    assert parse_xml(text.encode()).children == ["t"]
 
 
 def test_the_entities_of_a_doctype_are_refused() -> None:
@@ -145,7 +145,7 @@ def test_what_is_not_well_formed_is_a_problem_that_says_why(text: str, reason: s
 
 
 def test_a_declared_prefix_is_fine_and_stays_part_of_the_name() -> None:
-    assert parse(b"<p:a xmlns:p='u'><p:b p:x='1' xml:lang='en'/></p:a>").name == "p:a"
+    assert parse_xml(b"<p:a xmlns:p='u'><p:b p:x='1' xml:lang='en'/></p:a>").name == "p:a"
 
 
 def test_a_problem_says_where() -> None:
@@ -229,7 +229,7 @@ def shape(element: Element) -> object:
 def test_any_tree_is_read_back_as_it_was_written(document: tuple[str, Element]) -> None:
     text, expected = document
 
-    assert shape(parse(text.encode("utf-8"))) == shape(expected)
+    assert shape(parse_xml(text.encode("utf-8"))) == shape(expected)
 
 
 @given(st.one_of(st.binary(max_size=60), st.text("<>/a =\"'&;#x1![]-?CDAT\n", max_size=40).map(str.encode)))
@@ -237,7 +237,7 @@ def test_any_tree_is_read_back_as_it_was_written(document: tuple[str, Element]) 
 def test_any_bytes_are_a_document_or_a_problem(data: bytes) -> None:
     outcome: Element | XmlProblem
     try:
-        outcome = parse(data)
+        outcome = parse_xml(data)
     except XmlProblem as found:
         outcome = found
 

@@ -13,10 +13,10 @@ import msgspec
 from support.virtual_time import run_virtually
 from uno_devserver.protocol.http.messages import Request, Response, Streaming
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, RpcError
-from uno_devserver.protocol.parties import ServerInfo
-from uno_devserver.protocol.policy import DEFAULT_POLICY, Policy
+from uno_devserver.protocol.peer_info import ServerInfo
+from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS, EndpointLimits
+from uno_devserver.protocol.server.streamable_http import StreamableHttp
 from uno_devserver.protocol.service import Call, Params, Result, Session
-from uno_devserver.protocol.streamable import StreamableHttp
 
 WAIT_SECONDS = 10  # longer than any step takes on a busy machine
 BOTH = "application/json, text/event-stream"
@@ -282,11 +282,14 @@ class ModernClient(Client):
 
 
 def endpoint_of(service: ScriptedService, **policy: Any) -> StreamableHttp:
-    return StreamableHttp(service, DEFAULT_POLICY.replace(**policy))
+    return StreamableHttp(service, DEFAULT_ENDPOINT_LIMITS.replace(**policy))
 
 
 async def connected(
-    service: ScriptedService, version: str = "2025-11-25", policy: Policy = DEFAULT_POLICY, **capabilities: Any
+    service: ScriptedService,
+    version: str = "2025-11-25",
+    policy: EndpointLimits = DEFAULT_ENDPOINT_LIMITS,
+    **capabilities: Any,
 ) -> Client:
     """An initialized client."""
     client = Client(StreamableHttp(service, policy))

@@ -6,11 +6,11 @@ import asyncio
 import json
 from typing import Any
 
-from uno_devserver.protocol.jsonrpc import Refused, read
-from uno_devserver.protocol.parties import ClientInfo
-from uno_devserver.protocol.policy import DEFAULT_POLICY
+from uno_devserver.protocol.jsonrpc import InvalidMessage, read
+from uno_devserver.protocol.peer_info import ClientInfo
+from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.service import Service
-from uno_devserver.proxy.front.session import ClientSession
+from uno_devserver.proxy.front.session import StdioSession
 
 from .conversations import MODERN, WAIT_SECONDS
 
@@ -22,7 +22,7 @@ class LineClient:
     """Speaks the handshake era."""
 
     def __init__(self, service: Service, **policy: Any) -> None:
-        self.endpoint = ClientSession(service, self._read, DEFAULT_POLICY.replace(**policy))
+        self.endpoint = StdioSession(service, self._read, DEFAULT_ENDPOINT_LIMITS.replace(**policy))
         self._said: asyncio.Queue[bytes] = asyncio.Queue()
         self._last_id = 0
 
@@ -75,7 +75,7 @@ class LineClient:
     def take(self, value: dict[str, Any]) -> None:
         """As the front does, which refuses what is no message."""
         message = read(value)
-        assert not isinstance(message, Refused), message.error
+        assert not isinstance(message, InvalidMessage), message.error
         self.endpoint.take(message)
 
     async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uno_devserver.protocol.eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from uno_devserver.protocol.http.messages import Answer, Request, Response, Streaming
 from uno_devserver.protocol.service import Call, Result
+from uno_devserver.protocol.versions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 from .conversations import Client, Connection, ScriptedService, endpoint_of, text
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from uno_devserver.protocol.eras import MISSING_CAPABILITY
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_REQUEST, METHOD_NOT_FOUND, UNANSWERED
-from uno_devserver.protocol.policy import DEFAULT_POLICY
+from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.service import Call, Result
+from uno_devserver.protocol.versions import MISSING_CAPABILITY
 
 from .conversations import Client, ScriptedService, asynchronous, connected, text, until
 
@@ -129,7 +129,9 @@ async def test_a_client_that_takes_json_only_cannot_be_asked() -> None:
 
 @asynchronous
 async def test_a_question_is_not_asked_for_ever_and_then_taken_back() -> None:
-    client = await connected(ScriptedService(who=_who), policy=DEFAULT_POLICY.replace(ask_seconds=0.02), elicitation={})
+    client = await connected(
+        ScriptedService(who=_who), policy=DEFAULT_ENDPOINT_LIMITS.replace(ask_seconds=0.02), elicitation={}
+    )
     stream = await client.stream("tools/call", {"name": "who"})
 
     question, taken_back, answer = await stream.message(), await stream.message(), await stream.message()
@@ -213,7 +215,7 @@ async def test_a_question_that_is_answered_twice_at_once_is_answered_once() -> N
 
 @asynchronous
 async def test_questions_that_were_answered_make_room() -> None:
-    client = await connected(ScriptedService(who=_who), policy=DEFAULT_POLICY.replace(asks=1), elicitation={})
+    client = await connected(ScriptedService(who=_who), policy=DEFAULT_ENDPOINT_LIMITS.replace(asks=1), elicitation={})
     for name in ("a", "b"):
         stream = await client.stream("tools/call", {"name": "who"})
         question = await stream.message()
@@ -224,7 +226,7 @@ async def test_questions_that_were_answered_make_room() -> None:
 
 @asynchronous
 async def test_open_questions_are_bounded() -> None:
-    client = await connected(ScriptedService(who=_who), policy=DEFAULT_POLICY.replace(asks=1), elicitation={})
+    client = await connected(ScriptedService(who=_who), policy=DEFAULT_ENDPOINT_LIMITS.replace(asks=1), elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
     await stream.message()
 
@@ -247,7 +249,7 @@ async def test_questions_and_answers_are_kept_when_notifications_are_too_many() 
             call.notify("notifications/progress", {"progress": number})
         return text((await asked)["content"]["name"])
 
-    policy = DEFAULT_POLICY.replace(stream_events=4)
+    policy = DEFAULT_ENDPOINT_LIMITS.replace(stream_events=4)
     client = await connected(ScriptedService(chatty=chatty), policy=policy, elicitation={})
     stream = await client.stream("tools/call", {"name": "chatty"})
     await until(started.is_set)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from uno_devserver.protocol.followed import Followed
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
+from uno_devserver.protocol.server.subscriptions import WatchedResources
 
 from .conversations import Client, ModernClient, ScriptedService, asynchronous, endpoint_of, until
 from .line_clients import LineClient, ModernLineClient
@@ -194,7 +194,7 @@ async def test_asking_twice_at_once_counts_once() -> None:
 @asynchronous
 async def test_the_last_word_is_right_however_fast_watchers_come_and_go() -> None:
     service = Slow()
-    followed = Followed(service)
+    followed = WatchedResources(service)
     begun = asyncio.create_task(followed.begin(A))
     await until(lambda: service.follows == [(A, True)])
     service.go.set()
@@ -232,7 +232,7 @@ async def test_a_subscription_that_is_given_up_half_way_leaves_nothing_behind() 
 @asynchronous
 async def test_who_is_late_to_tell_the_end_does_not_end_what_has_begun_since() -> None:
     service = Slow()
-    followed = Followed(service)
+    followed = WatchedResources(service)
     service.go.set()
     await followed.begin(A)
     service.go.clear()
@@ -255,7 +255,7 @@ async def test_who_is_late_to_tell_the_end_does_not_end_what_has_begun_since() -
 async def test_what_ended_before_it_was_told_is_not_told() -> None:
     service = Slow()
     service.go.set()
-    followed = Followed(service)
+    followed = WatchedResources(service)
     await followed.begin(A)
     followed.end(A)
     await followed.begin(A)
@@ -267,7 +267,7 @@ async def test_what_ended_before_it_was_told_is_not_told() -> None:
 @asynchronous
 async def test_a_watcher_that_gives_up_waiting_is_told_of_as_gone() -> None:
     service = Slow()
-    followed = Followed(service)
+    followed = WatchedResources(service)
     begun = asyncio.create_task(followed.begin(A))
     await until(lambda: service.follows == [(A, True)])
     begun.cancel()
@@ -283,7 +283,7 @@ async def test_a_watcher_that_gives_up_waiting_is_told_of_as_gone() -> None:
 async def test_an_end_that_the_service_refuses_is_an_end() -> None:
     service = Slow()
     service.go.set()
-    followed = Followed(service)
+    followed = WatchedResources(service)
     await followed.begin(A)
     service.refused = {A}
     followed.end(A)

@@ -11,7 +11,7 @@ from uno_devserver.protocol.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
-    Refused,
+    InvalidMessage,
     RpcError,
     RpcNotification,
     RpcRequest,
@@ -80,7 +80,7 @@ def test_what_is_no_message_is_refused_with_the_id_to_answer_with(
 ) -> None:
     refused = read(message)
 
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, InvalidMessage)
     assert (refused.id, refused.error.code) == (request_id, code)
 
 
@@ -158,7 +158,7 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_any_json_value_is_some_kind_of_message(value: object) -> None:
-    assert isinstance(read(value), RpcRequest | RpcNotification | RpcResponse | Refused)
+    assert isinstance(read(value), RpcRequest | RpcNotification | RpcResponse | InvalidMessage)
 
 
 @given(st.binary())

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uno_devserver.protocol.lines import KEPT_BYTES, LineSplitter, TooLong, readable_members
+from uno_devserver.protocol.lines import KEPT_BYTES, LineSplitter, LineTooLong, readable_members
 
 MIB = 1024 * 1024
 
 
-def all_lines(*pieces: bytes, limit: int = MIB) -> list[bytes | TooLong]:
+def all_lines(*pieces: bytes, limit: int = MIB) -> list[bytes | LineTooLong]:
     splitter = LineSplitter(limit)
     found = [line for piece in pieces for line in splitter.feed(piece)]
     return found + splitter.finish()
@@ -28,8 +28,8 @@ def expected_lines(data: bytes, limit: int) -> list[bytes | None]:
     return [None if len(part) > limit else part.strip() for part in parts if len(part) > limit or part.strip()]
 
 
-def without_members(lines: list[bytes | TooLong]) -> list[bytes | None]:
-    return [None if isinstance(line, TooLong) else line for line in lines]
+def without_members(lines: list[bytes | LineTooLong]) -> list[bytes | None]:
+    return [None if isinstance(line, LineTooLong) else line for line in lines]
 
 
 def test_lines_come_out_whole_whatever_ends_them() -> None:
@@ -80,7 +80,7 @@ def test_a_line_may_be_as_long_as_the_limit_and_no_longer(piece: int) -> None:
     data = b"x" * MIB + b"\n" + b"y" * (MIB + 1) + b"\nnext\n"
     pieces = [data[at : at + piece] for at in range(0, len(data), piece)]
 
-    assert all_lines(*pieces) == [b"x" * MIB, TooLong({}), b"next"]
+    assert all_lines(*pieces) == [b"x" * MIB, LineTooLong({}), b"next"]
 
 
 def test_many_short_lines_may_be_longer_together_than_one_may_be() -> None:
@@ -97,7 +97,7 @@ def test_a_line_that_is_too_long_is_not_kept_in_memory() -> None:
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 10 * KEPT_BYTES
-    assert splitter.feed(b"\nnext\n") == [TooLong({}), b"next"]
+    assert splitter.feed(b"\nnext\n") == [LineTooLong({}), b"next"]
 
 
 ID_FIRST = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"id":99,"text":"%s"}}'
@@ -125,7 +125,7 @@ def test_a_line_that_is_too_long_is_skipped_and_told_with_what_it_was(
     data = line % (b"x" * 20_000) + b"\nnext\n"
     pieces = [data[at : at + piece] for at in range(0, len(data), piece)]
 
-    assert all_lines(*pieces, limit=10_000) == [TooLong(known), b"next"]
+    assert all_lines(*pieces, limit=10_000) == [LineTooLong(known), b"next"]
 
 
 def test_an_id_of_which_only_a_part_was_kept_is_not_known() -> None:
@@ -134,7 +134,7 @@ def test_an_id_of_which_only_a_part_was_kept_is_not_known() -> None:
 
     [skipped] = all_lines(line, limit=5000)
 
-    assert isinstance(skipped, TooLong)
+    assert isinstance(skipped, LineTooLong)
     assert skipped.members == {"method": "m", "id": None}
 
 
@@ -143,7 +143,7 @@ def test_a_line_without_an_end_that_is_too_long_is_told_at_the_end_of_the_input(
 
     assert splitter.feed(b"x" * 50) == []
     assert splitter.feed(b"x" * 50) == []
-    assert splitter.finish() == [TooLong({})]
+    assert splitter.finish() == [LineTooLong({})]
     assert splitter.finish() == []
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from uno_devserver.protocol.policy import DEFAULT_POLICY
+from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.service import Call, Result
 
 from .conversations import Client, Connection, Reply, ScriptedService, asynchronous, connected, text, until
@@ -104,7 +104,9 @@ async def test_an_answer_is_kept_for_a_client_that_comes_back_later() -> None:
 @asynchronous
 async def test_an_answer_is_not_kept_for_ever() -> None:
     slow = Slow()
-    client = await connected(ScriptedService(slow=slow), policy=DEFAULT_POLICY.replace(keep_answer_seconds=0.02))
+    client = await connected(
+        ScriptedService(slow=slow), policy=DEFAULT_ENDPOINT_LIMITS.replace(keep_answer_seconds=0.02)
+    )
     stream = await client.stream("tools/call", {"name": "slow"})
     opening = await stream.event()
     slow.finish.set()
@@ -121,7 +123,7 @@ async def test_an_answer_is_not_kept_for_ever() -> None:
 async def test_kept_answers_are_bounded_and_the_newest_stays() -> None:
     slow = Slow()
     slow.finish.set()
-    client = await connected(ScriptedService(slow=slow), policy=DEFAULT_POLICY.replace(kept_answers=2))
+    client = await connected(ScriptedService(slow=slow), policy=DEFAULT_ENDPOINT_LIMITS.replace(kept_answers=2))
     ids = []
     for _ in range(4):
         stream = await client.stream("tools/call", {"name": "slow"})
@@ -139,7 +141,7 @@ async def test_one_answer_is_kept_however_large_it_is() -> None:
         call.notify("notifications/progress", {"progress": 0})
         return text("x" * 5000)
 
-    client = await connected(ScriptedService(large=large), policy=DEFAULT_POLICY.replace(stream_bytes=1000))
+    client = await connected(ScriptedService(large=large), policy=DEFAULT_ENDPOINT_LIMITS.replace(stream_bytes=1000))
     ids = []
     for _ in range(2):
         stream = await client.stream("tools/call", {"name": "large"})
@@ -376,7 +378,7 @@ async def test_what_was_said_before_the_client_listened_is_not_lost_nor_repeated
 @asynchronous
 async def test_what_waits_for_a_listener_is_bounded() -> None:
     service = ScriptedService()
-    client = await connected(service, policy=DEFAULT_POLICY.replace(stream_events=3))
+    client = await connected(service, policy=DEFAULT_ENDPOINT_LIMITS.replace(stream_events=3))
     for number in range(10):
         service.sessions[0].notify("notifications/message", {"level": "info", "data": number})
 
@@ -411,7 +413,7 @@ async def test_only_watchers_hear_of_a_resource() -> None:
 
 @asynchronous
 async def test_watched_resources_are_bounded_and_need_a_uri() -> None:
-    client = await connected(ScriptedService(), policy=DEFAULT_POLICY.replace(watched=1))
+    client = await connected(ScriptedService(), policy=DEFAULT_ENDPOINT_LIMITS.replace(watched=1))
     await client.ask("resources/subscribe", {"uri": "a:1"})
 
     again = await client.ask("resources/subscribe", {"uri": "a:1"})

@@ -17,11 +17,10 @@ from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ClientMessageMetadata
 
-from uno_devserver.protocol.http.listening import open_sockets
-from uno_devserver.protocol.http.server import HttpServer
-from uno_devserver.protocol.policy import DEFAULT_POLICY
+from uno_devserver.protocol.http.server import HttpServer, open_sockets
+from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
+from uno_devserver.protocol.server.streamable_http import StreamableHttp
 from uno_devserver.protocol.service import Call, Result
-from uno_devserver.protocol.streamable import StreamableHttp
 
 from .conversations import WAIT_SECONDS, ScriptedService, asynchronous, text, until
 from .sdk_answers import ANSWERS
@@ -34,7 +33,7 @@ VERSION_OF = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-
 
 @asynccontextmanager
 async def serving(service: ScriptedService, **policy: Any) -> AsyncIterator[tuple[StreamableHttp, str]]:
-    endpoint = StreamableHttp(service, DEFAULT_POLICY.replace(**policy))
+    endpoint = StreamableHttp(service, DEFAULT_ENDPOINT_LIMITS.replace(**policy))
     server = HttpServer(endpoint.handle, open_sockets(0))
     await server.start()
     try:

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uno_devserver.protocol import sse
-from uno_devserver.protocol.sse import Event, EventReader
+from uno_devserver.protocol.http import sse
+from uno_devserver.protocol.http.sse import EventReader, SseEvent
 
 
-def events(*chunks: bytes) -> list[Event]:
+def events(*chunks: bytes) -> list[SseEvent]:
     reader = EventReader()
     return [event for chunk in chunks for event in reader.feed(chunk)]
 
 
-def message(data: str) -> Event:
-    return Event("message", data.encode())
+def message(data: str) -> SseEvent:
+    return SseEvent("message", data.encode())
 
 
 def test_what_our_own_writer_writes_is_read() -> None:
@@ -35,7 +35,7 @@ def test_what_our_own_writer_writes_is_read() -> None:
 def test_lines_end_as_they_like(end: bytes) -> None:
     lines = [b"event: note", b"data: 1", b"", b": a comment", b"data:2", b"data: 3", b"", b""]
 
-    assert events(end.join(lines)) == [Event("note", b"1"), message("2\n3")]
+    assert events(end.join(lines)) == [SseEvent("note", b"1"), message("2\n3")]
 
 
 @given(st.data())
@@ -49,7 +49,13 @@ def test_events_are_the_same_wherever_the_stream_is_cut(data: st.DataObject) -> 
 
     heard = events(*(chunk for chunk in chunks if chunk))
 
-    assert heard == [message('{"t": "Grüße, 世界"}'), message("a\nb"), message(""), message(" two"), Event("odd", b"x")]
+    assert heard == [
+        message('{"t": "Grüße, 世界"}'),
+        message("a\nb"),
+        message(""),
+        message(" two"),
+        SseEvent("odd", b"x"),
+    ]
 
 
 def test_an_event_counts_when_it_is_complete() -> None:

@@ -21,7 +21,7 @@ from uno_devserver.issues import UserError
 from uno_devserver.proxy import main
 from uno_devserver.proxy.front import input, output
 from uno_devserver.proxy.front.json_lines import answer_line
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 
 odd = os.environ.get("ODD_ENGINE")
 

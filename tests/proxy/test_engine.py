@@ -26,7 +26,7 @@ import os, sys, time
 from types import SimpleNamespace
 from uno_devserver.instances import launch
 from uno_devserver.proxy.main import serve
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 
 def starting(*_, **__):
     latest = time.monotonic() + 10
@@ -51,7 +51,7 @@ from uno_devserver.__main__ import main
 sys.exit(main())
 """
 # What a proxy needs as soon as its Host is connected.
-AFTER_IT = {"discovery.discover", "hotreload.channel", "hotreload.own_authority", "system.inotify"}
+AFTER_IT = {"discovery.discover", "hotreload.control.server", "hotreload.local_authority", "system.inotify"}
 AFTER_IT |= {"proxy.reload.reloader", "proxy.health.status_file", "proxy.calls.call_queue"}
 
 

@@ -12,16 +12,16 @@ from support.files import write
 from support.machine import Machine
 from uno_devserver.proxy import first_start as module
 from uno_devserver.proxy.first_start import FirstStart
-from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.reload.subject import BEHIND_URL, NO_CONFIG
+from uno_devserver.proxy.options import ProxyOptions
+from uno_devserver.proxy.reload.watched_code import BEHIND_URL, NO_CONFIG
 from uno_devserver.proxy.state import ConnectionState, Timeline
 from uno_devserver.proxy.upstream.base import Upstream
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
-from uno_devserver.proxy.upstream.configured import ConfiguredUpstream
+from uno_devserver.proxy.upstream.configured_command import ConfiguredUpstream
 from uno_devserver.proxy.upstream.host_launch import HostUpstream
 from uno_devserver.proxy.upstream.url import UrlUpstream
-from uno_devserver.workspace.transitions import Transition
-from uno_devserver.workspace.trust import VARIABLE
+from uno_devserver.proxy.workspace.decisions import Transition
+from uno_devserver.workspace.trust import TRUST_VARIABLE
 
 BOUND = 20.0
 CONFIG = ".devtools/host.config.jsonc"
@@ -30,7 +30,7 @@ BEFORE_THE_LAUNCH = """
 import os, sys, time
 from uno_devserver.instances import launch
 from uno_devserver.proxy.first_start import FirstStart
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import Timeline
 
 def spawn(*_, **__):
@@ -69,14 +69,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ws"
 
 
-def begun(options: Options) -> tuple[FirstStart, ScriptedLauncher]:
+def begun(options: ProxyOptions) -> tuple[FirstStart, ScriptedLauncher]:
     first = FirstStart(options, Timeline())
     assert isinstance(first.launcher, ScriptedLauncher)
     return first, first.launcher
 
 
 def test_a_command_is_started_at_once_and_depends_on_no_workspace(folder: Path) -> None:
-    first, launcher = begun(Options(str(folder), command=("serve",)))
+    first, launcher = begun(ProxyOptions(str(folder), command=("serve",)))
 
     assert isinstance(first.upstream, CommandUpstream)
     assert launcher.started == [(1, first.upstream)]
@@ -89,9 +89,9 @@ def test_the_code_of_a_command_is_looked_at_before_it_is_launched(folder: Path) 
     write(folder / "server" / "main.py", "VALUE = 1\n")
     write(folder / CONFIG, '{"mcpServerRoot": "../server"}')
 
-    first, _ = begun(Options(str(folder), command=("serve",)))
+    first, _ = begun(ProxyOptions(str(folder), command=("serve",)))
     write(folder / "server" / "main.py", "VALUE = 2\n")
-    second, _ = begun(Options(str(folder), command=("serve",)))
+    second, _ = begun(ProxyOptions(str(folder), command=("serve",)))
 
     assert first.unknown_code is None
     assert first.content is not None
@@ -99,7 +99,7 @@ def test_the_code_of_a_command_is_looked_at_before_it_is_launched(folder: Path) 
 
 
 def test_a_server_at_a_url_is_looked_for_at_once_and_its_code_is_not_known(folder: Path) -> None:
-    first, launcher = begun(Options(str(folder), url="http://localhost:1/mcp"))
+    first, launcher = begun(ProxyOptions(str(folder), url="http://localhost:1/mcp"))
 
     assert isinstance(first.upstream, UrlUpstream)
     assert launcher.started == [(1, first.upstream)]
@@ -109,7 +109,7 @@ def test_a_server_at_a_url_is_looked_for_at_once_and_its_code_is_not_known(folde
 def test_a_workspace_with_add_ins_has_a_host_which_looks_at_its_code_itself(folder: Path) -> None:
     write(folder / ".devtools" / "addins" / "one.py", "")
 
-    first, launcher = begun(Options(str(folder)))
+    first, launcher = begun(ProxyOptions(str(folder)))
 
     assert isinstance(first.upstream, HostUpstream)
     assert launcher.started == [(1, first.upstream)]
@@ -119,11 +119,11 @@ def test_a_workspace_with_add_ins_has_a_host_which_looks_at_its_code_itself(fold
 
 
 def test_a_workspace_whose_config_names_a_server_has_that_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "1")
+    monkeypatch.setenv(TRUST_VARIABLE, "1")
     write(folder / "server" / "main.py", "VALUE = 1\n")
     write(folder / CONFIG, '{"mcpServerRoot": "../server", "mcpServer": {"command": "serve"}}')
 
-    first, launcher = begun(Options(str(folder)))
+    first, launcher = begun(ProxyOptions(str(folder)))
 
     assert isinstance(first.upstream, ConfiguredUpstream)
     assert launcher.started == [(1, first.upstream)]
@@ -132,7 +132,7 @@ def test_a_workspace_whose_config_names_a_server_has_that_one(folder: Path, monk
 
 
 def test_where_there_is_no_workspace_nothing_is_started(folder: Path) -> None:
-    first, launcher = begun(Options(str(folder)))
+    first, launcher = begun(ProxyOptions(str(folder)))
 
     assert (first.upstream, launcher.started) == (None, [])
     assert first.decisions is not None
@@ -142,7 +142,7 @@ def test_where_there_is_no_workspace_nothing_is_started(folder: Path) -> None:
 
 
 def test_the_launch_waits_for_nothing_that_only_the_rest_needs(machine: Machine) -> None:
-    machine.environment[VARIABLE] = "1"
+    machine.environment[TRUST_VARIABLE] = "1"
     write(machine.workspace / ".devtools" / "addins" / "greeter.py", "")
 
     result = subprocess.run(

@@ -13,7 +13,7 @@ import pytest
 
 from uno_devserver.proxy.lists.catalogue import Catalogue, identity_of, save
 from uno_devserver.proxy.lists.merge import Offered, entries
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 
 # What may be imported, and below it what these import themselves. `typing` alone takes as long as a bare interpreter,
 # `asyncio` four times as long; both come with the engine, behind the answers.
@@ -23,7 +23,7 @@ ALLOWED |= {"itertools", "keyword", "operator", "reprlib", "types", "_sha2", "_s
 
 # Ours that may be: none that keeps an upstream, speaks HTTP, or looks for what a workspace runs.
 OURS = {"__main__", "cli", "issues", "protocol", "proxy", "system", "workspace"}
-OURS_IN_PROTOCOL = {"eras", "jsonrpc", "lines", "parties"}
+OURS_IN_PROTOCOL = {"jsonrpc", "lines", "peer_info", "versions"}
 OURS_IN_WORKSPACE = {"config_file", "paths"}
 
 # Tells what has been imported when answers have been written.
@@ -61,7 +61,7 @@ def test_the_first_answers_need_nothing_that_takes_long_to_import(tmp_path: Path
         tools = entries((f"tool_{number}", b'{"name":"tool_%d"}' % number) for number in range(12))
         state = tmp_path / "data" / "Uno Platform" / "uno.devserver"
         catalogue = Catalogue(Offered(tools=tools), {}, {}, None, time.time())
-        save(str(state), identity_of(Options(str(tmp_path))), catalogue)
+        save(str(state), identity_of(ProxyOptions(str(tmp_path))), catalogue)
     requests = [
         json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         for number, (method, params) in enumerate(FIRST)

@@ -15,7 +15,7 @@ import pytest
 from uno_devserver.proxy.health.status_file import running_proxies, status_of
 from uno_devserver.proxy.lists.catalogue import Catalogue, identity_of, save
 from uno_devserver.proxy.lists.merge import Offered, entries
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.system.folders import folders
 
 from .front_process import PATIENCE, FrontProcess, command, eventually
@@ -35,7 +35,7 @@ def test_what_the_front_cannot_answer_the_engine_does(tmp_path: Path) -> None:
 def test_the_catalogue_is_there_at_the_first_question(tmp_path: Path) -> None:
     offered = Offered(tools=entries([("build", b'{"name":"build"}')]))
     catalogue = Catalogue(offered, {}, {"experimental": {"x": {}}}, "Say please.", time.time())
-    save(folders().state, identity_of(Options(str(tmp_path))), catalogue)
+    save(folders().state, identity_of(ProxyOptions(str(tmp_path))), catalogue)
 
     with FrontProcess(tmp_path) as proxy:
         hello = proxy.ask("initialize", {"protocolVersion": "2025-11-25"})

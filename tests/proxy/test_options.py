@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 
 
 def test_secrets_of_a_url_are_not_shown() -> None:
-    assert Options("/ws", url="https://host/secret/mcp?key=secret").upstream_name == "The server at https://host/…"
+    assert ProxyOptions("/ws", url="https://host/secret/mcp?key=secret").upstream_name == "The server at https://host/…"
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_secrets_of_a_url_are_not_shown() -> None:
     ],
 )
 def test_a_command_is_called_as_people_would_call_it(command: tuple[str, ...], name: str) -> None:
-    assert Options("/ws", command=command).upstream_name == f"The server '{name}'"
+    assert ProxyOptions("/ws", command=command).upstream_name == f"The server '{name}'"

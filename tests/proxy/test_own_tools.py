@@ -5,8 +5,8 @@ import json
 from support.golden import GOLDEN
 from uno_devserver.proxy import own_tools as tools
 
-HOST = tools.Circumstances(by_workspace=True, selects_solution=True)
-NAMED = tools.Circumstances(by_workspace=False, selects_solution=False)
+HOST = tools.OwnToolFacts(by_workspace=True, selects_solution=True)
+NAMED = tools.OwnToolFacts(by_workspace=False, selects_solution=False)
 
 
 def names(offered: list[tools.Tool]) -> list[str]:

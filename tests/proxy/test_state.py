@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from support.bundled import wait_for
-from uno_devserver.discovery.discover import unexplored
+from uno_devserver.discovery.discover import empty_discovery
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import warning
 from uno_devserver.proxy.health.status_file import StatusFile
 from uno_devserver.proxy.lists.catalogue import Catalogue
 from uno_devserver.proxy.lists.merge import Offered
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import PASSING, ConnectionState, ProxyState, Timeline, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.workspace.resolver import resolve
@@ -28,7 +28,7 @@ SERVER = UpstreamFacts(HostKind.BUNDLED, 42, "http://localhost:5651/mcp", owned=
 
 @pytest.fixture
 def known(tmp_path: Path) -> ProxyState:
-    return ProxyState(Options(str(tmp_path)))
+    return ProxyState(ProxyOptions(str(tmp_path)))
 
 
 def proxy_in(report: Mapping[str, object]) -> dict[str, object]:
@@ -136,7 +136,7 @@ def test_the_report_knows_the_workspace_before_anything_was_looked_for_in_it(kno
     known.workspace = workspace = resolve(str(tmp_path))
 
     assert known.report()["effectiveWorkspaceDirectory"] == str(tmp_path)
-    known.learn(discovery=unexplored(workspace).replace(duration_ms=7))
+    known.learn(discovery=empty_discovery(workspace).replace(duration_ms=7))
     assert known.report()["discoveryDurationMs"] == 7
     known.workspace = resolve(str(tmp_path.parent))
 
@@ -156,7 +156,7 @@ def test_the_report_tells_how_far_the_start_has_come(known: ProxyState) -> None:
 
 def test_the_report_tells_the_age_of_the_catalogue_until_the_lists_are_read(tmp_path: Path) -> None:
     kept = Catalogue(Offered(), {}, {}, None, time.time() - 100, sdk_version="6.5.31")
-    known = ProxyState(Options(str(tmp_path)), catalogue=kept)
+    known = ProxyState(ProxyOptions(str(tmp_path)), catalogue=kept)
 
     age = proxy_in(known.report())["catalogueAgeSeconds"]
 
@@ -190,7 +190,7 @@ def test_how_hot_reload_stands_is_asked_for_at_the_moment_of_the_report(known: P
 
 @pytest.fixture
 def filed(tmp_path: Path) -> ProxyState:
-    return ProxyState(Options(str(tmp_path)), status_file=StatusFile(str(tmp_path / "state")))
+    return ProxyState(ProxyOptions(str(tmp_path)), status_file=StatusFile(str(tmp_path / "state")))
 
 
 def test_the_file_for_others_is_written_when_a_start_has_come_to_its_end(filed: ProxyState, tmp_path: Path) -> None:

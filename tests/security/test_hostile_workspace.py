@@ -149,7 +149,7 @@ def test_the_same_command_runs_once_the_user_agrees_and_not_after_the_config_was
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a module beside the program is looked for in the same way there")
 def test_a_module_of_the_current_folder_is_not_imported_by_what_install_registers(tmp_path: Path) -> None:
-    from uno_devserver.setup.program import RUNS_MODULE
+    from uno_devserver.setup.entry_command import RUNS_MODULE
 
     machine = Machine(tmp_path)
     hostile = HostileWorkspace(machine)

@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from uno_devserver.setup.edits.document import Entry
-from uno_devserver.setup.matching import Match, matches
-from uno_devserver.setup.places import Here
+from uno_devserver.setup.edits.document import ServerEntry
+from uno_devserver.setup.entry_match import Match, matches
+from uno_devserver.setup.paths import Here
 from uno_devserver.setup.profiles import Dialect, Format, Place, Profile, Scope, Use
-from uno_devserver.setup.servers import Definition, Detection, Server, Wish
+from uno_devserver.setup.servers import Detection, EntrySpec, ServerDefinition, VariantChoice
 
 URL = "https://mcp.platform.uno/v1"
 APP = ("--mcp-app",)
-STABLE = Definition("uvx", ("uno-devserver", *APP))
-DNX = Definition("dnx", ("-y", "uno.devserver", *APP))
-UNO_APP = Server(
+STABLE = EntrySpec("uvx", ("uno-devserver", *APP))
+DNX = EntrySpec("dnx", ("-y", "uno.devserver", *APP))
+UNO_APP = ServerDefinition(
     "UnoApp",
     "stdio",
     {
         "stable": STABLE,
-        "prerelease": Definition("uvx", ("--prerelease", "allow", "uno-devserver", *APP)),
-        "pinned": Definition("uvx", ("uno-devserver@{version}", *APP)),
+        "prerelease": EntrySpec("uvx", ("--prerelease", "allow", "uno-devserver", *APP)),
+        "pinned": EntrySpec("uvx", ("uno-devserver@{version}", *APP)),
     },
     Detection(
         keys=("^UnoApp$",),
@@ -35,27 +35,27 @@ UNO_APP = Server(
     {
         "dnx": {
             "stable": DNX,
-            "prerelease": Definition("dnx", ("-y", "--prerelease", "uno.devserver", *APP)),
-            "pinned": Definition("dnx", ("-y", "--version", "{version}", "uno.devserver", *APP)),
+            "prerelease": EntrySpec("dnx", ("-y", "--prerelease", "uno.devserver", *APP)),
+            "pinned": EntrySpec("dnx", ("-y", "--version", "{version}", "uno.devserver", *APP)),
         },
-        "path": {name: Definition("{program}", APP) for name in ("stable", "prerelease", "pinned")},
+        "path": {name: EntrySpec("{program}", APP) for name in ("stable", "prerelease", "pinned")},
     },
 )
-UNO_DOCS = Server(
+UNO_DOCS = ServerDefinition(
     "UnoDocs",
     "http",
-    {"stable": Definition(url=URL)},
+    {"stable": EntrySpec(url=URL)},
     Detection(keys=("^UnoDocs$",), urls=(r"mcp\.platform\.uno",)),
 )
 SERVERS = (UNO_APP, UNO_DOCS)
 PLAIN = Dialect()
 MERGED = Dialect(env_key="environment", one_array=True, types={"stdio": "local", "http": "remote"})
-WISH = Wish("stable")
+WISH = VariantChoice("stable")
 
 
 def match_of(settings: Any, name: str = "UnoApp", dialect: Dialect = PLAIN) -> Match:
     """What an entry with these settings is; it must be ours."""
-    found = matches((Entry(name, settings),), SERVERS, dialect)
+    found = matches((ServerEntry(name, settings),), SERVERS, dialect)
     assert len(found) == 1, found
     return found[0]
 
@@ -64,7 +64,7 @@ def command(*words: str) -> dict[str, Any]:
     return {"command": words[0], "args": list(words[1:])}
 
 
-def stdio(definition: Definition) -> dict[str, Any]:
+def stdio(definition: EntrySpec) -> dict[str, Any]:
     return {"command": definition.command, "args": list(definition.args)}
 
 

@@ -462,7 +462,7 @@ def test_the_definitions_are_in_the_package_that_users_install() -> None:
 
 def test_loading_needs_no_module_that_costs_time() -> None:
     code = (
-        "import sys; from uno_devserver.setup.places import here; from uno_devserver.setup.definitions import load;"
+        "import sys; from uno_devserver.setup.paths import here; from uno_devserver.setup.definitions import load;"
         "load(here('/w')); print(*sys.modules)"
     )
 
@@ -470,4 +470,4 @@ def test_loading_needs_no_module_that_costs_time() -> None:
 
     costly = {"typing", "dataclasses", "inspect", "subprocess", "threading", "tomllib", "yaml", "asyncio", "difflib"}
     assert costly & set(loaded) == set()
-    assert not [name for name in loaded if name.startswith("uno_devserver.setup.") and "external" in name]
+    assert not [name for name in loaded if name.startswith("uno_devserver.setup.") and "definitions_file" in name]

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.files import write
-from uno_devserver.setup.diffs import unified_diff
+from uno_devserver.setup.change_writer import unified_diff
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "}\n", "@@ -1 +1 @@\n"]), max_size=30).map("".join)
 

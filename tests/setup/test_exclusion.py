@@ -11,8 +11,8 @@ import pytest
 
 from support.files import write
 from uno_devserver.issues import UserError
-from uno_devserver.setup import exclusion
-from uno_devserver.setup.exclusion import exclusively
+from uno_devserver.setup import change_writer
+from uno_devserver.setup.change_writer import exclusively
 
 HOLD = """
 import sys
@@ -25,8 +25,8 @@ sys.stdin.read()
 
 
 def test_another_run_is_waited_for_and_then_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exclusion, "WAIT_SECONDS", 0.1)
-    path = str(tmp_path / exclusion.LOCK)
+    monkeypatch.setattr(change_writer, "WAIT_SECONDS", 0.1)
+    path = str(tmp_path / change_writer.LOCK)
     with subprocess.Popen([sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == b"held\n"

@@ -10,16 +10,18 @@ import pytest
 
 from setup.made import SERVERS, STABLE, UNO_APP, WISH, client, place, stdio
 from support.files import write
-from uno_devserver.setup.changes import FileChange
 from uno_devserver.setup.definitions import Definitions
-from uno_devserver.setup.install_plan import plan_install
+from uno_devserver.setup.plan.changes import FileChange
+from uno_devserver.setup.plan.install import plan_install
+from uno_devserver.setup.plan.request import ChangeRequest, PlannedFiles
 from uno_devserver.setup.profiles import Profile, Scope
-from uno_devserver.setup.servers import Definition
-from uno_devserver.setup.task import Files, Task
+from uno_devserver.setup.servers import EntrySpec
 
 
 def _notes(profile: Profile) -> tuple[str, ...]:
-    (one,) = plan_install(Task(profile, (UNO_APP,), Definitions((profile,), SERVERS), None), WISH, Files())
+    (one,) = plan_install(
+        ChangeRequest(profile, (UNO_APP,), Definitions((profile,), SERVERS), None), WISH, PlannedFiles()
+    )
     return (one.operations[0] if isinstance(one, FileChange) else one).notes
 
 
@@ -28,9 +30,9 @@ def _saved(path: Path, **servers: Any) -> Path:
 
 
 @pytest.mark.parametrize("scope", Scope)
-@pytest.mark.parametrize("command", [STABLE, Definition("uvx", ("--prerelease", "allow", *STABLE.args))])
+@pytest.mark.parametrize("command", [STABLE, EntrySpec("uvx", ("--prerelease", "allow", *STABLE.args))])
 def test_what_a_workspaces_entry_keeps_of_its_own_is_shown_since_others_may_have_written_it(
-    tmp_path: Path, command: Definition, scope: Scope
+    tmp_path: Path, command: EntrySpec, scope: Scope
 ) -> None:
     entry = {**stdio(command.replace(args=(*command.args, "--", "sh", "-c", "touch x"))), "env": {"A": "1", "B": "2"}}
     profile = client(place(_saved(tmp_path / "mcp.json", UnoApp=entry), scope)).replace(default_scope=scope)
@@ -44,7 +46,7 @@ def test_what_a_workspaces_entry_keeps_of_its_own_is_shown_since_others_may_have
 
 
 def test_an_entry_of_the_user_that_is_shadowed_stays_and_it_is_said_how_to_change_that_one(tmp_path: Path) -> None:
-    old = Definition("uvx", ("uno-devserver@1.0.0", "--mcp-app"))
+    old = EntrySpec("uvx", ("uno-devserver@1.0.0", "--mcp-app"))
     user = _saved(tmp_path / "user.json", UnoApp=stdio(old))
 
     notes = _notes(client(place(tmp_path / "ws.json"), place(user, Scope.USER)))

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from uno_devserver.setup.places import Here
+from uno_devserver.setup.paths import Here
 from uno_devserver.setup.profiles import Format, Place, Profile, Scope, Use
-from uno_devserver.setup.servers import Wish
-from uno_devserver.setup.status import Registration, Status, status_of
+from uno_devserver.setup.servers import VariantChoice
+from uno_devserver.setup.status import Registration, RegistrationStatus, status_of
 
 from .made import DNX, SERVERS, STABLE, URL, WISH, client, here_at, place, stdio
 
@@ -46,7 +46,7 @@ def _write(at: Place, content: str | dict[str, Any]) -> Place:
     return at
 
 
-def _app(profile: Profile, here: Here, wish: Wish = WISH) -> Registration:
+def _app(profile: Profile, here: Here, wish: VariantChoice = WISH) -> Registration:
     return status_of(profile, SERVERS, wish, here).registrations[0]
 
 
@@ -54,9 +54,9 @@ def test_the_first_file_in_the_clients_order_counts(local: Place, users: Place, 
     _write(local, {"UnoApp": stdio(DNX)})
     _write(users, {"UnoApp": PRERELEASE})
 
-    app = _app(client(local, users), here, Wish("prerelease"))
+    app = _app(client(local, users), here, VariantChoice("prerelease"))
 
-    assert app.status is Status.OUTDATED
+    assert app.status is RegistrationStatus.OUTDATED
     assert [(one.path, one.match.variant) for one in app.locations] == [
         (local.path, "stable"),
         (users.path, "prerelease"),
@@ -69,7 +69,7 @@ def test_a_current_entry_in_the_users_file_is_enough(local: Place, users: Place,
 
     found = status_of(client(local, users), SERVERS, WISH, here)
 
-    assert [one.status for one in found.registrations] == [Status.REGISTERED, Status.REGISTERED]
+    assert [one.status for one in found.registrations] == [RegistrationStatus.REGISTERED, RegistrationStatus.REGISTERED]
     assert all(one.warnings == () for one in found.registrations)
     assert found.detected
 
@@ -77,7 +77,9 @@ def test_a_current_entry_in_the_users_file_is_enough(local: Place, users: Place,
 def test_a_client_without_files_misses_everything(local: Place, users: Place, here: Here) -> None:
     found = status_of(client(local, users), SERVERS, WISH, here)
 
-    assert [(one.status, one.locations, one.warnings) for one in found.registrations] == [(Status.MISSING, (), ())] * 2
+    assert [(one.status, one.locations, one.warnings) for one in found.registrations] == [
+        (RegistrationStatus.MISSING, (), ())
+    ] * 2
     assert not found.detected
 
 
@@ -89,7 +91,7 @@ def test_of_several_entries_in_a_file_the_first_counts_and_of_twins_the_last(loc
     assert [one.match.entry.name for one in several.locations] == ["a", "UnoApp"]
     assert [one.match.index for one in twin.locations] == [1]
     for app in (several, twin):
-        assert app.status is Status.REGISTERED
+        assert app.status is RegistrationStatus.REGISTERED
         assert app.warnings == ("Multiple entries match server UnoApp",)
 
 
@@ -99,11 +101,14 @@ def test_an_uncertain_entry_counts_only_where_there_is_no_other(local: Place, us
     _write(users, {"UnoApp": stdio(STABLE)})
     beside = _app(client(local, users), here)
 
-    assert (alone.status, [one.match.variant for one in alone.locations]) == (Status.OUTDATED, ["legacy-http"])
+    assert (alone.status, [one.match.variant for one in alone.locations]) == (
+        RegistrationStatus.OUTDATED,
+        ["legacy-http"],
+    )
     assert alone.warnings == (
         f"The entry 'figma' in '{local.path}' may be another program's: 'mcp install' leaves it alone",
     )
-    assert (beside.status, [one.path for one in beside.locations]) == (Status.REGISTERED, [users.path])
+    assert (beside.status, [one.path for one in beside.locations]) == (RegistrationStatus.REGISTERED, [users.path])
     assert beside.warnings == ()
 
 
@@ -112,7 +117,7 @@ def test_an_entry_that_the_client_does_not_read_is_outdated_and_told(local: Plac
 
     app = _app(client(old, local), here)
 
-    assert app.status is Status.OUTDATED
+    assert app.status is RegistrationStatus.OUTDATED
     assert app.effective is None
     assert app.warnings == (f"Cursor does not read '{old.path}'; it looks in '{local.path}' now",)
 
@@ -125,7 +130,7 @@ def test_an_old_file_beside_a_read_one_is_listed_last_and_no_second_registration
 
     app = _app(client(old, local), here)
 
-    assert app.status is Status.REGISTERED
+    assert app.status is RegistrationStatus.REGISTERED
     assert [one.path for one in app.locations] == [local.path, old.path]
     assert app.warnings == ()
 
@@ -136,7 +141,7 @@ def test_a_broken_file_is_told_for_each_server_and_the_others_are_read(local: Pl
 
     found = status_of(client(local, users), SERVERS, WISH, here)
 
-    assert [one.status for one in found.registrations] == [Status.REGISTERED, Status.MISSING]
+    assert [one.status for one in found.registrations] == [RegistrationStatus.REGISTERED, RegistrationStatus.MISSING]
     for registration in found.registrations:
         (warning,) = registration.warnings
         assert warning.startswith(f"Invalid JSON in config file '{local.path}': ")
@@ -150,7 +155,7 @@ def test_what_a_strict_reader_would_not_take_is_told(local: Place, here: Here) -
     strict = _app(client(local.replace(format=Format.JSON)), here)
 
     assert lenient.warnings == ()
-    assert strict.status is Status.REGISTERED
+    assert strict.status is RegistrationStatus.REGISTERED
     assert f"Config file '{local.path}' has a comment in line 2, which Cursor does not take" in strict.warnings
     assert len(strict.warnings) == 2
 
@@ -161,7 +166,7 @@ def test_an_entry_that_is_switched_off_is_told(off: dict[str, Any], local: Place
 
     app = _app(client(local), here)
 
-    assert app.status is Status.REGISTERED
+    assert app.status is RegistrationStatus.REGISTERED
     assert app.warnings == (f"The entry 'UnoApp' is disabled in '{local.path}'",)
 
 
@@ -171,9 +176,9 @@ def test_a_command_that_cannot_be_found_is_told(local: Place, here: Here, tmp_pa
     path = _app(client(_write(local, {"UnoApp": {"command": gone, "args": ["--mcp-app"]}})), here)
     own = _app(client(_write(local, {"UnoApp": {**stdio(STABLE), "env": {"PATH": "${PATH}:/x"}}})), here)
 
-    assert bare.status is Status.REGISTERED
+    assert bare.status is RegistrationStatus.REGISTERED
     assert bare.warnings == ("The entry 'UnoApp' cannot start: 'uvx' is not on PATH",)
-    assert path.status is Status.OUTDATED
+    assert path.status is RegistrationStatus.OUTDATED
     assert path.warnings == (f"The entry 'UnoApp' cannot start: '{gone}' does not exist",)
     assert own.warnings == ()
 
@@ -191,5 +196,5 @@ def test_what_has_no_mcp_client_says_so(users: Place, here: Here) -> None:
 
     app, docs = status_of(client(old, no_client="It has none."), SERVERS, WISH, here).registrations
 
-    assert (app.status, app.warnings) == (Status.OUTDATED, ("It has none.",))
-    assert (docs.status, docs.warnings) == (Status.MISSING, ("It has none.",))
+    assert (app.status, app.warnings) == (RegistrationStatus.OUTDATED, ("It has none.",))
+    assert (docs.status, docs.warnings) == (RegistrationStatus.MISSING, ("It has none.",))

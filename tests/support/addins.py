@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from uno_devserver.host.addins.collection import AddIns
+from uno_devserver.host.addins.manager import AddInManager
 from uno_devserver.host.addins.testing import CAPABILITIES, VERSION, Client
-from uno_devserver.protocol.eras import CAPABILITIES_KEY, VERSION_KEY
 from uno_devserver.protocol.service import Result
+from uno_devserver.protocol.versions import CAPABILITIES_KEY, VERSION_KEY
 
 WAIT_SECONDS = 30  # longer than any step takes on a busy machine
 HANDSHAKE = VERSION
@@ -40,7 +40,7 @@ async def until(condition: Callable[[], object]) -> None:
 class ModernClient(Client):
     """A client of 2026-07-28, which says in every request who it is."""
 
-    def __init__(self, addins: AddIns) -> None:
+    def __init__(self, addins: AddInManager) -> None:
         super().__init__(addins, MODERN)
 
     async def request(self, method: str, params: Any = None) -> Result:
@@ -49,7 +49,7 @@ class ModernClient(Client):
         return await super().request(method, {**params, "_meta": meta})
 
 
-CLIENTS: dict[str, Callable[[AddIns], Client]] = {HANDSHAKE: Client, MODERN: ModernClient}
+CLIENTS: dict[str, Callable[[AddInManager], Client]] = {HANDSHAKE: Client, MODERN: ModernClient}
 
 
 class AddInFolder:
@@ -75,7 +75,7 @@ class AddInFolder:
     @asynccontextmanager
     async def serve(self, *paths: str, version: str = HANDSHAKE, **options: Any) -> AsyncIterator[Client]:
         """These add-ins, started, whether they work or not."""
-        addins = AddIns(workspace=str(self.folder), **options)
+        addins = AddInManager(workspace=str(self.folder), **options)
         client = CLIENTS[version](addins)
         addins.load(paths)
         await asyncio.wait_for(addins.start(), WAIT_SECONDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from uno_devserver.hotreload.authority import CheckResult, Restarted
+from uno_devserver.hotreload.authority import CheckResult, RestartResult
 
 CHANGED = CheckResult(server_changed=True, server_rebuilt=True)
 
@@ -19,7 +19,7 @@ class ScriptedAuthority:
         self.known: bool | Exception | None = news
         self.checks: list[asyncio.Future[CheckResult]] = []  # each waits for what the test makes of it
         self.tells: list[Callable[[str], None]] = []
-        self.restarts: list[asyncio.Future[Restarted]] = []
+        self.restarts: list[asyncio.Future[RestartResult]] = []
         self.restarting: Callable[[], object] = lambda: None  # what happens when a restart is asked for
 
     def news(self) -> bool | None:
@@ -32,7 +32,7 @@ class ScriptedAuthority:
         self.checks.append(asyncio.get_running_loop().create_future())
         return await self.checks[-1]
 
-    async def ready_to_restart(self) -> Restarted:
+    async def ready_to_restart(self) -> RestartResult:
         self.restarting()
         self.restarts.append(asyncio.get_running_loop().create_future())
         return await self.restarts[-1]

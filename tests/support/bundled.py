@@ -163,7 +163,7 @@ def run_host(root: Path, *arguments: str, environ: Mapping[str, str] | None = No
 
 def changed(host: BundledHost, *lines: str) -> BundledHost:
     """That Host, with something changed inside it: a time that a test cannot wait for, a disk that hangs."""
-    program = [*lines, "import sys", "from uno_devserver.cli.controller import control"]
+    program = [*lines, "import sys", "from uno_devserver.cli.host import control"]
     program += ["from uno_devserver.host.main import main", "sys.exit(main(sys.argv[1:], control))"]
     host.argv[:4] = [sys.executable, "-c", "\n".join(program)]
     return host

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown
+from uno_devserver.cli.commands import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 OVERVIEW, SHARED = "all commands", "options of every command"

@@ -39,9 +39,9 @@ LEFT_OUT = ("tests/test_hot_path.py", "tests/proxy/test_hot_path.py")
 # Modules with less, each with the reason.
 _WINDOWS = "calls of Windows, which have no meaning elsewhere; what decides is pure and covered"
 REASONS = {
-    "hotreload/client_guard.py": "a program of its own, for which Python starts without site packages, where nothing "
-    "measures; the tests of `hotreload/client.py` see what it does",
-    "system/console.py": _WINDOWS,
+    "hotreload/die_with_parent.py": "a program of its own, for which Python starts without site packages, where "
+    "nothing measures; the tests of `hotreload/client_app.py` see what it does",
+    "cli/terminal.py": _WINDOWS,
     "system/locks.py": "the lock of Windows; and the disk that is full when a lock is taken has no room for figures",
     "system/pipe_clients.py": _WINDOWS,
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
-from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Params, Result
 
 HANDSHAKE = "2025-11-25"

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from support.proxies import PATIENCE, ProxyClient
-from uno_devserver.protocol.sse import EventReader
+from uno_devserver.protocol.http.sse import EventReader
 
 Accept = Callable[[Any], object]
 

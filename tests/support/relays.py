@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from uno_devserver.protocol.client.connection import Connection, Lost, Peer, PendingCall, Server
-from uno_devserver.protocol.client.messages import Message
-from uno_devserver.protocol.eras import MODERN_VERSIONS, NEWEST_HANDSHAKE
+from uno_devserver.protocol.client.connection import Connection, ConnectionLost, Peer, PendingCall, ServerDescription
+from uno_devserver.protocol.client.raw_messages import RawMessage
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
-from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Params, Result, Session
+from uno_devserver.protocol.versions import MODERN_VERSIONS, NEWEST_HANDSHAKE
 from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.proxy.calls.upstream_link import DEFAULT_LIMITS, CallLimits, Unavailable
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import ConnectionState, Lists, ProxyState
 
 CONNECTED = ConnectionState.CONNECTED
@@ -71,15 +71,15 @@ class Asked:
     def answer(self, result: bytes | Mapping[str, Any] = b'{"content":[]}') -> None:
         data = result if isinstance(result, bytes) else json.dumps(result).encode()
         self.outcome.set_result(data)
-        self._settle(Message(result=msgspec.Raw(data)))
+        self._settle(RawMessage(result=msgspec.Raw(data)))
 
     def fail(self, code: int, message: str = "no", data: Any = None) -> None:
         error = {"code": code, "message": message, **({} if data is None else {"data": data})}
         self._end_with(RpcError(code, message, data))
-        self._settle(Message(error=msgspec.Raw(json.dumps(error).encode())))
+        self._settle(RawMessage(error=msgspec.Raw(json.dumps(error).encode())))
 
     def lose(self, *, sent: bool = True) -> None:
-        loss = Lost("It is gone.", sent=sent)
+        loss = ConnectionLost("It is gone.", sent=sent)
         self._end_with(loss)
         self._settle(loss)
 
@@ -88,7 +88,7 @@ class Asked:
         if self.call is not None:
             self.outcome.exception()  # nothing awaits it
 
-    def _settle(self, outcome: Message | Lost) -> None:
+    def _settle(self, outcome: RawMessage | ConnectionLost) -> None:
         if self.call is not None:
             self.call.ticket = None  # which holds the call: nobody collects both
             self.call.settle(outcome)
@@ -99,7 +99,7 @@ class ScriptedConnection:
     """One conversation with a scripted server."""
 
     def __init__(self, link: ScriptedLink, peer: Peer, generation: int, modern: bool) -> None:
-        self.server = Server({"name": "scripted"}, {}, None, MODERN if modern else NEWEST_HANDSHAKE)
+        self.server = ServerDescription({"name": "scripted"}, {}, None, MODERN if modern else NEWEST_HANDSHAKE)
         self.peer = peer
         self.generation = generation
         self.asked: list[Asked] = []
@@ -118,7 +118,7 @@ class ScriptedConnection:
 
     async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
         if self.closed:
-            raise Lost("It was closed.", sent=False)
+            raise ConnectionLost("It was closed.", sent=False)
         asked = Asked(self, method, _read(params), peer)
         self._ask(asked)
         try:
@@ -163,7 +163,7 @@ class ScriptedConnection:
 
     async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
         if self.gone:
-            raise Lost("It is gone.", sent=True)
+            raise ConnectionLost("It is gone.", sent=True)
         self.follows.append(uris)
         refusal = RpcError(METHOD_NOT_FOUND, "There is no such resource.")
         return dict.fromkeys(uris & self._link.refuses_to_follow, refusal)
@@ -349,7 +349,7 @@ class ScriptedState(ProxyState):
 
     def __init__(self, lists: Lists, health: Mapping[str, object], own_tools: frozenset[str], wait_tools: bool) -> None:
         super().__init__(
-            Options("/work", wait_tools=wait_tools),
+            ProxyOptions("/work", wait_tools=wait_tools),
             lists=lists,
             own_tools=own_tools,
             capabilities={"tools": {"listChanged": True}, "resources": {"subscribe": True}, "logging": {}},

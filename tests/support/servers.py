@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from support.machine import Machine
-from uno_devserver.instances.registry import Server, new_entry, register, write_sidecar
+from uno_devserver.instances.registry import RegisteredServer, new_entry, register, write_sidecar
 from uno_devserver.system.dotnet_formats import to_time
 
 # Generous: it is only waited for as long as something is wrong.
@@ -111,7 +111,9 @@ class Registry:
     def __str__(self) -> str:
         return str(self.folder)
 
-    def sign_in(self, pid: int, *, port: int = 5611, workspace: Path | None = None, **fields: object) -> Server:
+    def sign_in(
+        self, pid: int, *, port: int = 5611, workspace: Path | None = None, **fields: object
+    ) -> RegisteredServer:
         """Register a process as its Host would; `workspace` comes into the sidecar."""
         server = new_entry(port).replace(process_id=pid, **fields)
         register(str(self.folder), server)

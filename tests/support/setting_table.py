@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import uno_devserver.workspace
-from uno_devserver.workspace.config import FIELDS, Field, Kind
+from uno_devserver.workspace.config import FIELDS, Field, FieldKind
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "configuration.md"
 SCHEMA = Path(str(uno_devserver.workspace.__file__)).parent / "host.config.schema.json"
@@ -47,7 +47,7 @@ def _table(schema: dict[str, Any], section: str, keys: list[str]) -> str:
 def _row(field: Field, described: dict[str, Any]) -> str:
     meaning, _, said = described["description"].partition(DEFAULT)
     default = f"`{json.dumps(described['default'])}`" if "default" in described else said.rstrip(".") or "none"
-    bounds = f", {field.least} to {field.most}" if field.kind is Kind.NUMBER else ""
+    bounds = f", {field.least} to {field.most}" if field.kind is FieldKind.NUMBER else ""
     return f"| `{field.title}` | {field.kind.value}{bounds} | {default} | {meaning} |\n"
 
 

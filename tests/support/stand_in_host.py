@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from support.files import write
 from support.golden import GOLDEN
-from uno_devserver.instances.registry import Server, write_sidecar
+from uno_devserver.instances.registry import RegisteredServer, write_sidecar
 from uno_devserver.system.processes import machine_name, user_name
 
 STARTED = "2026-11-15T08:27:37.4240525Z"
@@ -151,8 +151,8 @@ class StandInHost:
     def requests(self) -> list[str]:
         return [json.loads(line) for line in self._log.read_text("utf-8").splitlines()] if self._log.exists() else []
 
-    def server(self, solution: str | None = None) -> Server:
-        return Server(self.pid, 0, solution, STARTED, self.port, machine_name(), user_name(), None)
+    def server(self, solution: str | None = None) -> RegisteredServer:
+        return RegisteredServer(self.pid, 0, solution, STARTED, self.port, machine_name(), user_name(), None)
 
     def sign_in(self, registry: Path, solution: Path | None, workspace: Path | None = None) -> None:
         """As a Host does; with `workspace`, as a launcher adds to it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from uno_devserver.setup.places import Here
+from uno_devserver.setup.paths import Here
 from uno_devserver.system.folders import folders_on
 
 LINUX, MACOS, WINDOWS = "linux", "darwin", "win32"

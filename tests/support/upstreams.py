@@ -13,22 +13,22 @@ import msgspec
 
 from support.mcp_peers import TestPeer
 from uno_devserver.instances.host_kind import HostKind
-from uno_devserver.protocol.client.connection import Connection, Lost, Peer, PendingCall, Server
+from uno_devserver.protocol.client.connection import Connection, ConnectionLost, Peer, PendingCall, ServerDescription
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.announcements import Announcements
 from uno_devserver.proxy.calls.service import ProxyService
-from uno_devserver.proxy.lists.catalogue import circumstances
+from uno_devserver.proxy.lists.catalogue import own_tool_facts
 from uno_devserver.proxy.lists.merge import Offered, merged
 from uno_devserver.proxy.lists.publisher import ListPublisher
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.reload.reloader import Reloader
 from uno_devserver.proxy.reload.restart import Restarter
 from uno_devserver.proxy.state import ProxyState
-from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure, Upstream
+from uno_devserver.proxy.upstream.base import Ending, RunningUpstream, StartFailure, Upstream
 from uno_devserver.proxy.upstream.keeper import Keeper
-from uno_devserver.proxy.upstream.launcher import Launcher, StartObserver
-from uno_devserver.proxy.upstream.restart_policy import Lifecycle, Start, UpstreamLimits
+from uno_devserver.proxy.upstream.launcher import Launcher, UpstreamObserver
+from uno_devserver.proxy.upstream.lifecycle import Lifecycle, Start, UpstreamLimits
 from uno_devserver.proxy.workspace.controller import WorkspaceController
 
 PATIENCE = 10.0
@@ -63,7 +63,7 @@ class ScriptedConnection:
     def __init__(self, running: ScriptedRunning, peer: Peer, modern_first: bool) -> None:
         capabilities: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
         version = "2026-07-28" if modern_first else "2025-11-25"
-        self.server = Server({"name": "scripted", "version": "9"}, capabilities, "Use it well.", version)
+        self.server = ServerDescription({"name": "scripted", "version": "9"}, capabilities, "Use it well.", version)
         self.peer = peer
         self.modern_first = modern_first
         self.closed = False
@@ -72,7 +72,7 @@ class ScriptedConnection:
     async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
         await asyncio.sleep(0)
         if self._running.gone.done() or self.closed:
-            raise Lost("It is gone.", sent=True)
+            raise ConnectionLost("It is gone.", sent=True)
         return msgspec.Raw(json.dumps(self._running.lists.answer(method, params)).encode())
 
     def send(self, call: PendingCall, name: str, params: bytes) -> bool:
@@ -93,7 +93,7 @@ class ScriptedConnection:
         self.closed = True
 
 
-class ScriptedRunning(Running):
+class ScriptedRunning(RunningUpstream):
     def __init__(self, lists: Lists, kind: HostKind = HostKind.BUNDLED) -> None:
         self.lists = lists
         self.kind = kind
@@ -132,12 +132,12 @@ class ScriptedUpstream(Upstream):
         self.outcomes = list(outcomes)
         self.stubborn = stubborn  # cannot be given up
         self.starts = 0
-        self.observers: list[StartObserver] = []  # of each start
+        self.observers: list[UpstreamObserver] = []  # of each start
         self.renegotiations = 0
         self.gate = threading.Event()  # a start waits for it, or until nobody wants it any more
         self.gate.set()
 
-    def start(self, observer: StartObserver) -> ScriptedRunning:
+    def start(self, observer: UpstreamObserver) -> ScriptedRunning:
         self.starts += 1
         self.observers.append(observer)
         observer.launching("a scripted server", 4711)
@@ -163,12 +163,12 @@ class Kept:
         self,
         folder: Path,
         upstream: ScriptedUpstream | None,
-        options: Options | None = None,
+        options: ProxyOptions | None = None,
         *,
         limits: UpstreamLimits = SWIFT,
         begins: bool = True,
     ) -> None:
-        options = options or Options(str(folder), command=("serve",))
+        options = options or ProxyOptions(str(folder), command=("serve",))
         self.broadcasts: list[str] = []
         self.messages: list[tuple[str, str]] = []
         self.changes = self.replacements = self.launches = self.settlings = 0
@@ -177,7 +177,7 @@ class Kept:
         self.service: ProxyService | None = None
         self.reloader: Reloader | None = None
         self.workspace: WorkspaceController | None = None
-        lists, own_tools = merged(Offered(), circumstances(options, None))
+        lists, own_tools = merged(Offered(), own_tool_facts(options, None))
         self.state = ProxyState(options, lists=lists, own_tools=own_tools)
         self.publisher = ListPublisher(
             options, self.state, str(folder / "state"), broadcast=self.broadcasts.append, changed=lambda: None
@@ -246,7 +246,7 @@ class Kept:
     def ends_on_purpose(self) -> bool:
         return self.ends_on_purpose_now or (self.reloader is not None and self.reloader.ends_on_purpose())
 
-    def launched(self, running: Running | None) -> None:
+    def launched(self, running: RunningUpstream | None) -> None:
         if self.workspace is not None:
             self.workspace.launched(running)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.bundled import wait_for
-from uno_devserver.system.browser import has_screen, show
+from uno_devserver.cli.inspect import has_screen, open_in_browser
 
 URL = "http://localhost:6274/?token=abc&more='1'"
 
@@ -34,16 +34,16 @@ def test_the_users_browser_gets_the_url_as_it_is(tmp_path: Path) -> None:
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > "{shown}.new"\nmv "{shown}.new" "{shown}"\n')
     browser.chmod(0o755)
 
-    assert show(URL, {**os.environ, "DISPLAY": ":0", "BROWSER": str(browser)})
+    assert open_in_browser(URL, {**os.environ, "DISPLAY": ":0", "BROWSER": str(browser)})
 
     assert wait_for(lambda: shown.read_text() if shown.exists() else None) == URL
 
 
 def test_without_a_screen_no_browser_is_started() -> None:
-    assert not show(URL, {name: value for name, value in os.environ.items() if "DISPLAY" not in name})
+    assert not open_in_browser(URL, {name: value for name, value in os.environ.items() if "DISPLAY" not in name})
 
 
 def test_a_browser_that_cannot_be_started_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
 
-    assert not show(URL, {**os.environ, "DISPLAY": ":0"})
+    assert not open_in_browser(URL, {**os.environ, "DISPLAY": ":0"})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.system.run import find_program, program_candidates
+from uno_devserver.system.programs import find_program, program_candidates
 
 
 def _program(path: Path, mode: int = 0o755) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uno_devserver.system.jsonc import JsonProblem, Places, parse
+from uno_devserver.system.jsonc import JsonPositions, JsonProblem, parse
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -268,7 +268,7 @@ DOCUMENT = """// a comment {
 def test_the_place_of_a_value_and_of_its_name_is_found(
     trail: tuple[str, ...], at_value: tuple[int, int], at_key: tuple[int, int]
 ) -> None:
-    places = Places(DOCUMENT)
+    places = JsonPositions(DOCUMENT)
 
     assert places.position(trail) == at_value
     assert places.position(trail, at_key=True) == at_key
@@ -277,7 +277,7 @@ def test_the_place_of_a_value_and_of_its_name_is_found(
 @given(st.recursive(st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner), max_leaves=8))
 def test_every_value_begins_where_its_place_says(value: object) -> None:
     def check(part: object, trail: tuple[str, ...]) -> None:
-        line, column = Places(text).position(trail)
+        line, column = JsonPositions(text).position(trail)
         begin = sum(len(before) + 1 for before in text.split("\n")[: line - 1]) + column - 1
         assert json.JSONDecoder().raw_decode(text, begin)[0] == part
         if isinstance(part, dict):

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from uno_devserver.system.limits import USUAL_OPEN_FILES, open_files
+from uno_devserver.protocol.http.server import USUAL_OPEN_FILES, open_files
 
-ASK = "from uno_devserver.system.limits import open_files; print(open_files())"
+ASK = "from uno_devserver.protocol.http.server import open_files; print(open_files())"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from uno_devserver.system.listeners import listener, listener_in_family
 from uno_devserver.system.ports import free_port
+from uno_devserver.system.processes import listener, listener_in_family
 
 LISTENER = """
 import socket, sys

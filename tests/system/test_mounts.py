@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.system.mounts import file_system_of, reports_changes
+from uno_devserver.system.inotify import file_system_of, reports_changes
 
 TABLE = r"""22 1 254:0 / / rw,relatime - ext4 /dev/root rw,discard
 23 22 0:21 / /proc rw,nosuid - proc proc rw

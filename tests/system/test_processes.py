@@ -17,7 +17,7 @@ from uno_devserver.system import proc
 from uno_devserver.system.processes import (
     CHAIN_LIMIT,
     START_SLACK_SECONDS,
-    Stopped,
+    StopOutcome,
     chain,
     command_line,
     is_alive,
@@ -143,7 +143,7 @@ def created(pid: int) -> float:
 def test_a_process_that_obeys_is_asked_and_not_killed(processes: Processes) -> None:
     process = processes.start()
 
-    assert stop_process(process.pid, created(process.pid)) == Stopped()
+    assert stop_process(process.pid, created(process.pid)) == StopOutcome()
     assert process.exit_code() == -signal.SIGTERM
 
 
@@ -164,7 +164,7 @@ def test_a_process_that_does_not_obey_is_killed_after_the_grace(processes: Proce
 
     outcome = stop_process(process.pid, created(process.pid), grace_seconds=0.1)
 
-    assert outcome == Stopped(killed=True)
+    assert outcome == StopOutcome(killed=True)
     assert process.exit_code() == -signal.SIGKILL
 
 
@@ -188,8 +188,8 @@ def test_a_process_that_only_has_the_id_is_left_alone(processes: Processes) -> N
 
 
 def test_a_process_that_has_ended_counts_as_stopped(ended: int, processes: Processes) -> None:
-    assert stop_process(ended, time.time()) == Stopped()
-    assert stop_process(processes.zombie(), time.time()) == Stopped()
+    assert stop_process(ended, time.time()) == StopOutcome()
+    assert stop_process(processes.zombie(), time.time()) == StopOutcome()
 
 
 @pytest.mark.parametrize("pid", [0, 1, -1, os.getpid()], ids=["0", "init", "all", "ourselves"])

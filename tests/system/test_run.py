@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.system.run import POLL_SECONDS, Outcome, _running, find_program, program_candidates, run
+from uno_devserver.system.programs import find_program, program_candidates
+from uno_devserver.system.run import POLL_SECONDS, RunOutcome, _running, run
 
 NEVER = 60.0  # longer than any test may take
 # Starts a child that outlives it, and tells the id of that child in a file.
@@ -26,7 +27,7 @@ def folder(tmp_path: Path) -> str:
 
 def run_python(
     code: str, cwd: str = "/", seconds: float = NEVER, keep: int = 10_000, data: bytes = b"", errors: bool = True
-) -> Outcome:
+) -> RunOutcome:
     arguments = [sys.executable, "-ISc", code]
     return run(arguments, cwd=cwd, environ={}, seconds=seconds, keep_bytes=keep, input_bytes=data, with_errors=errors)
 
@@ -50,7 +51,7 @@ def ended(pid: int, seconds: float = 10) -> bool:
 def test_the_exit_code_is_the_programs_own(code: int) -> None:
     outcome = run_python(f"print('said'); raise SystemExit({code})")
 
-    assert outcome == Outcome(code, b"said\n")
+    assert outcome == RunOutcome(code, b"said\n")
     assert outcome.succeeded == (code == 0)
 
 
@@ -125,7 +126,7 @@ def test_output_without_end_stops_at_the_time_limit() -> None:
 def test_a_program_that_closes_its_output_early_is_waited_for() -> None:
     outcome = run_python("import os, select; os.close(1); os.close(2); select.select([], [], [], 0.1); os._exit(7)")
 
-    assert outcome == Outcome(7, b"")
+    assert outcome == RunOutcome(7, b"")
 
 
 def test_the_end_is_noticed_without_waiting_for_the_next_poll() -> None:
@@ -147,11 +148,11 @@ def test_input_of_any_size_arrives_whole() -> None:
 
     outcome = run_python("import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())", keep=1_000_000, data=data)
 
-    assert outcome == Outcome(0, data)
+    assert outcome == RunOutcome(0, data)
 
 
 def test_a_program_that_does_not_read_its_input_ends_as_usual() -> None:
-    assert run_python("print('done')", data=b"x" * 1_000_000) == Outcome(0, b"done\n")
+    assert run_python("print('done')", data=b"x" * 1_000_000) == RunOutcome(0, b"done\n")
 
 
 def test_our_own_standard_input_is_not_inherited() -> None:
@@ -209,7 +210,7 @@ def test_a_child_that_the_program_leaves_behind_delays_nothing_and_is_stopped(fo
 
     outcome = run_python(LEAVE_CHILD.format(file=file) + "print('done')")
 
-    assert outcome == Outcome(0, b"done\n")
+    assert outcome == RunOutcome(0, b"done\n")
     assert time.monotonic() - started < 10
     assert ended(int(Path(file).read_text()))
 
@@ -356,7 +357,7 @@ def test_what_it_prints_is_heard_while_it_runs_and_it_can_be_given_up(folder: st
     )
 
     # then it ends with all that it started
-    assert (bytes(heard), outcome) == (b"here", Outcome(None, b"", "was given up"))
+    assert (bytes(heard), outcome) == (b"here", RunOutcome(None, b"", "was given up"))
     assert ended(int(child.read_text()))
     assert time.monotonic() - begun < NEVER / 2
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from uno_devserver.system.sha256 import sha256
+from uno_devserver.system.state_files import sha256
 
 
 @pytest.mark.parametrize("data", [b"", b"a", bytes(range(256)) * 1000])
@@ -17,7 +17,8 @@ def test_the_digest_is_hashlibs(data: bytes) -> None:
 
 
 def test_it_does_without_hashlib() -> None:
-    code = "import sys; from uno_devserver.system.sha256 import sha256; sha256(b''); sys.exit('hashlib' in sys.modules)"
+    code = "import sys; from uno_devserver.system.state_files import sha256; sha256(b'');"
+    code += "sys.exit('hashlib' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -10,13 +10,13 @@ import time
 import pytest
 
 from protocol.conversations import asynchronous
-from uno_devserver.system.threads import apart, to_its_end, wait_or
+from uno_devserver.system.threads import run_in_thread, run_in_thread_to_end, wait_for_event
 
 
 @asynchronous
 async def test_the_result_comes_back_and_the_loop_goes_on_meanwhile() -> None:
     gate = threading.Event()
-    working = asyncio.ensure_future(apart(lambda: gate.wait(10) and "done"))
+    working = asyncio.ensure_future(run_in_thread(lambda: gate.wait(10) and "done"))
     await asyncio.sleep(0)
     assert not working.done()
 
@@ -32,7 +32,7 @@ async def test_what_it_raises_is_raised_here(error: BaseException) -> None:
         raise error
 
     with pytest.raises((ValueError, RuntimeError)) as raised:
-        await apart(work)
+        await run_in_thread(work)
 
     assert str(error) in str(raised.value)
 
@@ -47,7 +47,7 @@ async def test_whoever_gives_up_hears_nothing_of_it() -> None:
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await apart(work)
+            await run_in_thread(work)
     gate.set()
 
     assert await asyncio.to_thread(done.wait, 10)
@@ -59,7 +59,7 @@ def test_a_loop_that_has_ended_meanwhile_is_no_error(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "unraisablehook", lambda _: failed.set())
 
     async def leave() -> None:
-        asyncio.ensure_future(apart(lambda: gate.wait(10)))  # noqa: RUF006
+        asyncio.ensure_future(run_in_thread(lambda: gate.wait(10)))  # noqa: RUF006
         await asyncio.sleep(0)
 
     asyncio.run(leave())
@@ -75,9 +75,9 @@ async def test_an_event_ends_a_sleep_and_can_do_so_again() -> None:
     begun = time.monotonic()
     for _ in range(2):
         asyncio.get_running_loop().call_later(0.01, event.set)
-        await wait_or(event, 10)
+        await wait_for_event(event, 10)
 
-    await wait_or(event, 0.01)
+    await wait_for_event(event, 0.01)
 
     assert time.monotonic() - begun < 5
 
@@ -93,7 +93,7 @@ async def test_work_that_must_not_be_left_behind_is_given_up_and_waited_for(fail
         if fails:
             raise ValueError("nobody is interested")
 
-    waiting = asyncio.ensure_future(to_its_end(work, given_up.set))
+    waiting = asyncio.ensure_future(run_in_thread_to_end(work, given_up.set))
     await asyncio.sleep(0)
 
     waiting.cancel()
@@ -105,4 +105,4 @@ async def test_work_that_must_not_be_left_behind_is_given_up_and_waited_for(fail
 
 @asynchronous
 async def test_work_that_is_not_given_up_says_what_it_has_done() -> None:
-    assert await to_its_end(lambda: "done", lambda: None) == "done"
+    assert await run_in_thread_to_end(lambda: "done", lambda: None) == "done"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.system.urls import has_credentials, shown_url
+from uno_devserver.system.text import has_credentials, shown_url
 
 
 @pytest.mark.parametrize(

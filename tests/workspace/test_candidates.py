@@ -11,7 +11,7 @@ import pytest
 
 import uno_devserver
 from support.files import write_all
-from uno_devserver.workspace.candidates import find_candidates, twins
+from uno_devserver.workspace.solution_finder import find_candidates, twins
 
 from .repositories import ENVIRONMENT, replace_git, repository
 

@@ -18,8 +18,8 @@ from uno_devserver.workspace.config import (
     MAKE_READABLE,
     ClientCommand,
     Config,
-    HotReload,
-    InspectorPage,
+    HotReloadSettings,
+    InspectorSettings,
     ServerCommand,
     Strategy,
     read_config,
@@ -94,8 +94,8 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
         server_root=f"{tmp_path}/server",
         server=ServerCommand("node", ("a", ""), (("A", "1"), ("B", "")), f"{tmp_path}/server/run"),
         client=ClientCommand("code", (".",), f"{tmp_path}/app", "ready|go"),
-        hot_reload=HotReload(False, "mine", 2000, 1, Strategy.SWAP, ("data/*.json",), ("**/*.test.ts",)),
-        inspector=InspectorPage(True, 7000),
+        hot_reload=HotReloadSettings(False, "mine", 2000, 1, Strategy.SWAP, ("data/*.json",), ("**/*.test.ts",)),
+        inspector=InspectorSettings(True, 7000),
         given=frozenset(field.title for field in FIELDS),
     )
 
@@ -157,7 +157,7 @@ def test_what_is_wrong_is_named_by_its_place_and_the_default_counts(
     assert _complaints(config) == [complaint]
     step = REMEDIES["ConfigInvalid"] if config.readable else MAKE_READABLE
     assert (issue.code, issue.fatal, issue.remediation) == ("ConfigInvalid", False, step)
-    assert (config.hot_reload, config.concurrency, config.wait_calls) == (HotReload(), None, False)
+    assert (config.hot_reload, config.concurrency, config.wait_calls) == (HotReloadSettings(), None, False)
     assert config.given <= {"client.args", "client.command"}
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uno_devserver.workspace.globaljson import UnoSdk
-from uno_devserver.workspace.transitions import Identity, Transition, Trigger, transition
+from uno_devserver.proxy.workspace.decisions import Transition, Trigger, WorkspaceIdentity, transition
+from uno_devserver.workspace.global_json import UnoSdk
 
-A = Identity("/w", "/w/A.sln", "/w/global.json", UnoSdk("Uno.Sdk", "6.5.31"))
+A = WorkspaceIdentity("/w", "/w/A.sln", "/w/global.json", UnoSdk("Uno.Sdk", "6.5.31"))
 B = A.replace(solution="/w/B.sln")
 FILES, ROOTS, USER = Trigger.FILE_SYSTEM, Trigger.ROOTS, Trigger.USER
 REFRESH, START, STOP = Transition.REFRESH, Transition.START, Transition.STOP
@@ -42,7 +42,9 @@ ROWS = {
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
-def test_each_row_of_the_table(row: tuple[Identity | None, Identity | None, Trigger, bool, Transition]) -> None:
+def test_each_row_of_the_table(
+    row: tuple[WorkspaceIdentity | None, WorkspaceIdentity | None, Trigger, bool, Transition],
+) -> None:
     previous, new, trigger, started, expected = row
 
     assert transition(previous, new, trigger, started=started) is expected
@@ -59,7 +61,7 @@ def test_each_row_of_the_table(row: tuple[Identity | None, Identity | None, Trig
         A.replace(sdk=UnoSdk("Uno.Sdk.Private", "6.5.31")),
     ],
 )
-def test_folder_solution_global_json_and_sdk_together_are_the_workspace(other: Identity) -> None:
+def test_folder_solution_global_json_and_sdk_together_are_the_workspace(other: WorkspaceIdentity) -> None:
     assert transition(A, A.replace(), FILES, started=True) is REFRESH
     assert transition(A, other, FILES, started=True) is RESTART
 
@@ -70,7 +72,7 @@ def test_a_user_can_have_the_same_workspace_restarted(started: bool, expected: T
 
 
 IDENTITIES = st.none() | st.builds(
-    Identity,
+    WorkspaceIdentity,
     st.sampled_from(["/v", "/w"]),
     st.none() | st.sampled_from(["/w/A.sln", "/w/B.sln"]),
     st.none() | st.just("/w/global.json"),
@@ -80,7 +82,7 @@ IDENTITIES = st.none() | st.builds(
 
 @given(IDENTITIES, IDENTITIES, st.sampled_from(Trigger), st.booleans(), st.booleans())
 def test_whatever_happens_the_transition_makes_sense(
-    previous: Identity | None, new: Identity | None, trigger: Trigger, started: bool, force: bool
+    previous: WorkspaceIdentity | None, new: WorkspaceIdentity | None, trigger: Trigger, started: bool, force: bool
 ) -> None:
     due = transition(previous, new, trigger, started=started, force_restart=force)
 

@@ -11,14 +11,14 @@ import pytest
 from support.files import write
 from uno_devserver.system.files import FileProblem
 from uno_devserver.workspace.trust import (
-    Question,
+    TrustQuestion,
     agree,
     agreement_path,
     is_agreed,
     is_trusted,
-    question,
     refusal,
     revoke,
+    trust_question,
 )
 
 
@@ -43,14 +43,14 @@ def test_nobody_has_agreed_to_a_new_workspace(workspace: Path, tmp_path: Path) -
 
 
 def test_an_agreement_is_kept(workspace: Path, state: str, tmp_path: Path) -> None:
-    agree(state, question(str(workspace)), "trust")
+    agree(state, trust_question(str(workspace)), "trust")
 
     assert is_agreed(state, str(workspace))
     assert is_trusted(_environ(tmp_path), str(workspace))
 
 
 def test_what_there_is_to_agree_to_is_named(workspace: Path) -> None:
-    asked = question(str(workspace))
+    asked = trust_question(str(workspace))
 
     assert asked.addins == (str(workspace / ".devtools" / "addins" / "greeter.py"),)
     assert asked.config == str(workspace / ".devtools" / "host.config.jsonc")
@@ -58,8 +58,8 @@ def test_what_there_is_to_agree_to_is_named(workspace: Path) -> None:
 
 
 def test_a_workspace_without_code_has_nothing_to_agree_to(tmp_path: Path) -> None:
-    assert question(str(tmp_path)) == Question(str(tmp_path), (), None, "")
-    assert question(str(tmp_path)).empty
+    assert trust_question(str(tmp_path)) == TrustQuestion(str(tmp_path), (), None, "")
+    assert trust_question(str(tmp_path)).empty
 
 
 @pytest.mark.parametrize(("value", "trusted"), [("1", True), (" 1 ", True), ("0", False), ("true", False), ("", False)])
@@ -68,7 +68,7 @@ def test_automation_agrees_by_the_environment(workspace: Path, tmp_path: Path, v
 
 
 def test_another_content_of_the_config_is_another_question(workspace: Path, state: str) -> None:
-    agree(state, question(str(workspace)), "trust")
+    agree(state, trust_question(str(workspace)), "trust")
     config = workspace / ".devtools" / "host.config.jsonc"
 
     config.write_text('{"command": "rm -rf"}')
@@ -81,7 +81,7 @@ def test_another_content_of_the_config_is_another_question(workspace: Path, stat
 
 def test_who_agreed_to_another_config_is_told_so(workspace: Path, state: str) -> None:
     assert refusal(state, str(workspace)) == "the user has not agreed to it"
-    agree(state, question(str(workspace)), "trust")
+    agree(state, trust_question(str(workspace)), "trust")
 
     (workspace / ".devtools" / "host.config.jsonc").write_text('{"command": "rm -rf"}')
 
@@ -90,7 +90,7 @@ def test_who_agreed_to_another_config_is_told_so(workspace: Path, state: str) ->
 
 @pytest.mark.parametrize("content", ["", "{}"])
 def test_a_config_that_appears_is_another_question(tmp_path: Path, state: str, content: str) -> None:
-    agree(state, question(str(tmp_path)), "trust")
+    agree(state, trust_question(str(tmp_path)), "trust")
 
     write(tmp_path / ".devtools" / "host.config.jsonc", content)
 
@@ -98,7 +98,7 @@ def test_a_config_that_appears_is_another_question(tmp_path: Path, state: str, c
 
 
 def test_an_edited_or_new_addin_is_not(workspace: Path, state: str) -> None:
-    agree(state, question(str(workspace)), "trust")
+    agree(state, trust_question(str(workspace)), "trust")
 
     write(workspace / ".devtools" / "addins" / "greeter.py", "print('edited')")
     write(workspace / ".devtools" / "addins" / "second.py", "")
@@ -109,14 +109,14 @@ def test_an_edited_or_new_addin_is_not(workspace: Path, state: str) -> None:
 def test_the_agreement_holds_for_every_way_to_the_same_place(workspace: Path, state: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(workspace)
 
-    agree(state, question(str(tmp_path / "link")), "trust")
+    agree(state, trust_question(str(tmp_path / "link")), "trust")
 
     assert is_agreed(state, str(workspace))
     assert is_agreed(state, f"{workspace}/.devtools/..")
 
 
 def test_another_workspace_is_another_question(workspace: Path, state: str, tmp_path: Path) -> None:
-    agree(state, question(str(workspace)), "trust")
+    agree(state, trust_question(str(workspace)), "trust")
     other = tmp_path / "other"
 
     workspace.rename(other)
@@ -126,7 +126,7 @@ def test_another_workspace_is_another_question(workspace: Path, state: str, tmp_
 
 def test_a_file_that_names_another_workspace_agrees_to_nothing(workspace: Path, state: str, tmp_path: Path) -> None:
     """Two paths may share a file name, by chance or because somebody made it so."""
-    agree(state, question(str(workspace)), "trust")
+    agree(state, trust_question(str(workspace)), "trust")
     other = tmp_path / "other"
     other.mkdir()
 
@@ -139,14 +139,14 @@ def test_folders_that_differ_in_case_alone_are_two_questions(state: str, tmp_pat
     for name in ("App", "app"):
         (tmp_path / name).mkdir()
 
-    agree(state, question(str(tmp_path / "App")), "trust")
+    agree(state, trust_question(str(tmp_path / "App")), "trust")
 
     assert is_agreed(state, str(tmp_path / "App"))
     assert not is_agreed(state, str(tmp_path / "app"))
 
 
 def test_an_agreement_can_be_taken_back(workspace: Path, state: str) -> None:
-    agree(state, question(str(workspace)), "trust")
+    agree(state, trust_question(str(workspace)), "trust")
 
     assert revoke(state, str(workspace)) is True
     assert not is_agreed(state, str(workspace))
@@ -154,7 +154,7 @@ def test_an_agreement_can_be_taken_back(workspace: Path, state: str) -> None:
 
 
 def test_the_file_is_the_users_alone_and_says_how_it_came_about(workspace: Path, state: str) -> None:
-    agree(state, question(str(workspace)), "start")
+    agree(state, trust_question(str(workspace)), "start")
 
     path = Path(agreement_path(state, str(workspace)))
     kept = json.loads(path.read_bytes())
@@ -165,7 +165,7 @@ def test_the_file_is_the_users_alone_and_says_how_it_came_about(workspace: Path,
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff\xfe", b'{"workspace": 1}', b"[" * 5000])
 def test_a_damaged_file_agrees_to_nothing(workspace: Path, state: str, content: bytes) -> None:
-    agree(state, question(str(workspace)), "trust")
+    agree(state, trust_question(str(workspace)), "trust")
 
     Path(agreement_path(state, str(workspace))).write_bytes(content)
 
@@ -173,20 +173,20 @@ def test_a_damaged_file_agrees_to_nothing(workspace: Path, state: str, content: 
 
 
 def test_a_config_that_cannot_be_read_is_never_agreed_to(workspace: Path, state: str) -> None:
-    agree(state, question(str(workspace)), "trust")
+    agree(state, trust_question(str(workspace)), "trust")
     config = workspace / ".devtools" / "host.config.jsonc"
     config.unlink()
     os.mkfifo(config)
 
     assert not is_agreed(state, str(workspace))
     with pytest.raises(FileProblem, match="not a regular file"):
-        question(str(workspace))
+        trust_question(str(workspace))
 
 
 def test_a_name_that_is_no_text_can_be_agreed_to(tmp_path: Path, state: str) -> None:
     folder = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xe4")
     os.mkdir(folder)
 
-    agree(state, question(folder), "trust")
+    agree(state, trust_question(folder), "trust")
 
     assert is_agreed(state, folder)

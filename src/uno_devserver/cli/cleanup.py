@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..hotreload.channel_name import remove_left_channels
+from ..hotreload.control.channel_name import remove_left_channels
 from ..instances.registry import prune
 from ..proxy.health.status_file import remove_stale
 from ..system.folders import folders
 from ..system.log import log
 from ..system.text import visible
-from .results import Result
+from .result import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+from enum import Enum
 
-from ..issues import UserError
+from ..hotreload.build_command import build_of
+from ..hotreload.sources.finder import find_sources, kind_of
+from ..hotreload.sources.globs import Globs
+from ..hotreload.watched_package import Role
+from ..issues import REMEDIES, Issue, UserError, fatal
+from ..proxy.reload.watched_code import packages_of
 from ..system.folders import folders
-from ..workspace.config import read_config
+from ..system.programs import named_program_candidates
+from ..system.values import Value
+from ..workspace.config import FIELDS, ClientCommand, Config, ServerCommand, read_config
 from ..workspace.resolver import resolve, select_solution
+from ..workspace.server_command import server_command
 from ..workspace.trust import is_trusted, refusal
 from .parse import absolute
-from .results import Result
+from .result import Bullets, Report, Result, Row, Section
+from .terminal import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ..hotreload.build_command import BuildCommand
+    from ..hotreload.sources.source_tree import Sources
+    from ..hotreload.watched_package import WatchedPackage
+    from ..issues import Issue
+    from ..workspace.config import Config, Field
     from ..workspace.resolver import Workspace
-    from .config_report import Findings
+    from ..workspace.server_command import ServerLine
     from .parse import Invocation
 
 SCHEMA = "host.config.schema.json"
@@ -24,10 +43,9 @@ SCHEMA = "host.config.schema.json"
 def run(invocation: Invocation) -> Result:
     if invocation.on("schema"):
         return _schema()
-    from .config_report import data, report
 
     found = _look(_workspace(invocation))
-    return Result(data(found), report(found), 1 if found.problems else 0)
+    return Result(findings_data(found), findings_report(found), 1 if found.problems else 0)
 
 
 def _schema() -> Result:
@@ -50,18 +68,14 @@ def _workspace(invocation: Invocation) -> Workspace:
     return workspace
 
 
-def _look(workspace: Workspace) -> Findings:
-    from ..hotreload.sources.find import find_sources
-    from .config_checks import problems, remarks
-    from .config_commands import commands_of
-    from .config_issues import config_issues
-    from .config_report import Findings
+def _look(workspace: Workspace) -> ConfigFindings:
+    from ..hotreload.sources.finder import find_sources
 
     folder = workspace.working_directory
     config = read_config(workspace.config)
     config = config.replace(issues=config_issues(config, workspace))
     commands = commands_of(folder, config)
-    found = Findings(
+    found = ConfigFindings(
         folder,
         config,
         "" if is_trusted(os.environ, folder) else refusal(folders().state, folder),
@@ -69,3 +83,309 @@ def _look(workspace: Workspace) -> Findings:
         tuple((package, build, find_sources(package)) for package, build in commands.packages),
     )
     return found.replace(problems=tuple(dict.fromkeys(problems(found))), remarks=tuple(remarks(found)))
+
+
+# What counts where a setting has no value of its own.
+_OTHERWISE = {
+    "clientWorkspace": "extensionPath",
+    "extensionPath": "none",
+    "mcpServerRoot": "none",
+    "mcpServer.command": "what the package names",
+    "mcpServer.cwd": "mcpServerRoot, else the workspace",
+    "client.command": "none",
+    "client.cwd": "clientWorkspace, else extensionPath",
+    "client.readyPattern": "ready when it runs",
+    "hotReload.mcpServerName": "the package's name, else what it calls itself, else its folder's",
+    "pipeline.concurrency": "one at a time where there is a config, else unlimited",
+    "inspector.port": "6274, or the next that is free",
+}
+_A_HOST = "a Host, with the workspace's add-ins; mcpServerRoot or mcpServer would name another server"
+
+
+class ConfigFindings(Value):
+    folder: str  # of the workspace
+    config: Config
+    refusal: str  # why its code may not run: the end of a sentence; empty where it may
+    commands: ConfigCommands
+    sources: tuple[tuple[WatchedPackage, BuildCommand | None, Sources], ...]  # of the packages that are watched
+    problems: tuple[tuple[str, str], ...] = ()  # each with its next step, or none
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def reloads(self) -> bool:
+        return self.config.hot_reload.enabled and bool(self.sources)
+
+    @property
+    def strategy(self) -> str:
+        if self.reloads:
+            return f"on, by {self.config.hot_reload.strategy.value}"
+        return "off: there is no code to watch" if self.config.hot_reload.enabled else "off, by hotReload.enabled"
+
+
+def findings_report(found: ConfigFindings) -> Report:
+    counts = found.config.path or "none, so the defaults count"
+    return Report(
+        f"The config of the workspace {found.folder}: {counts}",
+        (
+            Section("Settings", tuple(Row(field.title, _setting(found.config, field)) for field in FIELDS)),
+            Section("What follows", tuple(_follows(found))),
+            Bullets("Remarks", found.remarks),
+            Bullets("Problems", tuple(_problem(*problem) for problem in found.problems), Style.BAD),
+        ),
+    )
+
+
+def _setting(config: Config, field: Field) -> str:
+    value = _value(config, field)
+    text = _OTHERWISE[field.title] if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if field.title in config.given else f"{text} (default)"
+
+
+def _follows(found: ConfigFindings) -> Iterator[Row]:
+    server, client = found.commands.server, found.commands.client
+    if found.refusal:
+        yield Row("trusted", f"no: {found.refusal}; 'uno-devserver trust' agrees", style=Style.WARN)
+    else:
+        yield Row("trusted", "yes", style=Style.GOOD)
+    if server is None or isinstance(server, Issue):
+        unknown = server is not None or any(issue.fatal for issue in found.config.issues)
+        yield Row("server", "not known" if unknown else _A_HOST)
+    else:
+        yield Row("server", shell_line(server.line))
+        yield Row("runs in", server.folder)
+        yield Row("as said by", server.origin)
+    yield Row("hot reload", found.strategy)
+    for package, build, files in found.sources:
+        role, count = package.role.value, len(files.files)
+        if not os.path.isdir(package.root):
+            yield Row(f"sources of the {role}", f"none: there is no folder {package.root}")
+            continue
+        counted = f"{count} file{'' if count == 1 else 's'} in {files.root}"
+        yield Row(f"sources of the {role}", f"{kind_of(package).value}, {counted}")
+        yield Row(f"build of the {role}", f"{build.named}, in {build.folder}" if build else "none needed")
+    if client is not None:
+        yield Row("client", f"{shell_line(client[0])}, in {client[1]}")
+
+
+def _problem(message: str, step: str) -> str:
+    """The usual next step is what everybody would do, and need not stand behind each."""
+    return message if step in ("", REMEDIES["ConfigInvalid"]) else f"{message} {step}"
+
+
+def findings_data(found: ConfigFindings) -> dict[str, object]:
+    config, server, client = found.config, found.commands.server, found.commands.client
+    return {
+        "workspaceDirectory": found.folder,
+        "config": config.path,
+        "trusted": not found.refusal,
+        "refusal": found.refusal or None,
+        "settings": {
+            field.title: {"value": _value(config, field), "given": field.title in config.given} for field in FIELDS
+        },
+        "namesServer": config.names_server,
+        "server": None
+        if server is None or isinstance(server, Issue)
+        else {
+            "command": list(server.line),
+            "cwd": server.folder,
+            "env": dict(server.environment),
+            "origin": server.origin,
+        },
+        "hotReload": found.reloads,
+        "packages": [
+            {
+                "role": package.role.value,
+                "root": files.root,
+                "kind": kind_of(package).value,
+                "files": sorted(files.files),
+                "build": build.named if build else None,
+            }
+            for package, build, files in found.sources
+        ],
+        "client": {"command": list(client[0]), "cwd": client[1]} if client else None,
+        "remarks": list(found.remarks),
+        "problems": [{"message": message, "nextStep": step or None} for message, step in found.problems],
+    }
+
+
+def _value(config: Config, field: Field) -> object:
+    """As the file would have it; None where it is not given, and the default is no value."""
+    holders = {
+        "mcpServer": config.server or ServerCommand(),
+        "hotReload": config.hot_reload,
+        "inspector": config.inspector,
+    }
+    if field.section == "client":
+        holders["client"] = config.client or ClientCommand("")
+    value = getattr(holders.get(field.section, config), field.name)
+    if isinstance(value, Enum):
+        return value.value
+    if field.name == "env":
+        return dict(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return None if value == "" else value
+
+
+# An argument that ends so is a file that the program runs; others may mean anything.
+_SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".dll")
+
+
+def problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
+    """What keeps something from working; each with the next step, where there is one."""
+    server = found.commands.server
+    unknown = [server] if isinstance(server, Issue) and not _may_be_typed(found) else []
+    for issue in (*found.config.issues, *unknown):
+        yield issue.message, issue.remediation
+    if server is not None and not isinstance(server, Issue):
+        yield from _program(found, "server", "mcpServer", server.line[0], server.folder, server.environ(os.environ))
+        missing = _missing_script(server)
+        if missing is not None and _server_build(found) is None:
+            yield f"The server cannot be started: there is no file {missing}.", "Correct its path, or build it."
+    if found.commands.client is not None:
+        line, folder = found.commands.client
+        yield from _program(found, "client", "client", line[0], folder, os.environ)
+    for package, build, files in found.sources:
+        if not os.path.isdir(package.root):  # which was said above
+            continue
+        yield from ((problem, "") for problem in files.problems)
+        if build is not None and build.problem:
+            yield build.problem, ""
+
+
+def remarks(found: ConfigFindings) -> Iterator[str]:
+    """What may be meant so."""
+    server, build = found.commands.server, _server_build(found)
+    if isinstance(server, Issue) and _may_be_typed(found):
+        typed = "That is no matter for 'uno-devserver mcp start -- <command>'; else:"
+        yield f"{server.message} {typed} {server.remediation}"
+    if build is not None and server is not None and not isinstance(server, Issue):
+        missing = _missing_script(server)
+        if missing is not None:
+            yield f"{missing} does not exist yet; {build.named} is run when the server is first needed."
+    for package, _, files in found.sources:
+        if not files.files and os.path.isdir(package.root):
+            where = f"No file in {package.root} counts as code of the {package.role.value}, so no edit is noticed"
+            yield f"{where}; hotReload.include can name some."
+    for setting, pattern in _idle_patterns(found):
+        yield f'hotReload.{setting}: "{pattern}" fits no file; patterns begin at the root of the package.'
+
+
+def _may_be_typed(found: ConfigFindings) -> bool:
+    """Whether the config only tells where the code is: the command may be what the user types."""
+    return found.config.server is None and any(
+        files.files for package, _, files in found.sources if package.role is Role.SERVER
+    )
+
+
+def _program(
+    found: ConfigFindings, who: str, section: str, name: str, folder: str, environ: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    if any(os.path.isfile(path) for path in named_program_candidates(name, folder, environ, sys.platform)):
+        return
+    message = f"The {who} cannot be started: the program '{name}' is not found."
+    program, *arguments = name.split()
+    if arguments:
+        yield message, f"Write its arguments apart, as {section}.args: the program is '{program}' then."
+    else:
+        yield message, f"Install it, or name another as {section}.command in {found.config.path}."
+
+
+def _missing_script(server: ServerLine) -> str | None:
+    script = next((word for word in server.line[1:] if word.endswith(_SCRIPTS) and not word.startswith("-")), None)
+    path = None if script is None else os.path.normpath(os.path.join(server.folder, script))
+    return None if path is None or os.path.exists(path) else path
+
+
+def _server_build(found: ConfigFindings) -> BuildCommand | None:
+    return next((build for package, build, _ in found.sources if package.role is Role.SERVER), None)
+
+
+def _idle_patterns(found: ConfigFindings) -> Iterator[tuple[str, str]]:
+    hot_reload = found.config.hot_reload
+    if not found.sources:
+        return
+    if hot_reload.include:
+        yield from _idle("include", hot_reload.include, [path for _, _, files in found.sources for path in files.files])
+    if hot_reload.exclude:
+        whole = (find_sources(package.replace(exclude=())) for package, _, _ in found.sources)
+        yield from _idle("exclude", hot_reload.exclude, [path for files in whole for path in files.files])
+
+
+def _idle(setting: str, patterns: tuple[str, ...], paths: list[str]) -> Iterator[tuple[str, str]]:
+    for pattern in patterns:
+        globs = Globs((pattern,), setting)
+        if not globs.problems and not any(globs.describe(path) for path in paths):
+            yield setting, pattern
+
+
+class ConfigCommands(Value):
+    server: ServerLine | Issue | None  # None: the config names none
+    packages: tuple[tuple[WatchedPackage, BuildCommand | None], ...]  # whose code is watched, and how each is built
+    typed: BuildCommand | None  # of the code of a server that is typed behind `mcp start --`
+    client: tuple[tuple[str, ...], str] | None  # its line, and where it runs
+
+    def in_words(self) -> list[str]:
+        words = []
+        if isinstance(self.server, Issue):
+            words.append(f"An MCP server. {self.server.message}")
+        elif self.server is not None:
+            variables = "".join(f" {shell_line((f'{name}={value}',))}" for name, value in self.server.environment)
+            environment = f", with{variables}" if variables else ""
+            words.append(f"The MCP server: {shell_line(self.server.line)}, in {self.server.folder}{environment}")
+        for package, build in self.packages:
+            if build is not None:
+                whose = "the server" if package.role is Role.SERVER else "the extension"
+                words.append(f"When code of {whose} has changed: {build.named}, in {build.folder}")
+        if self.typed is not None:
+            whose = "a server that you start by 'mcp start -- <command>'"
+            words.append(f"When code of {whose} has changed: {self.typed.named}, in {self.typed.folder}")
+        if self.client is not None:
+            words.append(f"The client: {shell_line(self.client[0])}, in {self.client[1]}")
+        return words
+
+
+def commands_of(folder: str, config: Config) -> ConfigCommands:
+    """`folder` is the workspace's."""
+    reloads = config.hot_reload.enabled
+    packages = _built(packages_of(folder, config)) if reloads else ()
+    typed = _built(packages_of(folder, config, typed=True)) if reloads and not config.names_server else ()
+    client = config.client if reloads else None  # it is there for the extension's new code
+    return ConfigCommands(
+        server_command(config, os.environ, sys.platform) if config.names_server else None,
+        packages,
+        next((build for package, build in typed if package.role is Role.SERVER), None),
+        ((client.command, *client.args), config.client_folder or folder) if client else None,
+    )
+
+
+def _built(packages: Sequence[WatchedPackage]) -> tuple[tuple[WatchedPackage, BuildCommand | None], ...]:
+    return tuple((package, build_of(package, os.environ, sys.platform)) for package in packages)
+
+
+def shell_line(line: Sequence[str]) -> str:
+    """As one would type it, but in one line: an argument could pass for other lines."""
+    import shlex
+
+    return shlex.join(line).replace("\n", "\\n")
+
+
+NOTHING_STARTED = "Correct the file (comments and trailing commas are allowed); until then proxies start no server."
+
+
+def config_issues(config: Config, workspace: Workspace) -> tuple[Issue, ...]:
+    """In the order of the file; fatal is the one for which nothing is started."""
+    if not keeps_from_starting(config, workspace):
+        return config.issues
+    return tuple(
+        fatal(issue.code, issue.message, NOTHING_STARTED) if issue == config.unclear else issue
+        for issue in config.issues
+    )
+
+
+def keeps_from_starting(config: Config, workspace: Workspace) -> bool:
+    if config.unclear is None:
+        return False
+    from ..proxy.upstream.base import uses_config
+
+    return uses_config(workspace)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from ..discovery.discover import Request, discover, discover_addins
+from ..discovery.discover import DiscoveryRequest, discover, discover_addins
 from ..system.log import log
 from .parse import absolute
-from .results import Result
+from .result import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def run(invocation: Invocation) -> Result:
     named = invocation.value("solution-dir")
-    request = Request(
+    request = DiscoveryRequest(
         absolute(named or "."),
         explicit=named is not None,
         solution=invocation.value("solution"),

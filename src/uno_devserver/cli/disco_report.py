@@ -6,15 +6,15 @@ from ..instances.registry import is_in_workspace, running_servers
 from ..system.folders import folders
 from ..workspace.addins import workspace_addins
 from ..workspace.resolver import ResolutionKind
-from .colours import Style
-from .results import Bullets, Report, Result, Row, Section
-from .server_data import server_data
+from .list import server_data
+from .result import Bullets, Report, Result, Row, Section
+from .terminal import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..discovery.discover import Discovery
-    from ..discovery.verification import AddIn
-    from ..instances.registry import Server
+    from ..discovery.entry_points import DiscoveredAddIn
+    from ..instances.registry import RegisteredServer
     from ..workspace.resolver import Workspace
 
 
@@ -81,7 +81,7 @@ def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, ob
     }
 
 
-def _server(server: Server, directory: str) -> dict[str, object]:
+def _server(server: RegisteredServer, directory: str) -> dict[str, object]:
     from ..system.processes import chain
 
     links = chain(server.process_id, server.parent_process_id)
@@ -179,7 +179,7 @@ def _is_ambiguous(workspace: Workspace) -> bool:
     return workspace.kind is ResolutionKind.Ambiguous
 
 
-def _source(addin: AddIn) -> str:
+def _source(addin: DiscoveredAddIn) -> str:
     return addin.source if addin.certain else f"{addin.source}, uncertain"
 
 

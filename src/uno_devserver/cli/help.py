@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .surface import COMMANDS, GLOBAL_OPTIONS, MCP_APP, Unknown
+from .commands import COMMANDS, GLOBAL_OPTIONS, MCP_APP, Unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .surface import Command, Option
+    from .commands import Command, Option
 
 _COLUMN = 30  # where explanations begin; what is longer on the left has them on the next line
 _WIDTH = 80

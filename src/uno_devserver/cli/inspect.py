@@ -7,28 +7,31 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 
-from ..instances.membership import is_inside, same_place
 from ..issues import UserError
 from ..proxy.health.status_file import running_proxies, status_of
-from ..proxy.reload.subject import NOT_YET
+from ..proxy.reload.watched_code import NOT_YET
 from ..system.folders import folders
 from ..system.log import INFORMATION, level_named, log
 from ..system.values import Value
 from ..workspace.config import read_config
+from ..workspace.paths import is_inside, same_place
 from ..workspace.resolver import resolve
 from .parse import MAX_PORT, absolute
-from .results import Result
-from .workspace_proxies import belongs
+from .proxies import serves_workspace
+from .result import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..proxy.health.status_file import Status
     from ..workspace.resolver import Workspace
-    from .attended_proxy import AttendedProxy
     from .interrupts import Interrupts
     from .parse import Invocation
+    from .proxy_child import ProxyChild
 
 SETTLE_SECONDS = 0.1  # a client may be launching a proxy at this moment, which can be found some 30 ms later
 START_SECONDS = 10.0  # a proxy that takes longer for its first start is not waited for
@@ -80,7 +83,7 @@ def _port(invocation: Invocation, workspace: Workspace) -> int | None:
 
 def _agree(workspace: Workspace) -> None:
     """Who wants to see it wants it to run; a proxy that runs already goes on by itself."""
-    from .agreeing import MAY_RUN, REVOKE, agree_to
+    from .trust import MAY_RUN, REVOKE, agree_to
 
     agreed = agree_to(workspace.working_directory, "inspect")
     if agreed:
@@ -98,10 +101,11 @@ def _proxies(workspace: Workspace) -> list[Status]:
     found = [
         _started(status)
         for status in running_proxies(folders().state)
-        if belongs(status, workspace) or (_is_starting(status) and _is_above(status, workspace))
+        if serves_workspace(status, workspace) or (_is_starting(status) and _is_above(status, workspace))
     ]
     return sorted(
-        (status for status in found if belongs(status, workspace)), key=lambda status: not _is_at(status, workspace)
+        (status for status in found if serves_workspace(status, workspace)),
+        key=lambda status: not _is_at(status, workspace),
     )
 
 
@@ -139,8 +143,8 @@ def _asked_for(proxies: list[Status], port: int | None) -> Page | None:
     for status in proxies:
         channel = status.get("controlChannel")
         if isinstance(channel, str):
-            from ..hotreload.question import NoReply, ask
-            from ..hotreload.wire import OPEN_INSPECTOR
+            from ..hotreload.control.client import NoReply, ask
+            from ..hotreload.control.messages import OPEN_INSPECTOR
 
             try:
                 answer = ask(channel, OPEN_INSPECTOR, {} if port is None else {"port": port}, ASK_SECONDS)
@@ -164,8 +168,8 @@ def _page(status: Status, url: object) -> Page | None:
 
 
 def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxies: list[Status]) -> Result:
-    from .attended_proxy import NO_PAGE, AttendedProxy
     from .interrupts import Interrupts
+    from .proxy_child import NO_PAGE, ProxyChild
 
     for status in proxies:
         why = (
@@ -178,9 +182,7 @@ def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxi
     interrupts = Interrupts()
     interrupts.hold()
     try:
-        proxy = AttendedProxy(
-            directory, (*_log_level(invocation), "--inspector", *([] if port is None else [str(port)]))
-        )
+        proxy = ProxyChild(directory, (*_log_level(invocation), "--inspector", *([] if port is None else [str(port)])))
     except OSError as error:
         message = f"No proxy can be started: {error.strerror}."
         raise UserError("ProxyNotStarted", message, "Run 'uno-devserver mcp start' to see why.") from error
@@ -203,7 +205,7 @@ def _log_level(invocation: Invocation) -> tuple[str, ...]:
     return ("--log-level", str(name)) if level is not None and level < INFORMATION else ()
 
 
-def _stay_with(proxy: AttendedProxy, interrupts: Interrupts, workspace: Workspace) -> int:
+def _stay_with(proxy: ProxyChild, interrupts: Interrupts, workspace: Workspace) -> int:
     steps = {issue.code: issue.remediation for issue in workspace.issues}
     runs = proxy.stay(lambda: interrupts.received is not None, steps)
     code = proxy.end()
@@ -212,19 +214,19 @@ def _stay_with(proxy: AttendedProxy, interrupts: Interrupts, workspace: Workspac
     return 0
 
 
-def _no_page(proxy: AttendedProxy, code: int, *, no_place: bool) -> UserError:
-    from .attended_proxy import NO_PAGE, OPEN_SECONDS
+def _no_page(proxy: ProxyChild, code: int, *, no_place: bool) -> UserError:
+    from .proxy_child import NO_PAGE, OPEN_SECONDS
 
     in_time = "" if no_place else f" within {OPEN_SECONDS:g} s"
     next_step = "Choose another port with --port; 0 takes any." if no_place else "Run 'uno-devserver inspect' again."
     return UserError(NO_PAGE, f"The proxy opened no page{in_time}. {_said(proxy, code)}", next_step)
 
 
-def _ended(proxy: AttendedProxy, code: int) -> UserError:
+def _ended(proxy: ProxyChild, code: int) -> UserError:
     return UserError("ProxyEnded", f"The proxy has ended. {_said(proxy, code)}", "Run 'uno-devserver inspect' again.")
 
 
-def _said(proxy: AttendedProxy, code: int) -> str:
+def _said(proxy: ProxyChild, code: int) -> str:
     lines = "\n".join(f"  | {line}" for line in proxy.last_lines)
     return f"Its exit code is {code}; it said last:\n{lines}" if lines else f"Its exit code is {code}; it said nothing."
 
@@ -234,9 +236,7 @@ def _said(proxy: AttendedProxy, code: int) -> str:
 
 def _show(page: Page, invocation: Invocation) -> None:
     if not invocation.on("no-open") and not invocation.on("json"):
-        from ..system.browser import show
-
-        show(page.url, os.environ)
+        open_in_browser(page.url, os.environ)
 
 
 def _result(page: Page, *, started: bool) -> Result:
@@ -249,3 +249,33 @@ def _result(page: Page, *, started: bool) -> Result:
         "directory": page.directory,
     }
     return Result(data, page.url)
+
+
+def has_screen(platform: str, environ: Mapping[str, str]) -> bool:
+    """Without one a browser of the terminal would be started, or an error would be shown."""
+    if platform in ("win32", "darwin"):
+        return True
+    return bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
+
+
+def open_in_browser(url: str, environ: Mapping[str, str]) -> bool:
+    """Have the user's browser open it; whether that was tried."""
+    if not has_screen(sys.platform, environ):
+        return False
+    import subprocess
+
+    try:
+        # Apart, because some browsers do not return until they are closed, and some write to their terminal.
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "webbrowser", url],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    except OSError as error:
+        log.debug(f"no browser can be started: {error}")
+        return False
+    return True

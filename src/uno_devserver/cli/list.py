@@ -5,30 +5,28 @@ Stale entries go on the way.
 
 from __future__ import annotations
 
-from ..instances.host_kind import host_kind
-from ..instances.membership import of_workspace
+from ..instances.host_kind import kind_by_command_line
 from ..instances.registry import prune
+from ..instances.workspace_servers import of_workspace
 from ..proxy.health.status_file import running_proxies
 from ..system.folders import folders
 from ..system.log import log
 from ..system.values import Value
 from ..workspace.resolver import resolve
-from .proxy_data import proxy_data, proxy_section
-from .results import Report, Result, Row, Section
-from .server_data import chain_text, server_data, started_text
+from .result import Report, Result, Row, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..instances.registry import Server
+    from ..instances.registry import RegisteredServer
     from ..proxy.health.status_file import Status
     from ..system.processes import Process
     from .parse import Invocation
 
 
 class Listed(Value):
-    server: Server
+    server: RegisteredServer
     foreign: bool  # another machine's or user's: its process id means nothing here
     in_workspace: bool
     links: tuple[Process, ...]
@@ -39,7 +37,7 @@ def run(invocation: Invocation) -> Result:
     pruned = prune(folders().registry)
     for problem in pruned.problems:
         log.warn(problem)
-    mine: tuple[Server, ...] = ()
+    mine: tuple[RegisteredServer, ...] = ()
     if pruned.running:
         named = invocation.value("solution-dir")
         mine = of_workspace(pruned.running, resolve(named or ".", explicit=named is not None))
@@ -50,11 +48,11 @@ def run(invocation: Invocation) -> Result:
     return Result(data, _report(listed, proxies), 0 if pruned.complete else 1)
 
 
-def _looked_up(server: Server, in_workspace: bool) -> Listed:
+def _looked_up(server: RegisteredServer, in_workspace: bool) -> Listed:
     from ..system.processes import chain, command_line
 
     links = chain(server.process_id, server.parent_process_id)
-    return Listed(server, False, in_workspace, links, host_kind(command_line(server.process_id)))
+    return Listed(server, False, in_workspace, links, kind_by_command_line(command_line(server.process_id)))
 
 
 def _data(one: Listed) -> dict[str, object]:
@@ -103,3 +101,64 @@ def _section(one: Listed) -> Section:
 def _process(pid: int, names: dict[int, str | None]) -> str:
     name = names.get(pid)
     return f"{pid} ({name})" if name else str(pid)
+
+
+_HOST = "Uno.UI.RemoteControl.Host"
+
+
+def server_data(server: RegisteredServer, links: Sequence[Process], *, in_workspace: bool) -> dict[str, object]:
+    """Names and order are those of the .NET tool."""
+    return {
+        "processId": server.process_id,
+        "port": server.port,
+        "mcpEndpoint": server.mcp_endpoint,
+        "parentProcessId": server.parent_process_id,
+        "startTime": server.started,
+        "ideChannelId": server.ide_channel,
+        "solutionPath": server.solution,
+        "processChain": [{"processId": link.pid, "processName": link.name} for link in links],
+        "isInWorkspace": in_workspace,
+    }
+
+
+def chain_text(links: Sequence[Process]) -> str:
+    """The ancestors first, as in a path."""
+    return " → ".join(_link(link) for link in reversed(links))
+
+
+def _link(link: Process) -> str:
+    if link.name is None:
+        return str(link.pid)
+    return f"{'Host' if link.name.startswith(_HOST) else link.name} ({link.pid})"
+
+
+def started_text(server: RegisteredServer) -> str:
+    import time
+
+    from ..system.dotnet_formats import from_time
+
+    moment = from_time(server.started)
+    if moment is None:
+        return server.started or "unknown"
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(moment))
+
+
+SHOWN = ("processId", "state", "status", "directory", "solution", "clients", "inspector")
+
+
+def proxy_data(status: Status) -> dict[str, object]:
+    """`inspector` is missing in what an older version wrote."""
+    return {name: status.get(name) for name in SHOWN}
+
+
+def proxy_section(status: Status) -> Section:
+    clients = status.get("clients")
+    rows = (
+        ("State", f"{status.get('state')} ({status.get('status')})"),
+        ("Workspace", status.get("directory")),
+        ("Solution", status.get("solution")),
+        ("Clients", ", ".join(map(str, clients)) if isinstance(clients, list) else None),
+        ("Inspector", status.get("inspector")),
+    )
+    shown = tuple(Row(name, str(value)) for name, value in rows if value)
+    return Section(f"Proxy: process {status.get('processId')}", shown)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import sys
 
-from ..discovery.discover import SETTINGS_PACKAGE, Request, discover
+from ..discovery.discover import SETTINGS_PACKAGE, DiscoveryRequest, discover
 from ..issues import REMEDIES, UserError
-from ..system.run import find_program
+from ..system.programs import find_program
 from ..workspace.resolver import ResolutionKind
 from .parse import absolute
-from .results import Result
+from .result import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _dotnet() -> str:
 
 def _program(invocation: Invocation) -> str:
     named = invocation.value("solution-dir")
-    request = Request(absolute(named or "."), explicit=named is not None)
+    request = DiscoveryRequest(absolute(named or "."), explicit=named is not None)
     discovery = discover(request, os.environ)
     if discovery.workspace.kind is ResolutionKind.Ambiguous:  # one signs in for all solutions: any of them will do
         discovery = discover(request.replace(solution=discovery.workspace.candidates[0]), os.environ)

@@ -7,16 +7,16 @@ import sys
 from .. import __version__
 from ..issues import UserError
 from ..system.log import LEVELS, level_named, log
+from .commands import Unknown
 from .parse import close_option, parse
-from .surface import Unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from .commands import Command
     from .parse import Invocation
-    from .results import Result
-    from .surface import Command
+    from .result import Result
 
 MISTYPED = 0.8  # how much an option that is passed on must look like one of ours to be worth a word
 INTERRUPTED = 130  # what a shell says of a program that Ctrl+C ended
@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
         _configure_log(invocation)
         _mention_unknown(invocation)
         result = _run(invocation)
-        from .render import render  # a proxy never comes here, and its client waits for every import
+        from .result import render  # a proxy never comes here, and its client waits for every import
 
         render(result, as_json=as_json)
         as_json = False  # there is one document, and it has been written
@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _show(error: UserError, *, as_json: bool) -> None:
-    from .render import OUTPUT_FAILED, render_error
+    from .result import OUTPUT_FAILED, render_error
 
     render_error(error, as_json=as_json and error.code != OUTPUT_FAILED)
 
@@ -84,7 +84,7 @@ def _run(invocation: Invocation) -> Result:
 
 
 def _about(invocation: Invocation) -> Result:
-    from .results import Result
+    from .result import Result
 
     command = invocation.command
     if invocation.on("version") and not invocation.on("help"):
@@ -113,7 +113,7 @@ def _runner(command: Command) -> Callable[[Invocation], Result]:
 
 def _configure_log(invocation: Invocation) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
-        from .colours import log_prefixes
+        from .terminal import log_prefixes
 
         log.prefixes = log_prefixes(log.prefixes)
     path, name = invocation.value("file-log"), invocation.value("log-level")

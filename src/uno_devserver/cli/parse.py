@@ -6,7 +6,7 @@ import os
 
 from ..issues import UserError
 from ..system.values import Value
-from .surface import CHILD, COMMANDS, GLOBAL_OPTIONS, MCP_APP, Command, Option, Unknown, command_named
+from .commands import CHILD, COMMANDS, GLOBAL_OPTIONS, MCP_APP, Command, Option, Unknown, command_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

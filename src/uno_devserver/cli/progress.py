@@ -46,7 +46,7 @@ def can_be_shown() -> bool:
 
 def shown_while(what: str, work: Callable[[], T]) -> T:
     say(what)
-    line = _Line(sys.stderr)
+    line = _StatusLine(sys.stderr)
     sys.stderr = line
     ticking = _Ticking(line.draw)
     try:
@@ -57,7 +57,7 @@ def shown_while(what: str, work: Callable[[], T]) -> T:
         line.clear()
 
 
-class _Line:
+class _StatusLine:
     """The terminal, for everybody who writes to stderr: the line is gone before they do."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -148,7 +148,7 @@ def _is_ours(stream: TextIO) -> bool:
 
 def _text(stream: TextIO, frame: int) -> str:
     """Within one line: what goes into the next could not be taken away."""
-    from .folding import columns
+    from .terminal import columns
 
     is_unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
     frames, dots = (_FRAMES, "…") if is_unicode else (_PLAIN_FRAMES, "...")

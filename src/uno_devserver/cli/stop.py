@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 
-from ..instances.membership import full_solution, of_workspace, same_place
-from ..instances.registry import prune
-from ..instances.stopping import stop_servers
+from ..instances.registry import full_solution, prune
+from ..instances.stop import stop_servers
+from ..instances.workspace_servers import of_workspace
 from ..issues import UserError
 from ..system.folders import folders
 from ..system.log import ERROR, log
 from ..system.text import visible
+from ..workspace.paths import same_place
 from ..workspace.resolver import resolve
-from .keepers import keepers, who_starts_it
 from .parse import absolute
-from .results import Result
+from .proxies import proxies_of_host, who_starts_it
+from .result import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..instances.registry import Pruned, Server
+    from ..instances.registry import RegisteredServer, RegistryScan
     from ..proxy.health.status_file import Status
-    from ..system.processes import Stopped
+    from ..system.processes import StopOutcome
     from .parse import Invocation
 
 
@@ -32,7 +33,7 @@ def run(invocation: Invocation) -> Result:
     for problem in pruned.problems:
         log.warn(problem)
     chosen = _chosen(invocation, pid, pruned)
-    kept_by = [keepers(server) for server in chosen]
+    kept_by = [proxies_of_host(server) for server in chosen]
     if chosen:
         from .progress import say
 
@@ -67,7 +68,7 @@ def _process_id(invocation: Invocation) -> int | None:
     return int(text)
 
 
-def _chosen(invocation: Invocation, pid: int | None, pruned: Pruned) -> tuple[Server, ...]:
+def _chosen(invocation: Invocation, pid: int | None, pruned: RegistryScan) -> tuple[RegisteredServer, ...]:
     if pid is not None:
         return (_registered(pid, pruned),)
     if invocation.on("all") or not pruned.running:
@@ -84,7 +85,7 @@ def _chosen(invocation: Invocation, pid: int | None, pruned: Pruned) -> tuple[Se
     return chosen
 
 
-def _registered(pid: int, pruned: Pruned) -> Server:
+def _registered(pid: int, pruned: RegistryScan) -> RegisteredServer:
     for server in pruned.running:
         if server.process_id == pid:
             return server
@@ -96,7 +97,7 @@ def _registered(pid: int, pruned: Pruned) -> Server:
     raise UserError("NotAServer", f"No server with PID {pid} is registered; nothing was stopped.", next_step)
 
 
-def _data(server: Server, outcome: Stopped, kept_by: list[Status]) -> dict[str, object]:
+def _data(server: RegisteredServer, outcome: StopOutcome, kept_by: list[Status]) -> dict[str, object]:
     return {
         "processId": server.process_id,
         "port": server.port,
@@ -109,7 +110,9 @@ def _data(server: Server, outcome: Stopped, kept_by: list[Status]) -> dict[str, 
     }
 
 
-def _text(chosen: tuple[Server, ...], outcomes: tuple[Stopped, ...], others: list[Server]) -> str:
+def _text(
+    chosen: tuple[RegisteredServer, ...], outcomes: tuple[StopOutcome, ...], others: list[RegisteredServer]
+) -> str:
     if not chosen:
         hint = f"\nThese run elsewhere: {_listed(others)}. Stop one with --pid, or all with --all." if others else ""
         return "No active DevServers found to stop." + hint
@@ -128,7 +131,7 @@ def _text(chosen: tuple[Server, ...], outcomes: tuple[Stopped, ...], others: lis
     return "\n".join(lines)
 
 
-def _started_again(outcomes: tuple[Stopped, ...], kept_by: list[list[Status]]) -> list[str]:
+def _started_again(outcomes: tuple[StopOutcome, ...], kept_by: list[list[Status]]) -> list[str]:
     """Nobody should wonder why it is back; and whoever has edited an add-in wants just that."""
     return [
         f"{who_starts_it(proxies)}: this is how edited add-ins are loaded. End the client to be without it."
@@ -137,12 +140,12 @@ def _started_again(outcomes: tuple[Stopped, ...], kept_by: list[list[Status]]) -
     ]
 
 
-def _listed_ids(servers: tuple[Server, ...]) -> str:
+def _listed_ids(servers: tuple[RegisteredServer, ...]) -> str:
     ids = ", ".join(str(server.process_id) for server in servers)
     return f"process {ids}" if len(servers) == 1 else f"the processes {ids}"
 
 
-def _listed(servers: tuple[Server, ...] | list[Server]) -> str:
+def _listed(servers: tuple[RegisteredServer, ...] | list[RegisteredServer]) -> str:
     return ", ".join(
         f"PID {server.process_id} on port {server.port} ({server.solution or server.workspace or 'no solution'})"
         for server in servers

@@ -7,25 +7,26 @@ import os
 from ..issues import UserError
 from ..system.files import FileProblem
 from ..system.folders import folders
+from ..system.log import log
 from ..workspace.config import read_config
 from ..workspace.resolver import resolve, select_solution
-from ..workspace.trust import VARIABLE, agree, agreement_path, agreements, is_trusted, question, revoke
-from .colours import Style
+from ..workspace.trust import TRUST_VARIABLE, agree, agreement_path, agreements, is_trusted, revoke, trust_question
 from .parse import absolute
-from .results import Bullets, Report, Result, Row, Section
+from .result import Bullets, Report, Result, Row, Section
+from .terminal import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..workspace.resolver import Workspace
-    from ..workspace.trust import Agreement, Question
+    from ..workspace.trust import Agreement, TrustQuestion
     from .parse import Invocation
 
-NOT_YET = "Nothing was agreed to. 'uno-devserver trust' agrees."
+NOTHING_AGREED = "Nothing was agreed to. 'uno-devserver trust' agrees."
 REMARK = "A changed config asks anew; edited code does not. 'uno-devserver trust --revoke' takes it back."
 NOTHING_YET = "Nothing yet: it has no add-ins, and its config names no commands."
 STILL_RUNS = "A Host that runs keeps what it has loaded; 'uno-devserver stop' ends it."
 STILL_SERVES = "A server of the config is reloaded no more, and ends with the AI client that started its proxy."
-BY_ENVIRONMENT = f"{VARIABLE}=1 is set, which agrees for every workspace."
+BY_ENVIRONMENT = f"{TRUST_VARIABLE}=1 is set, which agrees for every workspace."
 
 
 def run(invocation: Invocation) -> Result:
@@ -55,10 +56,10 @@ def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
         issue = workspace.issues[0]
         raise UserError(issue.code, f"There is nothing to agree to. {issue.message}", issue.remediation)
     try:
-        asked = question(workspace.working_directory)
+        asked = trust_question(workspace.working_directory)
         commands = may_run(asked)
         problems = tuple(issue.message for issue in read_config(asked.config).issues)
-        seen = question(workspace.working_directory)
+        seen = trust_question(workspace.working_directory)
     except FileProblem as problem:
         message = f"{problem.path} cannot be read: {problem.reason}. Nobody can agree to what cannot be seen."
         raise UserError("ConfigInvalid", message, "Make it a readable file, or remove it.") from problem
@@ -85,11 +86,11 @@ def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
         **({"dryRun": True} if dry_run else {"agreement": path}),
     }
     title = f"Code of the workspace {asked.directory} {'would be allowed to' if dry_run else 'may'} run."
-    remark = NOT_YET if dry_run else REMARK
+    remark = NOTHING_AGREED if dry_run else REMARK
     return Result(data, Report(title, (Section("", rows), shown, wrong, Section(remark, ()))))
 
 
-def may_run(asked: Question) -> tuple[str, ...]:
+def may_run(asked: TrustQuestion) -> tuple[str, ...]:
     """What the config leads to, in words; UserError where that cannot be seen."""
     config = read_config(asked.config)
     if not config.readable:
@@ -97,14 +98,14 @@ def may_run(asked: Question) -> tuple[str, ...]:
         raise UserError("ConfigInvalid", message, "Correct the file (comments and trailing commas are allowed).")
     if asked.config is None:
         return ()
-    from .config_commands import commands_of
+    from .config import commands_of
 
     return tuple(commands_of(asked.directory, config).in_words())
 
 
 def _list() -> Result:
     found = agreements(folders().state)
-    by_environment = os.environ.get(VARIABLE, "").strip() == "1"
+    by_environment = os.environ.get(TRUST_VARIABLE, "").strip() == "1"
     data = {
         "agreements": [
             {
@@ -138,3 +139,43 @@ def _revoke(workspace: Workspace) -> Result:
     remarks = (still if known else ()) + ((BY_ENVIRONMENT,) if trusted else ())
     data = {"workspaceDirectory": directory, "trusted": trusted, "revoked": known}
     return Result(data, Report(f"Code of the workspace {directory} {done}.", (Bullets("Note", remarks),)))
+
+
+# What is above the list of it, and below.
+MAY_RUN = "Code of this workspace that may run from now on"
+WOULD_RUN = "Code of this workspace that would be agreed to"
+REVOKE = "'uno-devserver trust --revoke' takes it back."
+RUNS_AFTER_TRUST = "Code of this workspace runs only after 'uno-devserver trust'."
+NOT_KEPT = "That code of this workspace may run could not be kept"
+MAKE_WRITABLE = "Make the folder writable, then run it again."
+STILL_TRUSTED = "Code of this workspace may run still: 'uno-devserver trust --revoke' takes that back."
+
+
+def agree_to(directory: str, command: str, *, dry_run: bool = False) -> tuple[str, ...]:
+    """Keep that the user agreed to this workspace, by this command; what may run now, if that is new."""
+    from ..workspace.trust import agree, is_agreed, trust_question
+
+    state = folders().state
+    try:
+        asked = trust_question(directory)
+        if asked.empty or is_agreed(state, asked.directory):
+            return ()
+
+        runs = (*asked.addins, *may_run(asked))
+        if runs and not dry_run:  # where nothing was shown, nothing was agreed to: neither now nor what comes later
+            try:
+                agree(state, asked, command)
+            except OSError as error:
+                log.warn(f"{NOT_KEPT} in {state}: {error.strerror or error}. {MAKE_WRITABLE}")
+                return ()
+    except (FileProblem, OSError, UserError) as error:
+        log.debug(f"what of the workspace would run cannot be seen: {error}")
+        return ()
+    return runs
+
+
+def needs_agreement(directory: str) -> bool:
+    """Whether the workspace has code that does not run, since nobody has agreed to it."""
+    from ..workspace.trust import is_trusted
+
+    return not is_trusted(os.environ, directory) and bool(agree_to(directory, "", dry_run=True))

@@ -10,41 +10,47 @@ import os
 
 from ..issues import Issue, warning
 from ..msbuild.problems import EvaluationProblem
-from ..msbuild.projects import ProjectFiles
+from ..msbuild.project_files import ProjectFileCache
 from ..system.files import FileProblem
 from ..system.jsonc import JsonProblem
 from ..system.values import Value
-from .conventions import deprecated, search_package, undeclared
-from .manifest import NAME as MANIFEST
+from .entry_points import (
+    ADDIN_ITEM,
+    EntryPoint,
+    declared_addins,
+    deprecated_targets,
+    invalid_targets,
+    search_package,
+    undeclared_entry_point,
+    verify_entry_points,
+)
+from .import_filter import ImportFilter
+from .manifest import MANIFEST_NAME as MANIFEST
 from .manifest import read_manifest
 from .packages import merge_packages
-from .projects import Project, known_properties, read_project
-from .relevance import Relevance
+from .project_info import ProjectInfo, known_properties, read_project
 from .restore import RestoredPackage, from_assets, read_restored
-from .targets import ITEM, Candidate, declared_addins, invalid
-from .verification import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from .entry_points import DiscoveredAddIn
     from .nuget import PackageFolders
-    from .packages import Package
-    from .restore import Imports, Restored
-    from .sdk_packages import SdkPackage
-    from .verification import AddIn
+    from .packages import SdkPackage, WorkspacePackage
+    from .restore import PackageImports, Restored
 
 HOST_PACKAGE = "uno.winui.devserver"
 
 
-class AddIns(Value):
-    found: tuple[AddIn, ...]
-    packages: Mapping[str, Package]  # by name in lower case
+class AddInSearchResult(Value):
+    found: tuple[DiscoveredAddIn, ...]
+    packages: Mapping[str, WorkspacePackage]  # by name in lower case
     listed: tuple[tuple[str, str], ...]  # name and version of every package that was considered
     issues: tuple[Issue, ...]
 
 
-class Search:
+class AddInSearch:
     """One search through a workspace. `run` is the story; what its steps share is kept here."""
 
     def __init__(
@@ -62,15 +68,15 @@ class Search:
         self.environ = environ
         self.issues: list[Issue] = []
         self._undecided: dict[str, tuple[str, ...]] = {}  # expressions that only a build can decide, by file
-        self._load = ProjectFiles()
-        self._relevance = Relevance(ITEM)
+        self._load = ProjectFileCache()
+        self._relevance = ImportFilter(ADDIN_ITEM)
 
     def run(
         self,
         project_files: Iterable[str],
         sdk_packages: Iterable[SdkPackage],
         default_framework: Callable[[], str | None],
-    ) -> AddIns:
+    ) -> AddInSearchResult:
         projects = [read_project(path, self._load, self.environ) for path in project_files]
         restored = [read_restored(project, self.folders, self._load, self.environ) for project in projects]
         self._report(projects, restored)
@@ -94,11 +100,11 @@ class Search:
         self._report_silent([p for p in known if p.folder not in folders], declared, imported, restored)
         found += self._by_convention(packages.values(), searched, host_version)
         listed = [*((p.name, p.version) for p in packages.values()), *(pair for one in restored for pair in one.listed)]
-        addins = verify(found, packages, self.folders, self.issues)
+        addins = verify_entry_points(found, packages, self.folders, self.issues)
         self._report_undecided(found)
-        return AddIns(addins, packages, tuple(listed), tuple(dict.fromkeys(self.issues)))
+        return AddInSearchResult(addins, packages, tuple(listed), tuple(dict.fromkeys(self.issues)))
 
-    def _report(self, projects: Sequence[Project], restored: Sequence[Restored]) -> None:
+    def _report(self, projects: Sequence[ProjectInfo], restored: Sequence[Restored]) -> None:
         for project, one in zip(projects, restored, strict=True):
             self.issues += [issue for issue in (project.issue, *one.issues) if issue]
         missing = [project.path for project, one in zip(projects, restored, strict=True) if not one.found]
@@ -106,7 +112,7 @@ class Search:
             message = f"Not restored, so packages that only they reference are not seen: {', '.join(missing)}."
             self.issues.append(warning("RestoreMissing", message))
 
-    def _stray_assets(self, projects: Sequence[Project]) -> list[tuple[Project, Restored]]:
+    def _stray_assets(self, projects: Sequence[ProjectInfo]) -> list[tuple[ProjectInfo, Restored]]:
         """An assets file at the root of the workspace that names no project of its own, for an imagined project."""
         folder = os.path.join(self.directory, "obj")
         path = os.path.join(folder, "project.assets.json")
@@ -120,10 +126,10 @@ class Search:
             return []
         if assets.project:
             return []
-        project = Project(os.path.join(self.directory, "workspace.proj"), (), (), (), folder, (), (), ())
+        project = ProjectInfo(os.path.join(self.directory, "workspace.proj"), (), (), (), folder, (), (), ())
         return [(project, from_assets(assets, self.folders))]
 
-    def _referenced(self, projects: Iterable[Project], known: Iterable[RestoredPackage]) -> list[RestoredPackage]:
+    def _referenced(self, projects: Iterable[ProjectInfo], known: Iterable[RestoredPackage]) -> list[RestoredPackage]:
         """Packages with nothing but a manifest: restore does not tell of them, but a restored project may name them."""
         names = {package.name.lower() for package in known}
         references = dict.fromkeys(reference for project in projects for reference in project.references)
@@ -147,9 +153,9 @@ class Search:
                 message = f"{package.name} {package.version} was restored, but is no longer on disk: {where}."
                 self.issues.append(warning("AddInPackageNotCached", message))
 
-    def _by_manifest(self, known: Iterable[RestoredPackage], host_version: str | None) -> dict[str, list[Candidate]]:
+    def _by_manifest(self, known: Iterable[RestoredPackage], host_version: str | None) -> dict[str, list[EntryPoint]]:
         """Restored packages that have a manifest, by folder; an empty list means that it named nothing usable."""
-        declared: dict[str, list[Candidate]] = {}
+        declared: dict[str, list[EntryPoint]] = {}
         for package in known:
             if package.folder is None or package.folder in declared:
                 continue
@@ -159,10 +165,10 @@ class Search:
             manifest = read_manifest(package.folder, package.name, host_version)
             self.issues += manifest.issues
             if manifest.entry_points is not None:
-                declared[package.folder] = [Candidate(entry, path, "manifest") for entry in manifest.entry_points]
+                declared[package.folder] = [EntryPoint(entry, path, "manifest") for entry in manifest.entry_points]
         return declared
 
-    def _by_imports(self, projects: Sequence[Project], restored: Sequence[Restored]) -> list[Candidate]:
+    def _by_imports(self, projects: Sequence[ProjectInfo], restored: Sequence[Restored]) -> list[EntryPoint]:
         return [
             candidate
             for project, one in zip(projects, restored, strict=True)
@@ -170,7 +176,7 @@ class Search:
             for candidate in self._evaluated(project, imports)
         ]
 
-    def _evaluated(self, project: Project, imports: Imports | None) -> list[Candidate]:
+    def _evaluated(self, project: ProjectInfo, imports: PackageImports | None) -> list[EntryPoint]:
         """The items of a project for one framework: only files that can have a say are evaluated."""
         sdk_props, sdk_targets = self._sdk_files(project)
         own = [*project.before, *project.body, *project.after]
@@ -200,7 +206,7 @@ class Search:
             undecided=self._undecided,
         )
 
-    def _sdk_files(self, project: Project) -> tuple[list[str], list[str]]:
+    def _sdk_files(self, project: ProjectInfo) -> tuple[list[str], list[str]]:
         """The Sdk.props and Sdk.targets of project SDKs from NuGet, where these declare add-ins themselves."""
         props: list[str] = []
         targets: list[str] = []
@@ -213,7 +219,7 @@ class Search:
                 targets.append(files[1])
         return props, targets
 
-    def _combined(self, declared: dict[str, list[Candidate]], imported: Iterable[Candidate]) -> list[Candidate]:
+    def _combined(self, declared: dict[str, list[EntryPoint]], imported: Iterable[EntryPoint]) -> list[EntryPoint]:
         """A manifest decides for its package, whatever the package's .targets files say."""
         found = [candidate for candidates in declared.values() for candidate in candidates]
         for candidate in imported:
@@ -221,14 +227,14 @@ class Search:
             if owner is None or owner[2] not in declared:
                 found.append(candidate)
                 if owner and candidate.defined_in.startswith(os.path.join(owner[2], "build") + os.sep):
-                    self.issues.append(deprecated(owner[0], candidate.defined_in))
+                    self.issues.append(deprecated_targets(owner[0], candidate.defined_in))
         return found
 
     def _report_silent(
         self,
         known: Iterable[RestoredPackage],
         declared: Iterable[str],
-        imported: Iterable[Candidate],
+        imported: Iterable[EntryPoint],
         restored: Iterable[Restored],
     ) -> None:
         """Packages that have files for the dev server and name no entry point; perhaps because a file is damaged."""
@@ -239,9 +245,9 @@ class Search:
             if os.path.isdir(os.path.join(folder, "tools", "devserver")):
                 files = [f for one in restored for imports in one.imports for f in (*imports.props, *imports.targets)]
                 self._report_damaged(f for f in files if f.startswith(folder + os.sep))
-                self.issues.append(undeclared(name, folder))
+                self.issues.append(undeclared_entry_point(name, folder))
 
-    def _report_undecided(self, found: Iterable[Candidate]) -> None:
+    def _report_undecided(self, found: Iterable[EntryPoint]) -> None:
         """Files that could not be decided in full matter where their package names nothing else."""
         owners = [self.folders.owner(candidate.defined_in) for candidate in found]
         naming = {owner[2] for owner in owners if owner}
@@ -256,13 +262,13 @@ class Search:
             try:
                 self._load.load(path)
             except EvaluationProblem as problem:
-                self.issues.append(invalid(problem))
+                self.issues.append(invalid_targets(problem))
 
     def _by_convention(
-        self, packages: Iterable[Package], restored: Iterable[RestoredPackage], host_version: str | None
-    ) -> list[Candidate]:
+        self, packages: Iterable[WorkspacePackage], restored: Iterable[RestoredPackage], host_version: str | None
+    ) -> list[EntryPoint]:
         """Packages of which nobody tells what is imported: the SDK's that are not restored, and bare libraries."""
-        found: list[Candidate] = []
+        found: list[EntryPoint] = []
         wanted = [
             (package.name, self.folders.find(package.name, package.version))
             for package in packages
@@ -274,7 +280,7 @@ class Search:
                 found += search_package(folder, name, host_version, self._evaluate_alone, self.issues)
         return found
 
-    def _evaluate_alone(self, files: Sequence[str]) -> list[Candidate]:
+    def _evaluate_alone(self, files: Sequence[str]) -> list[EntryPoint]:
         if not self._relevance.choose(files):
             self._report_damaged(files)
             return []

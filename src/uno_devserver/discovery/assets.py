@@ -14,7 +14,7 @@ import re
 from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import parse
 from ..system.values import Value
-from .manifest import NAME as MANIFEST
+from .manifest import MANIFEST_NAME as MANIFEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ _SECTIONS = ("projectFileDependencyGroups", "packageFolders", "project", "logs")
 _FRAMEWORK = rb'\n    "([^"\\\n]*)": \{'
 _TARGET = rb'\n      "([^"\\/\n]+)/([^"\\\n]+)": \{\r?\n        "type": "package"'
 
-_LONG_FRAMEWORK = r"(\.netcoreapp|\.netstandard|\.netframework),version=v([0-9]{1,9}(?:\.[0-9]{1,9})+)"
 
 Package = tuple[str, str]  # name and version, spelt as the package spells them
 BuildFiles = tuple[tuple[Package, tuple[str, ...]], ...]  # packages and their imported files, in MSBuild's order
@@ -220,16 +219,3 @@ def _in_import_order(files: dict[Package, tuple[str, ...]], dependencies: dict[s
 
 def _dict(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
-
-
-def short_name(name: str) -> str:
-    """`net10.0` for `.NETCoreApp,Version=v10.0`, the key of older assets files; other names as they are."""
-    match = re.fullmatch(_LONG_FRAMEWORK, name.lower())
-    if not match:
-        return name
-    kind, version = match.groups()
-    if kind == ".netstandard":
-        return f"netstandard{version}"
-    if kind == ".netframework":
-        return "net" + version.replace(".", "")
-    return f"net{version}" if int(version.partition(".")[0]) >= 5 else f"netcoreapp{version}"

@@ -11,33 +11,32 @@ import time
 from ..issues import Issue, fatal, warning
 from ..system.folders import folders as special_folders
 from ..system.values import Value
-from ..workspace.globaljson import find_global_json, read_global_json
-from ..workspace.projects import project_files
+from ..workspace.global_json import find_global_json, read_global_json
 from ..workspace.resolver import ResolutionKind, resolve, select_solution
+from ..workspace.solutions import project_files
 from ..workspace.trust import is_trusted
-from .addins import HOST_PACKAGE, Search
-from .fallback import MSBuild, settle
-from .last_known_good import LastKnownGood
+from .addins import HOST_PACKAGE, AddInSearch
+from .fallback import LastKnownGood, MSBuild, apply_fallbacks
 from .nuget import package_folders
-from .sdk_packages import SdkPackages, read_sdk_packages
+from .packages import SdkPackages, read_sdk_packages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..system.folders import Folders
-    from ..workspace.globaljson import GlobalJson
+    from ..workspace.global_json import GlobalJson
     from ..workspace.resolver import Workspace
-    from .addins import AddIns
+    from .addins import AddInSearchResult
     from .dotnet import DotNet
+    from .entry_points import DiscoveredAddIn
     from .nuget import PackageFolders
-    from .verification import AddIn
 
 SETTINGS_PACKAGE = "uno.settings.devserver"
 SETTINGS_PROGRAM = ("tools", "manager", "Uno.Settings.dll")
 
 
-class Request(Value):
+class DiscoveryRequest(Value):
     directory: str
     explicit: bool = False  # the user named the directory
     solution: str | None = None  # to be taken where several fit
@@ -56,7 +55,7 @@ class SdkInfo(Value):
 
 
 class AddInDiscovery(Value):
-    found: tuple[AddIn, ...]
+    found: tuple[DiscoveredAddIn, ...]
     method: str | None
     failed: bool  # the list of packages could not be read
     possible: bool  # there was something to search
@@ -64,7 +63,7 @@ class AddInDiscovery(Value):
     issues: tuple[Issue, ...]
 
 
-class Tool(Value):
+class ToolPackage(Value):
     """A package that holds a program: its version by the package list, its folder, the program."""
 
     version: str | None = None
@@ -76,9 +75,9 @@ class Discovery(Value):
     workspace: Workspace
     sdk: SdkInfo
     dotnet: DotNet | None
-    host: Tool
+    host: ToolPackage
     host_requires_major_roll_forward: bool
-    settings: Tool
+    settings: ToolPackage
     addins: AddInDiscovery
     package_locations: tuple[str, ...]
     duration_ms: int
@@ -98,7 +97,7 @@ class Discovery(Value):
         return tuple(issue.message for issue in self.issues if not issue.fatal and issue.message not in errors)
 
 
-def discover(request: Request, environ: Mapping[str, str]) -> Discovery:
+def discover(request: DiscoveryRequest, environ: Mapping[str, str]) -> Discovery:
     """All of it. `discover_addins` is the part that launchers ask for most."""
     started = time.perf_counter()
     session = _Session(request, environ)
@@ -124,21 +123,23 @@ def discover(request: Request, environ: Mapping[str, str]) -> Discovery:
     )
 
 
-def unexplored(workspace: Workspace) -> Discovery:
+def empty_discovery(workspace: Workspace) -> Discovery:
     """What is known of a workspace in which nothing has been looked for."""
     nothing = SdkInfo(None, None, SdkPackages(None, (), None), ())
     addins = AddInDiscovery((), None, False, False, 0, ())
-    return Discovery(workspace, nothing, None, Tool(), False, Tool(), addins, (), 0, workspace.issues)
+    return Discovery(workspace, nothing, None, ToolPackage(), False, ToolPackage(), addins, (), 0, workspace.issues)
 
 
 def _unresolved(session: _Session, duration_ms: int) -> Discovery:
     """Without a workspace there is no SDK, Host or add-in to speak of; only why there is none."""
     issues = (*session.workspace.issues, *session.folders.issues)
     locations = session.folders.locations
-    return unexplored(session.workspace).replace(package_locations=locations, duration_ms=duration_ms, issues=issues)
+    return empty_discovery(session.workspace).replace(
+        package_locations=locations, duration_ms=duration_ms, issues=issues
+    )
 
 
-def discover_addins(request: Request, environ: Mapping[str, str]) -> AddInDiscovery:
+def discover_addins(request: DiscoveryRequest, environ: Mapping[str, str]) -> AddInDiscovery:
     """Only the add-ins: no .NET SDK and no Host are looked for."""
     session = _Session(request, environ)
     if not os.path.isdir(request.directory):  # nothing above it counts for a folder that is not there
@@ -151,7 +152,7 @@ def discover_addins(request: Request, environ: Mapping[str, str]) -> AddInDiscov
 class _Session:
     """One discovery: what its parts share, found out once."""
 
-    def __init__(self, request: Request, environ: Mapping[str, str]) -> None:
+    def __init__(self, request: DiscoveryRequest, environ: Mapping[str, str]) -> None:
         self.request = request
         self.environ = environ
         self.special: Folders = special_folders(environ)
@@ -160,7 +161,7 @@ class _Session:
         self.folders: PackageFolders = package_folders(self.directory, environ, self.special)
         self.sdk = self._sdk()
         self.issues: list[Issue] = [*self.folders.issues]
-        self._addins: AddIns | None = None
+        self._addins: AddInSearchResult | None = None
         self._dotnet: DotNet | None = None
 
     @property
@@ -204,7 +205,9 @@ class _Session:
         started = time.perf_counter()
         projects = project_files(self.workspace)
         document = self.sdk.global_json.document if self.sdk.global_json else None
-        search = Search(self.directory, self.workspace.solution, self.folders, _sdk_versions(document), self.environ)
+        search = AddInSearch(
+            self.directory, self.workspace.solution, self.folders, _sdk_versions(document), self.environ
+        )
         self._addins = search.run(projects.paths, self.sdk.packages.packages, lambda: self.dotnet().tfm)
         self.folders = search.folders
         uno_sdk = self.sdk.global_json.uno_sdk if self.sdk.global_json else None
@@ -217,7 +220,7 @@ class _Session:
         if self.request.force_msbuild:
             outcome = msbuild.ask()
         else:
-            outcome = settle(
+            outcome = apply_fallbacks(
                 self._addins,
                 readable=self.sdk.packages.readable,
                 expected=uno_sdk is not None,
@@ -245,7 +248,7 @@ class _Session:
             self._dotnet = resolve_dotnet(self.directory, self.environ, cache_path=cache, force=self.request.force)
         return self._dotnet
 
-    def host(self) -> tuple[Tool, bool]:
+    def host(self) -> tuple[ToolPackage, bool]:
         """The .NET Host of the workspace, and whether it needs to be rolled forward to another major runtime."""
         from .dotnet import installed_runtimes
         from .host_binary import find_host
@@ -260,7 +263,7 @@ class _Session:
             return tool, False
         return tool.replace(program=found.path), found.requires_major_roll_forward
 
-    def settings(self) -> Tool:
+    def settings(self) -> ToolPackage:
         tool = self._tool(SETTINGS_PACKAGE, warning, "AddInPackageNotCached")
         if tool.folder is None:
             return tool
@@ -271,12 +274,12 @@ class _Session:
             return tool
         return tool.replace(program=program)
 
-    def _tool(self, name: str, severity: Callable[[str, str], Issue], code: str) -> Tool:
+    def _tool(self, name: str, severity: Callable[[str, str], Issue], code: str) -> ToolPackage:
         package = self._addins.packages.get(name) if self._addins else None
         if package is None:
             if self.sdk.packages.readable:
                 self.issues.append(severity(code, f"packages.json of the Uno SDK does not name {name}."))
-            return Tool()
+            return ToolPackage()
         overridden = package.overridden()
         self.issues += [overridden] if overridden else []
         folder = self.folders.find(package.name, package.version)
@@ -284,7 +287,7 @@ class _Session:
             searched = ", ".join(self.folders.locations)
             message = f"{package.name} {package.version} is in none of the package folders: {searched}."
             self.issues.append(severity(code, message))
-        return Tool(package.version, folder)
+        return ToolPackage(package.version, folder)
 
 
 def _sdk_versions(document: object) -> dict[str, str]:

@@ -7,16 +7,18 @@ kept for a day. Whatever goes wrong is an issue in the result, never an exceptio
 
 from __future__ import annotations
 
+import json
 import os
 
 from ..issues import Issue, fatal
-from ..system.files import FileProblem, read_bytes
+from ..system import jsonc
+from ..system.files import FileProblem, read_bytes, write_atomic
 from ..system.log import log
-from ..system.run import find_program, run
+from ..system.programs import find_program
+from ..system.run import run
 from ..system.values import Value
 from ..workspace.trust import is_trusted
-from . import dotnet_cache
-from .sdk_choice import Choice, Verdict, choose_sdk, sdk_version
+from .dotnet_roll_forward import SdkChoice, SdkVerdict, choose_sdk, sdk_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,14 +49,14 @@ def resolve_dotnet(directory: str, environ: Mapping[str, str], *, cache_path: st
     choice = _choose(global_json, _installed_sdks(executable, directory, environ))
     if choice.version:
         return DotNet(choice.version, _tfm(choice.version), "installed")
-    if choice.verdict is Verdict.NONE_FITS:
+    if choice.verdict is SdkVerdict.NONE_FITS:
         return DotNet(issue=_none_fits(choice, executable, global_json.path))
 
     if any(sign in (global_json.content or b"") for sign in PATHS) and not is_trusted(environ, directory):
         return DotNet(issue=_not_asked(global_json.path))
     place = global_json.path or os.path.realpath(directory)
-    question = dotnet_cache.Question(os.path.realpath(executable), place, global_json.content)
-    kept = None if force else dotnet_cache.read(cache_path, question)
+    question = DotNetQuestion(os.path.realpath(executable), place, global_json.content)
+    kept = None if force else read_cached_version(cache_path, question)
     if kept and sdk_version(kept):
         return DotNet(kept, _tfm(kept), "cache")
     answer = _run(executable, "--version", directory, environ)
@@ -62,7 +64,7 @@ def resolve_dotnet(directory: str, environ: Mapping[str, str], *, cache_path: st
     version = next(filter(sdk_version, answer.lines), None) if answer.succeeded else None
     if version is None:
         return DotNet(issue=_no_version(answer, executable, global_json.path))
-    dotnet_cache.write(cache_path, question, version, _tfm(version))
+    write_cached_version(cache_path, question, version, _tfm(version))
     return DotNet(version, _tfm(version), "asked")
 
 
@@ -83,7 +85,7 @@ def _tfm(version: str) -> str:
     return f"net{major}.{minor}"
 
 
-def _none_fits(choice: Choice, executable: str, global_json: str | None) -> Issue:
+def _none_fits(choice: SdkChoice, executable: str, global_json: str | None) -> Issue:
     if not choice.installed:
         return fatal("DotNetNotFound", f"{executable} has no .NET SDK.")
     advice = f" The file says: {choice.advice[:QUOTED_CHARACTERS]}" if choice.advice else ""
@@ -166,9 +168,9 @@ def _nearest_global_json(directory: str) -> _GlobalJson:
             return _GlobalJson(path)
 
 
-def _choose(global_json: _GlobalJson, installed: Sequence[str] | None) -> Choice:
+def _choose(global_json: _GlobalJson, installed: Sequence[str] | None) -> SdkChoice:
     if installed is None or (global_json.path and global_json.content is None):
-        return Choice(Verdict.ASK)
+        return SdkChoice(SdkVerdict.ASK)
     return choose_sdk(global_json.content, installed)
 
 
@@ -195,3 +197,80 @@ def _run(executable: str, argument: str, directory: str, environ: Mapping[str, s
     lines = outcome.output.decode("utf-8", "replace").splitlines()
     problem = f"{outcome.problem}." if outcome.problem else ""
     return _Answer(outcome.exit_code or 0, tuple(line.strip() for line in lines if line.strip()), problem)
+
+
+CACHE_FORMAT = 1
+MAX_CACHE_AGE_SECONDS = 24 * 60 * 60  # so long may a newly installed SDK go unnoticed
+MAX_CACHE_BYTES = 64 * 1024  # one entry has 300 bytes
+
+
+class DotNetQuestion(Value):
+    """Everything that the answer depends on, as far as it can be seen from outside."""
+
+    executable: str
+    place: str  # the global.json, else the folder: relative paths in it and version managers depend on it
+    global_json: bytes | None  # all of it: a comma outside of the sdk section can decide, too
+
+    def digest(self) -> str:
+        import hashlib
+
+        presence = b"none" if self.global_json is None else b"some"
+        parts = (presence, os.fsencode(self.executable), os.fsencode(self.place), self.global_json or b"")
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def read_cached_version(path: str, question: DotNetQuestion) -> str | None:
+    """The kept version, if it still answers this question."""
+    try:
+        entry = jsonc.parse(read_bytes(path, MAX_CACHE_BYTES))
+    except (FileNotFoundError, FileProblem, jsonc.JsonProblem):
+        return None
+    if (
+        not isinstance(entry, dict)
+        or entry.get("version") != CACHE_FORMAT
+        or entry.get("question") != question.digest()
+    ):
+        return None
+    version, tfm = entry.get("rawVersion"), entry.get("tfm")
+    complete = isinstance(version, str) and isinstance(tfm, str) and version and tfm
+    return version if complete and _is_fresh(entry.get("timestamp")) else None
+
+
+def write_cached_version(path: str, question: DotNetQuestion, version: str, tfm: str) -> None:
+    from datetime import UTC, datetime
+
+    entry = {
+        "version": CACHE_FORMAT,
+        "rawVersion": version,
+        "tfm": tfm,
+        "sdkVersionKey": _sdk_version_key(question.global_json),
+        "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+        "question": question.digest(),
+    }
+    try:
+        write_atomic(path, json.dumps(entry, indent=2).encode())
+    except OSError:
+        pass
+
+
+def _is_fresh(timestamp: object) -> bool:
+    from datetime import UTC, datetime
+
+    try:
+        age = datetime.now(UTC) - datetime.fromisoformat(str(timestamp))
+    except (ValueError, TypeError, OverflowError):  # no time at all, or one without a zone
+        return False
+    return 0 <= age.total_seconds() < MAX_CACHE_AGE_SECONDS
+
+
+def _sdk_version_key(global_json: bytes | None) -> str:
+    """`version|rollForward|allowPrerelease`, by which the .NET tool knew its entry again."""
+    try:
+        root = jsonc.parse(global_json or b"")
+    except jsonc.JsonProblem:
+        return ""
+    sdk = root.get("sdk") if isinstance(root, dict) else None
+    if not isinstance(sdk, dict) or not sdk.get("version"):
+        return ""
+    values = (sdk.get(name) for name in ("version", "rollForward", "allowPrerelease"))
+    return "|".join("" if value is None else str(value) for value in values)

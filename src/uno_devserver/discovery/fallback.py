@@ -6,23 +6,27 @@ workspace; otherwise the result says how to ask it.
 
 from __future__ import annotations
 
+import json
 import os
+from binascii import crc32
 
 from ..issues import Issue, warning
+from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
+from ..system.state_files import name_for
 from ..system.values import Value
-from .verification import AddIn
+from .entry_points import DiscoveredAddIn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from .addins import AddIns
-    from .last_known_good import LastKnownGood
+    from .addins import AddInSearchResult
 
 
-class Outcome(Value):
-    found: tuple[AddIn, ...]
+class AddInOutcome(Value):
+    found: tuple[DiscoveredAddIn, ...]
     method: str | None  # "targets", "manifest", both joined by "+", "cached" or "msbuild"; None when nothing was found
     issues: tuple[Issue, ...] = ()
     failed: bool = False  # somebody was asked, and could not answer
@@ -36,48 +40,50 @@ class MSBuild(Value):
     scratch: str
     environ: Mapping[str, str]
 
-    def ask(self) -> Outcome:
-        from .msbuild_build import ask_msbuild
+    def ask(self) -> AddInOutcome:
+        from .msbuild_query import ask_msbuild
 
         if self.solution is None:
             message = "There is no solution or project to ask MSBuild about."
-            return Outcome((), None, (warning("MSBuildDiscoveryFailed", message),), failed=True)
+            return AddInOutcome((), None, (warning("MSBuildDiscoveryFailed", message),), failed=True)
         log.info("Asking MSBuild, which takes 10 to 30 seconds ...")
         answer = ask_msbuild(self.solution, self.host_path(), self.scratch, self.environ)
-        found = tuple(AddIn(*_package_of(path), path, "msbuild") for path in answer.paths if os.path.isfile(path))
+        found = tuple(
+            DiscoveredAddIn(*_package_of(path), path, "msbuild") for path in answer.paths if os.path.isfile(path)
+        )
         lost = [path for path in answer.paths if not os.path.isfile(path)]
         issues = [warning("AddInBinaryNotFound", f"MSBuild names an add-in that is missing: {path}.") for path in lost]
         method = "msbuild" if found else None
-        return Outcome(found, method, (*answer.issues, *issues), failed=bool(answer.issues))
+        return AddInOutcome(found, method, (*answer.issues, *issues), failed=bool(answer.issues))
 
 
-def settle(
-    addins: AddIns,
+def apply_fallbacks(
+    addins: AddInSearchResult,
     *,
     readable: bool,
     expected: bool,
     known_good: LastKnownGood,
     msbuild: MSBuild,
     trusted: Callable[[], bool],
-) -> Outcome:
+) -> AddInOutcome:
     """The add-ins that count. `readable`: the list of packages could be read; `expected`: the SDK brings add-ins."""
     packages = ["/".join(package) for package in addins.listed]
     if addins.found:
         known_good.save(packages, addins.found)
-        return Outcome(addins.found, "+".join(dict.fromkeys(addin.source for addin in addins.found)))
+        return AddInOutcome(addins.found, "+".join(dict.fromkeys(addin.source for addin in addins.found)))
     if not expected:
-        return Outcome((), None)
+        return AddInOutcome((), None)
     kept = known_good.load(packages if readable else None)
     if kept:
         message = "The add-ins could not be found on disk; the last known good ones are used."
-        return Outcome(kept, "cached", (warning("AddInDiscoveryFallback", message),))
+        return AddInOutcome(kept, "cached", (warning("AddInDiscoveryFallback", message),))
     if trusted():
         message = "The add-ins could not be found on disk; MSBuild was asked instead."
         outcome = msbuild.ask()
         return outcome.replace(issues=(warning("AddInDiscoveryFallback", message), *outcome.issues))
     message = "No add-ins were found on disk. MSBuild may know more, but it would run this workspace's build."
     remedy = "Run 'dotnet restore', or let MSBuild answer: uno-devserver disco --force-msbuild-discovery."
-    return Outcome((), None, (warning("AddInDiscoveryFallback", message, remedy),))
+    return AddInOutcome((), None, (warning("AddInDiscoveryFallback", message, remedy),))
 
 
 def _package_of(path: str) -> tuple[str, str]:
@@ -86,3 +92,65 @@ def _package_of(path: str) -> tuple[str, str]:
     if len(parts) >= 5 and [part.lower() for part in parts[-3:-1]] == ["tools", "devserver"]:
         return parts[-5], parts[-4]
     return os.path.splitext(parts[-1])[0], ""
+
+
+KNOWN_GOOD_VERSION = 1
+MAX_KNOWN_GOOD_BYTES = 1024 * 1024
+
+
+class LastKnownGood:
+    def __init__(self, state: str, workspace: str, sdk: str) -> None:
+        self._path = os.path.join(state, "addins", f"{name_for(workspace)}.json")
+        self._workspace = workspace
+        self._sdk = sdk
+
+    def save(self, packages: Iterable[str], addins: Sequence[DiscoveredAddIn]) -> None:
+        document = {
+            "version": KNOWN_GOOD_VERSION,
+            "workspace": self._workspace,
+            "sdk": self._sdk,
+            "packages": _digest(packages),
+            "addIns": [[addin.package, addin.version, addin.path, addin.source, addin.certain] for addin in addins],
+        }
+        data = json.dumps(document).encode()
+        try:
+            if self._read() != data:
+                write_atomic(self._path, data)
+        except OSError as error:
+            log.debug(f"the add-ins found could not be kept in {self._path}: {error}")
+
+    def load(self, packages: Iterable[str] | None) -> tuple[DiscoveredAddIn, ...]:
+        """The kept add-ins, if they belong to this package list (None: to this SDK) and all exist; else none."""
+        data = self._read()
+        try:
+            document = parse(data) if data else None
+        except JsonProblem:
+            return ()
+        if not isinstance(document, dict) or document.get("version") != KNOWN_GOOD_VERSION:
+            return ()
+        if (document.get("workspace"), document.get("sdk")) != (self._workspace, self._sdk):
+            return ()
+        if packages is not None and document.get("packages") != _digest(packages):
+            return ()
+        entries = document.get("addIns")
+        addins = [_addin(entry) for entry in entries] if isinstance(entries, list) else []
+        usable = [addin for addin in addins if addin and os.path.isfile(addin.path)]
+        return tuple(usable) if len(usable) == len(addins) else ()
+
+    def _read(self) -> bytes:
+        try:
+            return read_bytes(self._path, MAX_KNOWN_GOOD_BYTES)
+        except (FileNotFoundError, FileProblem):
+            return b""
+
+
+def _addin(entry: object) -> DiscoveredAddIn | None:
+    if not isinstance(entry, list) or len(entry) != 5 or not isinstance(entry[4], bool):
+        return None
+    return DiscoveredAddIn(*entry) if all(isinstance(part, str) for part in entry[:4]) else None
+
+
+def _digest(texts: Iterable[str]) -> str:
+    # A key, not a safeguard: every path is checked on disk before use. hashlib would cost 3 ms of import.
+    # Names may hold surrogates: a path that is no valid UTF-8, or half of a pair in somebody's JSON.
+    return f"{crc32(chr(10).join(texts).encode('utf-8', 'surrogatepass')):08x}"

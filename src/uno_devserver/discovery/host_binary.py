@@ -13,7 +13,7 @@ import sys
 
 from ..issues import Issue, fatal
 from ..system.values import Value
-from .versions import parse
+from .nuget_version import parse_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _nearest(
     if at_most:
         return max(at_most)
     higher = sorted(framework for framework in builds if framework > wanted)
-    installed = [version.numbers for text in runtimes() if (version := parse(text))] if higher else []
+    installed = [version.numbers for text in runtimes() if (version := parse_version(text))] if higher else []
     for framework in higher:
         if any(numbers[0] == framework[0] and numbers[1] >= framework[1] for numbers in installed):
             return framework

@@ -8,9 +8,9 @@ from ..issues import Issue, warning
 from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import JsonProblem, parse
 from ..system.values import Value
-from .versions import at_least
+from .nuget_version import at_least
 
-NAME = "devserver-addin.json"
+MANIFEST_NAME = "devserver-addin.json"
 SUPPORTED_VERSION = 1
 MAX_BYTES = 1024 * 1024
 
@@ -24,7 +24,7 @@ class Manifest(Value):
 
 def read_manifest(package_folder: str, package: str, host_version: str | None) -> Manifest:
     """The entry points that a package declares, as absolute paths inside the package; they may not exist."""
-    path = os.path.join(package_folder, NAME)
+    path = os.path.join(package_folder, MANIFEST_NAME)
     try:
         document = parse(read_bytes(path, MAX_BYTES))
     except FileNotFoundError:

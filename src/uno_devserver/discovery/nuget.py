@@ -11,10 +11,10 @@ import re
 
 from ..issues import Issue, warning
 from ..msbuild.xml import XmlProblem
-from ..msbuild.xml import parse as parse_xml
+from ..msbuild.xml import parse_xml as parse_xml
 from ..system.files import FileProblem, read_bytes
 from ..workspace.paths import upwards
-from .versions import folder_spellings
+from .nuget_version import folder_spellings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

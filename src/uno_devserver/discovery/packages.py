@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from ..issues import Issue, warning
+import os
+
+from ..issues import Issue, fatal, warning
+from ..system.files import FileProblem, read_bytes
+from ..system.jsonc import JsonProblem, parse
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -10,10 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .restore import Restored
-    from .sdk_packages import SdkPackage
 
 
-class Package(Value):
+class WorkspacePackage(Value):
     name: str
     version: str
     restored: bool
@@ -33,7 +36,7 @@ def merge_packages(
     restored: Iterable[Restored],
     frameworks: Sequence[str],
     default_framework: Callable[[], str | None],
-) -> Mapping[str, Package]:
+) -> Mapping[str, WorkspacePackage]:
     """By name in lower case: the SDK's packages in their order, then those that only restore knows.
 
     `default_framework` is asked only when a version depends on it: it may have to start a process.
@@ -42,14 +45,75 @@ def merge_packages(
     for one in restored:
         for name, version in one.listed:
             versions.setdefault(name.lower(), version)
-    merged: dict[str, Package] = {}
+    merged: dict[str, WorkspacePackage] = {}
     for package in sdk_packages:
         key, version = package.name.lower(), package.version
         if package.overrides and key not in versions:
             version = package.version_for(frameworks or [name for name in (default_framework(),) if name])
         listed = package.version if version != package.version else ""
-        merged[key] = Package(package.name, versions.get(key, version), key in versions, listed)
+        merged[key] = WorkspacePackage(package.name, versions.get(key, version), key in versions, listed)
     for one in restored:
         for known in one.packages:
-            merged.setdefault(known.name.lower(), Package(known.name, known.version, True))
+            merged.setdefault(known.name.lower(), WorkspacePackage(known.name, known.version, True))
     return merged
+
+
+MAX_PACKAGES_JSON_BYTES = 16 * 1024 * 1024
+
+
+class SdkPackage(Value):
+    """A package of the SDK. `overrides` holds other versions for some target frameworks ('net10.0')."""
+
+    name: str
+    version: str
+    overrides: Mapping[str, str]
+
+    def version_for(self, frameworks: Iterable[str]) -> str:
+        """The override of the first framework that has one (its platform suffix aside), else the version."""
+        for framework in frameworks:
+            for spelling in (framework, framework.partition("-")[0]):
+                if spelling in self.overrides:
+                    return self.overrides[spelling]
+        return self.version
+
+
+class SdkPackages(Value):
+    path: str | None  # of packages.json; None when it is not there
+    packages: tuple[SdkPackage, ...]
+    issue: Issue | None
+
+    @property
+    def readable(self) -> bool:
+        return self.path is not None and self.issue is None
+
+
+def read_sdk_packages(sdk_folder: str) -> SdkPackages:
+    path = os.path.join(sdk_folder, "targets", "netstandard2.0", "packages.json")
+    try:
+        document = parse(read_bytes(path, MAX_PACKAGES_JSON_BYTES))
+    except FileNotFoundError:
+        return SdkPackages(None, (), fatal("PackagesJsonNotFound", f"{path} does not exist."))
+    except (FileProblem, JsonProblem) as problem:
+        return SdkPackages(path, (), fatal("PackagesJsonInvalid", f"{path} cannot be read: {problem}."))
+    return SdkPackages(path, tuple(_packages(document)), None)
+
+
+def _packages(document: object) -> Iterable[SdkPackage]:
+    """All packages of all groups; the first group that names a package gives its version."""
+    seen: set[str] = set()
+    for group in document if isinstance(document, list) else ():
+        if not isinstance(group, dict):
+            continue
+        version, names, overrides = group.get("version"), group.get("packages"), group.get("versionOverride")
+        if not isinstance(version, str) or not isinstance(names, list):
+            continue
+        for name in names:
+            if isinstance(name, str) and name.strip() and name.lower() not in seen:
+                seen.add(name.lower())
+                yield SdkPackage(name, version.strip(), _texts(overrides))
+
+
+def _texts(overrides: object) -> dict[str, str]:
+    if not isinstance(overrides, dict):
+        return {}
+    return {key: value for key, value in overrides.items() if isinstance(value, str) and value.strip()}

@@ -7,25 +7,25 @@ project.assets.json (the same list in megabytes), and its `libraries` (only name
 from __future__ import annotations
 
 import os
+import re
 
 from ..issues import Issue, warning
 from ..msbuild.evaluation import Evaluator
 from ..msbuild.problems import EvaluationProblem
-from ..msbuild.projects import ProjectFile, ProjectFiles
+from ..msbuild.project_files import ProjectFile, ProjectFileCache
 from ..msbuild.xml import Element
-from ..system.files import FileProblem, read_text
+from ..system.files import FileProblem, read_bytes, read_head, read_text
 from ..system.jsonc import JsonProblem
 from ..system.values import Value
-from .generated import read_generated, select
 from .nuget import PackageFolders
-from .restore_record import doubts
+from .nuget_version import folder_spellings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from .assets import Assets
-    from .projects import Project
+    from .project_info import ProjectInfo
 
 
 class RestoredPackage(Value):
@@ -36,7 +36,7 @@ class RestoredPackage(Value):
     may_have_tools: bool = True  # False: restore says that there is no `tools` folder
 
 
-class Imports(Value):
+class PackageImports(Value):
     """The package files that one framework of a project imports, in MSBuild's order."""
 
     framework: str | None
@@ -46,7 +46,7 @@ class Imports(Value):
 
 
 class Restored(Value):
-    imports: tuple[Imports, ...] = ()
+    imports: tuple[PackageImports, ...] = ()
     listed: tuple[tuple[str, str], ...] = ()  # name and version of every package that restore tells of
     packages: tuple[RestoredPackage, ...] = ()  # those that can hold an add-in
     to_search: tuple[RestoredPackage, ...] = ()  # nothing tells which of their files are imported
@@ -56,19 +56,19 @@ class Restored(Value):
 
 
 def read_restored(
-    project: Project, folders: PackageFolders, load: ProjectFiles, environ: Mapping[str, str]
+    project: ProjectInfo, folders: PackageFolders, load: ProjectFileCache, environ: Mapping[str, str]
 ) -> Restored:
     """Never fails; `found` is False when the project was not restored, or its files cannot be used."""
     issues: list[Issue] = []
     restored = _from_generated(project, load, environ, issues) or _from_assets(project, folders, issues)
     if restored is None:
         return Restored(found=False, issues=tuple(issues))
-    issues += doubts(project)
+    issues += restore_issues(project)
     return restored.replace(issues=tuple(issues))
 
 
 def _from_generated(
-    project: Project, load: ProjectFiles, environ: Mapping[str, str], issues: list[Issue]
+    project: ProjectInfo, load: ProjectFileCache, environ: Mapping[str, str], issues: list[Issue]
 ) -> Restored | None:
     base = os.path.join(project.restore_folder, os.path.basename(project.path) + ".nuget.g.")
     generated = [base + "props", base + "targets"]
@@ -77,7 +77,7 @@ def _from_generated(
     try:
         lines = read_generated([read_text(path) for path in generated])
         imports = [
-            _imports(framework, *select(lines, framework))
+            _imports(framework, *select_imports(lines, framework))
             if lines is not None
             else _imports(framework, *_evaluated(project, framework, generated, load, environ))
             for framework in project.frameworks or (None,)
@@ -92,14 +92,18 @@ def _from_generated(
     return Restored(tuple(imports), tuple((p.name, p.version) for p in packages), packages, (), folders)
 
 
-def _imports(framework: str | None, files: list[str], properties: Mapping[str, str]) -> Imports:
+def _imports(framework: str | None, files: list[str], properties: Mapping[str, str]) -> PackageImports:
     props = tuple(path for path in files if path.lower().endswith(".props"))
     targets = tuple(path for path in files if not path.lower().endswith(".props"))
-    return Imports(framework, props, targets, properties)
+    return PackageImports(framework, props, targets, properties)
 
 
 def _evaluated(
-    project: Project, framework: str | None, generated: list[str], load: ProjectFiles, environ: Mapping[str, str]
+    project: ProjectInfo,
+    framework: str | None,
+    generated: list[str],
+    load: ProjectFileCache,
+    environ: Mapping[str, str],
 ) -> tuple[list[str], dict[str, str]]:
     """The imports and properties of generated files that somebody changed by hand."""
     evaluation = Evaluator(
@@ -116,24 +120,24 @@ def _evaluated(
     )
 
 
-class _Hollow(ProjectFiles):
+class _Hollow(ProjectFileCache):
     """The list of imports is what is wanted here; what the imported files say comes later."""
 
-    def __init__(self, files: ProjectFiles, real: list[str]) -> None:
+    def __init__(self, files: ProjectFileCache, real: list[str]) -> None:
         super().__init__()
         self._files = files
         self._real = real
-        self._nothing = ProjectFile("", Element("Project", {}))
+        self._nothing = ProjectFile("", Element("ProjectInfo", {}))
 
     def load(self, path: str) -> ProjectFile:
         return self._files.load(path) if path in self._real else self._nothing
 
 
-def _list_of(imports: list[Imports], name: str) -> tuple[str, ...]:
+def _list_of(imports: list[PackageImports], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f for one in imports for f in one.properties.get(name, "").split(";") if f.strip()))
 
 
-def _packages_in(imports: list[Imports], folders: PackageFolders) -> Iterator[RestoredPackage]:
+def _packages_in(imports: list[PackageImports], folders: PackageFolders) -> Iterator[RestoredPackage]:
     """Packages with imported files, and those with a `tools` folder: restore defines `Pkg<Id>` for each of them."""
     seen: set[str] = set()
     for one in imports:
@@ -156,7 +160,7 @@ def _spelt(folder: str, spelling: str) -> str:
     return mixed if mixed.lower() == folder.lower() else folder
 
 
-def _from_assets(project: Project, folders: PackageFolders, issues: list[Issue]) -> Restored | None:
+def _from_assets(project: ProjectInfo, folders: PackageFolders, issues: list[Issue]) -> Restored | None:
     path = os.path.join(project.restore_folder, "project.assets.json")
     if not os.path.exists(path):
         return None
@@ -176,7 +180,7 @@ def _from_assets(project: Project, folders: PackageFolders, issues: list[Issue])
 
 def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
     """The restore that an assets file describes; `folders` are used where the file does not name its own."""
-    from .assets import short_name
+    from ..msbuild.frameworks import short_framework_name
 
     own = PackageFolders(assets.package_folders) if assets.package_folders else folders
     entries = [entry for one in (assets.build_files or {}).values() for entry in one]
@@ -191,6 +195,141 @@ def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
             os.path.join(f, *file.split("/")) for package, names in listed if (f := located[package]) for file in names
         ]
         if "/" not in framework:  # else it is the same framework again, for one runtime
-            imports.append(_imports(short_name(framework), files, {}))
+            imports.append(_imports(short_framework_name(framework), files, {}))
     to_search = packages if assets.build_files is None else ()
     return Restored(tuple(imports), assets.packages, packages, to_search, own.locations)
+
+
+# Plain text instead of patterns: compiling those would take longer than reading the files.
+_IMPORT = '<Import Project="'
+_IF_EXISTS = '" Condition="Exists(\''
+_GROUPS = ('<ImportGroup Condition=" ', '<PropertyGroup Condition=" ', '<ItemGroup Condition=" ')
+_ALWAYS = "'$(ExcludeRestorePackageImports)' != 'true' \">"
+_FOR_FRAMEWORK = "'$(TargetFramework)' == '"
+_FRAME = ("<?xml ", "<Project ", "</Project>", "</PropertyGroup>", "</ImportGroup>", "</ItemGroup>", "<SourceRoot ")
+_END = "</Project>"
+_WANTED = ("NuGet", "Pkg")
+_ROOT = "$(NuGetPackageRoot)"
+
+
+# Framework, name and value of a property, or of an import, which has no name. The framework is None where the line
+# counts for all, and empty where it counts for the outer build only.
+GeneratedLine = tuple[str | None, str, str]
+
+
+def read_generated(texts: Iterable[str]) -> list[GeneratedLine] | None:
+    """The lines of g.props and g.targets that say something; None if they are not in NuGet's form."""
+    lines: list[GeneratedLine] = []
+    framework: str | None = None
+    for text in texts:
+        inside = False  # a group: outside of one, no condition is known
+        if "&" in text or "%" in text or not text.rstrip().endswith((_END, "/>")):
+            return None
+        for raw in text.splitlines():
+            line = raw.strip()
+            if line.startswith(_IMPORT):
+                path, _, rest = line[len(_IMPORT) :].partition(_IF_EXISTS)
+                if rest != path + "')\" />" or "$(" in path.removeprefix(_ROOT) or not inside:
+                    return None
+                lines.append((framework, "", path))
+            elif line.startswith(_GROUPS):
+                condition = line.partition('=" ')[2].removesuffix(_ALWAYS)
+                framework = condition.removeprefix(_FOR_FRAMEWORK).removesuffix("' AND ") if condition else None
+                inside = True
+                if condition and (condition != f"{_FOR_FRAMEWORK}{framework}' AND " or "'" in (framework or "")):
+                    return None
+            elif line.startswith(_FRAME):
+                if line.count("<") > 1:  # somebody joined the lines
+                    return None
+                inside = inside and not line.startswith("</")
+            elif line:
+                name = line[1 : line.find(" ")]
+                start, end = f"<{name} Condition=\" '$({name})' == '' \">", f"</{name}>"
+                value = line[len(start) : -len(end)]
+                if not line.startswith(start) or not line.endswith(end) or not inside:
+                    return None
+                if "$(" in value and name.startswith(_WANTED):
+                    return None  # on Windows the root is written with $(UserProfile)
+                lines.append((framework, name, value))
+    return lines
+
+
+def select_imports(lines: Iterable[GeneratedLine], framework: str | None) -> tuple[list[str], dict[str, str]]:
+    """The imports, in order and as full paths, and the properties that count for a framework (None: any)."""
+    properties: dict[str, str] = {}
+    imports: list[str] = []
+    for condition, name, value in lines:
+        if condition is not None and condition != framework and (framework is not None or not condition):
+            continue
+        if name:
+            properties.setdefault(name, value)
+        else:
+            imports.append(value)
+    # A root ends with a slash or not, and the imports take that into account.
+    root = properties.get("NuGetPackageRoot", "")
+    return (
+        [_normal(value.replace(_ROOT, root)) for value in imports],
+        {name: value for name, value in properties.items() if name.startswith(_WANTED)},
+    )
+
+
+def _normal(path: str) -> str:
+    """What NuGet writes is normal as a rule, and looking is cheaper than normalising."""
+    return os.path.normpath(path) if "//" in path or "/." in path or "\\" in path else path
+
+
+MAX_RECORD_BYTES = 32 * 1024 * 1024
+ASSETS_HEAD_BYTES = 1024  # the first target framework stands in the first lines of project.assets.json
+
+
+def restore_issues(project: ProjectInfo) -> Iterator[Issue]:
+    """Reasons to restore again; nothing when there is no record."""
+    path = os.path.join(project.restore_folder, "project.nuget.cache")
+    try:
+        record = read_bytes(path, MAX_RECORD_BYTES).lower()
+    except (FileNotFoundError, FileProblem):
+        return
+    head, _, files = record.partition(b'"expectedpackagefiles"')
+    if os.fsencode(os.path.basename(project.path).lower()) not in head:
+        return  # another project's: the folder is shared
+    if b'"success": false' in head or b'"success":false' in head:
+        yield warning("RestoreFailed", f"The last restore of {project.path} failed: packages may be missing.")
+    elif missing := _unrecorded(project.references, files.replace(b"\\\\", b"/")):
+        names = ", ".join(missing)
+        yield warning("RestoreStale", f"{project.path} asks for {names}, in a version that was not restored.")
+    elif other := _other_framework(project):
+        message = f"{project.path} targets {project.frameworks[0]}, but was restored for {other}."
+        yield warning("RestoreStale", message)
+
+
+def _unrecorded(references: Iterable[tuple[str, str]], record: bytes) -> list[str]:
+    """References that restore did not know. Ranges, floating and central versions are only looked up by name."""
+    raised = b"nu1603" in record  # a higher version was taken because the asked one does not exist
+    missing = []
+    for name, version in references:
+        exact = version[:1].isdigit() and "*" not in version and not raised
+        tails = [f"{spelling.lower()}/" for spelling in folder_spellings(version)] if exact else [""]
+        if not any(os.fsencode(f"/{name.lower()}/{tail}") in record for tail in tails):
+            missing.append(name)
+    return missing
+
+
+def _other_framework(project: ProjectInfo) -> str | None:
+    """The framework that a project with a single one was restored for, if that is certainly another."""
+    if len(project.frameworks) != 1:
+        return None
+    try:
+        head = read_head(os.path.join(project.restore_folder, "project.assets.json"), ASSETS_HEAD_BYTES)
+    except (FileNotFoundError, FileProblem):
+        return None
+    found = re.search(rb'"targets": \{\s*"([^"/]+)', head)
+    if not found or found[1].decode("utf-8", "replace").lower() == project.frameworks[0].lower():
+        return None
+    from ..msbuild.frameworks import parse_framework, short_framework_name
+
+    restored = short_framework_name(found[1].decode("utf-8", "replace"))
+    one, other = parse_framework(restored), parse_framework(project.frameworks[0])
+    # Restore may spell out the platform's version; everything else must be the same.
+    if one is None or other is None or one.replace(platform_version=()) == other.replace(platform_version=()):
+        return None
+    return restored

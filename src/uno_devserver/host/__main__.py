@@ -8,7 +8,7 @@ import sys
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]
 
-from ..cli.controller import control
+from ..cli.host import control
 from .main import main
 
 if __name__ == "__main__":

@@ -38,12 +38,12 @@ class Assembly(Value):
 def read_assembly(path: str) -> Assembly:
     """The assembly in a file; FileNotFoundError is let through, all else is NotAnAssembly."""
     try:
-        return parse(read_bytes(path, MAX_BYTES))
+        return parse_assembly(read_bytes(path, MAX_BYTES))
     except FileProblem as problem:
         raise NotAnAssembly(problem.reason) from problem
 
 
-def parse(data: bytes) -> Assembly:
+def parse_assembly(data: bytes) -> Assembly:
     try:
         metadata = _Metadata(data, *_metadata_range(data))
         return metadata.assembly()

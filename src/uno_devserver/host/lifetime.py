@@ -14,43 +14,43 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from ..system.log import log
-from ..system.process_end import process_end
+from ..system.process_exit import process_exit
 from ..system.values import Value
 
 CTRL_C = b"\x03"  # an IDE on Windows, where signals do not exist, writes it to our standard input
 
 
-class Policy(Value):
+class LifetimeLimits(Value):
     parent_poll_seconds: float = 1.0  # where the system cannot tell us; looking costs microseconds
     ide_grace_seconds: float = 30.0  # an IDE that reloads its window is back by then
     shutdown_seconds: float = 5.0  # for everything that has to be closed; then the process ends anyway
 
 
-class Reason(Value):
+class EndReason(Value):
     """Why the Host ends, and the exit code if it has to be forced."""
 
     text: str
     forced_exit: int = 1
 
 
-SIGNALLED = Reason("a signal asked for it")
-PARENT_GONE = Reason("its parent process is gone", 4)
-IDE_GONE = Reason("its IDE did not come back", 5)
+SIGNALLED = EndReason("a signal asked for it")
+PARENT_GONE = EndReason("its parent process is gone", 4)
+IDE_GONE = EndReason("its IDE did not come back", 5)
 
 
 class Lifetime:
     """Collects the reasons to end; the first one counts."""
 
-    def __init__(self, policy: Policy | None = None) -> None:
-        self.policy = policy or Policy()
-        self._reason: asyncio.Future[Reason] = asyncio.get_running_loop().create_future()
+    def __init__(self, policy: LifetimeLimits | None = None) -> None:
+        self.policy = policy or LifetimeLimits()
+        self._reason: asyncio.Future[EndReason] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def end(self, reason: Reason) -> None:
+    def end(self, reason: EndReason) -> None:
         if not self._reason.done():
             self._reason.set_result(reason)
 
-    async def ended(self) -> Reason:
+    async def ended(self) -> EndReason:
         reason = await self._reason
         for task in self._tasks:
             task.cancel()
@@ -85,7 +85,7 @@ class Lifetime:
         self._tasks.add(task)  # the loop itself would not keep it from being collected
 
     async def _parent_gone(self, pid: int) -> None:
-        await process_end(pid, self.policy.parent_poll_seconds)
+        await process_exit(pid, self.policy.parent_poll_seconds)
         log.warn(f"Parent process {pid} not found, initiating graceful shutdown...")
         self.end(PARENT_GONE)
 
@@ -113,7 +113,7 @@ def _stdin_is_connected() -> bool:
         return False
 
 
-def _await_ctrl_c(loop: asyncio.AbstractEventLoop, end: Callable[[Reason], None]) -> None:
+def _await_ctrl_c(loop: asyncio.AbstractEventLoop, end: Callable[[EndReason], None]) -> None:
     """The end of the input means nothing: launchers close it at once."""
     try:
         while data := os.read(0, 256):

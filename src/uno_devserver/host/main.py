@@ -11,23 +11,23 @@ from ..issues import UserError
 from ..system.log import log
 from ..system.text import visible
 from .banner import say
-from .configuration import Configuration, read, usage
+from .flags import HostFlags, read_flags, usage
 
 
-def main(arguments: Sequence[str], control: Callable[[Configuration], int]) -> int:
+def main(arguments: Sequence[str], control: Callable[[HostFlags], int]) -> int:
     """`control` runs the verbs of a controller: they are commands of the command line, which is above this."""
     gc.enable()  # the command line runs without: it is gone in a moment, a Host is not
     if any(argument in ("--help", "-h") for argument in arguments):
         say(usage())
         return 0
     try:
-        configuration = read(arguments, os.environ)
+        configuration = read_flags(arguments, os.environ)
         if configuration.log_level is not None:
             log.level = configuration.log_level
         if configuration.verb:
             return control(configuration)
         log.stamped = True
-        from .app import serve
+        from .server import serve
 
         return serve(configuration)
     except UserError as error:

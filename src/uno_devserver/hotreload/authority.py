@@ -6,14 +6,12 @@ never has to be waited for: whoever asks sets a bound.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..system.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from .difference import Difference
 
 
 class CheckResult(Value):
@@ -66,7 +64,7 @@ _OURS = {"mcpDigest": "server_digest", "extClientProblem": "client_problem"}
 UNCHANGED = CheckResult()
 
 
-class Restarted(Value):
+class RestartResult(Value):
     """What became of a restart."""
 
     ok: bool  # the new code answers
@@ -74,7 +72,7 @@ class Restarted(Value):
     last_lines: tuple[str, ...] = ()  # what it printed last
     kept: bool = False  # the old server still answers: a swap whose new one did not start
     lists: str = ""  # the new tools against the old: same, grown or changed
-    tools: Difference | None = None  # which those are; known to the process that owns the server
+    tools: ToolChanges | None = None  # which those are; known to the process that owns the server
 
 
 class Authority(Protocol):
@@ -88,7 +86,46 @@ class Authority(Protocol):
         is under way get its result. `tell` hears what it is at, for people. Raises where there is no answer.
         """
 
-    async def ready_to_restart(self) -> Restarted:
+    async def ready_to_restart(self) -> RestartResult:
         """readyToRestart: nothing of the asker's runs any more, so the server may be replaced. Returns when the next
         one answers, or does not; all who ask meanwhile get the same.
         """
+
+
+class AuthorityProblem(Exception):
+    """What lies on disk cannot be told within the bound; says why."""
+
+
+ToolVerdict = Literal["same", "grown", "changed"]
+NAMED_TOOLS = 5  # tools that are named in a sentence; nobody reads more
+LISTED_TOOLS = 20  # of each kind, in a history of many reloads that agents read, too
+
+
+class ToolChanges(Value):
+    """The names of tools, each in one of these."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    grown: tuple[str, ...] = ()  # they take what they took before, and more
+    changed: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> ToolVerdict:
+        """`grown`: whoever knows the old tools can go on as before."""
+        if self.removed or self.changed:
+            return "changed"
+        return "grown" if self.added or self.grown else "same"
+
+    def __str__(self) -> str:
+        kinds = {"new": self.added, "gone": self.removed, "with more options": self.grown, "changed": self.changed}
+        told = [f"{len(names)} {kind} ({_named_tools(names)})" for kind, names in kinds.items() if names]
+        return f"the tools: {', '.join(told)}" if told else "the tools are the same"
+
+    def to_json(self) -> dict[str, list[str]]:
+        kinds = {"added": self.added, "removed": self.removed, "grown": self.grown, "changed": self.changed}
+        return {kind: list(names[:LISTED_TOOLS]) for kind, names in kinds.items()}
+
+
+def _named_tools(names: tuple[str, ...]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:NAMED_TOOLS])
+    return shown if len(names) <= NAMED_TOOLS else f"{shown} and {len(names) - NAMED_TOOLS} more"

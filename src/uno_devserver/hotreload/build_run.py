@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ..system.files import decode, make_folders
 from ..system.log import log
-from ..system.naming import name_for
 from ..system.run import run
-from ..system.threads import to_its_end
-from .guarded import guarded
+from ..system.state_files import name_for
+from ..system.threads import run_in_thread_to_end
+from .die_with_parent import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .builds import Build
+    from .build_command import BuildCommand
 
 KEPT_BYTES = 4 * 1024 * 1024  # of an output, half from its beginning and half from its end; errors have some KB
 LOGGED_BYTES = 16 * 1024 * 1024  # of an output in the log file
@@ -37,7 +37,7 @@ def log_path(state: str, root: str) -> str:
     return os.path.join(state, "logs", f"build-{name_for(root)}.log")
 
 
-async def run_build(build: Build, environ: Mapping[str, str], log_file: str, seconds: float) -> str | None:
+async def run_build(build: BuildCommand, environ: Mapping[str, str], log_file: str, seconds: float) -> str | None:
     """Of one that can run. None: it went well. Else what it printed, with what else there is to say."""
     wanted = True
 
@@ -47,9 +47,9 @@ async def run_build(build: Build, environ: Mapping[str, str], log_file: str, sec
 
     log.info(f"{build.named} begins in {build.folder}.")
     begun = time.monotonic()
-    printed = Printed(log_file)
+    printed = BuildOutput(log_file)
     try:
-        outcome = await to_its_end(
+        outcome = await run_in_thread_to_end(
             lambda: run(
                 _ending_with_us(build.line),
                 cwd=build.folder,
@@ -81,7 +81,7 @@ def _ending_with_us(line: Sequence[str]) -> Sequence[str]:
     return guarded(line) if sys.platform != "win32" and os.access(line[0], os.X_OK) else line
 
 
-class Printed:
+class BuildOutput:
     """What a program prints: into a file, line by line into our log, and kept; all of it bounded."""
 
     def __init__(self, log_file: str) -> None:

@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .sources.sources import Sources
-    from .watch import Watch
+    from .source_watch import SourceWatch
+    from .sources.source_tree import Sources
 
 MAX_FILE_BYTES = 256 * 1024 * 1024  # read as one piece; no code is that long
 MAX_TRIES = 5  # listings in a row, while files come and go
@@ -39,7 +39,7 @@ class Fingerprint:
     def __init__(self, find: Callable[[], Sources], *, watches: bool = True) -> None:
         self._find = find
         self._may_watch = watches
-        self._watch: Watch | None = None
+        self._watch: SourceWatch | None = None
         self._state: _State | None = None  # None: everything has to be read
         self._lock = threading.Lock()  # of all above; held while a digest is under way
         self.changed_paths: tuple[str, ...] = ()  # from the root: what made the last digest another than the one before
@@ -119,10 +119,10 @@ class Fingerprint:
         if not inotify.available(sys.platform):
             self._may_watch = False
             return sources, False
-        from .watch import Unwatchable, Watch
+        from .source_watch import SourceWatch, Unwatchable
 
         try:
-            self._watch = self._watch or Watch()
+            self._watch = self._watch or SourceWatch()
             for tries in range(MAX_TRIES):
                 if self._watch.cover(sources):
                     return sources, not tries

@@ -11,10 +11,10 @@ import json
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from ..protocol import sse
+from ..protocol.http import sse
 from ..protocol.http.messages import Answer, Response, Sink, Streaming
 from ..system.log import log
-from ..system.threads import wait_or
+from ..system.threads import wait_for_event
 
 MOST_VIEWERS = 20  # tabs that were left open; more are a mistake
 MOST_WAITING = 2000  # events, and their bytes, of one page that does not read
@@ -84,7 +84,7 @@ class Feed:
                 if viewer.ended:
                     return
             else:
-                await wait_or(viewer.woken, KEEP_ALIVE_SECONDS)
+                await wait_for_event(viewer.woken, KEEP_ALIVE_SECONDS)
                 if viewer.idle:
                     await sink.write(sse.KEEP_ALIVE)
 

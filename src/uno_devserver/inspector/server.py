@@ -6,15 +6,16 @@ A port that is taken is no reason to fail: the next free one is used. When `clos
 from __future__ import annotations
 
 import json
+import os
+import re
 from typing import TYPE_CHECKING
 
 from ..issues import warning
-from ..protocol.http.listening import HIGHEST_PORT, ListenProblem, PortTaken, open_sockets
 from ..protocol.http.messages import Answer, Request, Response
-from ..protocol.http.server import HttpServer
+from ..protocol.http.server import HIGHEST_PORT, HttpServer, ListenProblem, PortTaken, open_sockets
+from ..system.files import FileProblem, read_bytes
 from ..system.log import log
 from .access import is_known, stranger
-from .assets import HEADERS, NOT_FOUND, PREFIX, asset, page, refused_page
 
 if TYPE_CHECKING:
     import socket
@@ -89,8 +90,8 @@ class _Routes:
         self._feed = feed
 
     async def handle(self, request: Request) -> Answer:
-        if request.path.startswith(PREFIX):  # the same for everybody, and no secret
-            return asset(request.path.removeprefix(PREFIX)) if reads(request) else only_read()
+        if request.path.startswith(ASSETS_PREFIX):  # the same for everybody, and no secret
+            return asset(request.path.removeprefix(ASSETS_PREFIX)) if reads(request) else only_read()
         place = request.path.lower().rstrip("/")
         if not is_known(request, self._token):
             return refused_page() if place == PAGE else Response(401, NO_TOKEN, JSON)
@@ -117,3 +118,52 @@ def reads(request: Request) -> bool:
 
 def only_read() -> Response:
     return Response(405, headers=(("Allow", "GET, HEAD"),))
+
+
+PAGE_FOLDER = os.path.join(os.path.dirname(__file__), "page")
+ASSETS_PREFIX = "/assets/"
+# Nothing that a tool answers can run here, and nothing is fetched from elsewhere.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+# For every answer of the server.
+HEADERS = (
+    ("Content-Security-Policy", CONTENT_SECURITY_POLICY),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Referrer-Policy", "no-referrer"),  # the address holds the token
+    ("X-Content-Type-Options", "nosniff"),
+)
+MEDIA_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+FRESH = ("Cache-Control", "no-store")  # another version may answer on this port a minute later
+_NAME = re.compile(r"(?:[a-z][a-z0-9-]*/)?[a-z][a-z0-9-]*\.(?P<kind>css|js|svg)")
+
+NOT_FOUND = Response(404, b'{"error": "there is nothing here"}', (("Content-Type", "application/json"),))
+
+
+def page() -> Response:
+    return _file("index.html", "html")
+
+
+def refused_page() -> Response:
+    return _file("refused.html", "html", 401)
+
+
+def asset(name: str) -> Response:
+    """The file of that name, a path below the folder of the page."""
+    found = _NAME.fullmatch(name)
+    return _file(name, found["kind"]) if found else NOT_FOUND
+
+
+def _file(name: str, kind: str, status: int = 200) -> Response:
+    try:
+        return Response(
+            status, read_bytes(os.path.join(PAGE_FOLDER, name)), (("Content-Type", MEDIA_TYPES[kind]), FRESH)
+        )
+    except (FileNotFoundError, FileProblem):
+        return NOT_FOUND

@@ -11,6 +11,7 @@ import _thread
 import errno
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ from ..system.run import stop_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import IO
 
 SPAWN_SECONDS = 0.1  # for one that is just being spawned; a busy machine takes 20 ms
@@ -82,7 +83,7 @@ _spawning = _thread.allocate_lock()  # held while a child comes into being, whic
 _may_spawn = True
 
 
-def end_all() -> None:
+def end_all_children() -> None:
     """End every child at once, by force, and whatever else we run: for a process that has no time left."""
     global _may_spawn
     _may_spawn = False
@@ -229,3 +230,32 @@ def _all_ended(group: int) -> bool:
             if int(of_group) == group and state not in (b"Z", b"X"):
                 return False
     return True
+
+
+GUARD_POLL_SECONDS = 0.2  # only where the system cannot wake us
+ENDING_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+def guard(child: Child, interrupted: Callable[[], bool]) -> int:
+    """The Host's exit code, when it has ended; `interrupted`: a signal came before we could look."""
+    # What was ignored stays ignored: nohup and background jobs rely on it.
+    ending = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    if hasattr(signal, "pthread_sigmask"):
+        # The system drops this signal where nobody handles it, and then nobody would wake us.
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        signal.pthread_sigmask(signal.SIG_BLOCK, (*ending, signal.SIGCHLD))
+    while child.exit_code() is None:
+        if interrupted() or _ending_asked_for(ending):
+            child.stop()
+    return child.wait()
+
+
+def _ending_asked_for(ending: Sequence[int]) -> bool:
+    """Sleep until something happens; whether it is a signal that asks us to end."""
+    if hasattr(signal, "pthread_sigmask"):
+        return signal.sigwait((*ending, signal.SIGCHLD)) != signal.SIGCHLD
+    try:
+        time.sleep(GUARD_POLL_SECONDS)
+    except KeyboardInterrupt:
+        return True
+    return False

@@ -11,13 +11,11 @@ import os
 import re
 from enum import Enum
 
-from ..msbuild.markup import inner_text
 from ..msbuild.problems import shortened
-from ..msbuild.xml import XmlProblem, parse
+from ..msbuild.xml import XmlProblem, inner_text, parse_xml
 from ..system.files import ChangedMeanwhile, FileProblem, encoding_of, read_bytes, rewrite, write_atomic
 from ..system.values import Value
 from ..workspace.solutions import read_solution
-from .xml_places import Place, root_place, without_texts
 
 MAX_BYTES = 4 * 1024 * 1024  # real ones have a few hundred bytes
 ATTEMPTS = 3  # an IDE may write the file at the same moment; one that does so three times in a row has a reason
@@ -35,19 +33,19 @@ _NEW = """\
 </Project>"""
 
 
-class Action(Enum):
+class PortFileAction(Enum):
     CREATED = "created"
     UPDATED = "updated"
     UNCHANGED = "unchanged"
 
 
-class Written(Value):
+class WrittenPortFile(Value):
     path: str
-    action: Action
+    action: PortFileAction
 
 
 class PortFiles(Value):
-    files: tuple[Written, ...]
+    files: tuple[WrittenPortFile, ...]
     warnings: tuple[str, ...]  # sentences that name the file
 
 
@@ -58,7 +56,7 @@ class NotUnderstood(Exception):
 def write_port(solution: str, port: int) -> PortFiles:
     """Tell every C# project of the solution (.sln, .slnx or .slnf) the port of its server."""
     listing = read_solution(solution)
-    files: list[Written] = []
+    files: list[WrittenPortFile] = []
     warnings = [listing.issue.message] if listing.issue else []
     for project in listing.projects:
         # A solution may list what was never checked out; a file beside nothing would help nobody.
@@ -66,7 +64,7 @@ def write_port(solution: str, port: int) -> PortFiles:
             continue
         path = project + ".user"
         try:
-            files.append(Written(path, _written(path, f"{port}#", os.stat(project))))
+            files.append(WrittenPortFile(path, _written(path, f"{port}#", os.stat(project))))
         except (NotUnderstood, XmlProblem, FileProblem, OSError) as problem:
             warnings.append(f"{path} was left as it is, so its app does not learn port {port}: {_reason(problem)}.")
     return PortFiles(tuple(files), tuple(warnings))
@@ -78,7 +76,7 @@ def _reason(problem: Exception) -> str:
     return (isinstance(problem, OSError) and problem.strerror) or str(problem)
 
 
-def _written(path: str, value: str, project: os.stat_result) -> Action:
+def _written(path: str, value: str, project: os.stat_result) -> PortFileAction:
     for _ in range(ATTEMPTS - 1):
         try:
             return _write(path, value, project)
@@ -87,7 +85,7 @@ def _written(path: str, value: str, project: os.stat_result) -> Action:
     return _write(path, value, project)
 
 
-def _write(path: str, value: str, project: os.stat_result) -> Action:
+def _write(path: str, value: str, project: os.stat_result) -> PortFileAction:
     """ChangedMeanwhile or FileExistsError where another program writes it at the same moment."""
     try:
         old = read_bytes(path, MAX_BYTES)
@@ -97,12 +95,12 @@ def _write(path: str, value: str, project: os.stat_result) -> Action:
         write_atomic(path, b"\xef\xbb\xbf" + _NEW.format(value=value).encode("ascii"), mode=0o666, new=True)
         if os.name != "nt" and os.geteuid() == 0:  # what root makes in a user's project (sudo) is the user's
             os.chown(path, project.st_uid, project.st_gid)
-        return Action.CREATED
+        return PortFileAction.CREATED
     new = merged(old, value)
     if new == old:
-        return Action.UNCHANGED
+        return PortFileAction.UNCHANGED
     rewrite(path, new, was=old)
-    return Action.UPDATED
+    return PortFileAction.UPDATED
 
 
 def merged(data: bytes, value: str) -> bytes:
@@ -122,7 +120,7 @@ def merged(data: bytes, value: str) -> bytes:
 def _merged(text: str, value: str) -> str:
     if "<!DOCTYPE" in text:
         raise NotUnderstood("it has a DOCTYPE")
-    root = root_place(text)
+    root = root_span(text)
     if root.name != "Project":
         raise NotUnderstood(f"its root element is {shortened(root.name)}, not Project")
     properties = [(group, one) for group in root.named(_GROUP) for one in group.named(_PORT)]
@@ -130,25 +128,25 @@ def _merged(text: str, value: str) -> str:
     # MSBuild takes the last one whose condition holds, so all of them must say the same, and one of them always.
     for _, place in reversed(properties):
         text = _with_value(text, place, value)
-    return text if always else _with_group(text, root_place(text), value)
+    return text if always else _with_group(text, root_span(text), value)
 
 
-def _conditional(text: str, place: Place) -> bool:
+def _conditional(text: str, place: ElementSpan) -> bool:
     return _CONDITION.search(text, place.start, place.inner_start) is not None
 
 
-def _with_value(text: str, place: Place, value: str) -> str:
+def _with_value(text: str, place: ElementSpan, value: str) -> str:
     if place.short:
         start_tag = text[place.start : place.inner_start].removesuffix("/>").rstrip()
         name = start_tag[1:].split()[0]
         return f"{text[: place.start]}{start_tag}>{value}</{name}>{text[place.inner_start :]}"
     content = text[place.inner_start : place.inner_end]
-    if not place.children and inner_text(parse(f"<x>{content}</x>".encode())) == value:
+    if not place.children and inner_text(parse_xml(f"<x>{content}</x>".encode())) == value:
         return text
     return text[: place.inner_start] + value + without_texts(content) + text[place.inner_end :]
 
 
-def _with_group(text: str, root: Place, value: str) -> str:
+def _with_group(text: str, root: ElementSpan, value: str) -> str:
     """A new group at the end of the root, where MSBuild lets it win over what comes before."""
     style = _Style(text, root)
     prefix = f"{root.prefix}:" if root.prefix else ""
@@ -173,7 +171,7 @@ def _with_group(text: str, root: Place, value: str) -> str:
 class _Style:
     """How the file is laid out: its line ends, and what stands before the elements of each depth."""
 
-    def __init__(self, text: str, root: Place) -> None:
+    def __init__(self, text: str, root: ElementSpan) -> None:
         newline = re.search(r"\r\n|\n|\r", text)
         self.newline = newline.group() if newline else ""
         self.root = _before(text, root) or ""
@@ -188,9 +186,72 @@ class _Style:
             self.root = self.child = self.grandchild = ""
 
 
-def _before(text: str, place: Place) -> str | None:
+def _before(text: str, place: ElementSpan) -> str | None:
     """The blanks before an element that begins its line; None where something else stands before it."""
     start = place.start
     while start > 0 and text[start - 1] in " \t":
         start -= 1
     return text[start : place.start] if start == 0 or text[start - 1] in "\r\n" else None
+
+
+# The text has been checked before: what begins with '<' and is none of the first three is a tag. Blanks are XML's: a
+# non-breaking space, which Python counts too, is part of a name for the check.
+_MARKUP = re.compile(
+    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>"
+    r"|<(?P<slash>/?)(?P<name>[^\s/>]+)(?P<rest>(?:[^\"'>]++|\"[^\"]*+\"|'[^']*+')*+)>",
+    re.DOTALL | re.ASCII,
+)
+_DECLARATION = re.compile(r"""xmlns(?::([^\s=]+))?\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.ASCII)
+
+
+class ElementSpan:
+    """An element: its names, the places of its tags, its child elements."""
+
+    def __init__(self, written: str, spaces: dict[str, str], start: int, inner_start: int, short: bool) -> None:
+        prefix, _, local = written.rpartition(":")
+        self.prefix = prefix
+        self.name = local
+        self.namespace = spaces.get(prefix, "")
+        self.spaces = spaces
+        self.start = start
+        self.inner_start = inner_start  # behind the start tag
+        self.inner_end = inner_start  # before the end tag
+        self.end = inner_start
+        self.short = short  # <x/>
+        self.children: list[ElementSpan] = []
+
+    def named(self, name: str) -> list[ElementSpan]:
+        """The children of that name in this element's namespace."""
+        return [one for one in self.children if (one.namespace, one.name) == (self.namespace, name)]
+
+
+def root_span(text: str) -> ElementSpan:
+    """The root element of a text without a DOCTYPE; raises XmlProblem where it is not well-formed."""
+    parse_xml(text.encode("utf-8"))
+    document = ElementSpan("", {}, 0, 0, short=False)
+    open_places = [document]
+    for markup in _MARKUP.finditer(text):
+        name, rest = markup["name"], markup["rest"]
+        if name is None:
+            continue
+        if markup["slash"]:
+            closed = open_places.pop()
+            closed.inner_end, closed.end = markup.start(), markup.end()
+            continue
+        parent = open_places[-1]
+        spaces = _spaces(rest, parent.spaces) if "xmlns" in rest else parent.spaces
+        place = ElementSpan(name, spaces, markup.start(), markup.end(), short=rest.endswith("/"))
+        parent.children.append(place)
+        if not place.short:
+            open_places.append(place)
+    return document.children[0]
+
+
+def without_texts(text: str) -> str:
+    """Of an element's content the comments and instructions alone."""
+    return "".join(markup.group() for markup in _MARKUP.finditer(text) if markup.group().startswith(("<!--", "<?")))
+
+
+def _spaces(attributes: str, inherited: dict[str, str]) -> dict[str, str]:
+    found = {prefix or "": double or single for prefix, double, single in _DECLARATION.findall(attributes)}
+    return {**inherited, **found}

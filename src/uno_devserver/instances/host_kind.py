@@ -18,7 +18,7 @@ class HostKind(Enum):
     COMMAND = "command"  # another MCP server, behind a proxy
 
 
-def host_kind(arguments: tuple[str, ...]) -> str | None:
+def kind_by_command_line(arguments: tuple[str, ...]) -> str | None:
     """`bundled`, `dotnet`, or None where the process does not tell."""
     if any(argument.replace("\\", "/").rpartition("/")[2].startswith(_DOTNET_HOST) for argument in arguments[:3]):
         return "dotnet"

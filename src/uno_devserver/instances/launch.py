@@ -12,18 +12,20 @@ import signal
 import time
 from enum import Enum
 
+from ..system import proc
 from ..system.ports import free_port, is_free
-from ..system.processes import GRACE_SECONDS
+from ..system.processes import GRACE_SECONDS, listener_in_family
 from ..system.values import Value
 from .child import Child, Output, spawn
-from .host_command import NO_ADDINS, HostArguments, HostProgram, ProgramKind, addin_paths, command_line
-from .readiness import Readiness, wait_until_ready
+from .host_program import NO_ADDINS, HostArguments, HostProgram, ProgramKind, addin_paths, command_line
+from .local_http import Loopback
 from .registry import prune
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from .child import Child
     from .probe import Probe
 
 READY_SECONDS = 30.0  # the limit of all launchers; a .NET Host that asks MSBuild comes near it
@@ -60,7 +62,7 @@ class Launched(Value):
     left_out: tuple[str, ...] | None = None  # the add-ins it died with; empty: it would have found them itself
 
 
-class Reason(Enum):
+class LaunchFailureReason(Enum):
     PORT_TAKEN = "port taken"  # by a program that was there before
     NOT_STARTED = "not started"  # the system refused to run it
     DIED = "died"
@@ -71,7 +73,7 @@ class Reason(Enum):
 class LaunchFailure(Exception):
     def __init__(
         self,
-        reason: Reason,
+        reason: LaunchFailureReason,
         port: int,
         *,
         exit_code: int | None = None,
@@ -135,7 +137,7 @@ def _may_be_due_to_addins(failure: LaunchFailure, kind: ProgramKind) -> bool:
     silent = failure.exit_code == 0 and not failure.text.strip()
     stopped = failure.exit_code in (-signal.SIGTERM, -signal.SIGINT)
     stopped = stopped or (failure.exit_code == 0 and kind is ProgramKind.BUNDLED)
-    return failure.reason is Reason.DIED and failure.refusal is None and not silent and not stopped
+    return failure.reason is LaunchFailureReason.DIED and failure.refusal is None and not silent and not stopped
 
 
 def _launch_on_some_port(order: Order, observer: Observer) -> Launched:
@@ -147,7 +149,7 @@ def _launch_on_some_port(order: Order, observer: Observer) -> Launched:
         try:
             return _launch(chosen, observer)
         except LaunchFailure as failure:
-            if failure.reason is not Reason.PORT_TAKEN:
+            if failure.reason is not LaunchFailureReason.PORT_TAKEN:
                 raise
             last, usual = failure, 0
     raise last
@@ -156,21 +158,21 @@ def _launch_on_some_port(order: Order, observer: Observer) -> Launched:
 def _launch(order: Order, observer: Observer) -> Launched:
     port = order.arguments.port
     if not observer.go_on(0.0):  # finding out what to launch, and waiting for others, takes its time
-        raise LaunchFailure(Reason.GIVEN_UP, port)
+        raise LaunchFailure(LaunchFailureReason.GIVEN_UP, port)
     if not _becomes_free(port, observer):
-        raise LaunchFailure(Reason.PORT_TAKEN, port)
+        raise LaunchFailure(LaunchFailureReason.PORT_TAKEN, port)
     line = command_line(order.program, order.arguments)
     environ = {**order.environ, **dict(order.program.environment)}
     try:
         child = spawn(line, folder=order.arguments.workspace, environ=environ, output=order.output)
     except OSError as error:
         text = f"{error.filename or line[0]}: {error.strerror or error}"  # the program, or its folder
-        raise LaunchFailure(Reason.NOT_STARTED, port, text=text) from error
+        raise LaunchFailure(LaunchFailureReason.NOT_STARTED, port, text=text) from error
     try:
         observer.spawned(child, port)
         asks = _asks_of_addins(order)
         if asks:
-            from .loading import wait_until_loaded  # takes some ms, and has them now, while the Host starts
+            from .probe import wait_until_loaded  # takes some ms, and has them now, while the Host starts
         wait = wait_until_ready(child, port, seconds=order.ready_seconds, go_on=observer.go_on)
         asks = asks and wait.outcome is Readiness.READY
         told = wait_until_loaded(child, wait.process_id, port) if asks else None
@@ -204,10 +206,14 @@ def _end(child: Child, order: Order) -> None:
 
 
 def _failure(outcome: Readiness, child: Child, order: Order) -> LaunchFailure:
-    reasons = {Readiness.GIVEN_UP: Reason.GIVEN_UP, Readiness.TOO_LATE: Reason.NOT_READY, Readiness.DIED: Reason.DIED}
+    reasons = {
+        Readiness.GIVEN_UP: LaunchFailureReason.GIVEN_UP,
+        Readiness.TOO_LATE: LaunchFailureReason.NOT_READY,
+        Readiness.DIED: LaunchFailureReason.DIED,
+    }
     reason, port = reasons[outcome], order.arguments.port
-    if reason is Reason.DIED and not is_free(port):
-        reason = Reason.PORT_TAKEN
+    if reason is LaunchFailureReason.DIED and not is_free(port):
+        reason = LaunchFailureReason.PORT_TAKEN
     return LaunchFailure(
         reason,
         port,
@@ -216,3 +222,48 @@ def _failure(outcome: Readiness, child: Child, order: Order) -> LaunchFailure:
         seconds=order.ready_seconds,
         log_file=order.output.path,
     )
+
+
+MCP_PATH = "/mcp"
+NOT_FOUND = 404
+READY_ASK_SECONDS = 2.0  # one question; a Host that loads its add-ins may accept a connection long before it answers
+# A bundled Host needs 0.1 s, a .NET Host 0.4 s and more: at first every few milliseconds count.
+FAST_SECONDS, FAST_STEP, SLOW_STEP = 1.0, 0.003, 0.02
+
+
+class Readiness(Enum):
+    READY = "ready"
+    DIED = "died"
+    TOO_LATE = "too late"
+    GIVEN_UP = "given up"
+
+
+class Wait(Value):
+    outcome: Readiness
+    process_id: int = 0  # of the Host: the child, or what a script that is the child has started
+    has_mcp: bool = False
+
+
+def wait_until_ready(child: Child, port: int, *, seconds: float, go_on: Callable[[float], bool]) -> Wait:
+    """`go_on` is told the seconds that passed, again and again, and can end the waiting for good."""
+    begun = time.monotonic()
+    loopback = Loopback()
+    if not proc.AVAILABLE:
+        import psutil  # noqa: F401  # takes 20 ms, and has them now, while the Host starts
+
+    def pointless() -> bool:
+        return child.exit_code() is not None or not go_on(time.monotonic() - begun)
+
+    while True:
+        left = seconds - (time.monotonic() - begun)
+        status = loopback.ask("GET", port, MCP_PATH, min(READY_ASK_SECONDS, max(left, 0)), abandon=pointless)
+        process_id = None if status is None else listener_in_family(child.pid, port)
+        if child.exit_code() is not None:
+            return Wait(Readiness.DIED)
+        if process_id is not None:
+            return Wait(Readiness.READY, process_id, status != NOT_FOUND)
+        if left <= 0:
+            return Wait(Readiness.TOO_LATE)
+        if pointless():
+            return Wait(Readiness.GIVEN_UP)
+        time.sleep(FAST_STEP if seconds - left < FAST_SECONDS else SLOW_STEP)

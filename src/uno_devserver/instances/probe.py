@@ -11,14 +11,15 @@ import time
 
 from ..system.processes import listens_on
 from ..system.values import Value
-from .exchange import REFUSED, Answer, NoAnswer, ask
 from .host_kind import HostKind
+from .local_http import REFUSED, HttpAnswer, NoHttpAnswer, http_request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .registry import Server
+    from .child import Child
+    from .registry import RegisteredServer
 
 LITERALS = ("127.0.0.1", "::1")
 ADDRESSES = ("localhost", *LITERALS)  # some machines have only IPv4, some only IPv6, some odd hosts files
@@ -77,7 +78,7 @@ class Probe(Value):
         return self.mcp and not self.problem and not self.error
 
 
-def probe_loaded(server: Server) -> Probe:
+def probe_loaded(server: RegisteredServer) -> Probe:
     """As `probe`, when the add-ins are loaded, or after a while as it is."""
     deadline = time.monotonic() + LOADING_SECONDS
     while (found := probe(server)).loading and time.monotonic() < deadline:
@@ -89,22 +90,22 @@ def told_by(process_id: int, port: int, deadline: float) -> Probe | None:
     """What a bundled Host that is known to run tells of itself, for those in a hurry; None: nothing."""
     for address in LITERALS:
         try:
-            told = _health_page(ask(address, port, "GET", "/health", deadline=deadline))
-        except NoAnswer:
+            told = _health_page(http_request(address, port, "GET", "/health", deadline=deadline))
+        except NoHttpAnswer:
             continue
         if told is not None and told["processId"] == process_id:
             return _told(told)
     return None
 
 
-def probe(server: Server, seconds: float = PROBE_SECONDS) -> Probe:
+def probe(server: RegisteredServer, seconds: float = PROBE_SECONDS) -> Probe:
     """Ask at each loopback address until the Host is found fit for work; else the most that could be learnt."""
     deadline = time.monotonic() + seconds
     learnt = Probe(problem=REFUSED)
     for address in ADDRESSES:
         try:
             found = _ask_at(address, server, deadline)
-        except NoAnswer as problem:
+        except NoHttpAnswer as problem:
             found = Probe(problem=str(problem))
         if found.connected:
             return found
@@ -118,21 +119,21 @@ def _telling(found: Probe) -> tuple[bool, bool]:
     return found.answers, found.problem != REFUSED
 
 
-def _ask_at(address: str, server: Server, deadline: float) -> Probe:
+def _ask_at(address: str, server: RegisteredServer, deadline: float) -> Probe:
     patience = min(deadline, time.monotonic() + FIRST_ANSWER_SECONDS)
-    told = _health_page(ask(address, server.port, "GET", "/health", deadline=patience))
+    told = _health_page(http_request(address, server.port, "GET", "/health", deadline=patience))
     if told is not None and told["processId"] != server.process_id:
         return Probe(problem=f"is answered by process {told['processId']}, not by the registered {server.process_id}")
     if told is None and not listens_on(server.process_id, server.port):
         return Probe(problem=f"is answered by another process than the registered {server.process_id}")
     # The beginning of the answer is enough: it could be a stream that never ends.
-    mcp = ask(address, server.port, "GET", "/mcp", deadline=deadline, enough=lambda _: True).status != 404
+    mcp = http_request(address, server.port, "GET", "/mcp", deadline=deadline, enough=lambda _: True).status != 404
     if told is not None:
         return _told(told).replace(answers=True, mcp=mcp, kind=HostKind.BUNDLED)
     return _Conversation(address, server.port, deadline).run() if mcp else Probe(answers=True)
 
 
-def _health_page(answer: Answer) -> dict[str, object] | None:
+def _health_page(answer: HttpAnswer) -> dict[str, object] | None:
     """The report of a bundled Host; a page of that name is nothing special in other servers."""
     report = _object(answer.body) if answer.status == 200 else None
     return report if report and isinstance(report.get("processId"), int) and "addIns" in report else None
@@ -185,7 +186,7 @@ class _Conversation:
             return self._questions()
         except _McpFailed as failure:
             return met.replace(error=str(failure))
-        except NoAnswer as problem:
+        except NoHttpAnswer as problem:
             return met.replace(problem=str(problem))
         finally:
             self._close()
@@ -241,20 +242,20 @@ class _Conversation:
         reason = f": {said[:QUOTED_CHARACTERS]}" if isinstance(said, str) else ""
         raise _McpFailed(f"'{method}' at /mcp was answered with HTTP status {answer.status}{reason}")
 
-    def _post(self, message: Mapping[str, object]) -> Answer:
+    def _post(self, message: Mapping[str, object]) -> HttpAnswer:
         def has_answer(body: bytes) -> bool:
             return _message(body, message.get("id")) is not None
 
         body = json.dumps(message).encode()
-        return ask(
+        return http_request(
             *self._place, "POST", "/mcp", deadline=self._deadline, headers=self._headers, body=body, enough=has_answer
         )
 
     def _close(self) -> None:
         if "Mcp-Session-Id" in self._headers:
             try:
-                ask(*self._place, "DELETE", "/mcp", deadline=self._deadline, headers=self._headers)
-            except NoAnswer:
+                http_request(*self._place, "DELETE", "/mcp", deadline=self._deadline, headers=self._headers)
+            except NoHttpAnswer:
                 pass  # the Host forgets idle sessions by itself
 
 
@@ -284,3 +285,19 @@ def _objects(value: object) -> list[dict[str, object]]:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+ADDINS_WAIT_SECONDS = 1.0  # loading takes some 50 ms; one that imports a large library is left to `health`
+ADDINS_STEP_SECONDS = 0.004  # a question costs the Host a millisecond of the time in which it loads
+
+
+def wait_until_loaded(child: Child, process_id: int, port: int) -> Probe | None:
+    """What the Host says of its add-ins, at the latest after a second; None when it does not say anything."""
+    deadline = time.monotonic() + ADDINS_WAIT_SECONDS
+    told = None
+    while child.exit_code() is None and time.monotonic() < deadline:
+        told = told_by(process_id, port, deadline) or told
+        if told and not told.loading:
+            break
+        time.sleep(ADDINS_STEP_SECONDS)
+    return told

@@ -8,48 +8,37 @@ of no living process. Writing is atomic; a file that cannot be written or remove
 from __future__ import annotations
 
 import os
+import re
 
-from ..system.files import FileProblem
+from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
-from .entries import Server, entry_name, members_of, read_members, sidecar_name, write_members
-from .membership import full_solution, is_in_workspace, same_place
-from .survey import Pruned, creation_time, survey
+from ..system.values import Value
+from ..workspace.paths import is_inside, same_place
 
-__all__ = [
-    "Pruned",
-    "Server",
-    "creation_time",
-    "has_sidecar",
-    "is_in_workspace",
-    "new_entry",
-    "on_port",
-    "prune",
-    "register",
-    "running_servers",
-    "serving",
-    "unregister",
-    "update_channel",
-    "write_sidecar",
-]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeGuard
 
 
 # Who is there?
 
 
-def running_servers(folder: str) -> tuple[Server, ...]:
+def running_servers(folder: str) -> tuple[RegisteredServer, ...]:
     """The Hosts of this user on this machine that are alive, by process id. Removes nothing."""
-    found = survey(folder, removing=False)
+    found = scan_registry(folder, removing=False)
     for problem in found.problems:
         log.warn(problem)
     return found.running
 
 
-def prune(folder: str) -> Pruned:
+def prune(folder: str) -> RegistryScan:
     """Remove what is stale, and tell what there is. Whoever lists, starts or stops servers begins with this."""
-    return survey(folder, removing=True)
+    return scan_registry(folder, removing=True)
 
 
-def serving(folder: str, *, solution: str | None = None, workspace: str | None = None) -> Server | None:
+def serving(folder: str, *, solution: str | None = None, workspace: str | None = None) -> RegisteredServer | None:
     """The running Host of a solution (a full path), or else of a workspace folder that has no solution."""
     for server in running_servers(folder):
         if solution and same_place(full_solution(server), solution):
@@ -59,7 +48,7 @@ def serving(folder: str, *, solution: str | None = None, workspace: str | None =
     return None
 
 
-def on_port(folder: str, port: int) -> Server | None:
+def on_port(folder: str, port: int) -> RegisteredServer | None:
     """The running Host that signed in with this port."""
     return next((server for server in running_servers(folder) if server.port == port > 0), None)
 
@@ -67,7 +56,9 @@ def on_port(folder: str, port: int) -> Server | None:
 # Signing in and out.
 
 
-def new_entry(port: int, *, parent: int = 0, solution: str | None = None, ide_channel: str | None = None) -> Server:
+def new_entry(
+    port: int, *, parent: int = 0, solution: str | None = None, ide_channel: str | None = None
+) -> RegisteredServer:
     """What this process signs in with, now."""
     import time
 
@@ -75,10 +66,10 @@ def new_entry(port: int, *, parent: int = 0, solution: str | None = None, ide_ch
     from ..system.processes import machine_name, user_name
 
     now = to_time(time.time_ns())
-    return Server(os.getpid(), parent, solution, now, port, machine_name(), user_name(), ide_channel)
+    return RegisteredServer(os.getpid(), parent, solution, now, port, machine_name(), user_name(), ide_channel)
 
 
-def register(folder: str, server: Server) -> str:
+def register(folder: str, server: RegisteredServer) -> str:
     """Write the entry, creating the folder; returns its path."""
     path = os.path.join(folder, entry_name(server.process_id))
     write_members(path, members_of(server))
@@ -143,3 +134,312 @@ def write_sidecar(
         members["ControlChannel"] = control_channel
     write_members(path, members, new=new)
     return path
+
+
+MAX_ENTRY_BYTES = 64 * 1024
+
+ENTRY = re.compile(r"devserver-.*(?<!\.aux)\.json", re.DOTALL)  # the names that .NET's readers look at
+SIDECAR = re.compile(r"devserver-.*\.aux\.json", re.DOTALL)
+_NUMBER = re.compile(r"devserver-(\d{1,10})(?:\.aux)?\.json")
+
+
+class RegisteredServer(Value):
+    """A Host, as it signed in."""
+
+    process_id: int
+    parent_process_id: int
+    solution: str | None  # as it was given to the Host: it may be relative to the Host's folder
+    started: str  # when it signed in, as .NET writes it
+    port: int
+    machine: str
+    user: str
+    ide_channel: str | None
+    workspace: str | None = None  # from the sidecar: tells the server of a workspace that has no solution
+    # From the sidecar, where it died with its add-ins and was launched without; empty: it would have found them itself.
+    left_out: tuple[str, ...] | None = None
+    log_file: str | None = None  # from the sidecar: where its launcher let it print to
+    control_channel: str | None = None  # from the sidecar: where the proxy that owns it is asked for its newest code
+
+    @property
+    def mcp_endpoint(self) -> str:
+        return f"http://localhost:{self.port}/mcp"
+
+
+def entry_name(pid: int) -> str:
+    return f"devserver-{pid}.json"
+
+
+def sidecar_name(pid: int) -> str:
+    return f"devserver-{pid}.aux.json"
+
+
+def process_in_name(name: str) -> int | None:
+    number = _NUMBER.fullmatch(name)
+    return int(number.group(1)) if number else None
+
+
+def read_members(path: str) -> dict[str, object] | None:
+    """The members of a file; None when it is not there, or no JSON object."""
+    try:
+        document = parse(read_bytes(path, MAX_ENTRY_BYTES))
+    except FileNotFoundError:
+        return None
+    except (FileProblem, JsonProblem) as problem:
+        log.debug(f"passing over {path}: {problem}")
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def server_of(members: Mapping[str, object]) -> RegisteredServer | None:
+    """What an entry says; fields that are missing or of another type are as good as absent."""
+    pid, port, parent = members.get("ProcessId"), members.get("Port"), members.get("ParentProcessId")
+    if not _is_number(pid) or not _is_number(port) or pid <= 0:
+        return None
+    return RegisteredServer(
+        pid,
+        parent if _is_number(parent) else 0,
+        text_member(members.get("SolutionPath")),
+        text_member(members.get("StartTime")) or "",
+        port,
+        text_member(members.get("MachineName")) or "",
+        text_member(members.get("UserName")) or "",
+        text_member(members.get("IdeChannelId")),
+    )
+
+
+def members_of(server: RegisteredServer) -> dict[str, object]:
+    return {
+        "ProcessId": server.process_id,
+        "ParentProcessId": server.parent_process_id,
+        "SolutionPath": server.solution,
+        "StartTime": server.started,
+        "Port": server.port,
+        "MachineName": server.machine,
+        "UserName": server.user,
+        "IdeChannelId": server.ide_channel,
+    }
+
+
+def write_members(path: str, members: Mapping[str, object], *, new: bool = False) -> None:
+    """Raises FileProblem; FileExistsError where a `new` file is there already.
+
+    The temporary name ends in .tmp, so that no reader takes it for an entry.
+    """
+    from ..system.dotnet_formats import to_json
+
+    try:
+        write_atomic(path, to_json(members).encode("ascii"), new=new)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise FileProblem(path, error.strerror or str(error)) from error
+
+
+def text_member(value: object) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def text_members(value: object) -> tuple[str, ...] | None:
+    """The texts of a list; None when it is no list."""
+    return tuple(filter(None, map(text_member, value))) if isinstance(value, list) else None
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+UNFINISHED_SECONDS = 0.02  # within which an entry that is being written is whole
+
+
+class RegistryScan(Value):
+    """What is in the registry after its stale entries were removed."""
+
+    removed: tuple[str, ...] = ()  # paths
+    running: tuple[RegisteredServer, ...] = ()  # of this user on this machine, alive, by process id
+    ended: tuple[RegisteredServer, ...] = ()  # of this user, whose processes have gone without signing out
+    foreign: tuple[RegisteredServer, ...] = ()  # of another machine or user: nothing can be said of their processes
+    unreadable: tuple[str, ...] = ()  # paths of files that are no entries, and stay
+    problems: tuple[str, ...] = ()  # sentences: what stands in the way
+    complete: bool = True  # False: the folder cannot be read, and nobody knows who runs
+
+
+def scan_registry(folder: str, *, removing: bool) -> RegistryScan:
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return RegistryScan()
+    except OSError as error:
+        return RegistryScan(problems=(f"The registry {folder} cannot be read: {error.strerror}.",), complete=False)
+    names = [name for name in names if name.startswith("devserver-") and name.endswith(".json")]
+    if not names:
+        return RegistryScan()  # almost always; what follows costs 20 ms of imports
+    walk = _Scan(folder, removing)
+    for name in filter(ENTRY.fullmatch, names):
+        walk.look_at_entry(name)
+    walk.look_at_unfinished()
+    for name in filter(SIDECAR.fullmatch, names):
+        walk.look_at_sidecar(name)
+    return walk.result()
+
+
+def creation_time(server: RegisteredServer) -> float | None:
+    """When the server's process was created; None when it has ended, or its id is another process's by now.
+
+    A Host signs in after its creation, so a process that is younger than the entry has only got its id. But the clock
+    alone must not decide: when a virtual machine wakes up, it jumps, and then all processes look younger. A process
+    that listens on the entry's port is the Host.
+    """
+    from ..system.processes import listens_on, process_started
+
+    created = process_started(server.process_id)
+    if created is None or not _is_before(server.started, created):
+        return created
+    return created if server.port > 0 and listens_on(server.process_id, server.port) else None
+
+
+def _is_before(stamp: str, created: float) -> bool:
+    from ..system.dotnet_formats import from_time
+    from ..system.processes import START_SLACK_SECONDS
+
+    moment = from_time(stamp)
+    return moment is not None and moment + START_SLACK_SECONDS < created
+
+
+class _Scan:
+    def __init__(self, folder: str, removing: bool) -> None:
+        from ..system.processes import is_alive, machine_name, process_started, user_name
+
+        self._folder = folder
+        self._removing = removing
+        self._machine, self._user = machine_name(), user_name()
+        self._is_alive = is_alive
+        self._process_started = process_started
+        self._running: list[RegisteredServer] = []
+        self._ended: list[RegisteredServer] = []
+        self._foreign: list[RegisteredServer] = []
+        self._removed: list[str] = []
+        self._unreadable: list[str] = []
+        self._unfinished: list[str] = []  # names
+        self._problem = ""
+
+    def look_at_unfinished(self) -> None:
+        """Look again at the files that may have been half an entry: a .NET Host writes its own in place."""
+        if self._unfinished:
+            import time
+
+            time.sleep(UNFINISHED_SECONDS)
+            for name in self._unfinished:
+                self.look_at_entry(name, again=True)
+
+    def look_at_entry(self, name: str, *, again: bool = False) -> None:
+        server = server_of(read_members(self._path(name)) or {})
+        if server is None and not again and self._names_the_living(name):
+            self._unfinished.append(name)
+        elif server is None:
+            gone = (self._names_the_dead(name) and self._remove(name)) or not os.path.lexists(self._path(name))
+            self._unreadable += [] if gone else [self._path(name)]
+        elif not self._may_be_ours(server.machine, server.user):
+            self._foreign.append(self._with_sidecar(server, None))
+        elif (created := creation_time(server)) is None:
+            self._ended.append(self._with_sidecar(server, None))
+            self._remove(name)
+        elif (server.machine, server.user) == (self._machine, self._user):
+            self._running.append(self._with_sidecar(server, created))
+        else:
+            self._foreign.append(server)
+
+    def look_at_sidecar(self, name: str) -> None:
+        """Without an entry, its Host has gone, or has been started just now and has not signed in yet."""
+        pid = process_in_name(name)
+        if pid is None or os.path.lexists(self._path(entry_name(pid))):
+            return
+        members = read_members(self._path(name)) or {}
+        created, stamp = self._process_started(pid), text_member(members.get("StartTime")) or ""
+        if self._may_be_ours(text_member(members.get("MachineName")), text_member(members.get("UserName"))) and (
+            created is None or _is_before(stamp, created)
+        ):
+            self._remove(name)
+
+    def result(self) -> RegistryScan:
+        return RegistryScan(
+            tuple(self._removed),
+            tuple(sorted(self._running, key=lambda server: server.process_id)),
+            tuple(sorted(self._ended, key=lambda server: server.started)),
+            tuple(sorted(self._foreign, key=lambda server: server.process_id)),
+            tuple(sorted(self._unreadable)),
+            (self._problem,) if self._problem else (),
+        )
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def _may_be_ours(self, machine: str | None, user: str | None) -> bool:
+        """Also a file that does not say whose it is: it can only be judged by its process."""
+        return (machine or self._machine) == self._machine and (user or self._user) == self._user
+
+    def _names_the_dead(self, name: str) -> bool:
+        """What cannot be read may be half an entry of a living process."""
+        pid = process_in_name(name)
+        return pid is not None and not self._is_alive(pid)
+
+    def _names_the_living(self, name: str) -> bool:
+        pid = process_in_name(name)
+        return pid is not None and self._is_alive(pid)
+
+    def _with_sidecar(self, server: RegisteredServer, created: float | None) -> RegisteredServer:
+        """The server with what its launcher recorded, unless that was about an earlier process of this id."""
+        members = read_members(self._path(sidecar_name(server.process_id)))
+        if members is None:
+            return server
+        stamp = text_member(members.get("StartTime")) or ""
+        if created is not None and _is_before(stamp, created) and not _is_before(server.started, created):
+            return server
+        # Older Hosts do not record their IDE channel.
+        channel = server.ide_channel or text_member(members.get("IdeChannelId"))
+        return server.replace(
+            ide_channel=channel,
+            workspace=text_member(members.get("WorkspaceDirectory")),
+            left_out=text_members(members.get("LeftOutAddIns")),
+            log_file=text_member(members.get("LogFile")),
+            control_channel=text_member(members.get("ControlChannel")),
+        )
+
+    def _remove(self, name: str) -> bool:
+        """Whether it is gone now."""
+        if not self._removing:
+            return False
+        try:
+            os.unlink(self._path(name))
+        except FileNotFoundError:
+            return True
+        except IsADirectoryError:  # no entry was ever one; it is somebody's, and does no harm
+            return False
+        except OSError as error:
+            # One sentence for all of them: they have the same cause.
+            self._problem = self._problem or f"{self._path(name)} is stale and cannot be removed: {error.strerror}."
+            return False
+        self._removed.append(self._path(name))
+        return True
+
+
+def full_solution(server: RegisteredServer) -> str | None:
+    """The solution's full path; None when there is none, or it is relative and the Host's folder is not known."""
+    if server.solution is None or os.path.isabs(server.solution):
+        return server.solution
+    from ..system.processes import working_directory
+
+    folder = working_directory(server.process_id)
+    return os.path.join(folder, server.solution) if folder else None
+
+
+def is_in_workspace(server: RegisteredServer, directory: str) -> bool:
+    """Whether the server's solution lies below the directory, or its workspace is there."""
+    solution, workspace = full_solution(server), server.workspace
+    return (solution is not None and is_inside(solution, directory)) or (
+        workspace is not None and (same_place(workspace, directory) or is_inside(workspace, directory))
+    )
+
+
+def log_of(server: RegisteredServer) -> str | None:
+    """The log of a server; None where it was launched by somebody else, or the file is gone."""
+    return server.log_file if server.log_file and os.path.isfile(server.log_file) else None

@@ -7,20 +7,26 @@ else a Host is launched, on the port that the workspace had before, so that addr
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from enum import Enum
 
 from ..issues import UserError
-from ..system.files import FileProblem
+from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.jsonc import JsonProblem, parse
 from ..system.locks import FileLock
-from ..system.naming import name_for
-from ..system.processes import GRACE_SECONDS
+from ..system.log import log
+from ..system.processes import GRACE_SECONDS, START_SLACK_SECONDS, is_alive, listens_on, process_started
+from ..system.state_files import name_for
 from ..system.values import Value
+from ..workspace.paths import same_place
 from .child import Output
-from .host_command import HostArguments, addin_paths
-from .launch import READY_SECONDS, Launched, LaunchFailure, Observer, Order, Reason, launch
-from .registry import on_port, prune, serving, write_sidecar
-from .workspace_state import log_of, log_path, remember_port, remembered_port
+from .host_program import HostArguments, addin_paths
+from .launch import MCP_PATH, READY_SECONDS, Launched, LaunchFailure, LaunchFailureReason, Observer, Order, launch
+from .local_http import Loopback
+from .registry import creation_time, log_of, on_port, prune, serving, write_sidecar
+from .stop import stop_server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,15 +34,15 @@ if TYPE_CHECKING:
 
     from ..system.folders import Folders
     from .child import Child
-    from .host_choice import Plan
-    from .registry import Server
+    from .host_program import LaunchPlan
+    from .registry import RegisteredServer
 
 REBIND_SECONDS = 10.0  # opening a pipe takes milliseconds, in a busy Host a second
 LOCK_SECONDS = 120.0  # in addition to two launches: MSBuild may have to be asked first
-OK = 200
+HTTP_OK = 200
 
 
-class Wish(Value):
+class StartRequest(Value):
     """The server that is wanted."""
 
     workspace: str
@@ -53,22 +59,22 @@ class Wish(Value):
     control_channel: str | None = None  # of the launcher, where it stays and sees to new code: goes into the sidecar
 
 
-class How(Enum):
+class StartOutcome(Enum):
     STARTED = "started"
     REUSED = "reused"
     REBOUND = "rebound"  # reused, and bound to another IDE channel
 
 
-class Running(Value):
+class RunningHost(Value):
     """The workspace's server."""
 
-    how: How
+    how: StartOutcome
     process_id: int
     port: int
     solution: str | None
     ide_channel: str | None
     launched: Launched | None = None  # None: it was there
-    plan: Plan | None = None
+    plan: LaunchPlan | None = None
     log_file: str | None = None
     left_out: tuple[str, ...] | None = None  # the add-ins that it was launched without, because it died with them
 
@@ -89,12 +95,12 @@ class StartObserver(Observer):
 
 
 def start(
-    wish: Wish,
-    plan: Callable[[], Plan],
+    wish: StartRequest,
+    plan: Callable[[], LaunchPlan],
     folders: Folders,
     environ: Mapping[str, str],
     observer: StartObserver,
-) -> Running:
+) -> RunningHost:
     """The workspace's server. `plan` is called only if one has to be launched.
 
     Raises LaunchFailure, or a UserError when something else is in the way.
@@ -123,7 +129,7 @@ def start(
         lock.release()
 
 
-def _lock(lock: FileLock, wish: Wish, observer: StartObserver) -> bool:
+def _lock(lock: FileLock, wish: StartRequest, observer: StartObserver) -> bool:
     """Whether another start was under way."""
     waited = False
 
@@ -139,7 +145,7 @@ def _lock(lock: FileLock, wish: Wish, observer: StartObserver) -> bool:
         observer.warned(f"The workspace cannot be locked, so two starts at once may collide: {error}.")
         return False
     if not taken and not observer.go_on(0.0):
-        raise LaunchFailure(Reason.GIVEN_UP, wish.port)
+        raise LaunchFailure(LaunchFailureReason.GIVEN_UP, wish.port)
     if not taken:
         holder = lock.holder()
         message = f"Another start of {wish.workspace} (process {holder or 'unknown'}) does not come to an end."
@@ -147,11 +153,12 @@ def _lock(lock: FileLock, wish: Wish, observer: StartObserver) -> bool:
     return waited
 
 
-def _existing(wish: Wish, registry: str, observer: StartObserver, *, with_addins: bool) -> Server | None:
+def _existing(
+    wish: StartRequest, registry: str, observer: StartObserver, *, with_addins: bool
+) -> RegisteredServer | None:
     """The fit server of the wish, by its solution or workspace, then by its port."""
-    from .existing import usable
 
-    return usable(
+    return wait_until_usable(
         registry,
         lambda: _registered(wish, registry),
         starting_seconds=wish.ready_seconds,
@@ -161,24 +168,23 @@ def _existing(wish: Wish, registry: str, observer: StartObserver, *, with_addins
     )
 
 
-def _make_room(wish: Wish, registry: str, observer: StartObserver) -> Server | None:
+def _make_room(wish: StartRequest, registry: str, observer: StartObserver) -> RegisteredServer | None:
     """The server that had to go."""
-    from .existing import make_room
 
     server = _registered(wish, registry)
     if server is not None:
-        make_room(registry, server, observer.said)
+        stop_for_restart(registry, server, observer.said)
     return server
 
 
-def _registered(wish: Wish, registry: str) -> Server | None:
+def _registered(wish: StartRequest, registry: str) -> RegisteredServer | None:
     return serving(registry, solution=wish.solution, workspace=wish.workspace) or _on_wanted_port(wish, registry)
 
 
-def _on_wanted_port(wish: Wish, registry: str) -> Server | None:
+def _on_wanted_port(wish: StartRequest, registry: str) -> RegisteredServer | None:
     """The server that has the port. Where it serves something else, only an orphan makes room."""
-    from .existing import is_orphan
-    from .membership import full_solution, same_place
+    from ..workspace.paths import same_place
+    from .registry import full_solution
 
     server = on_port(registry, wish.port) if wish.port else None
     if server is None or is_orphan(server):
@@ -194,24 +200,29 @@ def _on_wanted_port(wish: Wish, registry: str) -> Server | None:
 # There is one.
 
 
-def _reuse(wish: Wish, server: Server, observer: StartObserver) -> Running:
-    running = Running(
-        How.REUSED, server.process_id, server.port, server.solution, server.ide_channel, left_out=server.left_out
+def _reuse(wish: StartRequest, server: RegisteredServer, observer: StartObserver) -> RunningHost:
+    running = RunningHost(
+        StartOutcome.REUSED,
+        server.process_id,
+        server.port,
+        server.solution,
+        server.ide_channel,
+        left_out=server.left_out,
     )
     if wish.ide_channel is not None:
         _rebind(server, wish.ide_channel)
-        running = running.replace(how=How.REBOUND, ide_channel=wish.ide_channel)
+        running = running.replace(how=StartOutcome.REBOUND, ide_channel=wish.ide_channel)
     _tell_projects(wish.solution, server.port, observer)  # there may be a new one
     return running
 
 
-def _rebind(server: Server, channel: str) -> None:
+def _rebind(server: RegisteredServer, channel: str) -> None:
     from urllib.parse import quote
 
-    from .loopback import Loopback
+    from .local_http import Loopback
 
     status = Loopback().ask("POST", server.port, f"/devserver/idechannel/{quote(channel, safe='')}", REBIND_SECONDS)
-    if status != OK:
+    if status != HTTP_OK:
         what = "it did not answer" if status is None else f"it answered with HTTP status {status}"
         message = (
             f"The running DevServer (PID {server.process_id}, Port {server.port}) could not be bound to "
@@ -225,8 +236,13 @@ def _rebind(server: Server, channel: str) -> None:
 
 
 def _launch(
-    wish: Wish, usual_port: int, plan: Plan, folders: Folders, environ: Mapping[str, str], observer: StartObserver
-) -> Running:
+    wish: StartRequest,
+    usual_port: int,
+    plan: LaunchPlan,
+    folders: Folders,
+    environ: Mapping[str, str],
+    observer: StartObserver,
+) -> RunningHost:
     output = _output(wish, folders)
     arguments = HostArguments(
         wish.port, wish.workspace, wish.parent, wish.solution, wish.ide_channel, plan.addins, wish.forwarded
@@ -250,8 +266,8 @@ def _launch(
         output.close()
     if launched.process_id != launched.child.pid:
         meanwhile.note(launched.process_id)
-    return Running(
-        How.STARTED,
+    return RunningHost(
+        StartOutcome.STARTED,
         launched.process_id,
         launched.port,
         wish.solution,
@@ -263,7 +279,7 @@ def _launch(
     )
 
 
-def _output(wish: Wish, folders: Folders) -> Output:
+def _output(wish: StartRequest, folders: Folders) -> Output:
     path = log_path(folders.state, wish.workspace, wish.solution)
     try:
         return Output(path)
@@ -276,7 +292,7 @@ def _output(wish: Wish, folders: Folders) -> Output:
 class _Meanwhile(Observer):
     """What is done while the Host starts: it costs no time then."""
 
-    def __init__(self, wish: Wish, registry: str, log_file: str, observer: StartObserver) -> None:
+    def __init__(self, wish: StartRequest, registry: str, log_file: str, observer: StartObserver) -> None:
         self._wish = wish
         self._registry = registry
         self._log_file = log_file
@@ -321,3 +337,156 @@ def _tell_projects(solution: str | None, port: int, observer: StartObserver) -> 
 
         for sentence in write_port(solution, port).warnings:
             observer.warned(sentence)
+
+
+ANSWER_SECONDS = 3.0  # a Host answers in milliseconds, a busy one in a second
+USABLE_STEP_SECONDS = 0.02
+
+
+class ServerOwned(UserError):
+    def __init__(self, server: RegisteredServer) -> None:
+        message = (
+            f"{_server_name(server)} was started by process {server.parent_process_id}, which is running and relies on "
+            "it, "
+            "so it was not restarted."
+        )
+        next_step = f"Restart it from that program, or end it: uno-devserver stop --pid {server.process_id}."
+        super().__init__("ServerOwned", message, next_step)
+        self.server = server
+
+
+def wait_until_usable(
+    registry: str,
+    find: Callable[[], RegisteredServer | None],
+    *,
+    starting_seconds: float,
+    go_on: Callable[[float], bool],
+    say: Callable[[str], None],
+    with_addins: bool,
+) -> RegisteredServer | None:
+    """The server that `find` finds in the registry, if it can be used; what has to go is gone when this returns.
+
+    One that does not answer may still be starting, for `starting_seconds` after its creation. `with_addins`: one that
+    had to do without is not good enough, because they may have been repaired meanwhile.
+    """
+    loopback = Loopback()
+    patience = min(ANSWER_SECONDS, starting_seconds)
+    begun = time.monotonic()
+    while (server := find()) is not None:
+        if is_orphan(server):
+            say(
+                f"{_server_name(server)} is orphaned: its parent, process {server.parent_process_id}, is gone. "
+                "Replacing it."
+            )
+            _stop(registry, server)
+        elif with_addins and server.left_out is not None and not is_used(server):
+            say(f"{_server_name(server)} runs without its add-ins. Replacing it, to try with them again.")
+            _stop(registry, server)
+        elif answers(server, loopback, patience):
+            return server
+        elif _age(server) < starting_seconds and time.monotonic() - begun < starting_seconds:
+            if not go_on(time.monotonic() - begun):
+                raise LaunchFailure(LaunchFailureReason.GIVEN_UP, server.port)
+            time.sleep(USABLE_STEP_SECONDS)
+        elif server.parent_process_id > 0:
+            raise _unresponsive(server)
+        else:
+            say(f"{_server_name(server)} does not answer. Replacing it.")
+            _stop(registry, server)
+    return None
+
+
+def is_orphan(server: RegisteredServer) -> bool:
+    """Whether it has lost its parent. One that was started without a parent (0) is nobody's, and meant to stay."""
+    parent = server.parent_process_id
+    if parent <= 0:
+        return False
+    if not is_alive(parent):
+        return True
+    # A process that is younger than its child has only got the number of the one that was the parent.
+    born, created = process_started(parent), creation_time(server)
+    return born is not None and created is not None and born > created + START_SLACK_SECONDS
+
+
+def is_used(server: RegisteredServer) -> bool:
+    """Whether some program relies on it: the one that is its parent, or an IDE."""
+    return server.parent_process_id > 0 or server.ide_channel is not None
+
+
+def answers(server: RegisteredServer, loopback: Loopback, seconds: float) -> bool:
+    """Whether HTTP is answered on its port, and by itself."""
+    if loopback.ask("GET", server.port, MCP_PATH, seconds) is None:
+        return False
+    return listens_on(server.process_id, server.port)
+
+
+def stop_for_restart(registry: str, server: RegisteredServer, say: Callable[[str], None]) -> None:
+    """Stop a server, well or not, so that it can be started anew; UserError where it is another program's."""
+    if server.parent_process_id > 0 and not is_orphan(server):
+        raise ServerOwned(server)
+    say(f"Stopping the DevServer that runs (PID {server.process_id}, Port {server.port}).")
+    _stop(registry, server)
+
+
+def _age(server: RegisteredServer) -> float:
+    created = creation_time(server)
+    return 0.0 if created is None else time.time() - created
+
+
+def _server_name(server: RegisteredServer) -> str:
+    return f"The DevServer that is registered (PID {server.process_id}, Port {server.port})"
+
+
+def _stop(registry: str, server: RegisteredServer) -> None:
+    outcome = stop_server(registry, server)
+    if not outcome.gone:
+        message = f"{_server_name(server)} has to be replaced and cannot be stopped: {outcome.problem}."
+        raise UserError("HostUnreachable", message, f"End process {server.process_id}, then run start again.")
+
+
+def _unresponsive(server: RegisteredServer) -> UserError:
+    message = (
+        f"{_server_name(server)} does not answer on its port. It belongs to process {server.parent_process_id}, "
+        "which is running, so it was left alone."
+    )
+    next_step = f"Wait or restart that program, or end the Host: uno-devserver stop --pid {server.process_id}."
+    return UserError("HostUnreachable", message, next_step)
+
+
+MAX_PORT = 65_535
+MAX_PORT_FILE_BYTES = 64 * 1024  # the file holds a path and a number
+
+
+def log_path(state: str, workspace: str, solution: str | None) -> str:
+    """Where a Host of this workspace that we launch prints to."""
+    return os.path.join(state, "logs", f"host-{_state_name(workspace, solution)}.log")
+
+
+def remembered_port(state: str, workspace: str, solution: str | None) -> int:
+    """The port that the workspace's last Host had; 0 when it is not known."""
+    try:
+        kept = parse(read_bytes(_port_path(state, workspace, solution), MAX_PORT_FILE_BYTES))
+    except (FileNotFoundError, FileProblem, JsonProblem):
+        return 0
+    if not isinstance(kept, dict) or not same_place(str(kept.get("path")), solution or workspace):
+        return 0
+    port = kept.get("port")
+    return port if type(port) is int and 0 < port <= MAX_PORT else 0
+
+
+def remember_port(state: str, workspace: str, solution: str | None, port: int) -> None:
+    if remembered_port(state, workspace, solution) == port:
+        return
+    content = json.dumps({"path": solution or workspace, "port": port})
+    try:
+        write_atomic(_port_path(state, workspace, solution), content.encode("ascii"))
+    except OSError as error:
+        log.debug(f"the port is not remembered: {error}")
+
+
+def _port_path(state: str, workspace: str, solution: str | None) -> str:
+    return os.path.join(state, "ports", f"{_state_name(workspace, solution)}.json")
+
+
+def _state_name(workspace: str, solution: str | None) -> str:
+    return name_for(solution or workspace, shown=os.path.basename(workspace))

@@ -6,11 +6,13 @@ settles it (Kleene's logic). Without unknown operands the result, or the error c
 
 from __future__ import annotations
 
+import os
 import re
 
-from .paths import ignoring_case
+from .expressions import is_known, split_list, unescape
+from .paths import full_path, ignoring_case, to_slashes
 from .problems import LIMIT, EvaluationProblem, quoted, shortened
-from .tokens import END, Token, tokens_of
+from .validation import BUILT_IN_METADATA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
         def text(self, raw: str) -> str | None: ...
         def paths(self, raw: str) -> list[str] | None: ...
         def exists(self, path: str) -> bool: ...
+
+    from .expressions import EvaluationScope
 
 
 # Python's stack ends near a thousand frames, and a level takes seven. People do not nest ten.
@@ -37,12 +41,12 @@ _DECIMAL = r"(?a)[-+]?(?:\d+(?:\.\d*)?|\.\d+)"
 _HEXADECIMAL = r"0[xX]0*([0-9A-Fa-f]{1,8})"
 
 
-class Node:
+class ConditionNode:
     """A part of a condition: an operand ('text', 'number'), a 'call', an operator with its operands."""
 
     __slots__ = ("kind", "parts", "text")
 
-    def __init__(self, kind: str, text: str = "", parts: tuple[Node, ...] = ()) -> None:
+    def __init__(self, kind: str, text: str = "", parts: tuple[ConditionNode, ...] = ()) -> None:
         self.kind = kind
         self.text = text
         self.parts = parts
@@ -78,40 +82,40 @@ class _Parser:
         self.next = next(tokens)
         self.depth = 0
 
-    def parse(self) -> Node:
+    def parse(self) -> ConditionNode:
         root = self._alternatives()
         if self.next is not END:
             raise self._unexpected()
         return root
 
-    def _alternatives(self) -> Node:
+    def _alternatives(self) -> ConditionNode:
         return self._chain("or", self._conjunction)
 
-    def _conjunction(self) -> Node:
+    def _conjunction(self) -> ConditionNode:
         return self._chain("and", self._comparison)
 
-    def _chain(self, operator: str, operand: Callable[[], Node]) -> Node:
+    def _chain(self, operator: str, operand: Callable[[], ConditionNode]) -> ConditionNode:
         first = operand()
         if self.next[0] != operator:
             return first
         parts = [first]
         while self._accept(operator):
             parts.append(operand())
-        return Node(operator, "", tuple(parts))
+        return ConditionNode(operator, "", tuple(parts))
 
-    def _comparison(self) -> Node:
+    def _comparison(self) -> ConditionNode:
         left = self._factor()
         operator = self.next[0]
         if operator not in _COMPARISONS:
             return left
         self._advance()
-        return Node(operator, "", (left, self._factor()))
+        return ConditionNode(operator, "", (left, self._factor()))
 
-    def _factor(self) -> Node:
+    def _factor(self) -> ConditionNode:
         kind, text = self.next
         if kind in ("text", "number"):
             self._advance()
-            return Node(kind, text)
+            return ConditionNode(kind, text)
         self.depth += 1
         if self.depth > MAX_NESTING:
             raise EvaluationProblem(LIMIT, f"a condition is nested more than {MAX_NESTING} deep: {self.text[:60]!r}")
@@ -119,27 +123,27 @@ class _Parser:
         self.depth -= 1
         return node
 
-    def _compound(self, text: str) -> Node:
+    def _compound(self, text: str) -> ConditionNode:
         if self._accept("call"):
             self._advance()  # the opening parenthesis that made it a call
-            return Node("call", text, self._arguments())
+            return ConditionNode("call", text, self._arguments())
         if self._accept("("):
             inner = self._alternatives()
             if not self._accept(")"):
                 raise self._unexpected()
             return inner
         if self._accept("!"):
-            return Node("not", "", (self._factor(),))
+            return ConditionNode("not", "", (self._factor(),))
         raise self._unexpected()
 
-    def _arguments(self) -> tuple[Node, ...]:
-        arguments: list[Node] = []
+    def _arguments(self) -> tuple[ConditionNode, ...]:
+        arguments: list[ConditionNode] = []
         if self._accept(")"):
             return ()
         while True:
             kind, text = self.next
             # A missing argument counts too: then it is their number that is wrong.
-            arguments.append(Node(kind, text))
+            arguments.append(ConditionNode(kind, text))
             if kind in ("text", "number"):
                 self._advance()
             if self._accept(")"):
@@ -182,7 +186,7 @@ class _Evaluation:
         self.condition = condition
         self.operands = operands
 
-    def side(self, node: Node) -> _Side:
+    def side(self, node: ConditionNode) -> _Side:
         kind = node.kind
         if kind == "text":
             text = self.operands.text(node.text) if node.text else ""
@@ -205,7 +209,7 @@ class _Evaluation:
             truth = self._ordered(kind, *node.parts)
         return _UNKNOWN if truth is None else _Side(None, truth)
 
-    def _chain(self, parts: tuple[Node, ...], decisive: bool) -> bool | None:
+    def _chain(self, parts: tuple[ConditionNode, ...], decisive: bool) -> bool | None:
         unknown = False
         for part in parts:
             try:
@@ -220,7 +224,7 @@ class _Evaluation:
             unknown = unknown or side.unknown
         return None if unknown else not decisive
 
-    def _equal(self, left_node: Node, right_node: Node) -> bool | None:
+    def _equal(self, left_node: ConditionNode, right_node: ConditionNode) -> bool | None:
         left, right = self.side(left_node), self.side(right_node)
         if left.unknown or right.unknown:
             return None
@@ -238,7 +242,7 @@ class _Evaluation:
             )
         return left.text == right.text or ignoring_case(left.text) == ignoring_case(right.text)
 
-    def _ordered(self, operator: str, left_node: Node, right_node: Node) -> bool | None:
+    def _ordered(self, operator: str, left_node: ConditionNode, right_node: ConditionNode) -> bool | None:
         left, right = self.side(left_node), self.side(right_node)
         if left.unknown or right.unknown:
             return None
@@ -266,7 +270,7 @@ class _Evaluation:
             )
         return number, version
 
-    def _call(self, node: Node) -> bool | None:
+    def _call(self, node: ConditionNode) -> bool | None:
         name = node.text.lower()
         if name not in ("exists", "hastrailingslash"):
             raise EvaluationProblem(
@@ -306,3 +310,186 @@ def _number(text: str) -> float | None:
         number = int(match.group(1), 16)
         return number - 2**32 if number >= 2**31 else number
     return None
+
+
+# What a condition may refer to, beside properties.
+ITEMS = 1
+CUSTOM_METADATA = 2
+BUILT_IN = 4
+
+# No metadata has a longer name; the bound keeps a hostile condition from being copied again and again.
+MAX_NAME = 200
+
+_BLANKS = re.compile(r"\s*").match
+_PLAIN_QUOTED = re.compile(r"'([^'@%]*)'").match
+_WORD = re.compile(r"[^\W\d]\w*").match
+_NUMBER = r"(?s)0[xX](?=.)[0-9A-Fa-f]*|[-+]?[\d.]*"
+_OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "!", "(", ")", ",")
+
+# kind, text: the kinds are 'text' (quoted, or a $() @() %() reference), 'number', 'call', 'and', 'or', 'end' and the
+# operators themselves.
+Token = tuple[str, str]
+END: Token = ("end", "")
+
+
+def tokens_of(condition: str, allowed: int) -> Iterator[Token]:
+    """The words of a condition one by one, END last and for ever; raises EvaluationProblem at a bad one."""
+    return _Scanner(condition, allowed).tokens()
+
+
+class _Scanner:
+    def __init__(self, condition: str, allowed: int) -> None:
+        self.condition = condition
+        self.allowed = allowed
+
+    def tokens(self) -> Iterator[Token]:
+        condition = self.condition
+        position = _end(_BLANKS(condition, 0))
+        while position < len(condition):
+            token, position = self._token(position)
+            yield token
+            position = _end(_BLANKS(condition, position))
+        while True:
+            yield END
+
+    def _token(self, start: int) -> tuple[Token, int]:
+        condition = self.condition
+        first = condition[start]
+        if first == "'":
+            return self._quoted(start)
+        if first == "$":
+            end = self._reference_end(start, "MSB4110", "MSB4109", "MSB4259")
+            return ("text", condition[start:end]), end
+        if first == "%":
+            end = self._reference_end(start, "MSB4090", "MSB4090", "MSB4090")
+            self._check_metadata(condition[start + 2 : end - 1])
+            return ("text", condition[start:end]), end
+        if first == "@":
+            if not self.allowed & ITEMS and condition.startswith("@(", start):
+                raise self._problem("MSB4099", start, "an item list is not allowed")
+            end = self._item_list_end(start)
+            return ("text", condition[start:end]), end
+        for operator in _OPERATORS:
+            if condition.startswith(operator, start):
+                return (operator, operator), start + len(operator)
+        if first == "=":
+            raise self._problem("MSB4105", start, "'=' stands alone; '==' compares")
+        return self._word_or_number(start)
+
+    def _word_or_number(self, start: int) -> tuple[Token, int]:
+        condition = self.condition
+        if condition[start] in "+-." or condition[start].isdecimal():
+            end = _end(re.compile(_NUMBER).match(condition, start))
+            return ("number", condition[start:end]), end
+        word = _WORD(condition, start)
+        if not word:
+            raise self._problem("MSB4090", start, f"the character {condition[start]!r} is not expected")
+        text = word.group()
+        if text.lower() in ("and", "or"):
+            return (text.lower(), text), word.end()
+        opened = condition.startswith("(", _end(_BLANKS(condition, word.end())))
+        return ("call" if opened else "text", text), word.end()
+
+    def _quoted(self, start: int) -> tuple[Token, int]:
+        if plain := _PLAIN_QUOTED(self.condition, start):
+            return ("text", plain.group(1)), plain.end()
+        condition = self.condition
+        position = start + 1
+        while position < len(condition) and condition[position] != "'":
+            if condition.startswith("%(", position):
+                self._check_metadata(condition[position + 2 : position + MAX_NAME].partition(")")[0])
+            elif condition.startswith("@(", position):
+                if not self.allowed & ITEMS:
+                    raise self._problem("MSB4099", position, "an item list is not allowed")
+                position = self._item_list_end(position)
+                continue
+            position += 1
+        if position >= len(condition):
+            raise self._problem("MSB4101", start, "a quote is not closed")
+        return ("text", condition[start + 1 : position]), position + 1
+
+    def _reference_end(self, start: int, unopened: str, unclosed: str, blank: str) -> int:
+        """The position behind $(...) or %(...); the three codes are for what can be wrong with it."""
+        condition = self.condition
+        if start + 1 < len(condition) and condition[start + 1] != "(":
+            raise self._problem(unopened, start, "'(' is expected next")
+        # Per open reference: its depth, whether it has blanks, and whether it has what no name has.
+        references = [[0, False, False]]
+        depth = 0
+        for position in range(start + 1, len(condition)):
+            character = condition[position]
+            if character == "(":
+                if condition[position - 1] == "$" and position - 1 > start:
+                    references.append([depth, False, False])
+                depth += 1
+            elif character == ")":
+                depth -= 1
+                if depth == references[-1][0]:
+                    _, has_blank, is_more_than_name = references.pop()
+                    if has_blank and not is_more_than_name:
+                        raise self._problem(blank, position, "a blank stands in a name")
+                    if not references:
+                        return position + 1
+            elif character.isspace():
+                references[-1][1] = True
+            elif not (character.isalnum() or character in "_-"):
+                references[-1][2] = True
+        raise self._problem(unclosed, start, "a parenthesis is not closed")
+
+    def _item_list_end(self, start: int) -> int:
+        condition = self.condition
+        if start + 1 < len(condition) and condition[start + 1] != "(":
+            raise self._problem("MSB4107", start, "'(' is expected after '@'")
+        depth = 0
+        in_quotes = False
+        for position in range(start + 2, len(condition)):
+            character = condition[position]
+            if character == "'":
+                in_quotes = not in_quotes
+            elif character == "(" and not in_quotes:
+                depth += 1
+            elif character == ")" and not in_quotes:
+                if depth == 0:
+                    return position + 1
+                depth -= 1
+        code = "MSB4108" if in_quotes else "MSB4106"
+        raise self._problem(code, start, "an item list is not closed")
+
+    def _check_metadata(self, name: str) -> None:
+        name = name.partition(".")[2] or name
+        built_in = name.lower() in BUILT_IN_METADATA
+        if built_in and not self.allowed & BUILT_IN:
+            raise self._problem("MSB4190", 0, f"the built-in metadata {name} is not allowed")
+        if not built_in and not self.allowed & CUSTOM_METADATA:
+            raise self._problem("MSB4191", 0, f"the metadata {name} is not allowed")
+
+    def _problem(self, code: str, position: int, reason: str) -> EvaluationProblem:
+        return EvaluationProblem(code, f'in the condition "{self.condition}", position {position + 1}: {reason}')
+
+
+def _end(match: re.Match[str] | None) -> int:
+    """Where a match that cannot fail ends."""
+    assert match is not None
+    return match.end()
+
+
+class PropertyOperands:
+    """For conditions that may refer to properties only."""
+
+    def __init__(self, scope: EvaluationScope, folder: str, expand: Callable[[str], str] | None = None) -> None:
+        """`folder` is where Exists looks; `expand` replaces more than properties."""
+        self._folder = folder
+        self._expand = expand or scope.expand
+
+    def text(self, raw: str) -> str | None:
+        value = self._expand(raw)
+        return unescape(value) if is_known(value) else None
+
+    def paths(self, raw: str) -> list[str] | None:
+        value = self._expand(to_slashes(raw))
+        if not is_known(value):
+            return None
+        return [unescape(to_slashes(path)) for path in split_list(value)]
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(full_path(path, self._folder))

@@ -11,15 +11,15 @@ from ..system.values import Value
 from .expressions import GUESS, UNKNOWN, unescape
 from .items import ItemPass
 from .problems import EvaluationProblem
-from .projects import ProjectFiles
+from .project_files import ProjectFileCache
 from .properties import PropertyPass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .groups import Note
-    from .metadata import Entry
+    from .metadata import ItemEntry
+    from .properties import EvaluationNote
 
 # How often the property pass may learn of definitions in files that it did not expect to import, and start again.
 MAX_ROUNDS = 6
@@ -50,14 +50,14 @@ class Evaluator:
         properties: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         undefined_is_unknown: bool = True,
-        load: ProjectFiles | None = None,
+        load: ProjectFileCache | None = None,
     ) -> None:
         self._project = project
         self._global_properties = global_properties or {}
         self._properties = properties or {}
         self._environment = environment or {}
         self._undefined_is_unknown = undefined_is_unknown
-        self._load = load or ProjectFiles()
+        self._load = load or ProjectFileCache()
 
     def evaluate(self, files: Sequence[str]) -> Evaluation:
         """The items and properties of the files at these absolute paths; raises EvaluationProblem."""
@@ -136,7 +136,7 @@ class Evaluation:
         relevant = [note for note in self._properties.notes if note.item in ("", name.lower())]
         return list(dict.fromkeys(_pairs(relevant)))
 
-    def _item(self, entry: Entry) -> Item:
+    def _item(self, entry: ItemEntry) -> Item:
         metadata = {}
         for name, value in self._items.all_metadata(entry).values():
             if UNKNOWN not in value:
@@ -150,7 +150,7 @@ class Evaluation:
         )
 
 
-def _pairs(notes: list[Note]) -> list[tuple[str, str]]:
+def _pairs(notes: list[EvaluationNote]) -> list[tuple[str, str]]:
     return [(note.expression, note.path) for note in notes]
 
 

@@ -12,11 +12,13 @@ import re
 
 from .paths import WINDOWS, adjust
 from .problems import LIMIT, EvaluationProblem
-from .structure import is_valid_name
+from .validation import is_valid_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from .globs import Glob
 
 UNKNOWN = "\0"
 GUESS = "\1"
@@ -37,7 +39,7 @@ _SIMPLE_REFERENCE = re.compile(r"\$\(([A-Za-z_][-0-9A-Za-z_]*)\)")
 _ESCAPES = str.maketrans({character: f"%{ord(character):02x}" for character in "%*?@$();'" + UNKNOWN + GUESS})
 
 
-class Scope:
+class EvaluationScope:
     """The properties as they are at this point of the evaluation, and the file that is being evaluated."""
 
     def __init__(self, folder: str, environment: Mapping[str, str], defined: set[str] | None) -> None:
@@ -154,3 +156,23 @@ def guessed(text: str) -> str:
 def is_known(text: str) -> bool:
     """Whether a value is certain: neither unknown nor a guess."""
     return UNKNOWN not in text and GUESS not in text
+
+
+def glob_of(escaped: str, folder: str) -> Glob | None:
+    """The pattern that an escaped text stands for; None if it stands for itself."""
+    if "*" not in escaped and "?" not in escaped:
+        return None
+    # With escaped wildcards in it, MSBuild takes the whole for a name.
+    if "%" in escaped and ("%2a" in escaped.lower() or "%3f" in escaped.lower()):
+        return None
+    from .globs import parse_glob
+
+    return parse_glob(unescape(escaped), folder)
+
+
+def split_list(text: str) -> list[str]:
+    """The parts of a;b;c without the blanks round them and without empty ones."""
+    if ";" not in text:
+        text = text.strip()
+        return [text] if text else []
+    return [part for part in map(str.strip, text.split(";")) if part]

@@ -23,7 +23,7 @@ class Framework(Value):
     platform_version: tuple[int, ...] = ()
 
 
-def parse(name: str) -> Framework | None:
+def parse_framework(name: str) -> Framework | None:
     """A framework of one of the usual kinds; None for all others, which are rare but not wrong."""
     name = name.strip().lower()
     if match := re.fullmatch(_MODERN, name):
@@ -67,3 +67,19 @@ def is_compatible(target: Framework, candidate: Framework) -> bool | None:
 def _number(digits: str) -> int:
     # Platforms have versions like 19041; longer numbers are not worth converting.
     return int(digits) if len(digits) < 10 else 10**9
+
+
+_LONG_FRAMEWORK = r"(\.netcoreapp|\.netstandard|\.netframework),version=v([0-9]{1,9}(?:\.[0-9]{1,9})+)"
+
+
+def short_framework_name(name: str) -> str:
+    """`net10.0` for `.NETCoreApp,Version=v10.0`, the key of older assets files; other names as they are."""
+    match = re.fullmatch(_LONG_FRAMEWORK, name.lower())
+    if not match:
+        return name
+    kind, version = match.groups()
+    if kind == ".netstandard":
+        return f"netstandard{version}"
+    if kind == ".netframework":
+        return "net" + version.replace(".", "")
+    return f"net{version}" if int(version.partition(".")[0]) >= 5 else f"netcoreapp{version}"

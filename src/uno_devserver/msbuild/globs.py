@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .expressions import Scope
+    from .expressions import EvaluationScope
 
 # Longer than any path that a system accepts.
 MAX_PATTERN = 4096
@@ -39,13 +39,13 @@ class Glob:
         self._start = full_path(fixed or ".", base)
         self._start_names = _names(ignoring_case(self._start))
 
-    def files(self, scope: Scope) -> list[tuple[str, str]]:
+    def files(self, scope: EvaluationScope) -> list[tuple[str, str]]:
         """Each file on disk with its folder below the literal part ('a/b/'), sorted as MSBuild sorts."""
         found = [(self._fixed + below + name, below) for below, name in self._walk(scope)]
         found.sort(key=lambda pair: ignoring_case(pair[0]))
         return found
 
-    def describes(self, path: str, scope: Scope) -> bool:
+    def describes(self, path: str, scope: EvaluationScope) -> bool:
         """Whether a path, existing or not, fits the pattern."""
         names = _names(ignoring_case(full_path(path, self._base)))
         fixed = self._start_names
@@ -53,7 +53,7 @@ class Glob:
         is_below = names[: len(fixed)] == fixed and len(names) > len(fixed)
         return is_below and _fits(self._name, names[-1], scope) and _folders_fit(self._folders, below, scope)
 
-    def _walk(self, scope: Scope) -> Iterator[tuple[str, str]]:
+    def _walk(self, scope: EvaluationScope) -> Iterator[tuple[str, str]]:
         """The folder (below the start) and name of each fitting file."""
         identity = _identity(self._start)
         waiting: list[tuple[str, frozenset[int], tuple[object, ...]]] = [("", self._reached({0}), (identity,))]
@@ -75,7 +75,7 @@ class Glob:
                     if identity not in ancestors:
                         waiting.append((f"{below}{entry.name}{os.sep}", inside, (*ancestors, identity)))
 
-    def _advance(self, reached: frozenset[int], name: str, scope: Scope) -> set[int]:
+    def _advance(self, reached: frozenset[int], name: str, scope: EvaluationScope) -> set[int]:
         """The places in the pattern's folders after one more folder of this name."""
         places = set()
         for place in reached:
@@ -95,7 +95,7 @@ class Glob:
         return frozenset(places)
 
 
-def parse(pattern: str, base: str) -> Glob | None:
+def parse_glob(pattern: str, base: str) -> Glob | None:
     """A pattern relative to the folder `base`; None if MSBuild takes it literally."""
     pattern = to_slashes(pattern)
     parts = _split(pattern)
@@ -115,7 +115,7 @@ def has_wildcards(text: str) -> bool:
     return "*" in text or "?" in text
 
 
-def _fits(pattern: str, name: str, scope: Scope) -> bool:
+def _fits(pattern: str, name: str, scope: EvaluationScope) -> bool:
     """Whether a name fits a pattern of one name; both in upper case.
 
     At worst this takes time in proportion to the product of their lengths, so the scope counts it while it goes on.
@@ -145,7 +145,7 @@ def _fits(pattern: str, name: str, scope: Scope) -> bool:
     return not pattern[place:].strip("*")
 
 
-def _folders_fit(folders: list[str], names: list[str], scope: Scope) -> bool:
+def _folders_fit(folders: list[str], names: list[str], scope: EvaluationScope) -> bool:
     """The same for whole folders, where '**' takes any number of them."""
     scope.count_steps(len(names) // _COMPARISONS_PER_STEP)
     place = position = 0

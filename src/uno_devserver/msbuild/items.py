@@ -10,23 +10,22 @@ from __future__ import annotations
 
 import os
 
-from .conditions import Condition
-from .expressions import GUESS, UNKNOWN, escape, guessed, unescape
-from .groups import Group, Note
-from .metadata import Entry, Metadata, built_in, is_built_in, replace_references
-from .operands import PropertyOperands, glob_of, split_list
-from .paths import adjust, full_path
+from .conditions import BUILT_IN, CUSTOM_METADATA, ITEMS, Condition, PropertyOperands
+from .expressions import GUESS, UNKNOWN, escape, glob_of, guessed, split_list, unescape
+from .metadata import ItemEntry, Metadata, built_in, is_built_in, replace_references
+from .paths import adjust, comparison_key, full_path
 from .problems import LIMIT, EvaluationProblem, quoted
-from .projects import ProjectFile, value_of
-from .structure import metadata_attributes
-from .tokens import BUILT_IN, CUSTOM_METADATA, ITEMS
+from .project_files import ProjectFile, value_of
+from .properties import EvaluationNote, Group
+from .validation import metadata_attributes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .expressions import Scope
-    from .selections import Selection
+    from .expressions import EvaluationScope
+    from .globs import Glob
+    from .metadata import ItemEntry
     from .xml import Element
 
 # Items and their metadata together: a list that doubles itself must end before the memory does. The largest projects
@@ -37,10 +36,12 @@ MAX_ITEMS = 300_000
 class ItemPass:
     """Evaluates groups in order; `lists` holds the items by type in lower case."""
 
-    def __init__(self, scope: Scope, defined: set[str] | None, note: Callable[[Note], None]) -> None:
+    def __init__(
+        self, scope: EvaluationScope, defined: set[str] | None, note: Callable[[EvaluationNote], None]
+    ) -> None:
         """`defined` are the item types that can be empty; None: all can (plain MSBuild)."""
         self.scope = scope
-        self.lists: dict[str, list[Entry]] = {}
+        self.lists: dict[str, list[ItemEntry]] = {}
         self._defaults: dict[str, Metadata] = {}
         self._defined = defined
         self._note = note
@@ -54,7 +55,7 @@ class ItemPass:
             return
         for definition in group.element.elements:
             defaults = self._defaults.setdefault(definition.name.lower(), {})
-            table = Entry("", definition.name, group.file.path, certain=True)
+            table = ItemEntry("", definition.name, group.file.path, certain=True)
             table.metadata = defaults
             own_doubts = self._doubts(definition, group.file, doubts, CUSTOM_METADATA, table)
             if own_doubts is not None:
@@ -76,13 +77,13 @@ class ItemPass:
 
     # What item lists and metadata references ask for.
 
-    def entries(self, name: str) -> list[Entry] | None:
+    def entries(self, name: str) -> list[ItemEntry] | None:
         found = self.lists.get(name.lower())
         if found is None:
             return [] if self._defined is None or name.lower() in self._defined else None
         return found
 
-    def value(self, entry: Entry, name: str) -> str:
+    def value(self, entry: ItemEntry, name: str) -> str:
         """The escaped value of a metadata of an item, built in or not."""
         if is_built_in(name):
             return built_in(entry, name, self.scope)
@@ -90,7 +91,7 @@ class ItemPass:
         found = entry.metadata.get(key) or self._defaults.get(entry.type_name.lower(), {}).get(key)
         return found[1] if found else ""
 
-    def all_metadata(self, entry: Entry) -> Metadata:
+    def all_metadata(self, entry: ItemEntry) -> Metadata:
         return {**self._defaults.get(entry.type_name.lower(), {}), **entry.metadata}
 
     # The operations.
@@ -126,7 +127,7 @@ class ItemPass:
             return ""
         return GUESS + path if os.path.isfile(full_path(unescape(path), self.scope.folder)) else ""
 
-    def _included(self, part: str, element: Element, file: ProjectFile, skipped: bool) -> Iterator[Entry]:
+    def _included(self, part: str, element: Element, file: ProjectFile, skipped: bool) -> Iterator[ItemEntry]:
         """The items of one part of an Include."""
         certain = GUESS not in part
         part = part.replace(GUESS, "")
@@ -137,13 +138,13 @@ class ItemPass:
             return
         if glob := glob_of(part, self.scope.folder):
             for path, below in [] if skipped else glob.files(self.scope):
-                yield Entry(escape(path), element.name, file.path, certain, below)
+                yield ItemEntry(escape(path), element.name, file.path, certain, below)
             return
-        yield Entry(part, element.name, file.path, certain)
+        yield ItemEntry(part, element.name, file.path, certain)
 
-    def _from_list(self, part: str, element: Element, file: ProjectFile, skipped: bool) -> list[Entry] | None:
+    def _from_list(self, part: str, element: Element, file: ProjectFile, skipped: bool) -> list[ItemEntry] | None:
         """Copies of the items that a part refers to; None if it is no item list after all."""
-        from .itemlists import find_expressions, join, select  # only the files that refer to lists pay for them
+        from .item_lists import find_expressions, join, select  # only the files that refer to lists pay for them
 
         expressions = find_expressions(part)
         if not expressions:
@@ -162,7 +163,7 @@ class ItemPass:
             if UNKNOWN in text:
                 self._remark(part, element, file, skipped)
                 continue
-            entry = Entry(text.replace(GUESS, ""), element.name, file.path, GUESS not in text)
+            entry = ItemEntry(text.replace(GUESS, ""), element.name, file.path, GUESS not in text)
             if source:
                 entry.certain = entry.certain and source.certain
                 entry.metadata = self.all_metadata(source)
@@ -182,7 +183,7 @@ class ItemPass:
     def _remove(self, element: Element, file: ProjectFile, doubts: tuple[str, ...]) -> None:
         raw = element.attributes["Remove"]
         key = element.name.lower()
-        matches: Callable[[Entry], bool | None]
+        matches: Callable[[ItemEntry], bool | None]
         if names := split_list(self.scope.expand(element.attributes.get("MatchOnMetadata", ""))):
             matches = self._same_metadata(raw, names)
         else:
@@ -215,13 +216,12 @@ class ItemPass:
         for expression in doubts if found else ():
             self._remark(expression, element, file, skipped=False)
 
-    def _all(self, key: str) -> list[Entry]:
+    def _all(self, key: str) -> list[ItemEntry]:
         entries = self.lists.get(key, [])
         self.scope.count_steps(len(entries))
         return entries
 
     def _selection(self) -> Selection:
-        from .selections import Selection  # most files only add items
 
         return Selection(self.scope)
 
@@ -232,9 +232,9 @@ class ItemPass:
                 selection.add(each)
         return selection
 
-    def _same_metadata(self, raw: str, names: list[str]) -> Callable[[Entry], bool]:
+    def _same_metadata(self, raw: str, names: list[str]) -> Callable[[ItemEntry], bool]:
         """For MatchOnMetadata: items that have the same values as a listed one; empty values match nothing."""
-        from .itemlists import find_expressions
+        from .item_lists import find_expressions
 
         wanted = set()
         for expression in find_expressions(self.scope.expand(raw)):
@@ -246,7 +246,7 @@ class ItemPass:
     # Metadata.
 
     def _decorate(
-        self, element: Element, file: ProjectFile, entries: list[Entry], allowed: int, guess: bool = False
+        self, element: Element, file: ProjectFile, entries: list[ItemEntry], allowed: int, guess: bool = False
     ) -> None:
         """Set the metadata that an element gives, as attributes and as children, on each item."""
         settings = [(name, value, "") for name, value in metadata_attributes(element)]
@@ -264,13 +264,13 @@ class ItemPass:
                     value = guessed(value)
                 entry.metadata[name.lower()] = (name, value)
 
-    def _expanded(self, raw: str, entry: Entry | None) -> str:
+    def _expanded(self, raw: str, entry: ItemEntry | None) -> str:
         """Text with metadata, properties and item lists replaced, in this order."""
         if entry and "%(" in raw:
             raw = self.scope.checked(self._with_metadata(raw, entry))
         return self._with_lists(self.scope.expand(raw))
 
-    def _with_metadata(self, raw: str, entry: Entry) -> str:
+    def _with_metadata(self, raw: str, entry: ItemEntry) -> str:
         def value(type_name: str | None, name: str) -> str:
             if type_name and type_name.lower() != entry.type_name.lower():
                 return ""
@@ -278,7 +278,7 @@ class ItemPass:
 
         if "@(" not in raw:
             return replace_references(raw, value)
-        from .itemlists import find_expressions
+        from .item_lists import find_expressions
 
         # The references inside an item list belong to its own items.
         done = []
@@ -298,19 +298,19 @@ class ItemPass:
         text = self.scope.expand(raw)
         if "@(" not in text:
             return split_list(text)
-        from .itemlists import split_outside_lists
+        from .item_lists import split_outside_lists
 
         return split_outside_lists(text)
 
     def _with_lists(self, text: str) -> str:
         if "@(" not in text:
             return text
-        from .itemlists import expand_lists
+        from .item_lists import expand_lists
 
         return expand_lists(text, self)
 
     def _doubts(
-        self, element: Element, file: ProjectFile, doubts: tuple[str, ...], allowed: int, entry: Entry | None
+        self, element: Element, file: ProjectFile, doubts: tuple[str, ...], allowed: int, entry: ItemEntry | None
     ) -> tuple[str, ...] | None:
         """The undecided conditions that an element stands behind, its own included; None if its own is false."""
         self.scope.file_values = file.values
@@ -322,7 +322,7 @@ class ItemPass:
             return (*doubts, condition)
         return doubts if holds else None
 
-    def _holds(self, condition: str, allowed: int, entry: Entry | None) -> bool | None:
+    def _holds(self, condition: str, allowed: int, entry: ItemEntry | None) -> bool | None:
         parsed = self._conditions.get((condition, allowed))
         if parsed is None:
             parsed = self._conditions[condition, allowed] = Condition(condition, allowed)
@@ -331,9 +331,60 @@ class ItemPass:
 
     def _remark(self, expression: str, element: Element, file: ProjectFile, skipped: bool) -> None:
         if not skipped:
-            self._note(Note(expression, file.path, element.name.lower()))
+            self._note(EvaluationNote(expression, file.path, element.name.lower()))
 
     def _count(self, items: int) -> None:
         self._items_left -= items
         if self._items_left < 0:
             raise EvaluationProblem(LIMIT, f"there are more than {MAX_ITEMS:,} items and metadata")
+
+
+# Taking so many characters of a path apart takes about as long as one look at an item.
+_CHARACTERS_PER_STEP = 1024
+
+
+class Selection:
+    """A set of paths and patterns, some of which may be guesses."""
+
+    def __init__(self, scope: EvaluationScope) -> None:
+        self._certain = _Paths(scope)
+        self._guessed = _Paths(scope)
+        # Whether no part was unknown.
+        self.complete = True
+
+    def add(self, part: str) -> None:
+        if UNKNOWN in part:
+            self.complete = False
+        elif GUESS in part:
+            self._guessed.add(part.replace(GUESS, ""))
+        else:
+            self._certain.add(part)
+
+    def matches(self, entry: ItemEntry) -> bool | None:
+        """Whether an item is chosen; None if only by a guess."""
+        if self._certain.contain(entry):
+            return True
+        return None if self._guessed.contain(entry) else False
+
+
+class _Paths:
+    def __init__(self, scope: EvaluationScope) -> None:
+        self._scope = scope
+        self._keys: set[str] = set()
+        self._globs: list[Glob] = []
+
+    def add(self, part: str) -> None:
+        if glob := glob_of(part, self._scope.folder):
+            self._globs.append(glob)
+        else:
+            self._keys.add(comparison_key(unescape(part), self._scope.folder))
+
+    def contain(self, entry: ItemEntry) -> bool:
+        if not self._keys and not self._globs:
+            return False
+        path = unescape(entry.identity)
+        # Each pattern takes the path apart again, and a path may be as long as any value.
+        self._scope.count_steps(len(self._globs) * (1 + len(path) // _CHARACTERS_PER_STEP))
+        if comparison_key(path, self._scope.folder) in self._keys:
+            return True
+        return any(glob.describes(path, self._scope) for glob in self._globs)

@@ -6,16 +6,15 @@ import os
 import re
 
 from .expressions import MAX_TEXT, UNKNOWN, escape, too_long, unescape
-from .paths import full_path, to_slashes
+from .paths import full_path, split_extension, to_slashes, without_root
 from .problems import UNSUPPORTED, EvaluationProblem
-from .projects import split_extension, without_root
-from .structure import BUILT_IN_METADATA
+from .validation import BUILT_IN_METADATA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .expressions import Scope
+    from .expressions import EvaluationScope
 
 _NAME = r"[A-Za-z_][-0-9A-Za-z_]*"
 _REFERENCE = rf"%\(\s*(?:({_NAME})\s*\.\s*)?({_NAME})\s*\)"
@@ -24,7 +23,7 @@ _REFERENCE = rf"%\(\s*(?:({_NAME})\s*\.\s*)?({_NAME})\s*\)"
 Metadata = dict[str, tuple[str, str]]
 
 
-class Entry:
+class ItemEntry:
     """An item while lists are built: escaped, changeable, and without the defaults of its type."""
 
     __slots__ = ("certain", "defined_in", "identity", "metadata", "recursive", "type_name")
@@ -42,7 +41,7 @@ def is_built_in(name: str) -> bool:
     return name.lower() in BUILT_IN_METADATA
 
 
-def built_in(entry: Entry, name: str, scope: Scope) -> str:
+def built_in(entry: ItemEntry, name: str, scope: EvaluationScope) -> str:
     """The escaped value of a built-in metadata."""
     key = name.lower()
     if key == "identity":

@@ -79,3 +79,15 @@ def ignoring_case(text: str) -> str:
     if text.isascii():
         return text.upper()
     return "".join(upper if len(upper := character.upper()) == 1 else character for character in text)
+
+
+def split_extension(name: str) -> tuple[str, str]:
+    """A file name as .NET cuts it: '.config' is all extension, 'a.' has none."""
+    dot = name.rfind(".")
+    if dot < 0:
+        return name, ""
+    return name[:dot], name[dot:] if dot < len(name) - 1 else ""
+
+
+def without_root(folder: str) -> str:
+    return os.path.splitdrive(folder)[1].lstrip("/\\")

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import os
 
-from .conditions import Condition
-from .expressions import GUESS, UNKNOWN, Scope, escape, guessed, is_known, unescape
-from .groups import Group, Note
-from .operands import PropertyOperands, glob_of, split_list
-from .paths import WINDOWS, full_path, ignoring_case, to_slashes
+from .conditions import Condition, PropertyOperands
+from .expressions import GUESS, UNKNOWN, EvaluationScope, escape, glob_of, guessed, is_known, split_list, unescape
+from .paths import WINDOWS, full_path, ignoring_case, split_extension, to_slashes, without_root
 from .problems import LIMIT, EvaluationProblem, quoted
-from .projects import ProjectFile, ProjectFiles, split_extension, value_of, without_root
-from .structure import is_valid_name
+from .project_files import ProjectFile, ProjectFileCache, value_of
+from .validation import is_valid_name
 from .xml import Element
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from .project_files import ProjectFile
+    from .xml import Element
 
 # Imports within imports. The SDK's own chains have about ten.
 MAX_IMPORT_DEPTH = 60
@@ -40,15 +41,15 @@ class PropertyPass:
         properties: Mapping[str, str],
         environment: Mapping[str, str],
         defined: set[str] | None,
-        load: ProjectFiles,
+        load: ProjectFileCache,
     ) -> None:
         """`defined` are the properties that are empty until set; None: all are (plain MSBuild)."""
-        self.scope = Scope(os.path.dirname(project), environment, defined)
+        self.scope = EvaluationScope(os.path.dirname(project), environment, defined)
         self.names: dict[str, str] = {}
         self.imported: list[str] = []
         self.item_groups: list[Group] = []
         self.definition_groups: list[Group] = []
-        self.notes: list[Note] = []
+        self.notes: list[EvaluationNote] = []
         self.definitions: set[str] = set()
         self.item_types: set[str] = set()
         self._load = load
@@ -198,7 +199,7 @@ class PropertyPass:
         if sdk := element.attributes.get("Sdk"):
             if not self.scope.three_valued:
                 raise EvaluationProblem("MSB4236", f"the SDK {quoted(sdk)} cannot be resolved here")
-            self.note(Note(f"{sdk}: {raw}", file.path))
+            self.note(EvaluationNote(f"{sdk}: {raw}", file.path))
             return
         parts = split_list(self.scope.expand(raw))
         if not parts:
@@ -208,7 +209,7 @@ class PropertyPass:
 
     def _import_part(self, part: str, raw: str, file: ProjectFile, doubts: Doubts) -> None:
         if UNKNOWN in part:
-            self.note(Note(raw, file.path))
+            self.note(EvaluationNote(raw, file.path))
             return
         if not is_known(part):
             doubts = (*doubts, raw)
@@ -221,9 +222,32 @@ class PropertyPass:
         if os.path.isfile(path):
             self._import(path, doubts)
         elif doubts:
-            self.note(Note(doubts[-1], file.path))
+            self.note(EvaluationNote(doubts[-1], file.path))
         else:
             raise EvaluationProblem("MSB4019", f"the imported file {path} does not exist")
 
-    def note(self, note: Note) -> None:
+    def note(self, note: EvaluationNote) -> None:
         self.notes.append(note)
+
+
+class Group:
+    """An ItemGroup or ItemDefinitionGroup that the property pass came by, with the conditions it could not decide."""
+
+    __slots__ = ("doubts", "element", "entry", "file")
+
+    def __init__(self, element: Element, file: ProjectFile, entry: int, doubts: tuple[str, ...]) -> None:
+        self.element = element
+        self.file = file
+        self.entry = entry
+        self.doubts = doubts
+
+
+class EvaluationNote:
+    """An expression that could not be decided, and the item type (in lower case) that it matters to, if any."""
+
+    __slots__ = ("expression", "item", "path")
+
+    def __init__(self, expression: str, path: str, item: str = "") -> None:
+        self.expression = expression
+        self.path = path
+        self.item = item

@@ -97,7 +97,7 @@ class Element:
         return f"<{self.name} line {self.line}>"
 
 
-def parse(data: bytes) -> Element:
+def parse_xml(data: bytes) -> Element:
     """The root element of a document; raises XmlProblem."""
     text = decode(data)
     if (place := _forbidden(text)) >= 0:
@@ -290,3 +290,56 @@ def _doctype_end(text: str, start: int) -> int:
 def _problem(text: str, offset: int, reason: str) -> XmlProblem:
     line_start = text.rfind("\n", 0, offset) + 1
     return XmlProblem(reason, text.count("\n", 0, offset) + 1, offset - line_start + 1)
+
+
+def inner_text(element: Element) -> str:
+    """All text below an element, without comments and markup."""
+    found: list[str] = []
+    waiting = element.children[::-1]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Element):
+            waiting.extend(reversed(node.children))
+        elif type(node) is str or type(node) is CData:
+            found.append(node)
+    return "".join(found)
+
+
+def inner_xml(element: Element) -> str:
+    """What stands between the tags, written as .NET writes it."""
+    written: list[str] = []
+    waiting = element.children[::-1]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, Element):
+            written.append(_markup(node))
+            continue
+        attributes = "".join(f' {name}="{_quoted(value)}"' for name, value in node.attributes.items())
+        written.append(f"<{node.name}{attributes} />" if node.short else f"<{node.name}{attributes}>")
+        if not node.short:
+            waiting.append(_EndTag(f"</{node.name}>"))
+            waiting.extend(reversed(node.children))
+    return "".join(written)
+
+
+class _EndTag(str):
+    """Markup that is already written."""
+
+    __slots__ = ()
+
+
+def _markup(text: str) -> str:
+    if type(text) is _EndTag:
+        return text
+    if type(text) is Comment:
+        return f"<!--{text}-->"
+    if type(text) is CData:
+        return f"<![CDATA[{text}]]>"
+    if type(text) is Instruction:
+        return f"<?{text}?>"
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _quoted(value: str) -> str:
+    value = _markup(value).replace('"', "&quot;")
+    return value.replace("\r", "&#xD;").replace("\n", "&#xA;").replace("\t", "&#x9;")

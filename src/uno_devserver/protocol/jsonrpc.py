@@ -1,6 +1,6 @@
 """JSON-RPC 2.0 messages as MCP uses them: read from bytes, checked, and written.
 
-Whatever the other side sends becomes one of the kinds below or a `Refused` with the right code; nothing else is raised.
+Any input becomes one of the kinds below or an `InvalidMessage` with the right code; nothing else is raised.
 Ids come back in the type they came in, and fields that nobody here knows stay where they are.
 """
 
@@ -63,14 +63,14 @@ class RpcResponse(Value):
     error: object
 
 
-class Refused(Value):
+class InvalidMessage(Value):
     """Not a message; `id` is the one to answer with, as far as there is one."""
 
     id: Id | None
     error: RpcError
 
 
-Message = RpcRequest | RpcNotification | RpcResponse | Refused
+Message = RpcRequest | RpcNotification | RpcResponse | InvalidMessage
 
 
 def decode(body: bytes) -> Any:
@@ -90,23 +90,23 @@ def decode(body: bytes) -> Any:
 def read(value: object) -> Message:
     """What a decoded value says."""
     if not isinstance(value, dict):
-        return Refused(None, RpcError(INVALID_REQUEST, "A JSON-RPC message is an object."))
+        return InvalidMessage(None, RpcError(INVALID_REQUEST, "A JSON-RPC message is an object."))
     identity = value.get("id")
     known = identity if is_id(identity) else None
     if value.get("jsonrpc") != "2.0":
-        return Refused(known, RpcError(INVALID_REQUEST, 'A JSON-RPC message says "jsonrpc": "2.0".'))
+        return InvalidMessage(known, RpcError(INVALID_REQUEST, 'A JSON-RPC message says "jsonrpc": "2.0".'))
     if "method" not in value and ("result" in value or "error" in value):
         return RpcResponse(identity, value.get("result"), value.get("error"))
     method = value.get("method")
     if not isinstance(method, str):
-        return Refused(known, RpcError(INVALID_REQUEST, "The method of a JSON-RPC message is a string."))
+        return InvalidMessage(known, RpcError(INVALID_REQUEST, "The method of a JSON-RPC message is a string."))
     if "id" in value and known is None:
-        return Refused(None, RpcError(INVALID_REQUEST, "The id of a request is a string or an integer."))
+        return InvalidMessage(None, RpcError(INVALID_REQUEST, "The id of a request is a string or an integer."))
     params = value.get("params")
     if params is None:
         params = {}
     elif not isinstance(params, dict):
-        return Refused(known, RpcError(INVALID_PARAMS, f"The params of '{shown(method)}' must be an object."))
+        return InvalidMessage(known, RpcError(INVALID_PARAMS, f"The params of '{shown(method)}' must be an object."))
     return RpcNotification(method, params) if known is None else RpcRequest(known, method, params)
 
 

@@ -24,7 +24,7 @@ _MEMBER = r'\s*[{,]\s*"([^"\\]*)"\s*:\s*'
 _LAST_MEMBERS = r'(?:,\s*"(?:id|jsonrpc|method)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d+)\s*)+\}\s*$'
 
 
-class TooLong(Value):
+class LineTooLong(Value):
     """A line that was skipped, with the members of its message; None for a value that could not be read."""
 
     members: dict[str, Any]
@@ -37,12 +37,12 @@ class LineSplitter:
         self._size = 0
         self._end = b""  # of a line that is too long, while it is skipped
 
-    def feed(self, data: bytes) -> list[bytes | TooLong]:
+    def feed(self, data: bytes) -> list[bytes | LineTooLong]:
         """The lines that end in `data`, without their ends; blank ones are left out."""
         if b"\r" in data:
             data = data.replace(b"\r", b" ")  # white space in JSON, but some readers take it for the end of a line
         *ended, rest = data.split(b"\n")
-        lines: list[bytes | TooLong] = []
+        lines: list[bytes | LineTooLong] = []
         if ended and (self._size or len(data) > self._limit):
             for part in ended:
                 self._add(part)
@@ -53,10 +53,10 @@ class LineSplitter:
             self._add(rest)
         return lines
 
-    def finish(self) -> list[bytes | TooLong]:
+    def finish(self) -> list[bytes | LineTooLong]:
         """The line that the input ended with, if it has one without an end."""
         if self._size > self._limit:
-            line: bytes | TooLong = TooLong(_members(self._parts[0], self._end))
+            line: bytes | LineTooLong = LineTooLong(_members(self._parts[0], self._end))
         else:
             line = b"".join(self._parts).strip()
         self._parts, self._size, self._end = [], 0, b""

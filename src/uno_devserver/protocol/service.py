@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .parties import ClientInfo, ServerInfo
+from .peer_info import ClientInfo, ServerInfo
 
 if TYPE_CHECKING:
     import msgspec

@@ -12,22 +12,22 @@ import traceback
 from typing import TYPE_CHECKING
 
 from ..issues import UserError
-from ..protocol.eras import MODERN_VERSIONS
 from ..protocol.jsonrpc import RpcNotification
-from ..protocol.modern_calls import ModernSession
-from ..protocol.running import Tasks
+from ..protocol.server.call_runner import Tasks
+from ..protocol.server.modern import ModernSession
+from ..protocol.versions import MODERN_VERSIONS
 from ..system.folders import folders
 from ..system.log import ERROR, log
-from ..system.threads import apart
+from ..system.threads import run_in_thread
 from ..workspace.addins import workspace_addins
-from ..workspace.globaljson import read_global_json
+from ..workspace.global_json import read_global_json
 from .announcements import Announcements
 from .calls.relay import CallRelay
 from .calls.service import ProxyService
-from .front.session import ClientSession
+from .front.session import StdioSession
 from .inspection.http_listeners import HttpListeners
 from .lists.publisher import ListPublisher
-from .reload.subject import unknown_code
+from .reload.watched_code import unknown_code
 from .upstream.keeper import UNKNOWN_CLIENT, Keeper
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
     from ..protocol.client.connection import Peer
     from ..protocol.jsonrpc import RpcRequest, RpcResponse
-    from ..protocol.parties import ClientInfo
+    from ..protocol.peer_info import ClientInfo
     from ..protocol.service import Params, Session
     from .first_start import FirstStart
     from .front.output import ClientOutput
-    from .options import Options
+    from .options import ProxyOptions
     from .reload.reloader import Reloader
     from .state import ProxyState
-    from .upstream.base import Running
+    from .upstream.base import RunningUpstream
     from .workspace.controller import WorkspaceController
 
 CLOSE_SECONDS = 0.23  # the process gives the engine 0.25 s
@@ -61,7 +61,7 @@ class Engine:
 
     def __init__(
         self,
-        options: Options,
+        options: ProxyOptions,
         state: ProxyState,
         write: Callable[[bytes], None],
         output: ClientOutput,
@@ -100,7 +100,7 @@ class Engine:
             roots_changed=self._roots_changed,
             wait_calls=options.wait_calls,
         )
-        self._session = ClientSession(self._service, write)
+        self._session = StdioSession(self._service, write)
         self.relay = CallRelay(state, self.keeper, self._service, self._session, output)
         self._listeners = HttpListeners(options, self._service, state)
         self._reloader: Reloader | None = None  # None: it is too early for it
@@ -166,7 +166,7 @@ class Engine:
             self.workspace.close()
         parts = (self.keeper, self._session, self._service, self._listeners, self._reloader)
         saving = [self._save_catalogue()] if self._saving else []  # first: the keeper forgets the server
-        closing = [*saving, apart(self._state.close), *(part.close() for part in parts if part is not None)]
+        closing = [*saving, run_in_thread(self._state.close), *(part.close() for part in parts if part is not None)]
         await asyncio.wait([asyncio.ensure_future(one) for one in closing], timeout=CLOSE_SECONDS)
 
     # What the front passes on.
@@ -253,7 +253,7 @@ class Engine:
     def ends_on_purpose(self) -> bool:
         return self._reloader is not None and self._reloader.ends_on_purpose()
 
-    def launched(self, running: Running | None) -> None:
+    def launched(self, running: RunningUpstream | None) -> None:
         if self.workspace is not None:
             self.workspace.launched(running)
 
@@ -307,7 +307,7 @@ class Engine:
     async def _look_for_code(self) -> None:
         """Begin hot reload if it is known where the code is; else its modules are not even imported."""
         if self._first.unknown_code is not None:
-            looking = self._tasks.start(apart(lambda: unknown_code(self._options)))
+            looking = self._tasks.start(run_in_thread(lambda: unknown_code(self._options)))
             await asyncio.wait([looking], timeout=LOOK_SECONDS)
             if not looking.done() or looking.result() is not None:
                 return
@@ -340,7 +340,7 @@ class Engine:
                 version = sdk.version if sdk else None
                 return save(version), version
 
-            written, version = await apart(save_for_sdk)
+            written, version = await run_in_thread(save_for_sdk)
             self._state.learn(catalogue_written=written, catalogue_sdk=version)
 
     async def _look_around(self) -> None:
@@ -359,6 +359,6 @@ def _read_ahead(folder: str) -> None:
     from .reload import reloader  # noqa: F401
 
     if workspace_addins(folder):
-        from ..hotreload import channel, own_authority  # noqa: F401
+        from ..hotreload import local_authority  # noqa: F401
         from ..system import inotify  # noqa: F401
         from .calls import call_queue  # noqa: F401

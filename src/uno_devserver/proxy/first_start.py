@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import time
 
-from ..hotreload.channel_name import channel_name
+from ..hotreload.control.channel_name import channel_name
 from .upstream.base import named_upstream, uses_config, workspace_upstream
 from .upstream.launcher import Launcher
-from .upstream.restart_policy import Lifecycle, Start
+from .upstream.lifecycle import Lifecycle, Start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .options import Options
+    from .options import ProxyOptions
     from .state import Timeline
     from .upstream.base import Upstream
     from .workspace.decisions import Decision, WorkspaceDecisions
@@ -28,7 +28,7 @@ LAUNCH_SECONDS = 0.2
 class FirstStart:
     """What was decided and begun, and what the engine takes over from it."""
 
-    def __init__(self, options: Options, timeline: Timeline) -> None:
+    def __init__(self, options: ProxyOptions, timeline: Timeline) -> None:
         timeline.mark("engine")
         self.lifecycle = Lifecycle()
         self.launcher = Launcher(timeline)
@@ -47,11 +47,10 @@ class FirstStart:
                 self.launcher.start(action.attempt, self.upstream)
             self.launcher.wait_until_launched(LAUNCH_SECONDS)
 
-    def _first(self, options: Options) -> Upstream | None:
+    def _first(self, options: ProxyOptions) -> Upstream | None:
         if not options.uses_host:
             return named_upstream(options)
-        from ..workspace.transitions import Transition
-        from .workspace.decisions import WorkspaceDecisions
+        from .workspace.decisions import Transition, WorkspaceDecisions
 
         self.decisions = WorkspaceDecisions(options)
         self.decision = self.decisions.initial()
@@ -61,11 +60,11 @@ class FirstStart:
         self.is_host = not uses_config(workspace)
         return workspace_upstream(options, workspace, self.channel_name)
 
-    def _look_at_code(self, options: Options) -> None:
+    def _look_at_code(self, options: ProxyOptions) -> None:
         """Before it is launched, so that no save comes between unseen. A Host is looked at by its start."""
         if self.is_host:
             return
-        from .reload.subject import content_at_launch, unknown_code
+        from .reload.watched_code import content_at_launch, unknown_code
 
         if self.decision is None:
             self.unknown_code = unknown_code(options)

@@ -20,7 +20,7 @@ from .front.first_answers import Front
 from .front.input import client_input
 from .front.output import ClientOutput, give_back, own_streams
 from .health.status_file import StatusFile
-from .lists.catalogue import circumstances, identity_of, load
+from .lists.catalogue import identity_of, load, own_tool_facts
 from .lists.merge import Offered, merged
 from .own_tools import capabilities, instructions
 from .state import ConnectionState, ProxyState
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .engine import Engine
     from .first_start import FirstStart
-    from .options import Options
+    from .options import ProxyOptions
 else:
     import _signal as signal  # what `signal` wraps into enums, which takes half a millisecond before the first answer
 
@@ -55,7 +55,7 @@ NEXT_STEP = "Restart this MCP server in your client; with --log-level Debug its 
 ENDED = "The proxy has ended before it came to this."
 
 
-def serve(options: Options) -> UserError | None:
+def serve(options: ProxyOptions) -> UserError | None:
     """Be the proxy until the client has gone; the process ends with it.
 
     Only --force-generate-tool-cache returns: why it failed, or nothing.
@@ -66,7 +66,7 @@ def serve(options: Options) -> UserError | None:
 
 
 class Proxy:
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ProxyOptions) -> None:
         self._options = options
         self._parent = os.getppid()
         self._source, self._sink = own_streams()
@@ -159,12 +159,12 @@ class Proxy:
         import asyncio
         import gc
 
-        from ..system.output import unhurried_output
+        from ..system.nonblocking_output import nonblocking_output
 
         gc.freeze()  # what has been imported stays for ever, and need not be looked through again and again
         gc.set_threshold(COLLECT_AFTER)
         gc.enable()  # the command line runs without
-        with self._runs, unhurried_output():
+        with self._runs, nonblocking_output():
             return asyncio.run(self._engine_loop(first))
 
     async def _engine_loop(self, first: FirstStart) -> UserError | None:
@@ -276,7 +276,7 @@ class Proxy:
         _end_children()  # what the first start has launched meanwhile
 
 
-def first_state(options: Options) -> ProxyState:
+def first_state(options: ProxyOptions) -> ProxyState:
     """What is known before anything has been looked at: our own tools, and what the upstream had the last time."""
     catalogue, state_folder = None, folders().state
     if not options.force_fallback:  # then the workspace is not known yet
@@ -284,7 +284,7 @@ def first_state(options: Options) -> ProxyState:
         if problem:
             log.warn(problem)
     offered = catalogue.offered if catalogue else Offered()
-    lists, own_tools = merged(offered, circumstances(options, catalogue))
+    lists, own_tools = merged(offered, own_tool_facts(options, catalogue))
     return ProxyState(
         options,
         lists=lists,

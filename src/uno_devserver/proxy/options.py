@@ -8,7 +8,7 @@ INSPECTOR_PORT = 6274  # the usual port of inspectors of MCP servers
 RUNNERS = frozenset({"python", "node", "npx", "uvx"})  # programs that are given the server as an argument
 
 
-class Options(Value):
+class ProxyOptions(Value):
     directory: str  # absolute: --solution-dir, or the current folder
     explicit: bool = False  # --solution-dir was given
     port: int = 0  # of the Host that is started; 0: any
@@ -31,7 +31,7 @@ class Options(Value):
     def upstream_name(self) -> str:
         """The name of the upstream at the beginning of a sentence, until a better one is known."""
         if self.url is not None:
-            from ..system.urls import shown_url  # most proxies have no URL
+            from ..system.text import shown_url  # most proxies have no URL
 
             return f"The server at {shown_url(self.url)}"
         return f"The server '{command_name(self.command)}'" if self.command else "The Host"

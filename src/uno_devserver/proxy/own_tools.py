@@ -138,7 +138,7 @@ HEALTH_RESOURCE = {
 }
 
 
-class Circumstances(Value):
+class OwnToolFacts(Value):
     """The facts that decide which of our tools are offered."""
 
     by_workspace: bool  # the workspace decides which upstream there is
@@ -147,7 +147,7 @@ class Circumstances(Value):
     hot_reload: bool = False
 
 
-def first_tools(now: Circumstances) -> list[Tool]:
+def first_tools(now: OwnToolFacts) -> list[Tool]:
     """Our tools that are listed before the upstream's."""
     return [
         _HEALTH_TOOL,
@@ -157,7 +157,7 @@ def first_tools(now: Circumstances) -> list[Tool]:
     ]
 
 
-def unlisted_tools(now: Circumstances) -> frozenset[str]:
+def unlisted_tools(now: OwnToolFacts) -> frozenset[str]:
     """The older names of our tools, which can be called but are not listed."""
     return frozenset({SET_ROOTS}) if now.by_workspace else frozenset()
 

@@ -11,7 +11,7 @@ import time
 from enum import Enum
 
 from .. import __version__
-from ..protocol.parties import ServerInfo
+from ..protocol.peer_info import ServerInfo
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from ..discovery.discover import Discovery
-    from ..instances.health_report import ActiveServer
     from ..instances.host_kind import HostKind
     from ..instances.probe import Probe
+    from ..instances.workspace_servers import ActiveServer
     from ..issues import Issue
     from ..workspace.resolver import Workspace
     from .health.status_file import StatusFile
     from .lists.catalogue import Catalogue
-    from .options import Options
+    from .options import ProxyOptions
     from .upstream.base import Ending
 
     class ReloadStatus(Protocol):
@@ -91,7 +91,7 @@ class UpstreamFacts(Value):
 class ProxyFacts(Value):
     """The facts that the health report is made of. `ProxyFacts(options)` is how each proxy begins."""
 
-    options: Options
+    options: ProxyOptions
     state: ConnectionState = ConnectionState.INITIALIZING
     discovery: Discovery | None = None  # of the present workspace; None: not looked, or not needed
     issues: tuple[Issue, ...] = ()  # why the last start failed, until one succeeds; and what else is wrong
@@ -156,7 +156,7 @@ class Timeline:
 class ProxyState:
     def __init__(
         self,
-        options: Options,
+        options: ProxyOptions,
         *,
         lists: Lists = Lists(),  # noqa: B008  # it is frozen
         own_tools: frozenset[str] = frozenset(),
@@ -259,9 +259,9 @@ class ProxyState:
         workspace = self.workspace
         if workspace is None or (facts.workspace == workspace and facts.discovery is not None):
             return facts
-        from ..discovery.discover import unexplored  # takes some ms, which the first start has not
+        from ..discovery.discover import empty_discovery  # takes some ms, which the first start has not
 
-        return facts.replace(discovery=unexplored(workspace))
+        return facts.replace(discovery=empty_discovery(workspace))
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call `listener` in the engine's loop whenever something was learned, until `unsubscribe`."""

@@ -7,8 +7,8 @@ import time
 
 from ..system.files import FileProblem, read_bytes, sweep, write_atomic
 from ..system.values import Value
-from .reading import MAX_BYTES
-from .records import FOLDER, stem
+from .change_records import FOLDER, stem
+from .config_file import MAX_BYTES
 
 BACKUPS = "backups"
 MAX_BACKUPS = 10  # per file: nobody goes back further than that, and configurations may hold secrets

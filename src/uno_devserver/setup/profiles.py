@@ -71,7 +71,7 @@ class Gate(Value):
     scopes: tuple[Scope, ...] = (Scope.WORKSPACE, Scope.USER)
 
 
-class ClientProgram(Value):
+class ClientCli(Value):
     """The client's own command, which can say what servers it sees."""
 
     executable: str
@@ -89,7 +89,7 @@ class Profile(Value):
     transports: tuple[str, ...] = TRANSPORTS
     signs: tuple[str, ...] = ()  # folders and files that show that the client is there, besides the places
     hidden: bool = False  # never detected: it is no client but a way to write a file
-    program: ClientProgram | None = None
+    program: ClientCli | None = None
     in_terminal: bool = False  # it has the PATH of the user's shell; others are started with a bare one
     starts_in: Mapping[Scope, Scope] = {}  # by the entry's scope: the workspace (the default) or the home folder
     connect_seconds: float | None = None  # how long it waits for a server, where that is known

@@ -15,7 +15,7 @@ STABLE, PRERELEASE, PINNED = "stable", "prerelease", "pinned"
 LEGACY_HTTP = "legacy-http"
 
 
-class Definition(Value):
+class EntrySpec(Value):
     """How a server is reached, before a client's dialect: `command` and `args`, or `url`."""
 
     command: str = ""
@@ -34,16 +34,16 @@ class Detection(Value):
     weak_keys: tuple[str, ...] = ()  # ... unless the entry's name fits one of these
 
 
-class Server(Value):
+class ServerDefinition(Value):
     name: str
     transport: str
-    variants: Mapping[str, Definition]  # by stable, prerelease, pinned; `{version}` stands for the pinned one
+    variants: Mapping[str, EntrySpec]  # by stable, prerelease, pinned; `{version}` stands for the pinned one
     detection: Detection
     runner: str = ""  # what `variants` are started by; "": that is not for us to choose
-    runners: Mapping[str, Mapping[str, Definition]] = {}  # other ways to start it, with the same variants
+    runners: Mapping[str, Mapping[str, EntrySpec]] = {}  # other ways to start it, with the same variants
 
 
-class Wish(Value):
+class VariantChoice(Value):
     """What a registration should say: which version, and started by what."""
 
     variant: str  # stable, prerelease or pinned:<version>

@@ -9,27 +9,27 @@ from __future__ import annotations
 from enum import Enum
 
 from ..system.values import Value
-from .commands import missing
-from .detecting import detected
-from .dialects import is_disabled
-from .expectation import up_to_date
+from .client_detection import detected
+from .config_file import read_place
+from .entry_command import command_problem
+from .entry_format import is_disabled
+from .expected_entry import up_to_date
 from .profiles import STDIO, Format, Use
-from .reading import read_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .matching import Match
-    from .places import Here
+    from .config_file import ConfigFile
+    from .entry_match import Match
+    from .paths import Here
     from .profiles import Place, Profile
-    from .reading import Reading
-    from .servers import Server, Wish
+    from .servers import ServerDefinition, VariantChoice
 
 IN_FILES = "Registered in multiple config files"
 
 
-class Status(Enum):
+class RegistrationStatus(Enum):
     REGISTERED = "registered"
     MISSING = "missing"
     OUTDATED = "outdated"
@@ -38,7 +38,7 @@ class Status(Enum):
 class Location(Value):
     """An entry for a server, and the file that it is in."""
 
-    reading: Reading
+    reading: ConfigFile
     match: Match
 
     @property
@@ -52,8 +52,8 @@ class Location(Value):
 
 
 class Registration(Value):
-    server: Server
-    status: Status
+    server: ServerDefinition
+    status: RegistrationStatus
     locations: tuple[Location, ...]  # the effective one first, those that the client does not read last
     warnings: tuple[str, ...]
 
@@ -66,31 +66,31 @@ class Registration(Value):
 class ClientStatus(Value):
     profile: Profile
     detected: bool
-    readings: tuple[Reading, ...]  # one per place
+    readings: tuple[ConfigFile, ...]  # one per place
     registrations: tuple[Registration, ...]  # one per server
 
 
-def status_of(profile: Profile, servers: tuple[Server, ...], wish: Wish, here: Here) -> ClientStatus:
+def status_of(profile: Profile, servers: tuple[ServerDefinition, ...], wish: VariantChoice, here: Here) -> ClientStatus:
     readings = tuple(read_place(place, servers) for place in profile.places)
     registrations = tuple(_registration(profile, readings, server, wish, here) for server in servers)
     return ClientStatus(profile, detected(profile, here), readings, registrations)
 
 
 def _registration(
-    profile: Profile, readings: tuple[Reading, ...], server: Server, wish: Wish, here: Here
+    profile: Profile, readings: tuple[ConfigFile, ...], server: ServerDefinition, wish: VariantChoice, here: Here
 ) -> Registration:
     locations = locations_of(readings, server)
-    found = Registration(server, Status.MISSING, locations, ())
+    found = Registration(server, RegistrationStatus.MISSING, locations, ())
     effective = found.effective
     if effective is not None and up_to_date(effective.match, wish, effective.reading.place.dialect):
-        found = found.replace(status=Status.REGISTERED)
+        found = found.replace(status=RegistrationStatus.REGISTERED)
     elif locations:
-        found = found.replace(status=Status.OUTDATED)
+        found = found.replace(status=RegistrationStatus.OUTDATED)
     warnings = dict.fromkeys(_warnings(profile, readings, found, here))  # a file can be two places, and wrong once
     return found.replace(warnings=tuple(warnings))
 
 
-def locations_of(readings: tuple[Reading, ...], server: Server) -> tuple[Location, ...]:
+def locations_of(readings: tuple[ConfigFile, ...], server: ServerDefinition) -> tuple[Location, ...]:
     """The server's entries, as far as parsers see them. Uncertain ones count only where there is nothing better."""
     found = [
         Location(reading, match)
@@ -101,7 +101,7 @@ def locations_of(readings: tuple[Reading, ...], server: Server) -> tuple[Locatio
     return tuple(one for one in found if one.match.certain) or tuple(found)
 
 
-def _warnings(profile: Profile, readings: tuple[Reading, ...], found: Registration, here: Here) -> Iterator[str]:
+def _warnings(profile: Profile, readings: tuple[ConfigFile, ...], found: Registration, here: Here) -> Iterator[str]:
     if profile.no_client:
         yield profile.no_client
     effective = found.effective
@@ -137,7 +137,7 @@ def _registered_twice(found: Registration) -> Iterator[str]:
             yield f"Registered several times in '{path}'"
 
 
-def several(reading: Reading, server: Server) -> tuple[str, ...]:
+def several(reading: ConfigFile, server: ServerDefinition) -> tuple[str, ...]:
     """The names of a server's entries in one place, if there are more than the one that counts."""
     names = tuple(match.entry.name for match in reading.matches if match.server.name == server.name and match.certain)
     return names if len(names) > 1 else ()
@@ -148,7 +148,7 @@ def in_words(place: Place, here: Here) -> str:
     return f"'{place.path}'" + (", this project" if here.workspace in place.root else "")
 
 
-def warnings_of_file(profile: Profile, reading: Reading) -> Iterator[str]:
+def warnings_of_file(profile: Profile, reading: ConfigFile) -> Iterator[str]:
     """Why the client does not read it."""
     if reading.problem:
         yield reading.problem
@@ -172,4 +172,4 @@ def cannot_start(location: Location, here: Here) -> str:
     says = location.match.says
     if location.match.transport != STDIO or "$" in says.env.get("PATH", ""):  # which the client fills in
         return ""
-    return missing(says.command, {**here.environ, **says.env}, here.platform)
+    return command_problem(says.command, {**here.environ, **says.env}, here.platform)

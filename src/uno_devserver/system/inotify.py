@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import select
 import struct
 
@@ -36,7 +37,7 @@ _READ_BYTES = 64 * 1024
 _MAX_READS = 64
 
 
-class Event(Value):
+class InotifyEvent(Value):
     watch: int  # -1 with an overflow
     mask: int
     name: str  # inside the watched folder; empty where it is about what is watched itself
@@ -65,9 +66,9 @@ class Inotify:
         if self._libc.inotify_rm_watch(self._handle, watch) < 0 and ctypes.get_errno() != errno.EINVAL:
             self._checked(-1, "inotify")
 
-    def read(self) -> list[Event]:
+    def read(self) -> list[InotifyEvent]:
         """All that has happened until now, oldest first."""
-        events: list[Event] = []
+        events: list[InotifyEvent] = []
         for _ in range(_MAX_READS):
             if not self._queued.poll(0):  # cheaper than to be refused, and as a rule there is nothing
                 return events
@@ -78,8 +79,8 @@ class Inotify:
                 position += _HEAD.size
                 name = data[position : position + length].rstrip(b"\0")
                 position += length
-                events.append(Event(watch, mask, os.fsdecode(name)))
-        events.append(Event(-1, OVERFLOW, ""))
+                events.append(InotifyEvent(watch, mask, os.fsdecode(name)))
+        events.append(InotifyEvent(-1, OVERFLOW, ""))
         return events
 
     def close(self) -> None:
@@ -93,3 +94,62 @@ class Inotify:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), path)
         return result
+
+
+MOUNTS_FILE = "/proc/self/mountinfo"
+
+# Where every change is made by this machine's kernel. On the others (nfs, cifs, 9p, fuse, virtiofs, vboxsf, drvfs, …)
+# another machine, the host of a virtual one, or a program may change files without a word.
+_REPORTING = frozenset(
+    {
+        "bcachefs",
+        "btrfs",
+        "erofs",
+        "exfat",
+        "ext2",
+        "ext3",
+        "ext4",
+        "f2fs",
+        "iso9660",
+        "jfs",
+        "nilfs2",
+        "ntfs3",
+        "overlay",
+        "ramfs",
+        "reiserfs",
+        "squashfs",
+        "tmpfs",
+        "vfat",
+        "xfs",
+        "zfs",
+    }
+)
+
+
+def file_system_of(mounts: str, path: str) -> str:
+    """The type of the file system at an absolute path without links; empty where the table does not tell.
+
+    `mounts` is the text of /proc/self/mountinfo. Of two mounts at one place the later one hides the earlier.
+    """
+    types: dict[str, str] = {}
+    for line in mounts.splitlines():
+        place, separator, source = line.partition(" - ")
+        fields, kinds = place.split(" "), source.split(" ")
+        if separator and len(fields) > 4:
+            types[_plain(fields[4])] = kinds[0]
+    folder = path
+    while folder not in types:
+        above = os.path.dirname(folder)
+        if above == folder:
+            return ""
+        folder = above
+    return types[folder]
+
+
+def reports_changes(file_system: str) -> bool:
+    return file_system in _REPORTING
+
+
+def _plain(field: str) -> str:
+    """The kernel writes blanks, tabs, line ends and backslashes as three octal digits."""
+    return re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), field)

@@ -34,7 +34,7 @@ class JsonProblem(Exception):
         self.column = column
 
 
-class Member(Value):
+class JsonMember(Value):
     """One member of an object, and where it stands in the text."""
 
     name: str
@@ -71,12 +71,12 @@ def parse_strict(text: str) -> object:
         raise JsonProblem("a number has too many digits", 1, 1) from error
 
 
-class Places:
+class JsonPositions:
     """Where things stand in a text that parses; each object is looked at once, however often one asks."""
 
     def __init__(self, data: bytes | str) -> None:
         self._text = without_trailing_commas(without_comments(decode(data) if isinstance(data, bytes) else data))
-        self._objects: dict[int, dict[str, Member]] = {}
+        self._objects: dict[int, dict[str, JsonMember]] = {}
 
     def position(self, trail: Sequence[str], *, at_key: bool = False) -> tuple[int, int]:
         """Line and column, from 1, of the value that these names lead to, or of the last name.
@@ -92,7 +92,7 @@ class Places:
             found = member.key if at_key and depth == len(trail) - 1 else at
         return _line_and_column(self._text, found)
 
-    def _members(self, at: int) -> dict[str, Member]:
+    def _members(self, at: int) -> dict[str, JsonMember]:
         """By name, of which the last counts; none of what is no object."""
         if at not in self._objects:
             found = members(self._text, at) if self._text[at] == "{" else []
@@ -110,15 +110,15 @@ def without_trailing_commas(text: str) -> str:
     return _blanked(_TRAILING_COMMA, text)
 
 
-def members(text: str, at: int) -> list[Member]:
+def members(text: str, at: int) -> list[JsonMember]:
     """Of the object that begins there, in a text of strict JSON; also those that have the same name."""
-    found: list[Member] = []
+    found: list[JsonMember] = []
     value, at = json.JSONDecoder(), _after_blanks(text, at + 1)
     while text[at] != "}":
         name, key_end = value.raw_decode(text, at)
         begin = _after_blanks(text, _after_blanks(text, key_end) + 1)
         end = value.raw_decode(text, begin)[1]
-        found.append(Member(name, at, key_end, begin, end))
+        found.append(JsonMember(name, at, key_end, begin, end))
         at = _after_blanks(text, end)
         if text[at] == ",":
             at = _after_blanks(text, at + 1)

@@ -32,7 +32,7 @@ class Process(Value):
     name: str | None  # None: it is gone, or another user's
 
 
-class Stopped(Value):
+class StopOutcome(Value):
     """How the stopping of a process ended: it is gone, or `problem` says why not."""
 
     problem: str | None = None
@@ -130,7 +130,7 @@ def _name_and_parent(pid: int) -> tuple[str | None, int]:
 
 def stop_process(
     pid: int, started: float, *, grace_seconds: float = GRACE_SECONDS, kill_seconds: float = KILL_SECONDS
-) -> Stopped:
+) -> StopOutcome:
     """End the process that was created at `started` (see `process_started`), by asking, then by force.
 
     By force its children go too: they would be left without anybody to end them. A process that has already ended,
@@ -139,24 +139,24 @@ def stop_process(
     import psutil
 
     if pid == os.getpid() or pid <= 1:
-        return Stopped(f"process {pid} is not one to stop")
+        return StopOutcome(f"process {pid} is not one to stop")
     try:
         process = psutil.Process(pid)
         if not _is_still(process, started):
-            return Stopped()
+            return StopOutcome()
         process.terminate()  # on Windows that is already force; there is no other way
         if _wait_until_gone([process], grace_seconds):
-            return Stopped()
+            return StopOutcome()
         family = [process, *process.children(recursive=True)]
         for member in family:
             _kill(member)
         if _wait_until_gone(family, kill_seconds) or _is_dead(process):
-            return Stopped(killed=True)
-        return Stopped(f"process {pid} is still there {grace_seconds + kill_seconds:g} s after it was told to end")
+            return StopOutcome(killed=True)
+        return StopOutcome(f"process {pid} is still there {grace_seconds + kill_seconds:g} s after it was told to end")
     except psutil.NoSuchProcess:
-        return Stopped()
+        return StopOutcome()
     except psutil.AccessDenied:
-        return Stopped(f"the system does not allow us to end process {pid}")
+        return StopOutcome(f"the system does not allow us to end process {pid}")
 
 
 def _is_dead(process: psutil.Process) -> bool:
@@ -210,3 +210,48 @@ def user_name(environ: Mapping[str, str] | None = None) -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # a container's arbitrary user id
         return ""
+
+
+def listener_in_family(pid: int, port: int) -> int | None:
+    """The process, or that of its descendants, which listens on the port."""
+    if listens_on(pid, port):
+        return pid
+    import psutil
+
+    try:
+        descendants = [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.Error:
+        return None
+    return next((descendant for descendant in descendants if listens_on(descendant, port)), None)
+
+
+def listener(port: int) -> Process | None:
+    """The process that listens on the port; None when nobody does, or it is another user's and cannot be told."""
+    import psutil
+
+    try:
+        connections = psutil.net_connections("tcp")
+    except psutil.Error:  # macOS tells only root
+        return None
+    for connection in connections:
+        listens = connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
+        if listens and connection.pid:
+            return Process(connection.pid, _name(connection.pid))
+    return None
+
+
+def _name(pid: int) -> str | None:
+    import psutil
+
+    try:
+        name: str = psutil.Process(pid).name()
+    except psutil.Error:
+        return None
+    return name
+
+
+def how_it_ended(exit_code: int | None) -> str:
+    """The reason of an `Ending`."""
+    if exit_code is None:
+        return "it ended"
+    return f"it ended with exit code {exit_code}" if exit_code >= 0 else f"it was ended by signal {-exit_code}"

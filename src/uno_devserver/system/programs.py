@@ -7,9 +7,9 @@ Windows `npx` is found as `npx.cmd`, which is how the programs of Node lie there
 from __future__ import annotations
 
 import ntpath
+import os
 import posixpath
-
-from .run import program_candidates
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 USUAL_ENDINGS = ".COM;.EXE;.BAT;.CMD"
 
 
-def candidates(name: str, directory: str, environ: Mapping[str, str], platform: str) -> list[str]:
+def named_program_candidates(name: str, directory: str, environ: Mapping[str, str], platform: str) -> list[str]:
     """The files that it may be, the best first. A relative path is one from `directory`."""
     if platform != "win32":
         return [posixpath.join(directory, name)] if "/" in name else program_candidates(name, environ, platform)
@@ -30,3 +30,21 @@ def candidates(name: str, directory: str, environ: Mapping[str, str], platform: 
         return [path] if named else [f"{path}{ending}" for ending in endings]
     found = program_candidates(stem if named else name, environ, platform)
     return [path for path in found if path.endswith(named)]
+
+
+def find_program(name: str, environ: Mapping[str, str], platform: str = sys.platform) -> str | None:
+    """The full path of a program on PATH; relative entries do not count, they could be a file of the workspace."""
+    for path in program_candidates(name, environ, platform):
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def program_candidates(name: str, environ: Mapping[str, str], platform: str) -> list[str]:
+    path = environ.get("PATH", "")
+    if platform != "win32":
+        return [f"{folder.rstrip('/')}/{name}" for folder in path.split(":") if folder.startswith("/")]
+    folders = [folder.strip('" ').rstrip("\\/") + "\\" for folder in path.split(";")]
+    endings = (environ.get("PATHEXT") or ".COM;.EXE;.BAT;.CMD").lower().split(";")
+    absolute = [folder for folder in folders if folder.startswith("\\\\") or folder[1:3] in (":\\", ":/")]
+    return [f"{folder}{name}{ending}" for folder in absolute for ending in endings if ending]

@@ -30,7 +30,7 @@ _running: set[subprocess.Popen[bytes]] = set()
 _may_run = True
 
 
-class Outcome(Value):
+class RunOutcome(Value):
     exit_code: int | None  # None: it was not started, or killed by us
     output: bytes  # standard output, and standard error if that was asked for
     problem: str = ""  # why there is no exit code, as a sentence's end: "gave no answer within 2 s"
@@ -52,7 +52,7 @@ def run(
     hear: Callable[[bytes], None] | None = None,
     go_on: Callable[[], bool] = lambda: True,
     input_stays: bool = False,
-) -> Outcome:
+) -> RunOutcome:
     """Run `arguments` (the program by its full path) and return what it printed, cut at `keep_bytes`.
 
     `hear` is told all of it while it runs, on another thread. When `go_on` says no, the program is stopped.
@@ -70,7 +70,7 @@ def run(
         try:
             with _beginning:
                 if _ending():
-                    return Outcome(None, b"", ENDING)
+                    return RunOutcome(None, b"", ENDING)
                 process = subprocess.Popen(
                     list(arguments),
                     cwd=cwd,
@@ -84,7 +84,7 @@ def run(
                 )
                 _running.add(process)
         except (OSError, ValueError) as error:
-            return Outcome(None, b"", f"could not be started: {error}")
+            return RunOutcome(None, b"", f"could not be started: {error}")
         finally:
             interrupts.release()
         # On threads, because something that the program left running could hold a pipe open for ever.
@@ -100,14 +100,14 @@ def run(
             if input_stays and process.stdin:
                 process.stdin.close()
     if _ending():  # meanwhile
-        return Outcome(None, bytes(output), ENDING)
+        return RunOutcome(None, bytes(output), ENDING)
     if not in_time:
         reader.join(KILL_SECONDS)  # nothing that it printed before is lost
         if not go_on():
-            return Outcome(None, bytes(output), GIVEN_UP)
-        return Outcome(None, bytes(output), f"gave no answer within {seconds:g} s and was stopped")
+            return RunOutcome(None, bytes(output), GIVEN_UP)
+        return RunOutcome(None, bytes(output), f"gave no answer within {seconds:g} s and was stopped")
     reader.join(KILL_SECONDS)
-    return Outcome(process.returncode, bytes(output))
+    return RunOutcome(process.returncode, bytes(output))
 
 
 class _Interrupts:
@@ -150,24 +150,6 @@ def stop_all() -> None:
 
 def _ending() -> bool:
     return not _may_run
-
-
-def find_program(name: str, environ: Mapping[str, str], platform: str = sys.platform) -> str | None:
-    """The full path of a program on PATH; relative entries do not count, they could be a file of the workspace."""
-    for path in program_candidates(name, environ, platform):
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None
-
-
-def program_candidates(name: str, environ: Mapping[str, str], platform: str) -> list[str]:
-    path = environ.get("PATH", "")
-    if platform != "win32":
-        return [f"{folder.rstrip('/')}/{name}" for folder in path.split(":") if folder.startswith("/")]
-    folders = [folder.strip('" ').rstrip("\\/") + "\\" for folder in path.split(";")]
-    endings = (environ.get("PATHEXT") or ".COM;.EXE;.BAT;.CMD").lower().split(";")
-    absolute = [folder for folder in folders if folder.startswith("\\\\") or folder[1:3] in (":\\", ":/")]
-    return [f"{folder}{name}{ending}" for folder in absolute for ending in endings if ending]
 
 
 def _read(

@@ -29,3 +29,28 @@ def _number(character: str) -> str:
     if ord(character) > 0x7F:
         return character.encode("ascii", "backslashreplace").decode()
     return f"\\x{ord(character):02x}"
+
+
+PLAIN_PATHS = ("", "/", "/mcp", "/sse")  # of most servers; hosted ones also put a user's key into the path
+_PARTS = r"(?P<scheme>[^/?#]*://)?(?P<authority>[^/?#]*)(?P<path>[^?#]*)"
+_PLACE = r"(\[[^\]]*\]|[^:]*)(:\d*)?"
+
+
+def shown_url(url: str) -> str:
+    """Scheme, host and port, and a path that is everybody's; another one is `/…`."""
+    import re
+
+    found = re.match(_PARTS, url.strip())
+    assert found is not None  # every part may be empty
+    place = found["authority"].rpartition("@")[2]
+    # With a password that has a slash in it, what looks like a host is the password's beginning.
+    shown = place if re.fullmatch(_PLACE, place) else "…"
+    return f"{found['scheme'] or ''}{shown}{found['path'] if found['path'] in PLAIN_PATHS else '/…'}"
+
+
+def has_credentials(url: str) -> bool:
+    """Whether a user name or a password stands before the host."""
+    import re
+
+    found = re.match(_PARTS, url.strip())
+    return found is not None and "@" in found["authority"]

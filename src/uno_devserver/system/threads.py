@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def apart(work: Callable[[], T]) -> T:
+async def run_in_thread(work: Callable[[], T]) -> T:
     """What `work` returns or raises. Whoever is cancelled meanwhile does not hear of it; the work goes on."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -27,9 +27,9 @@ async def apart(work: Callable[[], T]) -> T:
     return await done
 
 
-async def to_its_end(work: Callable[[], T], give_up: Callable[[], None]) -> T:
+async def run_in_thread_to_end(work: Callable[[], T], give_up: Callable[[], None]) -> T:
     """The same, but nothing is left behind: whoever is cancelled has the work give up, and waits until it has."""
-    working = asyncio.ensure_future(apart(work))
+    working = asyncio.ensure_future(run_in_thread(work))
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
@@ -40,7 +40,7 @@ async def to_its_end(work: Callable[[], T], give_up: Callable[[], None]) -> T:
         raise
 
 
-async def wait_or(event: asyncio.Event, seconds: float) -> None:
+async def wait_for_event(event: asyncio.Event, seconds: float) -> None:
     """Sleep, but not longer than until something happens; it can happen again then."""
     try:
         async with asyncio.timeout(seconds):

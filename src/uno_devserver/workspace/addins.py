@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from binascii import crc32
 
-FOLDER = os.path.join(".devtools", "addins")
+ADDINS_FOLDER = os.path.join(".devtools", "addins")
 # Of a folder of add-ins; whoever keeps a whole environment in there has its first files looked at.
 MAX_SOURCES = 256
 MAX_SOURCE_BYTES = 1024 * 1024
@@ -13,7 +13,7 @@ MAX_SOURCE_BYTES = 1024 * 1024
 
 def workspace_addins(workspace: str) -> list[str]:
     """Absolute paths, in the order they are loaded. Names that begin with `_` or `.` are the add-ins' own business."""
-    folder = os.path.join(os.path.abspath(workspace), FOLDER)
+    folder = os.path.join(os.path.abspath(workspace), ADDINS_FOLDER)
     try:
         names = sorted(os.listdir(folder))
     except OSError:
@@ -24,7 +24,7 @@ def workspace_addins(workspace: str) -> list[str]:
 def addin_sources(workspace: str) -> list[str]:
     """Every Python file below the folder of add-ins: what is loaded, and what that may import."""
     found: list[str] = []
-    for folder, below, names in os.walk(os.path.join(os.path.abspath(workspace), FOLDER)):
+    for folder, below, names in os.walk(os.path.join(os.path.abspath(workspace), ADDINS_FOLDER)):
         below[:] = sorted(name for name in below if name != "__pycache__" and not name.startswith("."))
         found += [os.path.join(folder, name) for name in sorted(names) if name.endswith(".py")]
         if len(found) > MAX_SOURCES:

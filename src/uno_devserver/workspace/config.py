@@ -12,7 +12,7 @@ from enum import Enum
 
 from ..issues import Issue, warning
 from ..system.files import FileProblem, read_bytes
-from ..system.jsonc import JsonProblem, Places, parse
+from ..system.jsonc import JsonPositions, JsonProblem, parse
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -62,7 +62,7 @@ class ClientCommand(Value):
     ready_pattern: str | None = None  # a regular expression: a line that it prints when it is ready
 
 
-class HotReload(Value):
+class HotReloadSettings(Value):
     enabled: bool = True
     server_name: str | None = None  # what the MCP server is called in sentences
     restart_delay_ms: int = 0  # between stopping and starting
@@ -72,7 +72,7 @@ class HotReload(Value):
     exclude: tuple[str, ...] = ()
 
 
-class InspectorPage(Value):
+class InspectorSettings(Value):
     enabled: bool = False  # whether proxies of the workspace open it, if the user trusts that
     port: int | None = None  # 0: any; None: the usual one
 
@@ -89,8 +89,8 @@ class Config(Value):
     server_root: str | None = None  # mcpServerRoot
     server: ServerCommand | None = None  # mcpServer
     client: ClientCommand | None = None
-    hot_reload: HotReload = HotReload()
-    inspector: InspectorPage = InspectorPage()
+    hot_reload: HotReloadSettings = HotReloadSettings()
+    inspector: InspectorSettings = InspectorSettings()
     unclear: Issue | None = None  # why it is not known whether it names a server
     given: frozenset[str] = frozenset()  # the fields that the file gives, and that count
     issues: tuple[Issue, ...] = ()
@@ -116,7 +116,7 @@ class Config(Value):
         return own or os.path.dirname(os.path.dirname(self.path))
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """What a field may hold; the sentence goes on behind "must be"."""
 
     SWITCH = "true or false"
@@ -134,7 +134,7 @@ class Field(Value):
     section: str  # empty: it stands at the top
     key: str
     name: str  # in the class of the section
-    kind: Kind
+    kind: FieldKind
     least: int = 0
     most: int = 0
     stays: bool = False  # a folder that is missing is not replaced by the default: nothing else may run instead
@@ -150,28 +150,28 @@ class Field(Value):
 
 # All that is read of the file.
 FIELDS = (
-    Field("", "clientWorkspace", "client_workspace", Kind.FOLDER),
-    Field("", "extensionPath", "extension_path", Kind.FOLDER),
-    Field("", "mcpServerRoot", "server_root", Kind.FOLDER, stays=True),
-    Field("mcpServer", "command", "command", Kind.PROGRAM),
-    Field("mcpServer", "args", "args", Kind.TEXTS),
-    Field("mcpServer", "env", "env", Kind.VARIABLES),
-    Field("mcpServer", "cwd", "cwd", Kind.FOLDER, stays=True),
-    Field("client", "command", "command", Kind.PROGRAM),
-    Field("client", "args", "args", Kind.TEXTS),
-    Field("client", "cwd", "cwd", Kind.FOLDER),
-    Field("client", "readyPattern", "ready_pattern", Kind.PATTERN),
-    Field("hotReload", "enabled", "enabled", Kind.SWITCH),
-    Field("hotReload", "mcpServerName", "server_name", Kind.TEXT),
-    Field("hotReload", "restartDelay", "restart_delay_ms", Kind.NUMBER, 0, LONGEST_DELAY_MS),
-    Field("hotReload", "mcpStatusTimeout", "status_timeout_ms", Kind.NUMBER, 1, LONGEST_STATUS_MS),
-    Field("hotReload", "strategy", "strategy", Kind.STRATEGY),
-    Field("hotReload", "include", "include", Kind.TEXTS),
-    Field("hotReload", "exclude", "exclude", Kind.TEXTS),
-    Field("pipeline", "concurrency", "concurrency", Kind.NUMBER, 1, MOST_CALLS),
-    Field("proxy", "waitCalls", "wait_calls", Kind.SWITCH),
-    Field("inspector", "enabled", "enabled", Kind.SWITCH),
-    Field("inspector", "port", "port", Kind.NUMBER, 0, HIGHEST_PORT),
+    Field("", "clientWorkspace", "client_workspace", FieldKind.FOLDER),
+    Field("", "extensionPath", "extension_path", FieldKind.FOLDER),
+    Field("", "mcpServerRoot", "server_root", FieldKind.FOLDER, stays=True),
+    Field("mcpServer", "command", "command", FieldKind.PROGRAM),
+    Field("mcpServer", "args", "args", FieldKind.TEXTS),
+    Field("mcpServer", "env", "env", FieldKind.VARIABLES),
+    Field("mcpServer", "cwd", "cwd", FieldKind.FOLDER, stays=True),
+    Field("client", "command", "command", FieldKind.PROGRAM),
+    Field("client", "args", "args", FieldKind.TEXTS),
+    Field("client", "cwd", "cwd", FieldKind.FOLDER),
+    Field("client", "readyPattern", "ready_pattern", FieldKind.PATTERN),
+    Field("hotReload", "enabled", "enabled", FieldKind.SWITCH),
+    Field("hotReload", "mcpServerName", "server_name", FieldKind.TEXT),
+    Field("hotReload", "restartDelay", "restart_delay_ms", FieldKind.NUMBER, 0, LONGEST_DELAY_MS),
+    Field("hotReload", "mcpStatusTimeout", "status_timeout_ms", FieldKind.NUMBER, 1, LONGEST_STATUS_MS),
+    Field("hotReload", "strategy", "strategy", FieldKind.STRATEGY),
+    Field("hotReload", "include", "include", FieldKind.TEXTS),
+    Field("hotReload", "exclude", "exclude", FieldKind.TEXTS),
+    Field("pipeline", "concurrency", "concurrency", FieldKind.NUMBER, 1, MOST_CALLS),
+    Field("proxy", "waitCalls", "wait_calls", FieldKind.SWITCH),
+    Field("inspector", "enabled", "enabled", FieldKind.SWITCH),
+    Field("inspector", "port", "port", FieldKind.NUMBER, 0, HIGHEST_PORT),
 )
 SECTIONS = tuple(dict.fromkeys(field.section for field in FIELDS if field.section))
 
@@ -197,7 +197,7 @@ def read_config(path: str | None) -> Config:
         return _unreadable(path, f"{path}:{problem.line}:{problem.column}: this is not valid JSON: {problem.reason}.")
     if not isinstance(document, dict):
         return _unreadable(path, f"{path}: it must be an object.")
-    return _Reading(path, text, document).config()
+    return _ConfigReader(path, text, document).config()
 
 
 def _unreadable(path: str, message: str) -> Config:
@@ -205,13 +205,13 @@ def _unreadable(path: str, message: str) -> Config:
     return Config(path=path, readable=False, unclear=issue, issues=(issue,))
 
 
-class _Reading:
+class _ConfigReader:
     """One file, field by field."""
 
     def __init__(self, path: str, text: bytes, document: Document) -> None:
         self._path = path
         self._text = text
-        self._places: Places | None = None  # most files have nothing to complain about
+        self._places: JsonPositions | None = None  # most files have nothing to complain about
         self._document = document
         self._folder = os.path.dirname(os.path.abspath(path))
         self._given: set[str] = set()
@@ -233,8 +233,8 @@ class _Reading:
             **found["proxy"],
             server=ServerCommand(**found["mcpServer"]) if self._section("mcpServer") is not None else None,
             client=client,
-            hot_reload=HotReload(**found["hotReload"]),
-            inspector=InspectorPage(**found["inspector"]),
+            hot_reload=HotReloadSettings(**found["hotReload"]),
+            inspector=InspectorSettings(**found["inspector"]),
         )
         self._look_at_root(config)
         unclear = None if self._unclear is None or config.names_server else self._told(self._unclear)
@@ -255,7 +255,7 @@ class _Reading:
         except ValueError as problem:
             self._complain(field.trail, str(problem))
             return None
-        if field.kind is Kind.FOLDER:
+        if field.kind is FieldKind.FOLDER:
             value = os.path.normpath(os.path.join(self._folder, value))
             if not os.path.isdir(value):
                 self._complain(field.trail, f"there is no folder {value}; paths are relative to {self._folder}")
@@ -302,7 +302,7 @@ class _Reading:
     def _complain(self, trail: Trail, problem: str, *, at_key: bool = False, about: str | None = None) -> None:
         """`about`: the setting that is meant; None: the one that the trail leads to."""
         if len(self._issues) < MOST_ISSUES:
-            self._places = self._places or Places(self._text)
+            self._places = self._places or JsonPositions(self._text)
             issue = self._places.position(trail, at_key=at_key), f"{'.'.join(trail)[:LONGEST_NAME]}: {problem}"
             self._issues.append(issue)
             if (about or trail[0]) in _NAMING:
@@ -316,27 +316,27 @@ class _Reading:
 def _checked(field: Field, value: object) -> Any:
     """The value as the classes above have it; ValueError says what it must be."""
     kind = field.kind
-    if kind is Kind.SWITCH and isinstance(value, bool):
+    if kind is FieldKind.SWITCH and isinstance(value, bool):
         return value
-    if kind is Kind.NUMBER and type(value) is int and field.least <= value <= field.most:
+    if kind is FieldKind.NUMBER and type(value) is int and field.least <= value <= field.most:
         return value
-    if kind is Kind.TEXTS and isinstance(value, list) and all(can_be_given(item) for item in value):
+    if kind is FieldKind.TEXTS and isinstance(value, list) and all(can_be_given(item) for item in value):
         return tuple(value)
-    if kind is Kind.VARIABLES and isinstance(value, dict) and all(_is_variable(*item) for item in value.items()):
+    if kind is FieldKind.VARIABLES and isinstance(value, dict) and all(_is_variable(*item) for item in value.items()):
         return tuple(value.items())
     if isinstance(value, str) and can_be_given(value) and value.strip():
-        if kind in (Kind.TEXT, Kind.FOLDER, Kind.PROGRAM):
+        if kind in (FieldKind.TEXT, FieldKind.FOLDER, FieldKind.PROGRAM):
             return value
-        if kind is Kind.STRATEGY and value in Strategy._value2member_map_:
+        if kind is FieldKind.STRATEGY and value in Strategy._value2member_map_:
             return Strategy(value)
-        if kind is Kind.PATTERN:
+        if kind is FieldKind.PATTERN:
             try:
                 re.compile(value)
             except (re.error, RecursionError, OverflowError) as error:
                 raise ValueError(f"it must be {kind.value}: {error}") from error
             return value
     unit = " of milliseconds" if field.name.endswith("_ms") else ""
-    bounds = f"{unit} from {field.least} to {field.most}" if kind is Kind.NUMBER else ""
+    bounds = f"{unit} from {field.least} to {field.most}" if kind is FieldKind.NUMBER else ""
     raise ValueError(f"it must be {kind.value}{bounds}")
 
 

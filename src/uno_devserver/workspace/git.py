@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from ..system.run import find_program, run
+from ..system.programs import find_program
+from ..system.run import run
 from .paths import upwards
 
 TYPE_CHECKING = False

@@ -6,6 +6,7 @@ The rules are pure: the platform is a parameter, so that each system's are teste
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 TYPE_CHECKING = False
@@ -42,3 +43,39 @@ def upwards(directory: str) -> Iterator[str]:
         if above == directory:
             return
         directory = above
+
+
+UNDECODABLE = re.compile("[\ud800-\udfff]")
+
+
+def same_place(one: str | None, other: str | None) -> bool:
+    return any(_are_one(mine, theirs) for mine in _spellings(one) for theirs in _spellings(other))
+
+
+def is_inside(path: str, directory: str) -> bool:
+    """Whether the path lies below the directory, at any depth."""
+    return any(
+        inner[len(outer) : len(outer) + 1] == os.sep and _are_one(inner[: len(outer)], outer)
+        for inner in _spellings(path)
+        for outer in (spelling.rstrip(os.sep) for spelling in _spellings(directory))
+    )
+
+
+def _spellings(path: str | None) -> set[str]:
+    if not path:
+        return set()
+    try:
+        spellings = {os.path.normpath(path), os.path.realpath(path)}
+    except (OSError, ValueError):  # a file may say anything: a NUL, a path beyond the system's limits
+        spellings = {os.path.normpath(path)}
+    # The registry has no way to write bytes that are no text; what it says instead has to mean the same.
+    return {UNDECODABLE.sub("\ufffd", spelling) for spelling in spellings}
+
+
+def _are_one(path: str, other: str) -> bool:
+    if path == other or path.lower() != other.lower():
+        return path == other
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, ValueError):  # one of them is not there: it is only another way to write it
+        return True

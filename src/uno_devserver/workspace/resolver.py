@@ -10,12 +10,11 @@ from enum import Enum
 
 from ..issues import Issue, Severity, fatal, warning
 from ..system.values import Value
-from .addins import FOLDER as ADDINS
-from .candidates import find_candidates, twins
+from .addins import ADDINS_FOLDER as ADDINS
 from .config_file import config_in
-from .finder import LEVELS_BELOW
-from .globaljson import NAME, GlobalJson, find_global_json, read_global_json
+from .global_json import GLOBAL_JSON, GlobalJson, find_global_json, read_global_json
 from .paths import absolute, same_path, upwards
+from .solution_finder import LEVELS_BELOW, find_candidates, twins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def _is_at(directory: str, path: str) -> bool:
 
 def _without_solution(directory: str) -> Workspace:
     """A directory that the user named may be a workspace by its own global.json alone."""
-    path = os.path.join(directory, NAME)
+    path = os.path.join(directory, GLOBAL_JSON)
     if not os.path.isfile(path):
         return _nothing_found(directory)
     home = read_global_json(path)
@@ -226,7 +225,7 @@ def _no_uno(directory: str, homes: Mapping[str, GlobalJson | None]) -> Workspace
 
 def _why_not(home: GlobalJson | None) -> str:
     if home is None:
-        return f"no {NAME} beside it or above it"
+        return f"no {GLOBAL_JSON} beside it or above it"
     if home.document is None:
         return f"{home.path} cannot be read"
     return f"{home.path} names no Uno SDK"

@@ -11,7 +11,7 @@ import os
 from ..issues import Issue, fatal
 from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import JsonProblem, parse
-from ..system.run import program_candidates
+from ..system.programs import program_candidates
 from ..system.text import usable_name
 from ..system.values import Value
 from .config import ServerCommand, can_be_given

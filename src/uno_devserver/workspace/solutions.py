@@ -10,12 +10,19 @@ import os
 
 from ..issues import Issue, warning
 from ..msbuild.xml import XmlProblem
-from ..msbuild.xml import parse as parse_xml
+from ..msbuild.xml import parse_xml as parse_xml
 from ..system.files import FileProblem, decode, read_bytes
 from ..system.jsonc import JsonProblem
 from ..system.jsonc import parse as parse_json
 from ..system.values import Value
 from .paths import absolute, path_key
+from .solution_finder import find_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..issues import Issue
+    from .resolver import Workspace
+
 
 # A thousand projects with all their configurations are 4 MB.
 MAX_BYTES = 32 * 1024 * 1024
@@ -158,3 +165,24 @@ def _read_filter(data: bytes, listing: _Listing) -> None:
             listing.complain(f"it selects {_shown(project)}, which is not in {path}")
         else:
             listing.add(project)
+
+
+PROJECT_EXTENSIONS = (".csproj", ".fsproj", ".vbproj")
+
+
+class WorkspaceProjects(Value):
+    paths: tuple[str, ...]
+    issues: tuple[Issue, ...]
+
+
+def project_files(workspace: Workspace) -> WorkspaceProjects:
+    """Each project once, in the order of the solution; when several solutions compete, the projects of all."""
+    paths: dict[str, None] = {}
+    issues: list[Issue] = []
+    for path in (workspace.solution,) if workspace.solution else workspace.candidates:
+        solution = read_solution(path)
+        paths.update(dict.fromkeys(solution.projects))
+        issues += [solution.issue] if solution.issue else []
+    if not paths:
+        paths = dict.fromkeys(find_files(workspace.working_directory, PROJECT_EXTENSIONS))
+    return WorkspaceProjects(tuple(path for path in paths if path.lower().endswith(PROJECT_EXTENSIONS)), tuple(issues))

@@ -13,8 +13,7 @@ import os
 from ..system.files import FileProblem, read_bytes, write_atomic
 from ..system.folders import folders
 from ..system.jsonc import JsonProblem, parse
-from ..system.naming import name_for
-from ..system.sha256 import sha256
+from ..system.state_files import name_for, sha256
 from ..system.values import Value
 from .addins import workspace_addins
 from .config import MAX_BYTES
@@ -24,10 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VARIABLE = "UNO_DEVSERVER_TRUST"
+TRUST_VARIABLE = "UNO_DEVSERVER_TRUST"
 
 
-class Question(Value):
+class TrustQuestion(Value):
     """What there is to agree to."""
 
     directory: str  # the real path
@@ -52,17 +51,17 @@ class Agreement(Value):
 
 def is_trusted(environ: Mapping[str, str], directory: str) -> bool:
     """Whether code of the workspace in this directory may run, now."""
-    return environ.get(VARIABLE, "").strip() == "1" or is_agreed(folders(environ).state, directory)
+    return environ.get(TRUST_VARIABLE, "").strip() == "1" or is_agreed(folders(environ).state, directory)
 
 
 def was_trusted(environ: Mapping[str, str], directory: str) -> bool:
     """Whether the user has agreed to this workspace, whatever its config says by now: what counted then may go on."""
-    if environ.get(VARIABLE, "").strip() == "1":
+    if environ.get(TRUST_VARIABLE, "").strip() == "1":
         return True
     return _answer(folders(environ).state, directory).get("workspace") == os.path.realpath(directory)
 
 
-def question(directory: str) -> Question:
+def trust_question(directory: str) -> TrustQuestion:
     """FileProblem where the config cannot be read: nobody can agree to what nobody sees."""
     directory = os.path.realpath(directory)
     addins = tuple(workspace_addins(directory))
@@ -70,8 +69,8 @@ def question(directory: str) -> Question:
     try:
         content = read_bytes(config, MAX_BYTES)
     except FileNotFoundError:
-        return Question(directory, addins, None, "")
-    return Question(directory, addins, config, sha256(content))
+        return TrustQuestion(directory, addins, None, "")
+    return TrustQuestion(directory, addins, config, sha256(content))
 
 
 def is_agreed(state: str, directory: str) -> bool:
@@ -113,11 +112,11 @@ def _agreement(state: str, path: str) -> Agreement | None:
     return Agreement(directory, str(kept.get("agreedBy")), str(kept.get("agreedAt")), outdated)
 
 
-def _kept(state: str, directory: str) -> tuple[tuple[object, object], Question | None]:
+def _kept(state: str, directory: str) -> tuple[tuple[object, object], TrustQuestion | None]:
     """The workspace and the config that the user has agreed to, and what would be asked now."""
     kept = _answer(state, directory)
     try:
-        return (kept.get("workspace"), kept.get("config")), question(directory)
+        return (kept.get("workspace"), kept.get("config")), trust_question(directory)
     except FileProblem:
         return (None, None), None
 
@@ -131,7 +130,7 @@ def _answer(state: str, directory: str) -> Mapping[str, object]:
     return kept if isinstance(kept, dict) else {}
 
 
-def agree(state: str, asked: Question, command: str) -> None:
+def agree(state: str, asked: TrustQuestion, command: str) -> None:
     """Keep the user's yes, which they gave by this command; OSError."""
     import time
 

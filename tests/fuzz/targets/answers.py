@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from uno_devserver.protocol.client.messages import Message
-from uno_devserver.protocol.client.streamable_endpoint import hear_events, media_type
+from uno_devserver.protocol.client.http_endpoint import hear_events, media_type
+from uno_devserver.protocol.client.raw_messages import RawMessage
 from uno_devserver.protocol.http import client_connection
 from uno_devserver.protocol.http.client_connection import ClientConnection, HttpFailure, Reply
+from uno_devserver.protocol.http.sse import EventReader
 from uno_devserver.protocol.jsonrpc import RpcError
-from uno_devserver.protocol.sse import EventReader
 
 from ..pieces import UNCUT, cut_and_data
 from ..target import Target, told
@@ -89,9 +89,9 @@ async def _hear(_body: bytes, parts: list[bytes]) -> None:
     for part in parts:
         _say(connection, part)
     connection.eof_received()
-    heard: list[Message] = []
+    heard: list[RawMessage] = []
 
-    def take(message: Message) -> bool:
+    def take(message: RawMessage) -> bool:
         heard.append(message)
         return message.answers(1)
 

@@ -8,17 +8,18 @@ from unittest.mock import patch
 from xml.sax.saxutils import escape, unescape
 
 from support.golden import GOLDEN
-from uno_devserver.discovery.relevance import Relevance
-from uno_devserver.msbuild import expressions, globs, operands  # noqa: F401  # to be instrumented
-from uno_devserver.msbuild.conditions import Condition
+from uno_devserver.discovery.import_filter import ImportFilter
+from uno_devserver.msbuild import (
+    conditions,  # noqa: F401  # to be instrumented
+    expressions,
+)
+from uno_devserver.msbuild.conditions import BUILT_IN, CUSTOM_METADATA, ITEMS, Condition
 from uno_devserver.msbuild.evaluation import Evaluator, Item
 from uno_devserver.msbuild.frameworks import is_compatible
-from uno_devserver.msbuild.frameworks import parse as parse_framework
-from uno_devserver.msbuild.functions import calls, expansion, intrinsics, members, statics, strings  # noqa: F401
+from uno_devserver.msbuild.frameworks import parse_framework as parse_framework
 from uno_devserver.msbuild.problems import EvaluationProblem
-from uno_devserver.msbuild.tokens import BUILT_IN, CUSTOM_METADATA, ITEMS
 from uno_devserver.msbuild.xml import Element, XmlProblem
-from uno_devserver.msbuild.xml import parse as parse_xml
+from uno_devserver.msbuild.xml import parse_xml as parse_xml
 
 from ..documents import BUILT, RAW
 from ..pieces import Pieces
@@ -44,7 +45,7 @@ def check_xml(data: bytes) -> None:
     again = parse_xml(_written(root).encode("utf-8", "surrogatepass"))
     assert _shape(root) == _shape(again)
     path = put("any.targets", data)
-    relevance = Relevance(ITEM)
+    relevance = ImportFilter(ITEM)
     relevance.choose([path])
 
 

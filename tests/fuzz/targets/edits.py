@@ -11,11 +11,13 @@ import yaml
 
 from uno_devserver.instances.csproj_user import NotUnderstood, merged
 from uno_devserver.msbuild.xml import XmlProblem
-from uno_devserver.msbuild.xml import parse as parse_xml
-from uno_devserver.setup.edits import json_text, toml_edit, toml_text, yaml_text  # noqa: F401  # to be instrumented
+from uno_devserver.msbuild.xml import parse_xml as parse_xml
+from uno_devserver.setup.config_file import decode_text, encode_text
+from uno_devserver.setup.edits import (
+    json_document,  # noqa: F401  # to be instrumented
+)
 from uno_devserver.setup.edits.document import EditProblem, open_document
 from uno_devserver.setup.profiles import Format
-from uno_devserver.setup.reading import data_of, text_of
 from uno_devserver.system import jsonc
 
 from ..documents import BUILT, RAW
@@ -67,8 +69,8 @@ def _text(data: bytes, lines: Sequence[str]) -> str:
     """The text of a file with these bytes, or one of such lines."""
     if data[:1] == BUILT:
         return Pieces(data[1:]).joined(lines)
-    text, bom, encoding = text_of(data[1:])  # raises EditProblem
-    assert data_of(text, bom, encoding) == data[1:]
+    text, bom, encoding = decode_text(data[1:])  # raises EditProblem
+    assert encode_text(text, bom, encoding) == data[1:]
     return text
 
 

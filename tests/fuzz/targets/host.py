@@ -14,24 +14,23 @@ from protocol.conversations import Client as HttpClient
 from protocol.conversations import Connection, ScriptedService, endpoint_of, text
 from protocol.line_clients import LineClient
 from support.assemblies import SERVER_PROCESSOR, TARGET_FRAMEWORK, TARGET_PLATFORM, assembly
+from uno_devserver.cli.commands import COMMANDS, GLOBAL_OPTIONS
 from uno_devserver.cli.parse import parse as parse_command_line
-from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS
-from uno_devserver.host import configuration
+from uno_devserver.host import flags
 from uno_devserver.host.addins import Context
-from uno_devserver.host.addins.collection import AddIns
+from uno_devserver.host.addins.manager import AddInManager
 from uno_devserver.host.addins.signatures import BadArguments, signature_of
-from uno_devserver.host.addins.testing import Client, ClientCall
+from uno_devserver.host.addins.testing import Client, InProcessCall
 from uno_devserver.host.assemblies import NotAnAssembly
-from uno_devserver.host.assemblies import parse as parse_assembly
-from uno_devserver.host.rc.file_edits import Edit, plan
-from uno_devserver.host.rc.text_file import decode, encode
+from uno_devserver.host.assemblies import parse_assembly as parse_assembly
+from uno_devserver.host.remote_control.file_edits import FileEdit, decode_text, encode_text, plan_edits
 from uno_devserver.inspector.access import is_known, stranger
 from uno_devserver.issues import UserError
-from uno_devserver.protocol.eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from uno_devserver.protocol.http.guard import own_names, refusal
 from uno_devserver.protocol.http.messages import Request, Response, Streaming
-from uno_devserver.protocol.jsonrpc import Refused, RpcRequest, read
+from uno_devserver.protocol.jsonrpc import InvalidMessage, RpcRequest, read
 from uno_devserver.protocol.service import Call, Result
+from uno_devserver.protocol.versions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 from ..documents import BUILT, RAW, WORDS, document
 from ..pieces import Pieces
@@ -86,7 +85,7 @@ def open_(count: int, **others: Any) -> None:
 
 
 SIGNATURES = tuple(signature_of(function, globals()) for function in (closed, open_))
-CONTEXT = Context(ClientCall(Client(AddIns(workspace="/")), "tools/call", {}), "fuzz")
+CONTEXT = Context(InProcessCall(Client(AddInManager(workspace="/")), "tools/call", {}), "fuzz")
 
 
 def check_arguments(data: bytes) -> None:
@@ -115,23 +114,23 @@ def check_text_file(data: bytes) -> None:
     """A file that is read and written again has the same bytes; one that is changed stays in its encoding."""
     content, _, rest = data.partition(b"\xff\x00\xff")
     try:
-        file = decode(content)
+        file = decode_text(content)
     except UnicodeDecodeError:
         return  # it is said to be in an encoding that it is not in
-    assert encode(file) == content
+    assert encode_text(file) == content
     old, _, new = rest.decode("utf-8", "replace").partition("|")
-    results, after = plan([Edit("a", old, new)], file)
+    results, after = plan_edits([FileEdit("a", old, new)], file)
     assert len(results) == 1
     if after is None or after == file:
         return
     try:
-        written = encode(after)
+        written = encode_text(after)
     except ValueError as problem:  # the new text has no form in the file's encoding, or would make it another one
         told(problem)
         return
-    again = decode(written)
+    again = decode_text(written)
     assert again.encoding == after.encoding
-    assert encode(again) == written
+    assert encode_text(again) == written
     if not re.search("[\ud800-\udfff]", after.text):  # bytes that were no text may be some when they come together
         assert again.text == (after.text if after.mark else after.text.removeprefix("\ufeff"))
 
@@ -233,7 +232,7 @@ def check_command_line(data: bytes) -> None:
         told(error)
         _check_usage(error)
     try:
-        read_ = configuration.read(words, {"UNO_DEVSERVER_HOST_httpPort": words[-1] if words else ""})
+        read_ = flags.read_flags(words, {"UNO_DEVSERVER_HOST_httpPort": words[-1] if words else ""})
         assert read_.port is None or 0 <= read_.port < 65536
     except UserError as error:
         told(error)
@@ -317,7 +316,7 @@ async def _converse_on_lines(pieces: Pieces, body: bytes) -> None:
     except (ValueError, RecursionError):
         return
     message = read(said)
-    if isinstance(message, Refused):
+    if isinstance(message, InvalidMessage):
         return  # the front does that
     client = LineClient(ScriptedService(speak=_speak, ask=_ask), ask_seconds=0.001)
     await client.initialize(pieces.choice(HANDSHAKE_VERSIONS), elicitation={})

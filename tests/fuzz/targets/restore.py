@@ -8,16 +8,15 @@ from functools import cache
 from pathlib import Path
 
 from support.golden import GOLDEN
-from uno_devserver.discovery import msbuild_build, versions
+from uno_devserver.discovery import msbuild_query, nuget_version
 from uno_devserver.discovery.assets import read_assets
-from uno_devserver.discovery.generated import read_generated, select
 from uno_devserver.discovery.manifest import read_manifest
 from uno_devserver.discovery.nuget import PackageFolders, package_folders
-from uno_devserver.discovery.projects import known_properties, read_project
-from uno_devserver.discovery.restore_record import doubts
-from uno_devserver.discovery.sdk_packages import read_sdk_packages
+from uno_devserver.discovery.packages import read_sdk_packages
+from uno_devserver.discovery.project_info import known_properties, read_project
+from uno_devserver.discovery.restore import read_generated, restore_issues, select_imports
 from uno_devserver.msbuild import evaluation, functions  # noqa: F401  # to be instrumented
-from uno_devserver.msbuild.projects import ProjectFiles
+from uno_devserver.msbuild.project_files import ProjectFileCache
 from uno_devserver.system import jsonc
 from uno_devserver.system.files import FileProblem, decode
 from uno_devserver.system.folders import Folders
@@ -44,7 +43,7 @@ def check_generated(data: bytes) -> None:
     if lines is None:
         return
     for framework in (None, "net10.0", ""):
-        imports, properties = select(lines, framework)
+        imports, properties = select_imports(lines, framework)
         assert all(isinstance(path, str) for path in imports)
         assert all(name.startswith(("NuGet", "Pkg")) for name in properties)
 
@@ -96,19 +95,19 @@ def check_packages(data: bytes) -> None:
     for package in found.packages:
         path = folders.find(package.name, package.version)
         assert path is None or Path(path).is_relative_to(folder())
-        for spelling in versions.folder_spellings(package.version):
+        for spelling in nuget_version.folder_spellings(package.version):
             assert os.path.basename(spelling) == spelling
 
 
 def check_version(data: bytes) -> None:
     """Two versions have one order; what is written is read as the same."""
     one, _, other = data.decode("utf-8", "replace").partition("|")
-    first, second = versions.parse(one), versions.parse(other)
-    versions.at_least(one, other)
+    first, second = nuget_version.parse_version(one), nuget_version.parse_version(other)
+    nuget_version.at_least(one, other)
     if first is not None and second is not None:
         assert (first < second) != (second <= first)
     if first is not None:
-        assert versions.parse(str(first)) == first
+        assert nuget_version.parse_version(str(first)) == first
 
 
 def check_nuget_config(data: bytes) -> None:
@@ -122,7 +121,7 @@ def check_nuget_config(data: bytes) -> None:
 
 def check_dump(data: bytes) -> None:
     """What MSBuild wrote in UTF-16: entries without blanks around, each once."""
-    entries = msbuild_build._read_dump(put("msbuild/dump.txt", data))
+    entries = msbuild_query._read_dump(put("msbuild/dump.txt", data))
     assert all(entry and entry == entry.strip() for entry in entries)
     assert len({entry.lower() for entry in entries}) == len(entries)
 
@@ -132,9 +131,9 @@ def check_project(data: bytes) -> None:
     first, _, record = data.partition(b"\xff\xfe\xff")
     path = put("project/App.csproj", first)
     put("project/obj/project.nuget.cache", record)
-    project = read_project(path, ProjectFiles(), {})
+    project = read_project(path, ProjectFileCache(), {})
     known_properties(project, project.frameworks[0] if project.frameworks else None, None)
-    assert all(issue.message for issue in doubts(project))
+    assert all(issue.message for issue in restore_issues(project))
 
 
 def project_seeds() -> list[bytes]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from uno_devserver.hotreload.builds import build_of
-from uno_devserver.hotreload.package import Package, Role
-from uno_devserver.hotreload.sources import ts_program, typescript  # noqa: F401  # to be instrumented
-from uno_devserver.hotreload.sources.find import find_sources
+from uno_devserver.hotreload.build_command import build_of
+from uno_devserver.hotreload.sources.finder import find_sources
 from uno_devserver.hotreload.sources.globs import Globs
-from uno_devserver.hotreload.sources.ts_imports import scan
+from uno_devserver.hotreload.sources.typescript.imports import scan
+from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.workspace.config import read_config
 
 from ..documents import BUILT, RAW, WORDS, document
@@ -39,7 +38,7 @@ def check_manifests(data: bytes) -> None:
 
 
 def _check_sources(root: str) -> None:
-    package = Package(Role.SERVER, root)
+    package = WatchedPackage(Role.SERVER, root)
     sources = find_sources(package)
     for path in (*sources.files.values(), *sources.folders, *sources.deciding):  # all of them are watched
         assert "\0" not in path

@@ -9,24 +9,23 @@ from functools import cache
 from typing import Any
 
 from support.golden import GOLDEN
-from uno_devserver.discovery import dotnet_cache
-from uno_devserver.discovery.last_known_good import LastKnownGood
-from uno_devserver.hotreload.kept import KeptDigests
-from uno_devserver.hotreload.wire import restarted_json, restarted_of
-from uno_devserver.inspector.token import token_for
-from uno_devserver.instances import membership, registry
-from uno_devserver.instances.entries import entry_name, sidecar_name
-from uno_devserver.instances.workspace_state import log_of, remember_port, remembered_port
+from uno_devserver.discovery import dotnet
+from uno_devserver.discovery.fallback import LastKnownGood
+from uno_devserver.hotreload.control.messages import restarted_json, restarted_of
+from uno_devserver.hotreload.digest_store import DigestStore
+from uno_devserver.inspector.access import token_for
+from uno_devserver.instances import registry
+from uno_devserver.instances.registry import entry_name, log_of, sidecar_name
+from uno_devserver.instances.start import remember_port, remembered_port
 from uno_devserver.issues import UserError
 from uno_devserver.proxy.health.status_file import running_proxies, status_of
 from uno_devserver.proxy.lists import catalogue
-from uno_devserver.setup import records
+from uno_devserver.setup import change_records
 from uno_devserver.setup.backups import backups_of
 from uno_devserver.setup.definitions import load, packaged
-from uno_devserver.setup.places import Here
-from uno_devserver.system.naming import name_for
+from uno_devserver.setup.paths import Here
 from uno_devserver.system.processes import machine_name, process_started, user_name
-from uno_devserver.system.sha256 import sha256
+from uno_devserver.system.state_files import name_for, sha256
 from uno_devserver.workspace import trust
 
 from ..documents import BUILT, RAW, WORDS, document
@@ -66,7 +65,7 @@ def check_registry(data: bytes) -> None:
     where = os.path.dirname(path)
     for server in registry.running_servers(where):
         assert server.process_id > 0
-        membership.is_in_workspace(server, "/ws")
+        registry.is_in_workspace(server, "/ws")
         log_of(server)
         assert server.mcp_endpoint
     registry.serving(where, solution="/ws/a.sln")
@@ -109,7 +108,7 @@ STATE_NAMES = (
     "unoSdkVersion", "usesHost", "hotReload", "lastLines",
 )  # fmt: skip
 CLIENT_FILE = "state/client.json"
-QUESTION = dotnet_cache.Question("/usr/bin/dotnet", "/ws/global.json", b"{}")
+QUESTION = dotnet.DotNetQuestion("/usr/bin/dotnet", "/ws/global.json", b"{}")
 
 
 @cache
@@ -140,15 +139,15 @@ def check_state(data: bytes) -> None:
 def _record(text: bytes) -> None:
     state, path = _state(), put(CLIENT_FILE, b"x")
     put(f"state/registration/{name_for(path)}.json", text)
-    found = records.record_of(state, path)
+    found = change_records.record_of(state, path)
     if found is not None:
         assert found.path == os.path.realpath(path)
         found.original(b"x")
         found.original(None)
     backups_of(state, path)
-    kept, _original = records.continued(found, path, b"x", b"xy", ())
-    records.keep(state, kept)
-    after = records.record_of(state, path)
+    kept, _original = change_records.continued_record(found, path, b"x", b"xy", ())
+    change_records.keep_record(state, kept)
+    after = change_records.record_of(state, path)
     assert after is not None
     assert after.original(b"xy") is not None
 
@@ -169,7 +168,7 @@ def _trust(text: bytes) -> None:
     for agreement in trust.agreements(_state()):
         assert agreement.outdated or os.path.isdir(agreement.directory)
     assert trust.refusal(_state(), workspace)
-    trust.agree(_state(), trust.question(workspace), "trust")
+    trust.agree(_state(), trust.trust_question(workspace), "trust")
     assert trust.is_agreed(_state(), workspace) or agreed
 
 
@@ -184,10 +183,10 @@ def _token(text: bytes) -> None:
 def _kept(text: bytes) -> None:
     workspace = _workspace()
     put(f"state/hotreload/{name_for(workspace)}.json", text)
-    digests = KeptDigests(_state(), workspace)
+    digests = DigestStore(_state(), workspace)
     digests.get("/k")
     digests.put("/k", "digest")
-    known = KeptDigests(_state(), workspace).get("/k")
+    known = DigestStore(_state(), workspace).get("/k")
     assert known is not None
     assert known.started == "digest"
 
@@ -201,7 +200,7 @@ def _last_known_good(text: bytes) -> None:
 
 
 def _dotnet(text: bytes) -> None:
-    version = dotnet_cache.read(put("state/dotnet-version-cache.json", text), QUESTION)
+    version = dotnet.read_cached_version(put("state/dotnet-version-cache.json", text), QUESTION)
     assert version is None or version
 
 

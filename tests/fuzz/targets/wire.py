@@ -8,11 +8,11 @@ from typing import Any
 
 from support.golden import GOLDEN
 from uno_devserver.host.ide import framing
-from uno_devserver.host.ide.rpc import RpcProblem, receive
-from uno_devserver.host.rc import frames
-from uno_devserver.host.rc.messages import MessageProblem, read_members
+from uno_devserver.host.ide.json_rpc import RpcProblem, receive
+from uno_devserver.host.remote_control import frames
+from uno_devserver.host.remote_control.frames import ContentProblem, read_members
 from uno_devserver.protocol import jsonrpc
-from uno_devserver.protocol.client.messages import (
+from uno_devserver.protocol.client.raw_messages import (
     Garbage,
     embedded_messages,
     params_of,
@@ -21,12 +21,12 @@ from uno_devserver.protocol.client.messages import (
     unreadable_answer,
 )
 from uno_devserver.protocol.http.guard import refusal
-from uno_devserver.protocol.http.reader import RequestReader
-from uno_devserver.protocol.lines import LineSplitter, TooLong
-from uno_devserver.protocol.parties import ClientInfo
-from uno_devserver.protocol.sse import EventReader
+from uno_devserver.protocol.http.request_reader import RequestReader
+from uno_devserver.protocol.http.sse import EventReader
+from uno_devserver.protocol.lines import LineSplitter, LineTooLong
+from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.proxy.front.first_answers import Front
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import CAPABILITIES
 from uno_devserver.proxy.state import ProxyState
 
@@ -101,7 +101,7 @@ def check_front(data: bytes) -> None:
     flags, lines = data[:1] or b"\0", data[1:]
     batches, early = flags > b"\x7f", bool(flags[0] & 1)
     output, engine = Written(), Passing()
-    state = Healthy(Options("/ws"), capabilities=dict(CAPABILITIES))
+    state = Healthy(ProxyOptions("/ws"), capabilities=dict(CAPABILITIES))
     client: Any = output
     front = Front(state, client, lambda: None)
     if not early:  # else it is all held until there is an engine
@@ -201,7 +201,7 @@ def check_lines(data: bytes) -> None:
     expected = body.replace(b"\r", b" ").split(b"\n")
     short = [line.strip() for line in expected if len(line) <= limit and line.strip()]
     assert [line for line in found if isinstance(line, bytes)] == short
-    assert sum(isinstance(line, TooLong) for line in found) == sum(len(line) > limit for line in expected)
+    assert sum(isinstance(line, LineTooLong) for line in found) == sum(len(line) > limit for line in expected)
 
 
 # --- what servers write -----------------------------------------------------------------------------------------------
@@ -327,11 +327,11 @@ EVENT_SEEDS = (
 def check_rc_frame(data: bytes) -> None:
     """A frame that survives being written and read again, or a problem with a reason."""
     try:
-        frame = frames.decode(data)
+        frame = frames.decode_frame(data)
     except frames.FrameProblem as problem:
         told(problem)
         return
-    again = frames.decode(frames.encode(frame))
+    again = frames.decode_frame(frames.encode_frame(frame))
     assert again == frame
     try:
         members = read_members(frame.content)
@@ -339,14 +339,14 @@ def check_rc_frame(data: bytes) -> None:
         members.flag("IsAllowed")
         members.number("Step")
         [edit.text("FilePath") for edit in members.objects("Edits")]
-    except MessageProblem as problem:
+    except ContentProblem as problem:
         told(problem)
 
 
 def rc_seeds() -> list[bytes]:
     recorded = [path.read_bytes() for path in sorted((GOLDEN / "bytes" / "frames").glob("*.bin"))]
     content = '{"requestid":"a","IsAllowed":true,"Step":1,"Edits":[{"FilePath":"f"}]}'
-    return [each for each in recorded if len(each) < 2000] + [frames.encode(frames.Frame("S", "N", content))]
+    return [each for each in recorded if len(each) < 2000] + [frames.encode_frame(frames.Frame("S", "N", content))]
 
 
 def check_ide_stream(data: bytes) -> None:
@@ -364,7 +364,7 @@ def check_ide_stream(data: bytes) -> None:
 
 
 def _decoded(parts: list[bytes]) -> tuple[list[bytes], bool]:
-    decoder, found = framing.Decoder(max_message_bytes=1000), []
+    decoder, found = framing.FrameDecoder(max_message_bytes=1000), []
     try:
         for part in parts:
             found += decoder.feed(part)

@@ -6,12 +6,12 @@ import json
 import os
 
 from support.golden import GOLDEN
+from uno_devserver.discovery.dotnet_roll_forward import choose_sdk
 from uno_devserver.discovery.nuget import PackageFolders
-from uno_devserver.discovery.sdk_choice import choose_sdk
 from uno_devserver.system import jsonc
 from uno_devserver.system.files import decode
 from uno_devserver.workspace.config import Config, read_config
-from uno_devserver.workspace.globaljson import read_global_json
+from uno_devserver.workspace.global_json import read_global_json
 from uno_devserver.workspace.server_command import ServerLine, server_command, server_name
 from uno_devserver.workspace.solutions import read_solution
 
@@ -78,7 +78,7 @@ def check_json(data: bytes) -> None:
         assert json.loads(blanked) == value
     if isinstance(value, dict):
         for name in list(value)[:3]:
-            line, column = jsonc.Places(data).position((name,), at_key=True)
+            line, column = jsonc.JsonPositions(data).position((name,), at_key=True)
             assert text.split("\n")[line - 1][column - 1] == '"'
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from support.addins import AddInFolder, asynchronous, text_of, until
-from uno_devserver.host.addins import blocking
+from uno_devserver.host.addins import invocation
 from uno_devserver.system.log import log
 
 BODY = """
@@ -26,8 +26,8 @@ async def block() -> str:
 async def test_an_async_tool_that_blocks_is_told_once_with_its_line(
     addins: AddInFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocking, "BEAT_SECONDS", 0.01)
-    monkeypatch.setattr(blocking, "BLOCKED_SECONDS", 0.2)
+    monkeypatch.setattr(invocation, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(invocation, "BLOCKED_SECONDS", 0.2)
     told: list[str] = []
 
     def release(message: str) -> None:
@@ -46,8 +46,8 @@ async def test_an_async_tool_that_blocks_is_told_once_with_its_line(
 
 @asynchronous
 async def test_a_tool_that_awaits_is_not_told(addins: AddInFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocking, "BEAT_SECONDS", 0.01)
-    monkeypatch.setattr(blocking, "BLOCKED_SECONDS", 5.0)
+    monkeypatch.setattr(invocation, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(invocation, "BLOCKED_SECONDS", 5.0)
     told: list[str] = []
     monkeypatch.setattr(log, "warn", told.append)
 
@@ -60,7 +60,7 @@ async def test_a_tool_that_awaits_is_not_told(addins: AddInFolder, monkeypatch: 
 
 @asynchronous
 async def test_nobody_watches_when_the_host_has_stopped(addins: AddInFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocking, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(invocation, "BEAT_SECONDS", 0.01)
     before = set(threading.enumerate())
 
     async with addins.serve_register("pass"):

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from support.addins import AddInFolder, asynchronous, text_of
-from uno_devserver.host.addins.collection import AddIns
 from uno_devserver.host.addins.context import Context
-from uno_devserver.host.addins.testing import Client, ClientCall
+from uno_devserver.host.addins.manager import AddInManager
+from uno_devserver.host.addins.testing import Client, InProcessCall
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params, Result
 
@@ -211,12 +211,12 @@ async def test_a_client_can_be_asked(
 async def test_questions_keep_the_names_that_the_author_gives_them() -> None:
     named: list[str | None] = []
 
-    class Call(ClientCall):
+    class Call(InProcessCall):
         async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
             named.append(name)
             return await super().ask(method, params, name)
 
-    client = Client(AddIns(workspace="/"))
+    client = Client(AddInManager(workspace="/"))
     client.answers = lambda _method, _params: {"roots": []}
     context = Context(Call(client, "tools/call", {}), "sample")
     await context.ask("roots/list", {}, name="any")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.addins import AddInFolder, asynchronous, health_of, until
-from uno_devserver.host.addins import blocking, running, workers
+from uno_devserver.host.addins import invocation
 from uno_devserver.system.log import log
 
 HANGING = """
@@ -41,8 +41,8 @@ def think() -> str:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is warned of, by a watch that is in a hurry."""
-    monkeypatch.setattr(blocking, "BEAT_SECONDS", 0.01)
-    monkeypatch.setattr(running, "SLOW_SECONDS", 0.05)
+    monkeypatch.setattr(invocation, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(invocation, "SLOW_SECONDS", 0.05)
     warnings: list[str] = []
     monkeypatch.setattr(log, "warn", warnings.append)
     return warnings
@@ -60,7 +60,7 @@ async def test_every_running_call_is_in_the_report_with_the_longest_first(addins
         calls = []
         for method, params in requests:
             calls.append(asyncio.create_task(client.request(method, params)))
-            await until(lambda: len(running.running()) == len(calls))
+            await until(lambda: len(invocation.running_calls()) == len(calls))
         report = await health_of(client)
         release(addins)
         await asyncio.gather(*calls)
@@ -81,13 +81,13 @@ async def test_every_running_call_is_in_the_report_with_the_longest_first(addins
 @asynchronous
 async def test_the_report_is_bounded(addins: AddInFolder) -> None:
     async with addins.serve_register(HANGING, "import asyncio") as client:
-        calls = [asyncio.create_task(client.call("hang_async")) for _ in range(running.SHOWN + 5)]
-        await until(lambda: len(running.running()) == running.SHOWN + 5)
+        calls = [asyncio.create_task(client.call("hang_async")) for _ in range(invocation.SHOWN + 5)]
+        await until(lambda: len(invocation.running_calls()) == invocation.SHOWN + 5)
         report = await health_of(client)
         release(addins)
         await asyncio.gather(*calls)
 
-    assert len(report["running"]) == running.SHOWN
+    assert len(report["running"]) == invocation.SHOWN
 
 
 @pytest.mark.parametrize(("tool", "pause"), [("hang", "time.sleep(0.005)"), ("hang_async", "await asyncio.sleep")])
@@ -97,13 +97,13 @@ async def test_a_call_that_hangs_is_told_once_with_its_line_also_when_it_is_give
 ) -> None:
     async with addins.serve_register(HANGING, "import asyncio") as client:
         call = asyncio.create_task(client.call(tool))
-        await until(lambda: running.running())
+        await until(lambda: invocation.running_calls())
         if tool == "hang":
             call.cancel()  # the thread goes on
         await until(lambda: told)
         release(addins)
         await asyncio.wait([call])
-        await until(lambda: not running.running())
+        await until(lambda: not invocation.running_calls())
 
     (message,) = told
     assert message.startswith(f"[sample] tool '{tool}' has been running for 0 s ({addins.folder}/sample.py:")
@@ -115,11 +115,11 @@ async def test_a_call_that_hangs_is_told_once_with_its_line_also_when_it_is_give
 async def test_a_call_that_is_done_in_time_is_not_told(
     addins: AddInFolder, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "SLOW_SECONDS", 30.0)
+    monkeypatch.setattr(invocation, "SLOW_SECONDS", 30.0)
 
     async with addins.serve_register(HANGING, "import asyncio") as client:
         call = asyncio.create_task(client.call("hang"))
-        await until(lambda: running.running())
+        await until(lambda: invocation.running_calls())
         await asyncio.sleep(0.1)  # ten beats of the watch
         release(addins)
         await call
@@ -131,13 +131,13 @@ async def test_a_call_that_is_done_in_time_is_not_told(
 async def test_an_addin_without_a_free_thread_degrades_the_host_and_leaves_the_others_theirs(
     addins: AddInFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(invocation, "BUSY_SECONDS", 0.0)
     hanging = addins.register("hanging.py", HANGING, "import asyncio")
     other = addins.register("other.py", "@addin.tool\ndef quick() -> str:\n    return 'here'")
 
     async with addins.serve(hanging, other) as client:
-        calls = [asyncio.create_task(client.call("hang")) for _ in range(workers.THREADS + 1)]
-        await until(lambda: len(running.running()) == workers.THREADS)
+        calls = [asyncio.create_task(client.call("hang")) for _ in range(invocation.THREADS + 1)]
+        await until(lambda: len(invocation.running_calls()) == invocation.THREADS)
         report = await health_of(client)
         quick = await client.call("quick")
         release(addins)
@@ -157,18 +157,18 @@ async def test_hangs_that_clients_have_cancelled_do_not_keep_an_addin_from_worki
     body = HANGING + "\n@addin.tool\ndef quick() -> str:\n    return 'here'\n"
 
     async with addins.serve_register(body, "import asyncio") as client:
-        calls = [asyncio.create_task(client.call("hang")) for _ in range(workers.THREADS)]
-        await until(lambda: len(running.running()) == workers.THREADS)
+        calls = [asyncio.create_task(client.call("hang")) for _ in range(invocation.THREADS)]
+        await until(lambda: len(invocation.running_calls()) == invocation.THREADS)
         for call in calls:
             call.cancel()
         await asyncio.wait(calls)
         quick = await asyncio.wait_for(client.call("quick"), 30)
         report = await health_of(client)
         release(addins)
-        await until(lambda: not running.running())
+        await until(lambda: not invocation.running_calls())
 
     assert quick["content"][0]["text"] == "here"
-    assert len(report["running"]) == workers.THREADS
+    assert len(report["running"]) == invocation.THREADS
     assert report["problems"] == []
 
 

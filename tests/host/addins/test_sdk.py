@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.addins import HANDSHAKE, MODERN, AddInFolder, asynchronous, health_of, text_of, until
-from uno_devserver.host.addins.limits import Limits
+from uno_devserver.host.addins.manager import AddInLimits
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params, Result
 
@@ -301,7 +301,7 @@ async def test_a_lifespan_that_takes_too_long_is_given_up(addins: AddInFolder) -
         "    try:\n        yield", "    try:\n        import asyncio\n        await asyncio.sleep(60)\n        yield"
     )
     log = addins.folder / "lifespan"
-    async with addins.serve(addins.write("theirs.py", source), limits=Limits(start=0.3)) as client:
+    async with addins.serve(addins.write("theirs.py", source), limits=AddInLimits(start=0.3)) as client:
         (status,) = client.addins.status.addins
         await until(lambda: log.read_text() == "left")
 
@@ -473,7 +473,7 @@ async def test_a_server_that_does_not_list_holds_up_no_health_report(addins: Add
         addin.serve(Server("silent", on_list_tools=list_tools))
         addin.health(lambda: str(len(asked)))
     """
-    async with addins.serve(addins.write("silent.py", source), limits=Limits(health=0.05)) as client:
+    async with addins.serve(addins.write("silent.py", source), limits=AddInLimits(health=0.05)) as client:
         for _ in range(3):
             report = await asyncio.wait_for(health_of(client), 30)
 
@@ -521,7 +521,7 @@ def test_the_sdk_is_imported_by_an_add_in_that_brings_it_and_by_nothing_else(add
     path = addins.register("plain.py", 'addin.tool(name="plain")(lambda: 1)')
     program = f"""
 import asyncio, sys
-from uno_devserver.host.addins.collection import AddIns
+from uno_devserver.host.addins.manager import AddInManager
 async def main():
     addins = AddIns(workspace=".")
     addins.load([{path!r}])

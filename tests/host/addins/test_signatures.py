@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from uno_devserver.host.addins import Context
-from uno_devserver.host.addins.collection import AddIns
+from uno_devserver.host.addins.manager import AddInManager
 from uno_devserver.host.addins.signatures import BadArguments, doc_of, name_of, object_schema, signature_of
-from uno_devserver.host.addins.testing import Client, ClientCall
+from uno_devserver.host.addins.testing import Client, InProcessCall
 
 
 class Colour(enum.Enum):
@@ -45,7 +45,7 @@ class Tree(Struct):
     children: list[Tree] = []
 
 
-CONTEXT = Context(ClientCall(Client(AddIns(workspace="/")), "tools/call", {}), "tests")
+CONTEXT = Context(InProcessCall(Client(AddInManager(workspace="/")), "tools/call", {}), "tests")
 
 
 def bind(function: Callable[..., Any], arguments: object, *, strict: bool = True) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from support.addins import AddInFolder, asynchronous, health_of, text_of, until
-from uno_devserver.protocol.eras import MISSING_CAPABILITY
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, RpcError
+from uno_devserver.protocol.versions import MISSING_CAPABILITY
 from uno_devserver.system.log import log
 
 MODERN = "2026-07-28"

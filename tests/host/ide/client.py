@@ -12,9 +12,9 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, ClassVar, Self
 
-from uno_devserver.host.ide import messages
+from uno_devserver.host.ide import message_types
 from uno_devserver.host.ide.channel import IdeChannel
-from uno_devserver.host.ide.connection import Policy
+from uno_devserver.host.ide.connection import IdeChannelLimits
 
 SECONDS = 10  # more than anything here takes on a busy machine
 NAMESPACE = "Uno.UI.RemoteControl.Messaging.IdeChannel"
@@ -40,9 +40,11 @@ def run(conversation: Callable[[], Awaitable[None]]) -> None:
 async def open_channel(channel_id: str | None = "one", **options: Any) -> AsyncIterator[tuple[IdeChannel, Received]]:
     """A channel that is bound, and the list of what IDEs have sent to it."""
     received: Received = []
-    policy = Policy(**{name: options.pop(name) for name in tuple(options) if name in Policy.__annotations__})
+    policy = IdeChannelLimits(
+        **{name: options.pop(name) for name in tuple(options) if name in IdeChannelLimits.__annotations__}
+    )
     options.setdefault("on_message", lambda name, body: received.append((name, body)))
-    options.setdefault("status", messages.environment_status)
+    options.setdefault("status", message_types.environment_status)
     channel = IdeChannel(policy=policy, **options)
     await channel.bind(channel_id)
     try:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from uno_devserver.host.ide.channel import ChannelProblem
-from uno_devserver.host.ide.messages import environment_status
+from uno_devserver.host.ide.message_types import environment_status
 
 from .client import ASSEMBLY, Ide, open_channel, run, until
 

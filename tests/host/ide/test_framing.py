@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.golden import GOLDEN
-from uno_devserver.host.ide.framing import MAX_HEADER_BYTES, Decoder, FramingProblem, encode
+from uno_devserver.host.ide.framing import MAX_HEADER_BYTES, FrameDecoder, FramingProblem, encode_message
 
 RECORDS = json.loads((GOLDEN / "bytes/streamjsonrpc.json").read_text("utf-8"))["records"]
 WRITTEN = [record for record in RECORDS if record.get("text", "").startswith("Content-Length")]
@@ -27,10 +27,10 @@ DIFFERENCES = {
 def test_what_net_wrote_is_read_and_written_again_byte_for_byte(record: dict[str, Any]) -> None:
     data = bytes.fromhex(record["hex"])
 
-    messages = Decoder().feed(data)
+    messages = FrameDecoder().feed(data)
 
     assert messages
-    assert b"".join(map(encode, messages)) == data
+    assert b"".join(map(encode_message, messages)) == data
 
 
 @pytest.mark.parametrize("record", HEADERS, ids=lambda record: str(record["what"]))
@@ -39,7 +39,7 @@ def test_a_header_is_accepted_or_refused_as_by_net(record: dict[str, Any]) -> No
     accepted_by_net = record["text"].startswith("Content-Length")
 
     try:
-        accepted = Decoder().feed(sent) == [sent[-54:]]
+        accepted = FrameDecoder().feed(sent) == [sent[-54:]]
     except FramingProblem:
         accepted = False
 
@@ -52,8 +52,8 @@ def test_a_header_is_accepted_or_refused_as_by_net(record: dict[str, Any]) -> No
 
 @given(st.lists(st.binary(min_size=1, max_size=60), max_size=5), st.lists(st.integers(1, 40)))
 def test_it_does_not_matter_how_the_stream_is_cut(messages: list[bytes], cuts: list[int]) -> None:
-    stream = b"".join(map(encode, messages))
-    decoder = Decoder()
+    stream = b"".join(map(encode_message, messages))
+    decoder = FrameDecoder()
     found = []
 
     for cut in cuts:
@@ -67,7 +67,7 @@ def test_it_does_not_matter_how_the_stream_is_cut(messages: list[bytes], cuts: l
 
 @given(st.lists(st.sampled_from([b"Content-Length", b":", b" ", b"1", b"\r\n", b"\r", b"\n", b"\x85", b"{", b"A"])))
 def test_any_bytes_are_messages_or_a_problem_or_unfinished(pieces: list[bytes]) -> None:
-    decoder = Decoder()
+    decoder = FrameDecoder()
     try:
         messages = decoder.feed(b"".join(pieces))
     except FramingProblem:
@@ -78,8 +78,8 @@ def test_any_bytes_are_messages_or_a_problem_or_unfinished(pieces: list[bytes]) 
 
 @pytest.mark.parametrize("cut", range(1, 25))
 def test_a_truncated_frame_is_unfinished(cut: int) -> None:
-    frame = encode(b"12345")
-    decoder = Decoder()
+    frame = encode_message(b"12345")
+    decoder = FrameDecoder()
 
     assert decoder.feed(frame[:cut]) == []
     assert decoder.unfinished
@@ -106,17 +106,17 @@ def test_a_truncated_frame_is_unfinished(cut: int) -> None:
 )
 def test_a_wrong_header_is_refused_before_any_content_comes(header: str) -> None:
     with pytest.raises(FramingProblem):
-        Decoder().feed(f"{header}\r\n\r\n".encode("latin-1"))
+        FrameDecoder().feed(f"{header}\r\n\r\n".encode("latin-1"))
 
 
 @pytest.mark.parametrize("start", [b"{", b"\xff", b"Content-Length: 5\n", b"\r\nContent", b"A B", b"A\r"])
 def test_what_cannot_become_a_header_is_refused_without_waiting_for_its_end(start: bytes) -> None:
     with pytest.raises(FramingProblem):
-        Decoder().feed(start)
+        FrameDecoder().feed(start)
 
 
 def test_a_header_that_does_not_end_is_refused() -> None:
-    decoder = Decoder()
+    decoder = FrameDecoder()
     decoder.feed(b"X-Filler: " + b"x" * (MAX_HEADER_BYTES - 11))
 
     with pytest.raises(FramingProblem):
@@ -129,8 +129,8 @@ def test_a_header_that_does_not_end_is_refused() -> None:
 def test_utf_8_has_several_spellings(content_type: str) -> None:
     frame = f"Content-Type: {content_type}\r\nContent-Length: 2\r\n\r\n{{}}".encode()
 
-    assert Decoder().feed(frame) == [b"{}"]
+    assert FrameDecoder().feed(frame) == [b"{}"]
 
 
 def test_the_same_length_twice_is_no_contradiction() -> None:
-    assert Decoder().feed(b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}") == [b"{}"]
+    assert FrameDecoder().feed(b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}") == [b"{}"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.golden import GOLDEN
-from uno_devserver.host.ide.rpc import Received, RpcProblem, message_to_ide, receive
+from uno_devserver.host.ide.json_rpc import Received, RpcProblem, message_to_ide, receive
 
 RECORDS = json.loads((GOLDEN / "bytes/streamjsonrpc.json").read_text("utf-8"))["records"]
 CALLS = {

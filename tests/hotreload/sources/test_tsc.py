@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from support.files import write
-from uno_devserver.hotreload.sources.typescript import find_typescript
+from uno_devserver.hotreload.sources.typescript.program import find_typescript
 
 from .ts_projects import BUILD_CONFIG, PROJECTS, SOLUTION, Files
 from .tsc import OLDER, declare_version, older_tsc_files, tsc_files

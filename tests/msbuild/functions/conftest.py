@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.msbuild.expressions import Scope, unescape
+from uno_devserver.msbuild.expressions import EvaluationScope, unescape
 from uno_devserver.msbuild.problems import EvaluationProblem
 
 Call = Callable[[str], str]
 
 
 @pytest.fixture
-def scope(tmp_path: Path) -> Scope:
+def scope(tmp_path: Path) -> EvaluationScope:
     """Plain MSBuild, with a few properties."""
-    created = Scope(str(tmp_path), {"ACME": "from-env"}, None)
+    created = EvaluationScope(str(tmp_path), {"ACME": "from-env"}, None)
     created.values.update(a="banana", tfm="net10.0-android36.0", list="x.y.z", n="10", semi="a%3Bb", empty="")
     created.file_values = {
         "msbuildthisfiledirectory": f"{tmp_path}/",
@@ -26,7 +26,7 @@ def scope(tmp_path: Path) -> Scope:
 
 
 @pytest.fixture
-def call(scope: Scope) -> Call:
+def call(scope: EvaluationScope) -> Call:
     """The final value of an expression, or the code of its problem."""
 
     def called(expression: str) -> str:

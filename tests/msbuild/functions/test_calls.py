@@ -9,7 +9,7 @@ import pytest
 from uno_devserver.msbuild.expressions import MAX_TEXT
 from uno_devserver.msbuild.functions.calls import (
     FunctionValue,
-    Version,
+    SystemVersion,
     bounded,
     maybe_integer,
     maybe_real,
@@ -31,7 +31,7 @@ from uno_devserver.msbuild.problems import EvaluationProblem
         (float("inf"), "Infinity"),
         (float("-inf"), "-Infinity"),
         (float("nan"), "NaN"),
-        (Version((1, 2)), "1.2"),
+        (SystemVersion((1, 2)), "1.2"),
         (["a;b", "c"], "a%3bb;c"),
     ],
 )

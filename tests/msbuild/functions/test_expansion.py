@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.msbuild.expressions import GUESS, UNKNOWN, Scope, guessed
+from uno_devserver.msbuild.expressions import GUESS, UNKNOWN, EvaluationScope, guessed
 from uno_devserver.msbuild.functions.expansion import MAX_NESTING
 
 from .conftest import Call
@@ -38,11 +38,11 @@ def test_a_call_is_replaced_by_its_result(expression: str, expected: str, call: 
     assert call(expression) == expected
 
 
-def test_what_a_function_gives_is_never_taken_for_something_unknown(scope: Scope) -> None:
+def test_what_a_function_gives_is_never_taken_for_something_unknown(scope: EvaluationScope) -> None:
     assert scope.expand("$(A.Replace('b', '%00%01'))") == "%00%01anana"
 
 
-def test_what_a_function_gives_is_escaped_so_that_it_means_nothing_more(scope: Scope) -> None:
+def test_what_a_function_gives_is_escaped_so_that_it_means_nothing_more(scope: EvaluationScope) -> None:
     assert scope.expand("$(A.Replace('b', '*;$(A)'))") == "%2a%3bbanana" + "anana"
     assert scope.expand("$([MSBuild]::Unescape('%2a'))") == "*"
 
@@ -90,8 +90,8 @@ def test_a_chain_may_be_as_long_as_it_likes(call: Call) -> None:
 
 class TestInThreeValues:
     @pytest.fixture
-    def unsure(self) -> Scope:
-        scope = Scope("/p", {}, {"known"})
+    def unsure(self) -> EvaluationScope:
+        scope = EvaluationScope("/p", {}, {"known"})
         scope.values.update(known="abc", guess=guessed("5"))
         scope.file_values = {"msbuildthisfilefullpath": "/p/a.targets"}
         return scope
@@ -106,14 +106,14 @@ class TestInThreeValues:
             "$([System.String]::IsNullOrEmpty('$(Nope)'))",
         ],
     )
-    def test_something_unknown_in_a_call_makes_it_unknown(self, expression: str, unsure: Scope) -> None:
+    def test_something_unknown_in_a_call_makes_it_unknown(self, expression: str, unsure: EvaluationScope) -> None:
         assert unsure.expand(expression) == UNKNOWN
 
-    def test_a_guess_in_a_call_makes_it_a_guess(self, unsure: Scope) -> None:
+    def test_a_guess_in_a_call_makes_it_a_guess(self, unsure: EvaluationScope) -> None:
         assert unsure.expand("[$([MSBuild]::Add($(Guess), 1))]") == f"[{GUESS}6]"
         assert unsure.expand("$(Known.Replace('a', '$(Guess)').Substring(1))") == f"{GUESS}bc"
 
-    def test_a_function_that_is_not_there_is_unknown_and_noted(self, unsure: Scope) -> None:
+    def test_a_function_that_is_not_there_is_unknown_and_noted(self, unsure: EvaluationScope) -> None:
         assert unsure.expand("x$([System.DateTime]::Now.ToString('d'))") == f"x{UNKNOWN}"
         assert unsure.expand("$(Known.CompareTo('x'))") == UNKNOWN
         assert unsure.unsupported == [

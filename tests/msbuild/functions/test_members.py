@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.msbuild.functions.calls import NoSuchFunction, NotImplementedHere, Version
-from uno_devserver.msbuild.functions.members import find_member
+from uno_devserver.msbuild.functions.calls import NoSuchFunction, NotImplementedHere, SystemVersion
+from uno_devserver.msbuild.functions.expansion import find_member
 from uno_devserver.msbuild.problems import EvaluationProblem
 
 
@@ -23,12 +23,12 @@ def test_names_ignore_case() -> None:
         ("MSBuild", None, "StableStringHash"),
         ("", "text", "Normalize"),
         ("", ["a"], "Reverse"),
-        ("", Version((1, 2)), "CompareTo"),
+        ("", SystemVersion((1, 2)), "CompareTo"),
         ("", True, "CompareTo"),
     ],
 )
 def test_what_dotnet_has_and_this_evaluator_has_not_is_not_an_error(
-    type_name: str, receiver: str | list[str] | Version | bool | None, method: str
+    type_name: str, receiver: str | list[str] | SystemVersion | bool | None, method: str
 ) -> None:
     with pytest.raises(NotImplementedHere):
         find_member(type_name, receiver, method)

@@ -8,8 +8,8 @@ from typing import Any
 
 from protocol.conversations import WAIT_SECONDS
 from support.mcp_peers import TestPeer
-from uno_devserver.protocol.client.connection import Lost
-from uno_devserver.protocol.client.messages import Message, result_in
+from uno_devserver.protocol.client.connection import ConnectionLost
+from uno_devserver.protocol.client.raw_messages import RawMessage, result_in
 from uno_devserver.protocol.jsonrpc import RpcError
 
 
@@ -22,11 +22,11 @@ class RecordedCall(TestPeer):
         self.sent = False
         self.progress_token = token
         self.ticket: object = None
-        self.outcomes: list[Message | Lost | RpcError] = []
+        self.outcomes: list[RawMessage | ConnectionLost | RpcError] = []
         self.turns: list[int] = []  # how many outcomes there were when a turn was over
         self._settled = asyncio.Event()
 
-    def settle(self, outcome: Message | Lost | RpcError) -> None:
+    def settle(self, outcome: RawMessage | ConnectionLost | RpcError) -> None:
         self.outcomes.append(outcome)
         self._settled.set()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from protocol.conversations import asynchronous
 from support.mcp_peers import TestPeer
-from uno_devserver.protocol.client.connection import Lost, Peer
+from uno_devserver.protocol.client.connection import ConnectionLost, Peer
 from uno_devserver.protocol.client.stdio import ACKNOWLEDGE_SECONDS
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.system.log import DEBUG, log
@@ -647,7 +647,7 @@ async def test_who_waits_when_the_server_ends_learns_whether_it_may_have_seen_th
     wire.connection.ended()
 
     for call, seen in ((sent, True), (unsent, False)):
-        with pytest.raises(Lost) as lost:
+        with pytest.raises(ConnectionLost) as lost:
             await call
         assert lost.value.sent is seen
 
@@ -662,7 +662,7 @@ async def test_a_server_that_listens_no_more_may_still_answer_what_it_has_heard(
     await wire.next()
 
     wire.connection.deaf()
-    with pytest.raises(Lost) as lost:
+    with pytest.raises(ConnectionLost) as lost:
         await unsent
     wire.answer(request, {"last": "words"})
 

@@ -8,7 +8,7 @@ import pytest
 
 from protocol.conversations import asynchronous
 from support.mcp_peers import TestPeer
-from uno_devserver.protocol.client.connection import Lost, Refusal
+from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 
 from .wires import DISCOVERED, Wire, initialized
 
@@ -105,7 +105,7 @@ async def test_a_server_that_refuses_both_eras_is_refused_with_its_own_words(mod
         words = "No licence." if request["method"] == "initialize" else "Unknown."
         wire.refuse(request, -32000, words)
 
-    with pytest.raises(Refusal, match=r"No licence\. \(code -32000\)"):
+    with pytest.raises(UnusableServer, match=r"No licence\. \(code -32000\)"):
         await begin
 
 
@@ -119,7 +119,7 @@ async def test_an_echo_is_no_server(modern_first: bool) -> None:
     for _ in range(2):
         wire.say(**(await wire.next()))
 
-    with pytest.raises(Refusal, match=r"^it sends back what it is sent$"):
+    with pytest.raises(UnusableServer, match=r"^it sends back what it is sent$"):
         await begin
     assert peer.asked == []
 
@@ -132,7 +132,7 @@ async def test_a_server_of_an_unknown_version_is_refused() -> None:
     wire.answer(await wire.next(), initialized("1999-01-01"))
     wire.refuse(await wire.next(), -32601)
 
-    with pytest.raises(Refusal, match="1999-01-01"):
+    with pytest.raises(UnusableServer, match="1999-01-01"):
         await begin
 
 
@@ -175,7 +175,7 @@ async def test_a_server_that_ends_instead_of_answering_is_lost() -> None:
 
     wire.connection.ended()
 
-    with pytest.raises(Lost):
+    with pytest.raises(ConnectionLost):
         await begin
     assert wire.connection.probing  # what it was asked may be why
 
@@ -189,7 +189,7 @@ async def test_a_server_that_ends_over_initialize_did_not_end_over_the_modern_qu
 
     wire.connection.ended()
 
-    with pytest.raises(Lost):
+    with pytest.raises(ConnectionLost):
         await begin
     assert not wire.connection.probing
 

@@ -10,9 +10,9 @@ import pytest
 
 from protocol.conversations import asynchronous
 from support.mcp_peers import TestPeer
-from uno_devserver.protocol.client.connection import Lost
+from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
-from uno_devserver.protocol.lines import TooLong
+from uno_devserver.protocol.lines import LineTooLong
 
 from .pending_calls import RecordedCall
 from .wires import Wire, handshake_wire, modern_wire
@@ -379,7 +379,7 @@ async def test_a_call_is_lost_with_the_server_and_learns_whether_the_server_may_
 
     for call, may_have_seen in ((seen, True), (unseen, False)):
         [lost] = call.outcomes
-        assert isinstance(lost, Lost)
+        assert isinstance(lost, ConnectionLost)
         assert lost.sent is may_have_seen
 
 
@@ -396,7 +396,7 @@ async def test_a_server_that_listens_no_more_may_still_answer_the_calls_that_it_
     wire.answer(request, {"last": "words"})
 
     [lost] = unseen.outcomes
-    assert isinstance(lost, Lost)
+    assert isinstance(lost, ConnectionLost)
     assert lost.sent is False
     assert seen.result == {"last": "words"}
 
@@ -455,7 +455,7 @@ async def test_an_answer_that_is_too_long_fails_its_call_at_once(member: str) ->
     call, other = RecordedCall(), RecordedCall()
     [request, _] = await sent(wire, call, other)
 
-    wire.write_out(TooLong({"jsonrpc": "2.0", "id": request["id"], member: None}))
+    wire.write_out(LineTooLong({"jsonrpc": "2.0", "id": request["id"], member: None}))
 
     with pytest.raises(RpcError, match="64 MiB") as failed:
         _ = call.result
@@ -470,7 +470,9 @@ async def test_a_line_that_is_too_long_and_answers_nothing_is_skipped() -> None:
     call = RecordedCall()
     [request] = await sent(wire, call)
 
-    wire.write_out(TooLong({}), TooLong({"id": request["id"], "method": "x", "params": None}), TooLong({"id": None}))
+    wire.write_out(
+        LineTooLong({}), LineTooLong({"id": request["id"], "method": "x", "params": None}), LineTooLong({"id": None})
+    )
     wire.answer(request, {"n": 1})
 
     assert call.result == {"n": 1}

@@ -13,8 +13,8 @@ import pytest
 
 from protocol.conversations import asynchronous, until
 from support.mcp_peers import TestPeer
-from uno_devserver.protocol.client.connection import Lost
-from uno_devserver.protocol.client.pipes import PipeLines
+from uno_devserver.protocol.client.connection import ConnectionLost
+from uno_devserver.protocol.client.pipe_lines import PipeLines
 from uno_devserver.protocol.client.stdio import StdioConnection
 from uno_devserver.protocol.jsonrpc import RpcError
 
@@ -144,7 +144,7 @@ async def _conversation(process: subprocess.Popen[bytes], modern: bool) -> None:
     forever = asyncio.ensure_future(call("forever"))
     await asyncio.sleep(0)
     lines.close_output()
-    with pytest.raises((Lost, RpcError)):  # it finds the time to say that it closes, or not
+    with pytest.raises((ConnectionLost, RpcError)):  # it finds the time to say that it closes, or not
         await forever
     await lines.over.wait()
     lines.close()

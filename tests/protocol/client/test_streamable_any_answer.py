@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.mcp_peers import TestPeer
 from support.raw_servers import Asked, Visitor
-from uno_devserver.protocol.client.connection import Lost
+from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.jsonrpc import RpcError
 
 from .http_servers import HandshakeServer, ModernServer, connected
@@ -48,12 +48,12 @@ def test_a_damaged_answer_is_a_result_an_error_or_a_loss(
         visitor.say(answer)
         visitor.close()
 
-    async def outcome() -> bytes | RpcError | Lost:
+    async def outcome() -> bytes | RpcError | ConnectionLost:
         server = ModernServer(call=call) if modern else HandshakeServer(call=call)
         async with connected(server) as connection:
             try:
                 return bytes(await connection.request("tools/call", {}, TestPeer()))
-            except (RpcError, Lost) as error:
+            except (RpcError, ConnectionLost) as error:
                 return error
 
     said = asyncio.run(asyncio.wait_for(outcome(), 10))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uno_devserver.protocol.client.streamable_headers import argument_headers, header_value, marks_in, routing_headers
-from uno_devserver.protocol.eras import decoded_header
+from uno_devserver.protocol.client.http_modern import argument_headers, header_value, marks_in, routing_headers
 from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.protocol.versions import decoded_header
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

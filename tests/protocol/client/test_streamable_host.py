@@ -13,8 +13,8 @@ import pytest
 
 from support.bundled import BundledHost, joined, write_addin
 from support.mcp_peers import TestPeer
-from uno_devserver.protocol.client.connection import Connection, Lost, Refusal
-from uno_devserver.protocol.client.streamable import connect_http
+from uno_devserver.protocol.client.connection import Connection, ConnectionLost, UnusableServer
+from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params, Result
 
@@ -187,7 +187,7 @@ async def test_errors_are_told_as_such(host: BundledHost, modern: bool) -> None:
 @asynchronous
 async def test_a_path_without_an_endpoint_is_told_with_its_status(host: BundledHost) -> None:
     for modern in (True, False):
-        with pytest.raises(Refusal) as refusal:
+        with pytest.raises(UnusableServer) as refusal:
             await connect_http(host.url + "/nothing", client(), modern_first=modern)
         assert refusal.value.status == 404
 
@@ -217,8 +217,8 @@ async def test_a_host_that_is_killed_loses_every_call_and_its_successor_is_used(
         outcomes = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
         first.process.wait()
 
-        assert [isinstance(outcome, Lost) and outcome.sent for outcome in outcomes] == [True] * 16
-        with pytest.raises(Lost) as refused:
+        assert [isinstance(outcome, ConnectionLost) and outcome.sent for outcome in outcomes] == [True] * 16
+        with pytest.raises(ConnectionLost) as refused:
             await call(connection, "test_simple_text")
         assert not refused.value.sent
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from support.mcp_peers import TestPeer
-from uno_devserver.protocol.client.connection import Connection, Lost
-from uno_devserver.protocol.client.streamable import connect_http
+from uno_devserver.protocol.client.connection import Connection, ConnectionLost
+from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params, Result
 
@@ -216,9 +216,9 @@ async def test_a_server_without_sessions_works_until_it_dies(arguments: tuple[st
 
             server.process.kill()
             server.process.wait(WAIT_SECONDS)
-            with pytest.raises(Lost):
+            with pytest.raises(ConnectionLost):
                 await call(connection, "steps")
-            with pytest.raises(Lost, match="refuses connections") as refused:
+            with pytest.raises(ConnectionLost, match="refuses connections") as refused:
                 await call(connection, "steps")
             assert not refused.value.sent
     finally:

@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 from support.mcp_peers import MODERN
-from uno_devserver.protocol.client.connection import Lost, Peer
-from uno_devserver.protocol.client.pipes import Line, Sendable
+from uno_devserver.protocol.client.connection import ConnectionLost, Peer
+from uno_devserver.protocol.client.pipe_lines import OutgoingLine, Sendable
 from uno_devserver.protocol.client.stdio import StdioConnection
 from uno_devserver.protocol.jsonrpc import BUSY, RpcError
-from uno_devserver.protocol.lines import TooLong
+from uno_devserver.protocol.lines import LineTooLong
 
 WAIT_SECONDS = 10  # longer than any step takes on a busy machine
 
@@ -35,7 +35,7 @@ class Wire:
 
     def queue(self, line: Sendable) -> None:
         if self.gone:
-            raise Lost("it is gone", sent=False)
+            raise ConnectionLost("it is gone", sent=False)
         if self.busy:
             raise RpcError(BUSY, "it does not read")
         assert line.data.endswith(b"\n")
@@ -47,8 +47,8 @@ class Wire:
             line.sent = self.room
             self._lines.put_nowait(json.loads(line.data))
 
-    def write(self, data: bytes) -> Line:
-        line = Line(data + b"\n")
+    def write(self, data: bytes) -> OutgoingLine:
+        line = OutgoingLine(data + b"\n")
         self.queue(line)
         self.flush()
         return line
@@ -76,7 +76,7 @@ class Wire:
     def say(self, **message: Any) -> None:
         self.write_out(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
-    def write_out(self, *lines: bytes | TooLong) -> None:
+    def write_out(self, *lines: bytes | LineTooLong) -> None:
         """What the server writes to its output at once."""
         self.connection.heard(list(lines))
 

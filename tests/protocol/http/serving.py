@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from uno_devserver.protocol.http.listening import open_sockets
 from uno_devserver.protocol.http.messages import Answer, Handler, Request, Response
-from uno_devserver.protocol.http.server import HttpServer
+from uno_devserver.protocol.http.server import HttpServer, open_sockets
 
 T = TypeVar("T")
 PATIENCE = 10.0  # seconds after which a test gives up waiting

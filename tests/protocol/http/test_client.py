@@ -13,7 +13,7 @@ import pytest
 from support.raw_servers import WAIT_SECONDS, RawServer, Visitor
 from uno_devserver.protocol.http import client as client_module
 from uno_devserver.protocol.http.client import HttpClient, Origin, encode_headers, split_url
-from uno_devserver.protocol.http.client_connection import MAX_HEAD, REST_BYTES, UNREAD_BYTES, HttpFailure, TooLong
+from uno_devserver.protocol.http.client_connection import MAX_HEAD, REST_BYTES, UNREAD_BYTES, BodyTooLong, HttpFailure
 
 from ..conversations import asynchronous, until
 
@@ -202,7 +202,7 @@ async def test_a_body_that_is_too_long_is_not_read_for_ever() -> None:
     async with RawServer(script) as server:
         client = client_of(server)
         reply = await client.request("GET", "/")
-        with pytest.raises(TooLong, match="more than 100000 bytes"):
+        with pytest.raises(BodyTooLong, match="more than 100000 bytes"):
             await reply.read(100_000)
         client.close()
 
@@ -216,7 +216,7 @@ async def test_a_body_that_came_at_once_and_is_too_long_is_refused_too() -> None
 
     async with RawServer(script) as server:
         client = client_of(server)
-        with pytest.raises(TooLong):
+        with pytest.raises(BodyTooLong):
             await (await client.request("GET", "/")).read(1000)
         assert await (await client.request("GET", "/")).read(1001) == b"x" * 1001
         client.close()

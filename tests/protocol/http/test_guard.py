@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from uno_devserver.protocol.http.guard import guard_for, own_names, refusal
-from uno_devserver.protocol.http.messages import joined
+from uno_devserver.protocol.http.headers import joined_headers
 
 LOCAL_HOSTS = [
     "localhost",
@@ -131,7 +131,7 @@ def test_pages_of_other_sites_may_not(origin: str, bind: str | None) -> None:
 def test_what_another_site_embeds_or_links_to_is_refused_although_a_browser_names_no_origin(
     bind: str | None, sites: list[str]
 ) -> None:
-    sent = joined([(b"Host", b"localhost:5000"), *((b"Sec-Fetch-Site", site.encode()) for site in sites)])
+    sent = joined_headers([(b"Host", b"localhost:5000"), *((b"Sec-Fetch-Site", site.encode()) for site in sites)])
 
     reason = refusal(sent, bind=bind)
 

@@ -15,8 +15,8 @@ import time
 
 import pytest
 
-from uno_devserver.protocol.http import connection
 from uno_devserver.protocol.http import server as server_module
+from uno_devserver.protocol.http import server_connection
 from uno_devserver.protocol.http.messages import Answer, Request, Response
 from uno_devserver.system import log as log_module
 from uno_devserver.system.log import log
@@ -427,7 +427,7 @@ def test_there_is_an_end_to_the_number_of_connections(serve: Serve) -> None:
 
 
 def test_those_that_are_refused_do_not_pile_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LINGER_SECONDS", 1000.0)
+    monkeypatch.setattr(server_connection, "LINGER_SECONDS", 1000.0)
     server = serve(max_connections=8)
     clients = [server.client() for _ in range(8)]
     assert all(client.ask().status == 200 for client in clients)

@@ -9,9 +9,8 @@ import pytest
 
 from uno_devserver.protocol.http import server as server_module
 from uno_devserver.protocol.http import websocket as websocket_module
-from uno_devserver.protocol.http.listening import open_sockets
 from uno_devserver.protocol.http.messages import Answer, Request, Response, Sink, Streaming, Upgrade, WebSocket
-from uno_devserver.protocol.http.server import HttpServer
+from uno_devserver.protocol.http.server import HttpServer, open_sockets
 from uno_devserver.system.ports import is_free
 
 from .serving import PATIENCE, Client, Serve, Signal, answering, echo, until

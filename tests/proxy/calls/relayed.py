@@ -15,17 +15,17 @@ from typing import IO, Any
 from protocol.conversations import until
 from support.relays import CONNECTED, MODERN, QUICK, Asked, Scene, ScriptedLink, ScriptedState
 from uno_devserver.protocol.client.connection import Connection, Peer
-from uno_devserver.protocol.client.pipes import PipeLines
+from uno_devserver.protocol.client.pipe_lines import PipeLines
 from uno_devserver.protocol.client.stdio import StdioConnection
-from uno_devserver.protocol.client.streamable import connect_http
+from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.jsonrpc import RpcNotification, RpcRequest, RpcResponse
-from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.calls.relay import CallRelay
 from uno_devserver.proxy.calls.upstream_link import CallLimits
 from uno_devserver.proxy.front.first_answers import Front
 from uno_devserver.proxy.front.output import ClientOutput
-from uno_devserver.proxy.front.session import ClientSession
+from uno_devserver.proxy.front.session import StdioSession
 from uno_devserver.proxy.state import ConnectionState
 
 KEY = "io.modelcontextprotocol/"
@@ -55,7 +55,7 @@ class RelayedClient:
         os.set_blocking(self._reading, False)
         self.output = ClientOutput(self._writing)
         self.front = Front(self.state, self.output, lambda: None)
-        self.session = ClientSession(self.service, self.front.write)
+        self.session = StdioSession(self.service, self.front.write)
         self.relay = CallRelay(self.state, self.link, self.service, self.session, self.output)
         self.front.open(self)
         self.lines: list[bytes] = []  # what the client was told

@@ -13,11 +13,11 @@ import pytest
 from support.authorities import CHANGED, ScriptedAuthority, failed_build
 from support.relays import QUICK, ScriptedCall, said, text_of, tool_call
 from support.virtual_time import run_virtually, turns
-from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
+from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, RestartResult
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Result
 from uno_devserver.proxy.calls.call_queue import CallQueue, ReloadQuery
-from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE, NoAnswer
+from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE, UnansweredRequest
 from uno_devserver.proxy.calls.reload_messages import META_KEY
 from uno_devserver.workspace.config import Strategy
 
@@ -115,8 +115,8 @@ class Stage:
             check.set_result(outcome)
         await turns()
 
-    async def restarted(self, outcome: Restarted | None = None) -> None:
-        self.authority.restarts[-1].set_result(outcome or Restarted(ok=True))
+    async def restarted(self, outcome: RestartResult | None = None) -> None:
+        self.authority.restarts[-1].set_result(outcome or RestartResult(ok=True))
         await turns()
 
 
@@ -397,11 +397,11 @@ async def test_a_restart_function_that_pauses_and_resumes_itself_does_no_harm(st
     stage = Stage(news=None, strategy=strategy)
     paused = asyncio.Event()
 
-    async def replace() -> Restarted:
+    async def replace() -> RestartResult:
         await stage.queue.pause(hold=strategy is Strategy.SWAP)
         paused.set()
         stage.queue.resume()
-        return Restarted(ok=True)
+        return RestartResult(ok=True)
 
     stage.authority.ready_to_restart = replace  # type: ignore[method-assign]
     [trigger] = await stage.calls(1)
@@ -486,11 +486,11 @@ async def test_a_new_server_that_does_not_start_is_told_with_the_next_answer(cod
     stage = Stage(news=None, serves=False)
     await stage.calls(1)
     await stage.checked(CHANGED)
-    await stage.restarted(Restarted(ok=False, problem="It ended with exit code 1.", last_lines=("SyntaxError",)))
+    await stage.restarted(RestartResult(ok=False, problem="It ended with exit code 1.", last_lines=("SyntaxError",)))
 
     [run] = await stage.calls(1)
     await stage.checked(NOT_STARTED)
-    run.ending.set_exception(NoAnswer(code, "The dev server does not work.", "Repair it."))
+    run.ending.set_exception(UnansweredRequest(code, "The dev server does not work.", "Repair it."))
     await turns()
 
     result = said(run.task.result())
@@ -551,7 +551,7 @@ async def test_a_swap_that_fails_runs_the_held_calls_on_the_old_server_and_the_f
     runs = await stage.calls(2)
     await stage.checked(CHANGED)
 
-    problem = Restarted(ok=False, kept=True, problem="It ended at once.", last_lines=("line 1", "NameError: x"))
+    problem = RestartResult(ok=False, kept=True, problem="It ended at once.", last_lines=("line 1", "NameError: x"))
     await stage.restarted(problem)
     await finish(*runs)
 
@@ -571,7 +571,7 @@ async def test_as_long_as_what_lies_on_disk_did_not_start_each_result_of_the_old
     stage = Stage(news=None, strategy=Strategy.SWAP)
     [trigger] = await stage.calls(1)
     await stage.checked(CHANGED)
-    await stage.restarted(Restarted(ok=False, kept=True, problem="It ended at once."))
+    await stage.restarted(RestartResult(ok=False, kept=True, problem="It ended at once."))
     await finish(trigger)
 
     noted = []
@@ -594,7 +594,7 @@ async def test_a_failed_swap_that_is_known_to_lie_there_still_is_not_looked_at_a
     stage = Stage(news=True, strategy=Strategy.SWAP)
     [trigger] = await stage.calls(1)
     await stage.checked(CHANGED)
-    await stage.restarted(Restarted(ok=False, kept=True))
+    await stage.restarted(RestartResult(ok=False, kept=True))
     await finish(trigger)
     stage.authority.known = False
 
@@ -611,7 +611,7 @@ async def test_a_swap_that_failed_is_of_no_interest_any_more_when_the_next_one_w
     [cancelled] = await stage.calls(1)
     await stage.checked(CHANGED)
     cancelled.task.cancel()
-    await stage.restarted(Restarted(ok=False, kept=True))
+    await stage.restarted(RestartResult(ok=False, kept=True))
 
     [run] = await stage.calls(1)
     await stage.checked(CHANGED)
@@ -670,7 +670,7 @@ async def test_a_failed_build_without_a_server_does_not_say_that_old_code_answer
 
     [again] = await stage.calls(1)
     await stage.checked(failed_build("e", "d1"))
-    again.ending.set_exception(NoAnswer(UNAVAILABLE, "The dev server does not work.", "Repair it."))
+    again.ending.set_exception(UnansweredRequest(UNAVAILABLE, "The dev server does not work.", "Repair it."))
     await turns()
 
     assert "does not run" in text_of(trigger.task.result())
@@ -1053,7 +1053,7 @@ def test_cancelling_who_asks_cancels_the_question() -> None:
 
 
 def test_an_authority_that_cancels_itself_is_one_that_gives_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    async def ask() -> Restarted | None:
+    async def ask() -> RestartResult | None:
         authority = ScriptedAuthority()
         restarting = asyncio.ensure_future(ReloadQuery(authority, LIMITS).restart())
         await turns()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.authorities import CHANGED, failed_build
 from support.relays import QUICK, said, tool_call
 from support.virtual_time import run_virtually, turns
-from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
+from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, RestartResult
 from uno_devserver.protocol.service import Result
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.calls.reload_messages import META_KEY
@@ -54,7 +54,7 @@ class Code:
             return UNCHANGED
         return failed_build(f"version {seen}", str(seen)) if seen in self.broken else CHANGED
 
-    async def ready_to_restart(self) -> Restarted:
+    async def ready_to_restart(self) -> RestartResult:
         world = self.world
         world.demand(self.running != self.source, "there was nothing to restart for")
         takes, fails, version = self.restart_takes, self.restart_fails, self.source
@@ -69,12 +69,12 @@ class Code:
             if world.strategy is Strategy.RESTART:
                 world.replacing -= 1
         if fails:
-            return Restarted(ok=False, problem="It ended.", kept=world.strategy is Strategy.SWAP)
+            return RestartResult(ok=False, problem="It ended.", kept=world.strategy is Strategy.SWAP)
         if takes > LIMITS.restart_seconds:
             raise ConnectionError("gone")
         self.running = version
         self.replaced.append(version)
-        return Restarted(ok=True)
+        return RestartResult(ok=True)
 
 
 class Made:

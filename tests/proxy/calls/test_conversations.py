@@ -19,7 +19,7 @@ from support.relays import (
     said,
     tool_call,
 )
-from uno_devserver.protocol.client.connection import Lost, Refusal
+from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from uno_devserver.proxy.calls.upstream_link import Unavailable
 
@@ -132,7 +132,7 @@ async def test_a_failed_opening_is_tried_again() -> None:
     scene = Scene()
     link = _answering(scene)
     session = ScriptedSession()
-    link.unreachable = Refusal("no")
+    link.unreachable = UnusableServer("no")
     await scene.service.answer(tool_call(session=session))
 
     link.unreachable = None
@@ -440,7 +440,7 @@ async def test_a_resource_that_only_the_next_upstream_does_not_know_keeps_no_oth
     assert scene.link.connections[1].follows[-1] == {"file:///a", "file:///b"}
 
 
-@pytest.mark.parametrize("why", [Lost("gone", sent=False), Unavailable("none"), Refusal("no"), None])
+@pytest.mark.parametrize("why", [ConnectionLost("gone", sent=False), Unavailable("none"), UnusableServer("no"), None])
 @asynchronous
 async def test_what_cannot_be_followed_now_is_followed_later(why: Exception | None) -> None:
     scene = Scene()
@@ -473,7 +473,7 @@ async def test_an_upstream_that_refuses_what_was_followed_before_does_no_harm() 
     scene = Scene()
     await scene.service.followed("file:///a", True)
 
-    scene.link.unreachable = Refusal("no")
+    scene.link.unreachable = UnusableServer("no")
     scene.link.connect_anew()
     scene.service.conversations.renew()
     await until(lambda: len(scene.link.eras_wanted) == 2)

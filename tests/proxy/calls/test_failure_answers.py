@@ -14,7 +14,7 @@ from uno_devserver.proxy.calls.failure_answers import (
     QUOTED_ISSUES,
     TIMED_OUT,
     UNAVAILABLE,
-    NoAnswer,
+    UnansweredRequest,
     ended,
     failed,
     known_issues,
@@ -23,10 +23,10 @@ from uno_devserver.proxy.calls.failure_answers import (
     unavailable,
     unreachable,
 )
-from uno_devserver.proxy.calls.forwarding import Request
+from uno_devserver.proxy.calls.forwarding import ForwardedRequest
 from uno_devserver.proxy.state import ConnectionState
 
-ACT = Request("tools/call", {"name": "act"})
+ACT = ForwardedRequest("tools/call", {"name": "act"})
 NOT_RUN = "This request has not been run."
 
 
@@ -50,7 +50,9 @@ def issue(number: int, severity: str = "Warning", **more: Any) -> dict[str, Any]
         (silent(ACT, 300.0), TIMED_OUT, True),
     ],
 )
-def test_an_answer_says_whether_the_request_may_have_run(none: NoAnswer, code: int, may_have_run: bool) -> None:
+def test_an_answer_says_whether_the_request_may_have_run(
+    none: UnansweredRequest, code: int, may_have_run: bool
+) -> None:
     assert (none.code, none.may_have_run) == (code, may_have_run)
     assert (NOT_RUN in none.message) is not may_have_run
     assert none.remedy.endswith(".")
@@ -58,7 +60,7 @@ def test_an_answer_says_whether_the_request_may_have_run(none: NoAnswer, code: i
 
 
 def test_a_tool_call_gets_a_result_and_any_other_request_an_error() -> None:
-    none = NoAnswer(UNAVAILABLE, "It is gone.", "Wait.", connectionState="Reconnecting")
+    none = UnansweredRequest(UNAVAILABLE, "It is gone.", "Wait.", connectionState="Reconnecting")
 
     with pytest.raises(RpcError) as raised:
         none.answer("prompts/get")
@@ -79,8 +81,8 @@ def test_a_tool_call_gets_a_result_and_any_other_request_an_error() -> None:
     ],
 )
 def test_what_ran_is_named(method: str, params: dict[str, Any], named: str) -> None:
-    assert f"while it ran {named}." in ended(Request(method, params), 1).message
-    assert f"heard of {named} for" in silent(Request(method, params), 300.0).message
+    assert f"while it ran {named}." in ended(ForwardedRequest(method, params), 1).message
+    assert f"heard of {named} for" in silent(ForwardedRequest(method, params), 300.0).message
 
 
 def test_a_request_that_ended_the_upstream_several_times_is_suspected() -> None:

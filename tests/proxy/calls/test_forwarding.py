@@ -22,7 +22,7 @@ from support.relays import (
     tool_call,
 )
 from support.virtual_time import run_virtually
-from uno_devserver.protocol.client.connection import Lost, Refusal
+from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import STOPPED, RpcError
 from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
 from uno_devserver.proxy.calls.forwarding import QUEUE_STEP, Caller, Progress, report
@@ -210,7 +210,7 @@ async def test_nobody_but_the_call_knows_yet_that_the_upstream_is_gone() -> None
 
     answer = scene.start(tool_call("plain"))
     asked = await scene.next_asked()
-    scene.link.unreachable = Lost("refused", sent=False)
+    scene.link.unreachable = ConnectionLost("refused", sent=False)
     asked.lose(sent=False)
     await until(lambda: len(scene.link.losses) > 3)  # it tries again and again, and says so each time
     scene.link.be(RECONNECTING)
@@ -226,7 +226,7 @@ async def test_nobody_but_the_call_knows_yet_that_the_upstream_is_gone() -> None
 @asynchronous
 async def test_an_upstream_that_cannot_be_reached_is_given_up_after_a_while(greeted: bool) -> None:
     scene = _scene(again_seconds=0.02)
-    scene.link.unreachable = Lost("refused", sent=greeted)
+    scene.link.unreachable = ConnectionLost("refused", sent=greeted)
 
     result = text_of(await scene.service.answer(tool_call("plain")))
 
@@ -279,7 +279,7 @@ async def test_each_run_of_a_call_gives_it_the_full_time_to_wait_for_another_ups
 @asynchronous
 async def test_a_refused_connection_is_told_with_its_reason() -> None:
     scene = _scene()
-    scene.link.unreachable = Refusal("it speaks HTTP 0.9.")
+    scene.link.unreachable = UnusableServer("it speaks HTTP 0.9.")
 
     assert "does not accept a connection: it speaks HTTP 0.9." in text_of(
         await scene.service.answer(tool_call("plain"))
@@ -292,7 +292,7 @@ async def test_a_call_that_has_run_is_not_said_not_to_have_when_the_next_upstrea
 
     answer = scene.start(tool_call("look"))
     await scene.next_asked()
-    scene.link.unreachable = Refusal("no")
+    scene.link.unreachable = UnusableServer("no")
     scene.link.crash()
     scene.link.connect_anew()
 

@@ -25,13 +25,13 @@ from support.relays import (
     text_of,
     tool_call,
 )
-from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
+from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, RestartResult
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.calls.reload_messages import META_KEY
 from uno_devserver.proxy.calls.upstream_link import CallLimits
 from uno_devserver.proxy.lists.merge import Offered, merged
-from uno_devserver.proxy.own_tools import Circumstances
+from uno_devserver.proxy.own_tools import OwnToolFacts
 from uno_devserver.proxy.state import ConnectionState, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.workspace.config import Strategy
@@ -47,7 +47,7 @@ def _scene(
     modern: bool = False,
 ) -> Scene:
     """With all tools of ours, and these of the upstream."""
-    lists, own = merged(Offered(tools), Circumstances(by_workspace=True, selects_solution=True, fallback=True))
+    lists, own = merged(Offered(tools), OwnToolFacts(by_workspace=True, selects_solution=True, fallback=True))
     return Scene(connection, state=state_of(lists, own_tools=own), limits=limits, modern=modern)
 
 
@@ -351,7 +351,7 @@ async def test_the_whole_way_of_an_agent_through_a_restart() -> None:
     scene.link.crash()
     before = waiting.done()
     scene.link.connect_anew()
-    scene.authority.restarts[0].set_result(Restarted(ok=True))
+    scene.authority.restarts[0].set_result(RestartResult(ok=True))
     ready = said(await waiting)
     again = scene.start(tool_call())
     (await scene.check(2)).set_result(UNCHANGED)
@@ -427,7 +427,7 @@ async def test_status_has_the_code_of_a_server_that_does_not_run_looked_at() -> 
     await until(lambda: bool(scene.authority.restarts))
     scene.authority.known = False
     scene.link.connect_anew()
-    scene.authority.restarts[0].set_result(Restarted(ok=True))
+    scene.authority.restarts[0].set_result(RestartResult(ok=True))
 
     assert said(await waiting)["_meta"][META_KEY] == {"state": "ready", "run": True}
 
@@ -444,7 +444,7 @@ async def test_status_has_a_build_that_failed_tried_again_where_nothing_runs() -
     (await scene.check(2)).set_result(CHANGED)
     await until(lambda: bool(scene.authority.restarts))
     scene.link.connect_anew()
-    scene.authority.restarts[0].set_result(Restarted(ok=True))
+    scene.authority.restarts[0].set_result(RestartResult(ok=True))
 
     assert "error 7" in told["content"][0]["text"]
     assert told["_meta"][META_KEY] == {"state": "failed", "run": False, "also": ["buildFailed"]}
@@ -471,7 +471,7 @@ async def test_status_says_that_what_answers_is_not_the_newest_code(strategy: St
     if strategy is Strategy.SWAP:
         (await scene.check()).set_result(CHANGED)
         await until(lambda: bool(scene.authority.restarts))
-        scene.authority.restarts[0].set_result(Restarted(ok=False, kept=True, problem="There was an error 7."))
+        scene.authority.restarts[0].set_result(RestartResult(ok=False, kept=True, problem="There was an error 7."))
         (await scene.next_asked()).answer()
     else:
         (await scene.check()).set_result(failed_build("> tsc\na.ts: error 7.\nend"))
@@ -521,7 +521,7 @@ async def test_a_call_where_new_code_did_not_start_tells_the_reasons_once() -> N
     await call
     await until(lambda: bool(scene.authority.restarts))
     scene.link.state = DEGRADED
-    scene.authority.restarts[0].set_result(Restarted(ok=False, problem="It ended at once."))
+    scene.authority.restarts[0].set_result(RestartResult(ok=False, problem="It ended at once."))
     await scene.queue.settled(5)
 
     waiting = scene.start(tool_call())
@@ -564,7 +564,7 @@ async def test_what_is_no_tool_call_waits_for_the_new_code_and_is_told_nothing(m
     before = list(scene.link.asked)
     scene.authority.known = False
     scene.link.connect_anew()
-    scene.authority.restarts[0].set_result(Restarted(ok=True))
+    scene.authority.restarts[0].set_result(RestartResult(ok=True))
     asked = await scene.next_asked()
     asked.answer(b'{"contents":[]}')
 
@@ -649,7 +649,7 @@ async def test_a_call_that_waited_for_the_first_start_passes_the_queue_that_came
     (await scene.check()).set_result(CHANGED)
     await until(lambda: bool(scene.authority.restarts))
     scene.authority.known = False
-    scene.authority.restarts[0].set_result(Restarted(ok=True))
+    scene.authority.restarts[0].set_result(RestartResult(ok=True))
     scene.link.answers = lambda asked: asked.answer()
 
     assert [said(await call)["_meta"][META_KEY]["state"] for call in (early, late)] == ["reloaded", "reloaded"]

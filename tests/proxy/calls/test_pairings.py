@@ -13,7 +13,7 @@ from protocol.line_clients import LineClient, ModernLineClient
 from support.relays import CONNECTED, Scene, ScriptedLink
 from uno_devserver.protocol.client.connection import Connection, Peer
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND
-from uno_devserver.protocol.streamable import StreamableHttp
+from uno_devserver.protocol.server.streamable_http import StreamableHttp
 
 KEY = "io.modelcontextprotocol/"
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}

@@ -20,10 +20,10 @@ from support.raw_servers import RawServer, Visitor
 from support.relays import DEGRADED, QUICK, RECONNECTING, Asked
 from support.virtual_time import run_virtually, turns
 from uno_devserver.hotreload.authority import UNCHANGED
-from uno_devserver.protocol.client.messages import Message
+from uno_devserver.protocol.client.raw_messages import RawMessage
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_REQUEST, STOPPED
 from uno_devserver.proxy.calls.call_queue import CallQueue
-from uno_devserver.proxy.inspection.call_recorder import Recorder
+from uno_devserver.proxy.inspection.call_recorder import CallRecorder
 from uno_devserver.proxy.state import ConnectionState
 from uno_devserver.workspace.config import Strategy
 
@@ -581,7 +581,7 @@ async def test_an_answer_without_a_result_and_without_an_error_is_a_failure(answ
         client.call()
         call = client.asked.call
         assert call is not None
-        call.settle(msgspec.json.decode(answer, type=Message))
+        call.settle(msgspec.json.decode(answer, type=RawMessage))
         error = (await client.answer())["error"]
 
         assert error["code"] == INTERNAL_ERROR
@@ -594,7 +594,7 @@ async def test_an_answer_whose_error_is_null_is_its_result() -> None:
         client.call()
         call = client.asked.call
         assert call is not None
-        call.settle(msgspec.json.decode(b'{"error":null,"result":{"content":[]}}', type=Message))
+        call.settle(msgspec.json.decode(b'{"error":null,"result":{"content":[]}}', type=RawMessage))
         call.turn_over()
 
         assert (await client.answer())["result"] == {"content": []}
@@ -1233,7 +1233,7 @@ class Watched:
     """A recorder that follows the calls of a client."""
 
     def __init__(self, client: RelayedClient) -> None:
-        self.recorder = Recorder(lambda _: None)
+        self.recorder = CallRecorder(lambda _: None)
         self.recorder.live = True
         client.service.forwarding.observer = self.recorder
 

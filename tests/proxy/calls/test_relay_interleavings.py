@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from support.authorities import CHANGED, ScriptedAuthority, failed_build
 from support.relays import CONNECTED, DEGRADED, QUICK, Asked
 from support.virtual_time import run_virtually, turns
-from uno_devserver.hotreload.authority import UNCHANGED, Restarted
-from uno_devserver.protocol.client.connection import Lost
+from uno_devserver.hotreload.authority import UNCHANGED, RestartResult
+from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.jsonrpc import STOPPED
 from uno_devserver.proxy.calls.call_queue import CallQueue
-from uno_devserver.proxy.inspection.call_recorder import CANCELLED, DONE, FAILED, RESTARTING, Recorder
+from uno_devserver.proxy.inspection.call_recorder import CANCELLED, DONE, FAILED, RESTARTING, CallRecorder
 from uno_devserver.workspace.config import Strategy
 
 from .relayed import RelayedClient, message
@@ -39,7 +39,7 @@ class World:
         self.client.link.turns = 2
         self.client.link.tools = {"look": {"annotations": {"readOnlyHint": True}}}
         self.authority = ScriptedAuthority(False)
-        self.recorder = Recorder(lambda _: None)
+        self.recorder = CallRecorder(lambda _: None)
         self.queue = CallQueue(
             self.authority, concurrency=concurrency, strategy=strategy, waits=lambda: False, name="Acme", limits=QUICK
         )
@@ -125,7 +125,7 @@ class World:
         for restart in self.authority.restarts:
             if not restart.done():
                 self.come(True)
-                restart.set_result(Restarted(ok=ok, problem="" if ok else "It ended.", kept=not ok))
+                restart.set_result(RestartResult(ok=ok, problem="" if ok else "It ended.", kept=not ok))
 
     def decline(self, wanted: bool) -> None:
         """Whether connections have no room for a call at the moment."""
@@ -262,7 +262,7 @@ def _check(request: Request, world: World) -> None:
 
 def _was_lost_unsent(run: Asked) -> bool:
     error = run.outcome.exception() if run.outcome.done() and not run.outcome.cancelled() else None
-    return isinstance(error, Lost) and not error.sent
+    return isinstance(error, ConnectionLost) and not error.sent
 
 
 def _check_balance(world: World) -> None:

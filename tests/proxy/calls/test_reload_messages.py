@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from support.relays import said
-from uno_devserver.hotreload.authority import CheckResult, Restarted
+from uno_devserver.hotreload.authority import CheckResult, RestartResult
 from uno_devserver.protocol.service import Result
 from uno_devserver.proxy.calls import reload_messages as messages
 from uno_devserver.proxy.calls.reload_messages import (
     META_KEY,
-    Note,
+    ReloadNote,
+    ReloadState,
     ResultNotes,
-    State,
     fenced,
     not_run,
     state_of,
@@ -25,12 +25,12 @@ NAME = "The Acme server"
 
 
 @pytest.mark.parametrize("note", [messages.restarting(NAME), messages.queued(NAME)])
-def test_whoever_is_not_run_for_a_restart_is_told_what_to_do(note: Note) -> None:
+def test_whoever_is_not_run_for_a_restart_is_told_what_to_do(note: ReloadNote) -> None:
     assert NAME in note.text
     assert "has not been run" in note.text
     assert "Call mcpStatus with an empty input" in note.text
     assert "Retry no other tool" in note.text
-    assert note.state is State.RESTARTING
+    assert note.state is ReloadState.RESTARTING
 
 
 def test_a_failed_build_is_shown_whole_and_says_that_the_old_code_stays() -> None:
@@ -52,26 +52,26 @@ def test_nothing_inside_a_block_can_end_it(output: str, fence: str) -> None:
 
 
 def test_a_call_that_was_not_run_is_an_error_with_its_state_for_programs() -> None:
-    result = not_run([Note(State.BUILD_FAILED, "One."), Note(State.EXTENSION_RELOADED, "Two.")])
+    result = not_run([ReloadNote(ReloadState.BUILD_FAILED, "One."), ReloadNote(ReloadState.EXTENSION_RELOADED, "Two.")])
 
     assert result == {
         "content": [{"type": "text", "text": "One.\n\nTwo."}],
         "isError": True,
         "_meta": {META_KEY: {"state": "buildFailed", "run": False, "also": ["extensionReloaded"]}},
     }
-    assert state_of([Note(State.SWAPPED)], run=True) == {"state": "swapped", "run": True}
+    assert state_of([ReloadNote(ReloadState.SWAPPED)], run=True) == {"state": "swapped", "run": True}
 
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_new_server_that_did_not_start_is_told_with_its_last_lines(kept: bool) -> None:
     note = messages.not_replaced(
-        NAME, Restarted(ok=False, problem="It ended with exit code 3.", last_lines=("a", "ValueError"), kept=kept)
+        NAME, RestartResult(ok=False, problem="It ended with exit code 3.", last_lines=("a", "ValueError"), kept=kept)
     )
 
     assert "exit code 3" in note.text
     assert "a\nValueError" in note.text
     assert ("old code still answers" in note.text) is kept
-    assert note.state is (State.SWAP_FAILED if kept else State.FAILED)
+    assert note.state is (ReloadState.SWAP_FAILED if kept else ReloadState.FAILED)
 
 
 def test_of_a_client_is_spoken_only_where_there_is_one_to_speak_of() -> None:
@@ -90,7 +90,7 @@ def test_of_a_client_is_spoken_only_where_there_is_one_to_speak_of() -> None:
 
 # --- notes behind a result
 
-NOTE = Note(State.EXTENSION_RELOADED, "Note: it was rebuilt.")
+NOTE = ReloadNote(ReloadState.EXTENSION_RELOADED, "Note: it was rebuilt.")
 TEXT = {"type": "text", "text": "Note: it was rebuilt."}
 STATE = {"state": "extensionReloaded", "run": True}
 
@@ -135,7 +135,7 @@ def test_a_result_without_content_or_meta_gets_both() -> None:
 
 
 def test_what_only_programs_need_to_know_adds_no_text() -> None:
-    result = with_notes({"content": []}, [Note(State.SWAPPED)])
+    result = with_notes({"content": []}, [ReloadNote(ReloadState.SWAPPED)])
 
     assert result == {"content": [], "_meta": {META_KEY: {"state": "swapped", "run": True}}}
 
@@ -186,20 +186,20 @@ def test_how_a_content_fails_to_build_is_news_until_it_was_shown() -> None:
 
 def test_a_failed_swap_is_told_whole_once_and_in_a_sentence_from_then_on() -> None:
     notes = ResultNotes()
-    notes.restarted(TALKER, Restarted(False, "It ended.", ("Traceback", "boom"), kept=True))
+    notes.restarted(TALKER, RestartResult(False, "It ended.", ("Traceback", "boom"), kept=True))
 
     (first,), state = _texts(notes)
     (second,), _ = _texts(notes)
 
     assert "boom" in first
-    assert state == {"state": State.SWAP_FAILED.value, "run": True}
+    assert state == {"state": ReloadState.SWAP_FAILED.value, "run": True}
     assert "boom" not in second
     assert TALKER in second
 
 
 def test_what_failed_is_forgotten_when_what_lies_there_runs() -> None:
     notes = ResultNotes()
-    notes.restarted(TALKER, Restarted(False, "It ended.", kept=True))
+    notes.restarted(TALKER, RestartResult(False, "It ended.", kept=True))
 
     notes.code_runs()
 
@@ -218,7 +218,7 @@ def test_an_extension_that_fails_as_before_is_not_quoted_again() -> None:
 
 def test_what_a_restart_did_not_load_is_not_told_after_the_next_has_begun() -> None:
     notes = ResultNotes()
-    notes.restarted(TALKER, Restarted(True, "The add-in 'x' failed."))
+    notes.restarted(TALKER, RestartResult(True, "The add-in 'x' failed."))
 
     notes.restart_begins()
 

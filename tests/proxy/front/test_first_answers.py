@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from uno_devserver import __version__
 from uno_devserver.protocol.jsonrpc import RpcNotification, RpcRequest, RpcResponse
-from uno_devserver.protocol.lines import LineSplitter, TooLong
-from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.protocol.lines import LineSplitter, LineTooLong
+from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.proxy.front.first_answers import Front
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import CAPABILITIES
 from uno_devserver.proxy.state import Lists, ProxyState
 
@@ -105,7 +105,11 @@ class Conversation:
 
     def __init__(self, *, engine: bool = True) -> None:
         self.state = State(
-            Options("/ws"), lists=LISTS, capabilities=dict(CAPABILITIES), instructions="Be kind.", own_tools=frozenset()
+            ProxyOptions("/ws"),
+            lists=LISTS,
+            capabilities=dict(CAPABILITIES),
+            instructions="Be kind.",
+            own_tools=frozenset(),
         )
         self.output = Output()
         self.needed = 0  # how often the engine was
@@ -122,7 +126,7 @@ class Conversation:
 
     def send(self, *messages: object) -> None:
         """In one read."""
-        self.front.take([one if isinstance(one, bytes | TooLong) else json.dumps(one).encode() for one in messages])
+        self.front.take([one if isinstance(one, bytes | LineTooLong) else json.dumps(one).encode() for one in messages])
         assert self.output.queued == []
 
     def said(self) -> list[Any]:
@@ -439,7 +443,7 @@ def test_health_is_answered_by_the_front_also_when_the_relay_has_decoded_it(talk
 
 
 def test_other_messages_are_not_shown_to_the_relay(talk: Conversation) -> None:
-    talk.send(request("ping"), TooLong({}), request("resources/read", {"name": "ordinary"}))
+    talk.send(request("ping"), LineTooLong({}), request("resources/read", {"name": "ordinary"}))
 
     assert talk.engine.relay.taken == []
 
@@ -619,7 +623,7 @@ def test_an_ill_formed_answer_is_not_answered(talk: Conversation, line: bytes) -
 
 
 def test_a_request_that_is_too_long_is_refused_by_its_id(talk: Conversation) -> None:
-    talk.send(TooLong({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": None}), TooLong({}))
+    talk.send(LineTooLong({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": None}), LineTooLong({}))
 
     known, unknown = talk.said()
     assert (known["id"], known["error"]["code"]) == (5, -32600)
@@ -628,7 +632,7 @@ def test_a_request_that_is_too_long_is_refused_by_its_id(talk: Conversation) -> 
 
 
 def test_whoever_waits_for_an_answer_that_is_too_long_is_told(talk: Conversation) -> None:
-    talk.send(TooLong({"jsonrpc": "2.0", "id": 5, "result": None}))
+    talk.send(LineTooLong({"jsonrpc": "2.0", "id": 5, "result": None}))
 
     assert talk.said() == []
     [message] = talk.heard()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from protocol.conversations import asynchronous, until
-from uno_devserver.protocol.lines import TooLong
+from uno_devserver.protocol.lines import LineTooLong
 from uno_devserver.proxy.front.input import MAX_LINE_BYTES, ClientInput, PolledInput, ThreadedInput, client_input
 
 PATIENCE_MS = 10_000
@@ -48,9 +48,9 @@ def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     os.close(reading)
 
 
-def read_to_end(source: ClientInput) -> list[bytes | TooLong]:
+def read_to_end(source: ClientInput) -> list[bytes | LineTooLong]:
     """All lines, as the proxy reads them without its engine."""
-    lines: list[bytes | TooLong] = []
+    lines: list[bytes | LineTooLong] = []
     while not source.ended:
         assert source.wait(PATIENCE_MS)
         lines += source.read()
@@ -61,7 +61,7 @@ class Reader:
     """Reads in an event loop, as the proxy does with its engine."""
 
     def __init__(self, source: ClientInput) -> None:
-        self.lines: list[bytes | TooLong] = []
+        self.lines: list[bytes | LineTooLong] = []
         self.source = source
         self.attach()
 
@@ -141,7 +141,7 @@ def test_a_long_message_passes_and_a_longer_one_is_reported(client: Client) -> N
     lines = read_to_end(source)
     writing.join()
 
-    assert lines == [b"x" * 1_000_000, TooLong({"id": 7, "method": "m", "params": None}), b"next"]
+    assert lines == [b"x" * 1_000_000, LineTooLong({"id": 7, "method": "m", "params": None}), b"next"]
 
 
 def test_a_descriptor_that_somebody_made_non_blocking_is_read_too() -> None:
@@ -298,7 +298,7 @@ def test_waking_an_input_that_a_loop_reads_does_no_harm(client: Client) -> None:
 def test_when_a_loop_has_ended_the_thread_that_waits_reads_on(client: Client) -> None:
     """After the engine failed."""
     source = client_input(client.handle)
-    lines: list[bytes | TooLong] = []
+    lines: list[bytes | LineTooLong] = []
 
     @asynchronous
     async def read() -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from protocol.conversations import MODERN, ScriptedService, asynchronous, text, until
 from protocol.line_clients import LineClient, connected
-from uno_devserver.protocol.eras import HANDSHAKE_VERSIONS, MISSING_CAPABILITY
 from uno_devserver.protocol.jsonrpc import (
     BUSY,
     INTERNAL_ERROR,
@@ -29,8 +28,9 @@ from uno_devserver.protocol.jsonrpc import (
     RpcRequest,
     RpcResponse,
 )
-from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Call, Result, Session
+from uno_devserver.protocol.versions import HANDSHAKE_VERSIONS, MISSING_CAPABILITY
 
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 

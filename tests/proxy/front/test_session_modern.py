@@ -9,7 +9,6 @@ import pytest
 
 from protocol.conversations import ScriptedService, asynchronous, text, until
 from protocol.line_clients import SUBSCRIPTION, LineClient, ModernLineClient
-from uno_devserver.protocol.eras import MISSING_CAPABILITY, UNSUPPORTED_VERSION
 from uno_devserver.protocol.jsonrpc import (
     BUSY,
     INTERNAL_ERROR,
@@ -18,6 +17,7 @@ from uno_devserver.protocol.jsonrpc import (
     STOPPED,
 )
 from uno_devserver.protocol.service import Call, Result
+from uno_devserver.protocol.versions import MISSING_CAPABILITY, UNSUPPORTED_VERSION
 
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 SERVER = {"io.modelcontextprotocol/serverInfo": {"name": "scripted", "version": "1.2.3", "title": "A scripted service"}}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from uno_devserver.discovery.discover import AddInDiscovery, Discovery, SdkInfo, Tool
-from uno_devserver.discovery.sdk_packages import SdkPackages
-from uno_devserver.discovery.verification import AddIn
+from uno_devserver.discovery.discover import AddInDiscovery, Discovery, SdkInfo, ToolPackage
+from uno_devserver.discovery.entry_points import DiscoveredAddIn
+from uno_devserver.discovery.packages import SdkPackages
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import fatal, warning
 from uno_devserver.proxy.health.report import report
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
-from uno_devserver.workspace.globaljson import GlobalJson, UnoSdk
+from uno_devserver.workspace.global_json import GlobalJson, UnoSdk
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
 
 WORKSPACE = Workspace(
@@ -35,15 +35,17 @@ DISCOVERY = Discovery(
         (),
     ),
     None,
-    Tool("6.5.153", "/cache/host", "/cache/host/Uno.UI.RemoteControl.Host.dll"),
+    ToolPackage("6.5.153", "/cache/host", "/cache/host/Uno.UI.RemoteControl.Host.dll"),
     False,
-    Tool(),
-    AddInDiscovery((AddIn("Sample.AddIn", "1.0.0", "/cache/Sample.dll", "manifest"),), "manifest", False, True, 1, ()),
+    ToolPackage(),
+    AddInDiscovery(
+        (DiscoveredAddIn("Sample.AddIn", "1.0.0", "/cache/Sample.dll", "manifest"),), "manifest", False, True, 1, ()
+    ),
     ("/cache",),
     152,
     (),
 )
-BEGUN = ProxyFacts(Options("/ws"))
+BEGUN = ProxyFacts(ProxyOptions("/ws"))
 HOST = UpstreamFacts(HostKind.DOTNET, 42, "http://localhost:5651/mcp", True, "/logs/host.log", "Uno Server", "6.5.153")
 CONNECTED = BEGUN.replace(
     state=ConnectionState.CONNECTED,
@@ -84,7 +86,7 @@ def unresolved(kind: ResolutionKind, *found: str, code: str) -> Discovery:
     return DISCOVERY.replace(
         workspace=workspace,
         sdk=SdkInfo(None, None, SdkPackages(None, (), None), ()),
-        host=Tool(),
+        host=ToolPackage(),
         addins=AddInDiscovery((), None, False, False, 0, ()),
         issues=workspace.issues,
     )

@@ -21,14 +21,14 @@ from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.proxy.health import status_file
 from uno_devserver.proxy.health.report import report
 from uno_devserver.proxy.health.status_file import StatusFile, running_proxies, status_of
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.system import processes as processes_module
 from uno_devserver.system.processes import process_started
 
 FACTS = ProxyFacts(
-    Options("/ws"),
+    ProxyOptions("/ws"),
     ConnectionState.CONNECTED,
     upstream=UpstreamFacts(HostKind.BUNDLED, 42, "http://localhost:5651/mcp", owned=True),
     tool_count=3,
@@ -53,7 +53,7 @@ def own_file(state: Path) -> Path:
 
 
 def test_the_newest_facts_are_on_disk_soon_and_only_for_the_user(status: StatusFile, tmp_path: Path) -> None:
-    status.update(ProxyFacts(Options("/ws")))
+    status.update(ProxyFacts(ProxyOptions("/ws")))
     wait_until(lambda: [each["state"] for each in running_proxies(str(tmp_path))] == ["Initializing"])
 
     status.update(FACTS)
@@ -95,10 +95,10 @@ def test_a_proxy_can_be_found_before_anything_is_known_of_it(
 ) -> None:
     monkeypatch.setattr(processes_module, "command_line", lambda _: ("python", f"/usr/bin/{name}", "mcp", "start"))
 
-    status.write_first(Options("/ws"))
+    status.write_first(ProxyOptions("/ws"))
 
     [told] = running_proxies(str(tmp_path))
-    learned = report(ProxyFacts(Options("/ws")))
+    learned = report(ProxyFacts(ProxyOptions("/ws")))
     assert (told["processId"], told["state"], told["directory"]) == (os.getpid(), "Initializing", "/ws")
     assert (told["status"], told["issues"]) == (learned["status"], learned["issues"])
     assert status_of(str(tmp_path), os.getpid()) == told
@@ -106,7 +106,7 @@ def test_a_proxy_can_be_found_before_anything_is_known_of_it(
 
 
 def test_what_is_written_first_is_replaced_by_what_is_learned(status: StatusFile, tmp_path: Path) -> None:
-    status.write_first(Options("/ws"))
+    status.write_first(ProxyOptions("/ws"))
 
     status.update(FACTS)
 
@@ -116,7 +116,7 @@ def test_what_is_written_first_is_replaced_by_what_is_learned(status: StatusFile
 
 def test_a_proxy_that_ends_before_it_has_learned_anything_leaves_no_file(tmp_path: Path) -> None:
     status = StatusFile(str(tmp_path))
-    status.write_first(Options("/ws"))
+    status.write_first(ProxyOptions("/ws"))
 
     status.remove()
 
@@ -147,7 +147,7 @@ def test_where_the_first_file_cannot_be_written_the_proxy_does_not_care(tmp_path
     write(tmp_path / "proxies", "a file where the folder should be")
     status = StatusFile(str(tmp_path))
 
-    status.write_first(Options("/ws"))
+    status.write_first(ProxyOptions("/ws"))
     status.remove()
 
     assert running_proxies(str(tmp_path)) == ()

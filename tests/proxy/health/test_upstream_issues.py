@@ -7,7 +7,7 @@ import pytest
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import fatal
 from uno_devserver.proxy.health.report import report
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.workspace.resolver import ResolutionKind
@@ -69,7 +69,7 @@ def test_what_a_failed_start_has_said_is_not_said_once_more() -> None:
     taken = fatal("HostNotStarted", "The Host cannot be started: port 5000 is taken.", "End that program.")
     gone = fatal("HostUnreachable", "The server at http://127.0.0.1:9/mcp cannot be reached.", "See that it runs.")
     there = UpstreamFacts(HostKind.COMMAND, endpoint="http://127.0.0.1:9/mcp")
-    away = ProxyFacts(Options("/ws", url="http://127.0.0.1:9/mcp"), ConnectionState.DEGRADED, upstream=there)
+    away = ProxyFacts(ProxyOptions("/ws", url="http://127.0.0.1:9/mcp"), ConnectionState.DEGRADED, upstream=there)
 
     assert issues(BEGUN.replace(state=ConnectionState.DEGRADED, issues=(taken,))) == [("HostNotStarted", "Fatal")]
     assert issues(away.replace(issues=(gone,))) == [("HostUnreachable", "Fatal")]
@@ -90,7 +90,7 @@ def test_a_step_that_fits_better_than_the_usual_one_stays() -> None:
 
 
 def test_a_workspace_that_is_not_trusted_is_told_with_the_command_that_agrees() -> None:
-    facts = CONNECTED.replace(options=Options("/elsewhere"), trusted=False)
+    facts = CONNECTED.replace(options=ProxyOptions("/elsewhere"), trusted=False)
 
     assert issues(facts) == [("WorkspaceNotTrusted", "Warning")]
     found = issue(facts, "WorkspaceNotTrusted")
@@ -296,7 +296,7 @@ def test_a_client_that_is_not_ready_is_told_with_its_log() -> None:
 
 def test_a_command_is_called_by_its_name() -> None:
     facts = ProxyFacts(
-        Options("/ws", command=("my-server", "--stdio")),
+        ProxyOptions("/ws", command=("my-server", "--stdio")),
         ConnectionState.DEGRADED,
         upstream=UpstreamFacts(HostKind.COMMAND, 7, owned=True),
         last_end=CRASH,
@@ -312,7 +312,7 @@ def test_a_command_is_called_by_its_name() -> None:
 
 def test_a_command_that_was_not_started_is_not_looked_for_in_the_workspace() -> None:
     missing = fatal("UpstreamError", "There is no program 'my-server'.", "Install it.")
-    facts = ProxyFacts(Options("/ws", command=("my-server",)), ConnectionState.DEGRADED, issues=(missing,))
+    facts = ProxyFacts(ProxyOptions("/ws", command=("my-server",)), ConnectionState.DEGRADED, issues=(missing,))
 
     assert issues(facts) == [("HostNotStarted", "Fatal"), ("UpstreamError", "Fatal")]
     started = issue(facts, "HostNotStarted")
@@ -325,7 +325,7 @@ def test_a_command_that_was_not_started_is_not_looked_for_in_the_workspace() -> 
 )
 def test_a_server_elsewhere_is_out_of_reach_but_never_crashed(state: ConnectionState, severity: str) -> None:
     facts = ProxyFacts(
-        Options("/ws", url="http://127.0.0.1:9/mcp"),
+        ProxyOptions("/ws", url="http://127.0.0.1:9/mcp"),
         state,
         upstream=UpstreamFacts(HostKind.COMMAND, endpoint="http://127.0.0.1:9/mcp"),
         last_end=Ending("it does not answer any more"),
@@ -340,7 +340,7 @@ def test_a_server_elsewhere_is_out_of_reach_but_never_crashed(state: ConnectionS
 
 def test_an_address_that_is_no_mcp_server_is_an_upstream_error() -> None:
     facts = ProxyFacts(
-        Options("/ws", url="http://127.0.0.1:9/"),
+        ProxyOptions("/ws", url="http://127.0.0.1:9/"),
         ConnectionState.DEGRADED,
         upstream=UpstreamFacts(HostKind.COMMAND, endpoint="http://127.0.0.1:9/"),
         connect_error="it answered with HTML",

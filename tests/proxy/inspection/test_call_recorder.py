@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support.authorities import CHANGED, ScriptedAuthority, failed_build
 from support.relays import CONNECTED, QUICK, RECONNECTING, Scene, ScriptedCall, ScriptedSession, tool_call
 from support.virtual_time import run_virtually, turns
-from uno_devserver.hotreload.authority import UNCHANGED, Restarted
+from uno_devserver.hotreload.authority import UNCHANGED, RestartResult
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.inspection.call_recorder import (
@@ -27,7 +27,7 @@ from uno_devserver.proxy.inspection.call_recorder import (
     MOST_CHARACTERS,
     REMEMBERED,
     TELL_SECONDS,
-    Recorder,
+    CallRecorder,
     arguments_of,
     name_of,
     outcome_of,
@@ -54,7 +54,7 @@ class Watched:
     def __init__(self, **how: Any) -> None:
         self.scene = Scene(limits=LIMITS, **how)
         self.told: list[dict[str, Any]] = []
-        self.recorder = Recorder(self.told.append)
+        self.recorder = CallRecorder(self.told.append)
         self.recorder.live = True
         self.scene.service.forwarding.observer = self.recorder
         self.authority = ScriptedAuthority(False)
@@ -348,7 +348,7 @@ async def test_calls_that_are_told_of_a_restart_end_as_restarting() -> None:
     assert (told["why"], told["runningMs"]) == ("Told that the server is restarted.", None)
     assert told["totalMs"] is not None
     assert "mcpStatus" in told["outcome"]
-    watched.authority.restarts[-1].set_result(Restarted(True))
+    watched.authority.restarts[-1].set_result(RestartResult(True))
 
 
 @virtual
@@ -364,7 +364,7 @@ async def test_calls_that_are_held_for_a_swap_are_restarting_until_they_run() ->
     held = await watched.see()
     late = watched.start(tool_call())
     both = await watched.states()
-    watched.authority.restarts[-1].set_result(Restarted(True))
+    watched.authority.restarts[-1].set_result(RestartResult(True))
     await turns()
     for asked in list(watched.scene.link.asked):
         asked.answer()
@@ -403,7 +403,7 @@ async def test_who_waits_in_the_queue_after_a_restart_is_not_restarting_any_more
     watched.authority.checks[-1].set_result(CHANGED)
     await turns()
 
-    watched.authority.restarts[-1].set_result(Restarted(True))
+    watched.authority.restarts[-1].set_result(RestartResult(True))
     states = await watched.states()
     for _ in calls:
         (await watched.scene.next_asked()).answer()

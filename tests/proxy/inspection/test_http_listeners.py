@@ -21,15 +21,15 @@ from support.relays import Scene
 from uno_devserver.issues import Issue
 from uno_devserver.protocol.jsonrpc import STOPPED
 from uno_devserver.proxy.inspection.http_listeners import MOST_SESSIONS, HttpListeners, wanted_port
-from uno_devserver.proxy.options import INSPECTOR_PORT, Options
+from uno_devserver.proxy.options import INSPECTOR_PORT, ProxyOptions
 from uno_devserver.proxy.state import ProxyState
 from uno_devserver.system.log import log
 from uno_devserver.system.ports import free_port, is_free
 from uno_devserver.workspace.resolver import resolve
-from uno_devserver.workspace.trust import VARIABLE
+from uno_devserver.workspace.trust import TRUST_VARIABLE
 
 CONFIG = ".devtools/host.config.jsonc"
-TRUSTING = {VARIABLE: "1"}
+TRUSTING = {TRUST_VARIABLE: "1"}
 
 
 class World:
@@ -37,7 +37,7 @@ class World:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.scene = Scene()
-        chosen = Options(str(folder), command=("serve",), **options)
+        chosen = ProxyOptions(str(folder), command=("serve",), **options)
         self.state = ProxyState(chosen)
         self.listeners = HttpListeners(chosen, self.scene.service, self.state)
 
@@ -262,6 +262,6 @@ def test_a_config_wants_it_where_the_user_trusts_that(
         write(workspace / CONFIG, config)
     environ = {**os.environ, **environ}
 
-    assert wanted_port(Options(str(workspace)), resolve(str(workspace)), environ) == port
-    assert wanted_port(Options(str(workspace), command=("serve",)), None, environ) == port
-    assert wanted_port(Options(str(workspace), inspector_port=0), resolve(str(workspace)), environ) == 0
+    assert wanted_port(ProxyOptions(str(workspace)), resolve(str(workspace)), environ) == port
+    assert wanted_port(ProxyOptions(str(workspace), command=("serve",)), None, environ) == port
+    assert wanted_port(ProxyOptions(str(workspace), inspector_port=0), resolve(str(workspace)), environ) == 0

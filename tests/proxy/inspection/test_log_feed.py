@@ -22,8 +22,8 @@ from uno_devserver.proxy.inspection.log_feed import (
     REMEMBERED,
     Line,
     LogFeed,
+    OutputLine,
     OutputTail,
-    Printed,
 )
 from uno_devserver.system.log import CRITICAL, DEBUG, ERROR, INFORMATION, NONE, TRACE, WARNING, Log
 
@@ -117,7 +117,7 @@ async def test_the_servers_lines_stand_among_ours(log: Log) -> None:
     with journal() as (made, told):
         made.set_live(True)
 
-        made.printed([Printed(5.0, WARNING, "careful")])
+        made.printed([OutputLine(5.0, WARNING, "careful")])
         made.printed([])
 
         assert told == [{"n": 1, "at": 5.0, "level": "Warning", "source": "server", "text": "careful"}]
@@ -128,7 +128,7 @@ async def test_the_servers_lines_stand_among_ours(log: Log) -> None:
 @asynchronous
 async def test_only_the_last_lines_are_kept(log: Log) -> None:
     with journal() as (made, _):
-        made.printed(Printed(0.0, INFORMATION, str(number)) for number in range(REMEMBERED + 5))
+        made.printed(OutputLine(0.0, INFORMATION, str(number)) for number in range(REMEMBERED + 5))
 
         assert len(made.lines()) == REMEMBERED
         assert made.lines()[-1]["n"] == REMEMBERED + 5

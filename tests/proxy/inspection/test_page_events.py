@@ -21,12 +21,12 @@ from support.servers import Processes, Registry
 from uno_devserver import __version__
 from uno_devserver.inspector.feed import MOST_WAITING, Feed
 from uno_devserver.protocol.http.messages import Streaming
-from uno_devserver.protocol.sse import EventReader
+from uno_devserver.protocol.http.sse import EventReader
 from uno_devserver.proxy.inspection import page_events as module
-from uno_devserver.proxy.inspection.call_recorder import REMEMBERED, Recorder
+from uno_devserver.proxy.inspection.call_recorder import REMEMBERED, CallRecorder
 from uno_devserver.proxy.inspection.log_feed import LogFeed
 from uno_devserver.proxy.inspection.page_events import PageEvents, machine_servers
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import ConnectionState, ProxyState, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.system.folders import Folders, folders, folders_on
@@ -35,7 +35,7 @@ from uno_devserver.system.processes import process_started
 from uno_devserver.workspace.resolver import resolve
 
 LINGER_SECONDS = 0.05
-PARTS = (PageEvents, LogFeed, Recorder, Feed)
+PARTS = (PageEvents, LogFeed, CallRecorder, Feed)
 
 
 class Page:
@@ -69,7 +69,7 @@ class Page:
 class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.state = ProxyState(Options(str(folder)))
+        self.state = ProxyState(ProxyOptions(str(folder)))
         self.scene = Scene()
         self.scene.link.answers = lambda asked: asked.answer({"content": [{"type": "text", "text": "yes"}]})
         self.events = PageEvents(self.state, self.scene.service, linger_seconds=LINGER_SECONDS)

@@ -12,19 +12,19 @@ from support.files import write
 from uno_devserver.proxy.lists.catalogue import (
     MAX_TOOLS,
     Catalogue,
-    Identity,
-    circumstances,
+    CatalogueIdentity,
     identity_of,
     load,
+    own_tool_facts,
     path_of,
     save,
 )
 from uno_devserver.proxy.lists.merge import Offered, entries, merged
-from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.own_tools import INITIALIZE, SELECT_SOLUTION, STATUS, Circumstances
-from uno_devserver.workspace.trust import VARIABLE
+from uno_devserver.proxy.options import ProxyOptions
+from uno_devserver.proxy.own_tools import INITIALIZE, SELECT_SOLUTION, STATUS, OwnToolFacts
+from uno_devserver.workspace.trust import TRUST_VARIABLE
 
-HERE = Identity("/work/app")
+HERE = CatalogueIdentity("/work/app")
 BUILD = b'{"name":"build","x-unknown":{"n":1.50},"description":"gr\xc3\xbcn"}'
 OFFERED = Offered(
     tools=entries([("build", BUILD), ("run.it/now-1", b'{"name":"run.it/now-1"}')]),
@@ -94,16 +94,16 @@ def test_every_upstream_has_its_own(tmp_path: Path, state: str) -> None:
     identities = [
         identity_of(options)
         for options in (
-            Options(one),
-            Options(two),
-            Options(one, command=("python", "server.py")),
-            Options(one, command=("python", "server.py", "-v")),
-            Options(two, command=("python", "server.py")),
-            Options(one, url="http://127.0.0.1:1/mcp"),
-            Options(one, url="http://127.0.0.1:2/mcp"),
-            Options(one, url="http://127.0.0.1:2/mcp?key=one"),
-            Options(one, url="http://127.0.0.1:2/mcp?key=two"),
-            Options(one, url="http://127.0.0.1:2/one/mcp"),
+            ProxyOptions(one),
+            ProxyOptions(two),
+            ProxyOptions(one, command=("python", "server.py")),
+            ProxyOptions(one, command=("python", "server.py", "-v")),
+            ProxyOptions(two, command=("python", "server.py")),
+            ProxyOptions(one, url="http://127.0.0.1:1/mcp"),
+            ProxyOptions(one, url="http://127.0.0.1:2/mcp"),
+            ProxyOptions(one, url="http://127.0.0.1:2/mcp?key=one"),
+            ProxyOptions(one, url="http://127.0.0.1:2/mcp?key=two"),
+            ProxyOptions(one, url="http://127.0.0.1:2/one/mcp"),
         )
     ]
 
@@ -118,15 +118,15 @@ def test_behind_a_link_is_the_same_workspace(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
 
-    assert identity_of(Options(str(tmp_path / "link"))) == identity_of(Options(str(tmp_path / "real")))
+    assert identity_of(ProxyOptions(str(tmp_path / "link"))) == identity_of(ProxyOptions(str(tmp_path / "real")))
 
 
 def test_a_server_at_an_address_is_the_same_from_everywhere() -> None:
-    assert identity_of(Options("/a", url="http://h/mcp")) == identity_of(Options("/b", url="http://h/mcp"))
+    assert identity_of(ProxyOptions("/a", url="http://h/mcp")) == identity_of(ProxyOptions("/b", url="http://h/mcp"))
 
 
 def test_neither_a_file_nor_its_name_tells_secrets_of_an_address(state: str) -> None:
-    identity = identity_of(Options("/a", url="https://host/path-secret/mcp?key=query-secret"))
+    identity = identity_of(ProxyOptions("/a", url="https://host/path-secret/mcp?key=query-secret"))
 
     save(state, identity, SEEN)
 
@@ -139,7 +139,7 @@ def test_neither_a_file_nor_its_name_tells_secrets_of_an_address(state: str) -> 
 
 def test_a_file_of_another_workspace_is_not_used_though_it_has_our_name(state: str) -> None:
     """Names do not tell upper from lower case, and short keys may meet."""
-    other = Identity("/work/APP")
+    other = CatalogueIdentity("/work/APP")
     save(state, other, SEEN)
     os.rename(path_of(state, other), path_of(state, HERE))
 
@@ -272,14 +272,14 @@ def test_a_disk_that_takes_nothing_is_told_in_the_log_only(tmp_path: Path, capsy
 # --- which of our tools the first list has
 
 
-NO_WORKSPACE = Circumstances(by_workspace=True, selects_solution=True, fallback=True)
-SOLUTIONS = Circumstances(by_workspace=True, selects_solution=True)
-OWN_CODE = Circumstances(by_workspace=True, selects_solution=True, hot_reload=True)
-NAMED_SERVER = Circumstances(by_workspace=False, selects_solution=False)
+NO_WORKSPACE = OwnToolFacts(by_workspace=True, selects_solution=True, fallback=True)
+SOLUTIONS = OwnToolFacts(by_workspace=True, selects_solution=True)
+OWN_CODE = OwnToolFacts(by_workspace=True, selects_solution=True, hot_reload=True)
+NAMED_SERVER = OwnToolFacts(by_workspace=False, selects_solution=False)
 
 
 def listed(folder: Path) -> set[str]:
-    lists, _ = merged(Offered(), circumstances(Options(str(folder)), None))
+    lists, _ = merged(Offered(), own_tool_facts(ProxyOptions(str(folder)), None))
     return {tool["name"] for tool in json.loads(lists.tools)}
 
 
@@ -292,7 +292,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def trusting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user agrees to run the code of every workspace."""
-    monkeypatch.setenv(VARIABLE, "1")
+    monkeypatch.setenv(TRUST_VARIABLE, "1")
 
 
 @pytest.mark.parametrize(
@@ -316,18 +316,18 @@ def trusting(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("trusting")
 def test_a_glance_at_the_folder_tells_what_the_workspace_seems_to_be(
-    root: Path, lies_there: list[str], expected: Circumstances
+    root: Path, lies_there: list[str], expected: OwnToolFacts
 ) -> None:
     for name in lies_there:
         write((root / name).resolve(), "{}")
 
-    assert circumstances(Options(str(root)), None) == expected
+    assert own_tool_facts(ProxyOptions(str(root)), None) == expected
 
 
 def test_code_that_the_user_has_not_agreed_to_run_is_not_reloaded(root: Path) -> None:
     write(root / ".devtools" / "addins" / "one.py", "")
 
-    assert circumstances(Options(str(root)), None) == SOLUTIONS
+    assert own_tool_facts(ProxyOptions(str(root)), None) == SOLUTIONS
 
 
 @pytest.mark.parametrize(
@@ -339,10 +339,10 @@ def test_code_that_the_user_has_not_agreed_to_run_is_not_reloaded(root: Path) ->
     ],
 )
 @pytest.mark.usefixtures("trusting")
-def test_what_the_config_says_counts(root: Path, config: str, expected: Circumstances) -> None:
+def test_what_the_config_says_counts(root: Path, config: str, expected: OwnToolFacts) -> None:
     write(root / ".devtools" / "host.config.jsonc", config)
 
-    assert circumstances(Options(str(root)), None) == expected
+    assert own_tool_facts(ProxyOptions(str(root)), None) == expected
 
 
 def test_the_first_list_has_the_tool_that_names_a_workspace_where_there_seems_to_be_none(root: Path) -> None:
@@ -363,20 +363,20 @@ def test_the_first_list_has_the_status_of_hot_reload_where_code_is_reloaded(root
 
 
 def test_a_folder_that_cannot_be_read_is_taken_for_no_workspace(tmp_path: Path) -> None:
-    assert circumstances(Options(str(tmp_path / "nowhere")), None) == NO_WORKSPACE
+    assert own_tool_facts(ProxyOptions(str(tmp_path / "nowhere")), None) == NO_WORKSPACE
 
 
 def test_where_the_workspace_is_to_be_named_the_folder_is_not_looked_at(root: Path) -> None:
     write(root / ".devtools" / "addins" / "one.py", "")
 
-    assert circumstances(Options(str(root), force_fallback=True), None) == NO_WORKSPACE
+    assert own_tool_facts(ProxyOptions(str(root), force_fallback=True), None) == NO_WORKSPACE
 
 
 def test_a_server_that_the_user_named_depends_on_no_workspace(root: Path) -> None:
     write(root / ".devtools" / "addins" / "one.py", "")
 
-    assert circumstances(Options(str(root), command=("serve",)), None) == NAMED_SERVER
-    assert circumstances(Options(str(root), url="http://localhost:1/mcp"), None) == NAMED_SERVER
+    assert own_tool_facts(ProxyOptions(str(root), command=("serve",)), None) == NAMED_SERVER
+    assert own_tool_facts(ProxyOptions(str(root), url="http://localhost:1/mcp"), None) == NAMED_SERVER
 
 
 @pytest.mark.parametrize("selects", [True, False])
@@ -384,6 +384,6 @@ def test_a_server_that_the_user_named_depends_on_no_workspace(root: Path) -> Non
 def test_what_was_known_the_last_time_counts_more_than_a_glance(root: Path, selects: bool, reloads: bool) -> None:
     kept = Catalogue(Offered(), {}, {}, None, 1.0, selects_solution=selects, hot_reload=reloads)
 
-    now = circumstances(Options(str(root)), kept)
+    now = own_tool_facts(ProxyOptions(str(root)), kept)
 
-    assert now == Circumstances(by_workspace=True, selects_solution=selects, hot_reload=reloads)
+    assert now == OwnToolFacts(by_workspace=True, selects_solution=selects, hot_reload=reloads)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from uno_devserver.proxy.lists.merge import Offered, entries, merged
-from uno_devserver.proxy.own_tools import Circumstances
+from uno_devserver.proxy.own_tools import OwnToolFacts
 
-HOST = Circumstances(by_workspace=True, selects_solution=True)
-NAMED = Circumstances(by_workspace=False, selects_solution=False)
+HOST = OwnToolFacts(by_workspace=True, selects_solution=True)
+NAMED = OwnToolFacts(by_workspace=False, selects_solution=False)
 
 
 def tool(name: str, **more: object) -> tuple[str, bytes]:

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from support.files import write
-from uno_devserver.protocol.client.connection import Server
-from uno_devserver.proxy.lists.catalogue import Catalogue, circumstances, identity_in, identity_of, load
+from uno_devserver.protocol.client.connection import ServerDescription
+from uno_devserver.proxy.lists.catalogue import Catalogue, identity_in, identity_of, load, own_tool_facts
 from uno_devserver.proxy.lists.merge import Offered, merged
 from uno_devserver.proxy.lists.publisher import ListPublisher
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import instructions
 from uno_devserver.proxy.state import ProxyState
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
 
 Entries = tuple[tuple[str, bytes], ...]
-SERVER = Server({"name": "upstream", "version": "3"}, {"completions": {}}, "Handle with care.", "2025-11-25")
+SERVER = ServerDescription({"name": "upstream", "version": "3"}, {"completions": {}}, "Handle with care.", "2025-11-25")
 
 
 def entries(*names: str) -> Entries:
@@ -35,12 +35,12 @@ class Published:
 
     def __init__(self, folder: Path, known: Offered | None = None, **options: Any) -> None:
         write(folder / "App.sln", "")
-        self.options = Options(str(folder), **options)
+        self.options = ProxyOptions(str(folder), **options)
         self.told: list[str] = []
         self.adapted: list[frozenset[str]] = []  # our tools, each time that others of them are offered
         self.folder = str(folder / "state")
         catalogue = Catalogue(known, {}, {}, None, 1.0) if known else None
-        lists, own = merged(known or Offered(), circumstances(self.options, catalogue))
+        lists, own = merged(known or Offered(), own_tool_facts(self.options, catalogue))
         self.state = ProxyState(self.options, lists=lists, own_tools=own, catalogue=catalogue)
         self.publisher = ListPublisher(
             self.options,
@@ -294,7 +294,7 @@ def test_the_next_start_offers_mcp_status_before_it_has_looked_at_anything(tmp_p
     made.publisher.saver(SERVER)(None)
 
     kept, _ = load(made.folder, identity_of(made.options))
-    _, own = merged(Offered(), circumstances(made.options, kept))
+    _, own = merged(Offered(), own_tool_facts(made.options, kept))
     assert "mcpStatus" in own
     assert "uno_app_select_solution" not in own
 

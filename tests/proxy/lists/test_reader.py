@@ -12,9 +12,9 @@ import pytest
 from support.mcp_peers import TestPeer
 from support.upstreams import Lists, ScriptedRunning
 from support.virtual_time import run_virtually, turns
-from uno_devserver.protocol.client.connection import Lost, Peer, PendingCall, Server
+from uno_devserver.protocol.client.connection import ConnectionLost, Peer, PendingCall, ServerDescription
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
-from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.lists.reader import DEFAULT_LIMITS, ListReader, ReaderLimits
 
@@ -26,7 +26,7 @@ class Pages:
     """A connection whose server has these pages; an exception is raised, anything else is sent as it is."""
 
     def __init__(self, capabilities: dict[str, Any] | None = None, **pages: Any) -> None:
-        self.server = Server({}, ALL if capabilities is None else capabilities, None, "2025-11-25")
+        self.server = ServerDescription({}, ALL if capabilities is None else capabilities, None, "2025-11-25")
         self.asked: list[tuple[str, Params]] = []
         self._pages = {"tools_list": [{"tools": []}], **pages}
 
@@ -167,8 +167,8 @@ def test_an_entry_without_a_name_is_left_out_and_the_others_count(entry: bytes) 
 
 
 def test_a_server_that_goes_meanwhile_is_lost() -> None:
-    with pytest.raises(Lost):
-        read(Pages(tools_list=[Lost("gone", sent=True)]))
+    with pytest.raises(ConnectionLost):
+        read(Pages(tools_list=[ConnectionLost("gone", sent=True)]))
 
 
 # --- the conversation in which they are read

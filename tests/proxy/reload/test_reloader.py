@@ -17,16 +17,16 @@ from protocol.conversations import asynchronous
 from support.files import write
 from support.relays import tool_call
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
-from uno_devserver.hotreload import wire
-from uno_devserver.hotreload.authority import CheckResult, Restarted
-from uno_devserver.hotreload.channel import ControlChannel
-from uno_devserver.hotreload.channel_name import channel_name
-from uno_devserver.hotreload.remote_authority import RemoteAuthority
+from uno_devserver.hotreload.authority import CheckResult, RestartResult
+from uno_devserver.hotreload.control import messages
+from uno_devserver.hotreload.control.channel_name import channel_name
+from uno_devserver.hotreload.control.client import RemoteAuthority
+from uno_devserver.hotreload.control.server import ControlServer
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import Issue, fatal, warning
 from uno_devserver.protocol.jsonrpc import RpcNotification
 from uno_devserver.protocol.service import Result
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import STATUS
 from uno_devserver.proxy.reload import reloader as module
 from uno_devserver.proxy.reload.reloader import Reloader
@@ -34,7 +34,7 @@ from uno_devserver.proxy.reload.restart import Restarter
 from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace.addins import sources_key
-from uno_devserver.workspace.trust import agree, question
+from uno_devserver.workspace.trust import agree, trust_question
 
 CONFIG = ".devtools/host.config.jsonc"
 NO_SERVER = StartFailure(fatal("UpstreamError", "It cannot be started."), final=True)
@@ -56,7 +56,7 @@ class World:
         self.save("1")
         self.config("{}")
         self.upstream = ScriptedUpstream(*(outcomes or [ScriptedRunning(Lists(), HostKind.COMMAND)]))
-        options = Options(str(folder), command=("serve",))
+        options = ProxyOptions(str(folder), command=("serve",))
         self.kept = Kept(folder.parent, self.upstream, options, begins=False)
         self.keeper = self.kept.keeper
         self.forwarding = ScriptedForwarding()
@@ -79,7 +79,7 @@ class World:
         write(self.folder / CONFIG, f'{{"mcpServerRoot": "../server", "hotReload": {hot_reload}}}')
 
     def agree(self) -> None:
-        agree(folders(os.environ).state, question(str(self.folder)), "trust")
+        agree(folders(os.environ).state, trust_question(str(self.folder)), "trust")
 
     def begin(self) -> None:
         self.keeper.begin(self.upstream)
@@ -256,7 +256,7 @@ async def test_calls_go_on_after_a_restart_by_the_owner_that_brings_us_no_server
 
         await world.reloader._restart_announced()
         paused = not await world.forwarding.queue.settled(0)
-        world.reloader._restarted(Restarted(True))
+        world.reloader._restarted(RestartResult(True))
 
         assert paused
         assert await world.forwarding.queue.settled(0)
@@ -270,7 +270,7 @@ async def test_what_cannot_be_arranged_leaves_nothing_behind_and_is_tried_again(
         await world.connect()
         world.agree()
         with monkeypatch.context() as broken:
-            broken.setattr(ControlChannel, "open", _out_of_order)
+            broken.setattr(ControlServer, "open", _out_of_order)
             await world.look()
         nobody = world.forwarding.queue is None and world.reloader._own is None
 
@@ -287,7 +287,7 @@ async def test_others_hear_of_a_restart_that_breaks_off(folder: Path, monkeypatc
         await world.connect()
         await world.look()
         monkeypatch.setattr(Restarter, "renew", _out_of_order)
-        heard: asyncio.Future[Restarted] = asyncio.get_running_loop().create_future()
+        heard: asyncio.Future[RestartResult] = asyncio.get_running_loop().create_future()
         path = world.kept.facts.control_channel
         guest = RemoteAuthority(path, _nothing, heard.set_result)
 
@@ -379,7 +379,7 @@ async def test_calls_wait_for_our_own_connection_only_where_the_owners_restart_w
         await world.look()
 
         await world.reloader._restart_announced()
-        world.reloader._restarted(Restarted(well))
+        world.reloader._restarted(RestartResult(well))
 
         assert await world.forwarding.queue.settled(0) is not well
         world.upstream.gate.set()
@@ -392,7 +392,7 @@ async def test_the_end_of_a_host_is_no_crash_also_where_it_is_noticed_after_its_
         world.reloader._remote = owner
         before = world.reloader.ends_on_purpose()
 
-        owner._heard(RpcNotification(wire.RESTARTED, {"ok": True}))
+        owner._heard(RpcNotification(messages.RESTARTED, {"ok": True}))
 
         assert not before
         assert world.reloader.ends_on_purpose()

@@ -19,16 +19,14 @@ from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from support.relays import QUICK, ScriptedSession, text_of, tool_call
 from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
-from uno_devserver.hotreload.authority import Restarted
-from uno_devserver.hotreload.difference import Difference
+from uno_devserver.hotreload.authority import RestartResult, ToolChanges
 from uno_devserver.issues import fatal
-from uno_devserver.protocol.client.connection import Lost
+from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
 from uno_devserver.proxy.calls.service import ProxyService
-from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.reload.restart import Swap
-from uno_devserver.proxy.reload.tool_changes import compare
-from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure
+from uno_devserver.proxy.options import ProxyOptions
+from uno_devserver.proxy.reload.restart import Swap, compare_tools
+from uno_devserver.proxy.upstream.base import Ending, RunningUpstream, StartFailure
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.command_process import CommandLimits
 
@@ -52,7 +50,7 @@ class Bench:
         upstream = CommandUpstream(
             command, str(folder), os.environ, str(folder / "state"), CommandLimits(**command_limits)
         )
-        options = Options(str(folder), command=command)
+        options = ProxyOptions(str(folder), command=command)
         self.kept = Kept(folder, upstream, options)  # type: ignore[arg-type]
         self.keeper = self.kept.keeper
         self.updated: list[str] = []
@@ -121,7 +119,7 @@ async def test_a_restart_is_answered_by_a_new_process_and_is_no_crash(tmp_path: 
 
         outcome = await made.kept.restarter.renew()
 
-        assert outcome.replace(tools=None) == Restarted(True, lists="changed")
+        assert outcome.replace(tools=None) == RestartResult(True, lists="changed")
         assert outcome.tools is not None
         assert outcome.tools.added == ("tool-1", "tool-2")
         assert "echo" in outcome.tools.removed
@@ -296,7 +294,7 @@ async def test_the_end_of_the_proxy_is_the_end_of_a_restart(tmp_path: Path) -> N
 
         await made.keeper.close()
 
-        assert await renewal == Restarted(False, "uno-devserver is ending.")
+        assert await renewal == RestartResult(False, "uno-devserver is ending.")
 
 
 # --- the version of the protocol
@@ -342,7 +340,7 @@ async def test_a_swap_is_answered_by_the_new_one_and_the_old_one_is_gone_when_it
 
         outcome = await made.kept.restarter.swap()
 
-        assert outcome == Restarted(True, lists="same", tools=Difference())
+        assert outcome == RestartResult(True, lists="same", tools=ToolChanges())
         assert await made.pid() != before
         await until(lambda: len(made.living) == 1)
         facts = made.kept.facts
@@ -625,10 +623,10 @@ class Beside:
         self.swap = Swap(self.kept.keeper, upstream)
 
     @property
-    def promoted(self) -> Running | None:
+    def promoted(self) -> RunningUpstream | None:
         return self.kept.keeper.running
 
-    async def failure(self) -> Restarted:
+    async def failure(self) -> RestartResult:
         failed = await self.swap.run()
         assert failed is not None
         assert (failed.ok, failed.kept, self.promoted) == (False, True, None)
@@ -669,7 +667,7 @@ async def test_its_lines_that_are_no_messages_are_reported_as_soon_as_it_is_prom
 @asynchronous
 async def test_one_that_dies_before_it_is_ready_says_so_with_its_last_words(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
-    running.refusals = [Lost("It hung up.", sent=True)] * 2
+    running.refusals = [ConnectionLost("It hung up.", sent=True)] * 2
     beside = Beside(tmp_path, ScriptedUpstream(running))
     preparing = asyncio.ensure_future(beside.failure())
     await until(lambda: len(running.refusals) == 1)
@@ -781,7 +779,7 @@ BEFORE = raw(tool("add", {"a": NUMBER}, "a"), tool("say", {"text": TEXT}))
     ],
 )
 def test_tools_are_the_same_or_have_grown_or_have_changed(after: Any, verdict: str, told: str) -> None:
-    difference = compare(BEFORE, after)
+    difference = compare_tools(BEFORE, after)
 
     assert (difference.verdict, str(difference)) == (verdict, told)
 
@@ -789,25 +787,25 @@ def test_tools_are_the_same_or_have_grown_or_have_changed(after: Any, verdict: s
 def test_the_order_in_which_a_server_writes_members_means_nothing() -> None:
     before = (("say", b'{"name":"say","inputSchema":{"type":"object"}}'),)
 
-    assert compare(before, (("say", b'{"inputSchema": {"type": "object"}, "name": "say"}'),)).verdict == "same"
+    assert compare_tools(before, (("say", b'{"inputSchema": {"type": "object"}, "name": "say"}'),)).verdict == "same"
 
 
 @pytest.mark.parametrize(
     "after", [b"[1]", b'{"name":"say","inputSchema":[]}', b"{", b'{"inputSchema":{"properties":[1]}}']
 )
 def test_what_cannot_be_understood_has_changed(after: bytes) -> None:
-    assert compare((("say", b'{"name":"say"}'),), (("say", after),)).verdict == "changed"
+    assert compare_tools((("say", b'{"name":"say"}'),), (("say", after),)).verdict == "changed"
 
 
 def test_the_first_optional_property_of_a_tool_without_a_schema_is_growth() -> None:
     after = b'{"name":"say","inputSchema":{"properties":{"loud":{}}}}'
 
-    assert compare((("say", b'{"name":"say","inputSchema":{}}'),), (("say", after),)).verdict == "grown"
+    assert compare_tools((("say", b'{"name":"say","inputSchema":{}}'),), (("say", after),)).verdict == "grown"
 
 
 def test_many_tools_are_counted_and_the_first_are_named() -> None:
     after = raw(*(tool(f"tool-{number}", {}) for number in range(7)))
 
-    told = str(compare((), after))
+    told = str(compare_tools((), after))
 
     assert told == "the tools: 7 new ('tool-0', 'tool-1', 'tool-2', 'tool-3', 'tool-4' and 2 more)"

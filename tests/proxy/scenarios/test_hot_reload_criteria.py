@@ -131,7 +131,7 @@ def test_the_server_hashes_nothing_and_knows_nothing_of_it(proxies: Proxies) -> 
 
     renew(client, "two")
 
-    detection = {"fingerprint", "sources", "watch", "builds", "kept", "hashlib"}
+    detection = {"fingerprint", "sources", "source_watch", "build_command", "build_run", "digest_store", "hashlib"}
     modules = [*(SOURCES / "proxy" / "calls").rglob("*.py"), *(SOURCES / "host").rglob("*.py")]
     asking = {
         path.relative_to(SOURCES).as_posix(): found

@@ -630,7 +630,7 @@ def test_a_build_may_take_longer_than_a_silent_authority_is_waited_for(proxies: 
 
 def test_a_build_that_hangs_is_ended_and_told(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
-    client = hot(proxies, prefix=changed_proxy("hotreload.watched", "Policy", build_seconds=1.5))
+    client = hot(proxies, prefix=changed_proxy("hotreload.package_state", "PackageLimits", build_seconds=1.5))
     server.say("two", "build waits")
 
     result = client.call_result("answer")

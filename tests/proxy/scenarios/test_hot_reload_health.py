@@ -176,7 +176,7 @@ def test_a_client_process_that_does_not_get_ready_is_told_with_the_result(proxie
     server = PythonServer(proxies.machine)
     extension = Extension(server)
     server.write_config(client=server.config["client"] | {"readyPattern": "^it never says this$"})
-    client = hot(proxies, prefix=changed_proxy("hotreload.client", "Policy", ready_seconds=0.3))
+    client = hot(proxies, prefix=changed_proxy("hotreload.client_app", "ClientLimits", ready_seconds=0.3))
     poll(lambda: client_of(client)["problem"], "given up")
 
     # when the extension is rebuilt

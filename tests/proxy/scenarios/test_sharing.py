@@ -17,7 +17,7 @@ from support.hosts import is_running
 from support.mcp_peers import MODERN, TestPeer
 from support.odd_servers import odd_server
 from support.proxies import COMMAND, Proxies
-from uno_devserver.protocol.client.streamable import connect_http
+from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.service import Params
 from uno_devserver.system.ports import free_port
 

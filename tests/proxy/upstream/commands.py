@@ -16,10 +16,10 @@ from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import Connection
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.command_process import CommandLimits, CommandProcess
-from uno_devserver.proxy.upstream.launcher import StartObserver
+from uno_devserver.proxy.upstream.launcher import UpstreamObserver
 
 
-class Observer(StartObserver):
+class Observer(UpstreamObserver):
     def __init__(self) -> None:
         self.launched: list[tuple[str, int | None]] = []
         self.strays: list[str] = []

@@ -20,12 +20,12 @@ from support.hosts import is_running, wait_for
 from support.mcp_peers import TestPeer
 from support.odd_servers import Notes, odd_server
 from uno_devserver.instances.host_kind import HostKind
-from uno_devserver.protocol.client.connection import Lost, Refusal
+from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.system.log import DEBUG, log
-from uno_devserver.system.programs import candidates
+from uno_devserver.system.programs import named_program_candidates
 
 from .commands import Observer, call, decoded, started, text, upstream
 
@@ -209,7 +209,7 @@ def test_it_works_in_a_loop_that_is_not_in_the_main_thread(tmp_path: Path) -> No
         async with started(upstream(odd_server(), tmp_path)) as running:
             connection = await running.connect(TestPeer(), modern_first=False)
             outcomes.append(await text(connection, "echo", text="x"))
-            with pytest.raises(Lost):
+            with pytest.raises(ConnectionLost):
                 await call(connection, "die", code=7)
             outcomes.append((await running.ended()).exit_code)
 
@@ -240,7 +240,7 @@ async def test_a_slow_server_is_waited_for_and_nothing_else_is_said_to_it(tmp_pa
 @asynchronous
 async def test_a_server_that_never_answers_is_given_up_and_ended(tmp_path: Path) -> None:
     async with started(upstream(odd_server(never_reads=True), tmp_path, ready_seconds=0.3)) as running:
-        with pytest.raises(Lost, match=r"did not answer within 0\.3 s") as lost:
+        with pytest.raises(ConnectionLost, match=r"did not answer within 0\.3 s") as lost:
             await running.connect(TestPeer(), modern_first=False)
 
         assert lost.value.sent is False
@@ -251,13 +251,13 @@ async def test_a_server_that_never_answers_is_given_up_and_ended(tmp_path: Path)
 @asynchronous
 async def test_a_server_that_dies_before_it_answers_is_lost_with_its_last_words(tmp_path: Path) -> None:
     async with started(upstream(odd_server(dies=3), tmp_path)) as running:
-        with pytest.raises(Lost, match="it ended with exit code 3"):
+        with pytest.raises(ConnectionLost, match="it ended with exit code 3"):
             await running.connect(TestPeer(), modern_first=False)
 
         ending = await running.ended()
         assert (ending.reason, ending.exit_code) == ("it ended with exit code 3", 3)
         assert ending.last_lines == ("Traceback: the server cannot begin",)
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await running.connect(TestPeer(), modern_first=False)
 
 
@@ -265,7 +265,7 @@ async def test_a_server_that_dies_before_it_answers_is_lost_with_its_last_words(
 async def test_a_server_that_refuses_to_talk_is_refused_each_time(tmp_path: Path) -> None:
     async with started(upstream(odd_server(refuses=-32000), tmp_path)) as running:
         for _ in range(2):
-            with pytest.raises(Refusal, match="refuses everything"):
+            with pytest.raises(UnusableServer, match="refuses everything"):
                 await running.connect(TestPeer(), modern_first=True)
 
 
@@ -273,7 +273,7 @@ async def test_a_server_that_refuses_to_talk_is_refused_each_time(tmp_path: Path
 async def test_a_server_that_ends_over_the_modern_question_is_initialized_the_next_time(tmp_path: Path) -> None:
     source = upstream(odd_server(shy=True), tmp_path)
     async with started(source) as running:
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await running.connect(TestPeer(modern=True), modern_first=True)
 
     async with started(source) as running:
@@ -286,7 +286,7 @@ async def test_a_server_that_ends_over_the_modern_question_is_initialized_the_ne
 async def test_the_end_of_a_server_says_that_the_next_start_begins_with_initialize(tmp_path: Path) -> None:
     source = upstream(odd_server(shy=True), tmp_path)
     async with started(source) as running:
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await running.connect(TestPeer(modern=True), modern_first=True)
 
         assert (await running.ended()).other_era_next
@@ -298,13 +298,13 @@ async def test_a_server_that_was_initialized_after_it_ended_is_initialized_again
 ) -> None:
     source = upstream(odd_server(notes=notes, shy=True), tmp_path)
     async with started(source) as running:
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await running.connect(TestPeer(modern=True), modern_first=True)
 
     for _ in range(2):
         async with started(source) as running:
             connection = await running.connect(TestPeer(modern=True), modern_first=True)
-            with pytest.raises(Lost):
+            with pytest.raises(ConnectionLost):
                 await call(connection, "die")
 
     assert notes.methods().count("server/discover") == 1
@@ -318,7 +318,7 @@ async def test_when_the_start_with_initialize_fails_too_the_next_one_probes_agai
     source = breakable(broken, tmp_path, notes)
     for probed in (True, False):
         async with started(source) as running:
-            with pytest.raises(Lost):
+            with pytest.raises(ConnectionLost):
                 await running.connect(TestPeer(modern=True), modern_first=True)
             assert (await running.ended()).other_era_next is probed
 
@@ -338,7 +338,7 @@ async def test_a_repaired_server_is_probed_again_when_the_version_is_negotiated_
     broken.touch()
     source = breakable(broken, tmp_path, notes)
     async with started(source) as running:
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await running.connect(TestPeer(modern=True), modern_first=True)
     broken.unlink()
 
@@ -359,7 +359,7 @@ async def test_a_server_that_we_stop_while_it_is_probed_is_probed_the_next_time(
 
         await running.stop()
 
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await connecting
         assert not (await running.ended()).other_era_next
     go.touch()
@@ -382,7 +382,7 @@ async def test_a_server_that_dies_for_another_reason_is_asked_in_the_modern_way_
     for _ in range(2):
         async with started(source) as running:
             connection = await running.connect(TestPeer(modern=True), modern_first=True)
-            with pytest.raises(Lost):
+            with pytest.raises(ConnectionLost):
                 await call(connection, "die")
     assert notes.methods().count("server/discover") == 2
 
@@ -476,15 +476,15 @@ async def test_a_relative_path_is_one_from_the_folder_and_a_name_one_from_the_pa
 def test_on_windows_endings_are_added_as_its_shell_does(name: str, expected: list[str]) -> None:
     environ = {"PATH": "C:\\node;relative", "PATHEXT": ".EXE;.CMD"}
 
-    assert candidates(name, "C:\\work", environ, "win32") == expected
+    assert named_program_candidates(name, "C:\\work", environ, "win32") == expected
 
 
 def test_elsewhere_a_name_is_taken_as_it_is() -> None:
     environ = {"PATH": "/usr/bin:.:/opt/bin"}
 
-    assert candidates("npx", "/work", environ, "linux") == ["/usr/bin/npx", "/opt/bin/npx"]
-    assert candidates("./server.py", "/work", environ, "linux") == ["/work/./server.py"]
-    assert candidates("/srv/server", "/work", environ, "darwin") == ["/srv/server"]
+    assert named_program_candidates("npx", "/work", environ, "linux") == ["/usr/bin/npx", "/opt/bin/npx"]
+    assert named_program_candidates("./server.py", "/work", environ, "linux") == ["/work/./server.py"]
+    assert named_program_candidates("/srv/server", "/work", environ, "darwin") == ["/srv/server"]
 
 
 # what it prints
@@ -497,7 +497,7 @@ async def test_what_it_prints_is_in_a_file_and_one_start_adds_to_the_other(tmp_p
         async with started(source) as running:
             connection = await running.connect(TestPeer(), modern_first=False)
             await text(connection, "print", lines=[f"{word} {number}" for number in range(30)])
-            with pytest.raises(Lost):
+            with pytest.raises(ConnectionLost):
                 await call(connection, "die")
             ending = await running.ended()
 
@@ -517,7 +517,7 @@ async def test_a_server_that_floods_its_log_starts_all_the_same_and_does_not_fil
 
         await until(lambda: os.path.getsize(running.log_file) <= 100_000)
         await text(connection, "print", lines=["and on"])
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await call(connection, "die")
 
         assert (await running.ended()).last_lines[-2:] == ("and on", "the server dies of a call")
@@ -536,7 +536,7 @@ async def test_what_it_prints_instead_of_answering_is_told_and_kept_beside_the_r
         await until(lambda: observer.strays[-1:] == ['{"level": "info"}'])
 
         await running.stop()
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await connecting
 
         lines = [line.rstrip() for line in (await running.ended()).last_lines]
@@ -606,17 +606,17 @@ async def test_a_server_that_dies_of_a_call_is_noticed_at_once(
         await text(connection, "echo")  # meanwhile they have been sent
         ended = asyncio.ensure_future(running.ended())
 
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await call(connection, "die", **how)
         outcomes = await asyncio.gather(*held, return_exceptions=True)
         ending = await ended
 
         assert [getattr(outcome, "sent", None) for outcome in outcomes] == [True] * 16
         assert (ending.reason, ending.exit_code) == (reason, code)
-        with pytest.raises(Lost) as lost:
+        with pytest.raises(ConnectionLost) as lost:
             await call(connection, "echo")
         assert lost.value.sent is False
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await running.connect(TestPeer(), modern_first=False)
 
 
@@ -626,10 +626,10 @@ async def test_a_server_that_closes_its_output_is_of_no_use_and_is_ended(tmp_pat
         connection = await running.connect(TestPeer(), modern_first=False)
         held = asyncio.ensure_future(text(connection, "hold"))
 
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await call(connection, "close")
 
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await held
         assert (await running.ended()).reason == "it closed its output"
         assert not is_running(running.process_id)
@@ -638,7 +638,7 @@ async def test_a_server_that_closes_its_output_is_of_no_use_and_is_ended(tmp_pat
 @asynchronous
 async def test_a_server_that_closes_its_output_before_it_says_anything_is_lost(tmp_path: Path) -> None:
     async with started(upstream(odd_server(closes=True), tmp_path)) as running:
-        with pytest.raises(Lost, match="it closed its output"):
+        with pytest.raises(ConnectionLost, match="it closed its output"):
             await running.connect(TestPeer(), modern_first=False)
 
 
@@ -664,7 +664,7 @@ async def test_its_last_answers_count_although_it_has_ended(tmp_path: Path, note
 
         assert await last == "last"
         done = await asyncio.gather(*calls, return_exceptions=True)
-        assert {type(one) for one in done} <= {str, Lost}
+        assert {type(one) for one in done} <= {str, ConnectionLost}
 
 
 @asynchronous
@@ -672,7 +672,7 @@ async def test_what_a_dead_server_started_goes_with_it_and_keeps_nobody_waiting(
     async with started(upstream(odd_server(notes=notes, grandchild=True, ignores_sigterm=True), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
 
-        with pytest.raises(Lost):  # although the child holds the output open
+        with pytest.raises(ConnectionLost):  # although the child holds the output open
             await call(connection, "die", signal=9)
 
         (child,) = notes.children
@@ -685,7 +685,7 @@ async def test_what_has_got_away_from_a_dead_server_keeps_nobody_waiting(tmp_pat
         connection = await running.connect(TestPeer(), modern_first=False)
         runaway = int(await text(connection, "spawn", apart=True))
         try:
-            with pytest.raises(Lost):  # although its output stays open
+            with pytest.raises(ConnectionLost):  # although its output stays open
                 await call(connection, "die", signal=9)
         finally:
             os.kill(runaway, signal.SIGKILL)
@@ -705,7 +705,7 @@ async def test_nothing_of_ours_stays_open_either(tmp_path: Path, end: str) -> No
             if "before" not in end:
                 connection = await running.connect(TestPeer(), modern_first=False)
             if end == "dead":
-                with pytest.raises(Lost):
+                with pytest.raises(ConnectionLost):
                     await call(connection, "die")
             if "dead" in end:
                 await running.ended()
@@ -725,7 +725,7 @@ async def test_stopping_is_quick_and_nothing_is_left(tmp_path: Path, notes: Note
         await running.stop()
         took = time.monotonic() - began
 
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await held
         assert took < 2.0  # 0.25 s on an idle machine
         assert not is_running(running.process_id)
@@ -765,7 +765,7 @@ async def test_a_server_that_has_ended_before_anybody_spoke_to_it_is_lost(
         assert (await running.ended()).exit_code == 2
         monkeypatch.delattr(os, "killpg")  # whoever stops it later meets somebody else by that number
 
-        with pytest.raises(Lost) as lost:
+        with pytest.raises(ConnectionLost) as lost:
             await running.connect(TestPeer(), modern_first=False)
 
         assert lost.value.sent is False
@@ -788,5 +788,5 @@ async def test_a_server_can_be_stopped_while_it_is_waited_for(tmp_path: Path, no
 
         await running.stop()
 
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await connecting

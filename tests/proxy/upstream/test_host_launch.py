@@ -18,20 +18,21 @@ from protocol.conversations import asynchronous
 from support.hosts import is_running
 from support.mcp_peers import TestPeer
 from support.stand_in_host import StandInHost, answer, bundled_host
-from uno_devserver.instances.child import end_all
+from uno_devserver.instances.child import end_all_children
 from uno_devserver.instances.host_kind import HostKind
-from uno_devserver.instances.launch import LaunchFailure, Reason
-from uno_devserver.instances.start import How, StartObserver, Wish, start
-from uno_devserver.instances.start import Running as Found
+from uno_devserver.instances.launch import LaunchFailure, LaunchFailureReason
+from uno_devserver.instances.start import RunningHost as Found
+from uno_devserver.instances.start import StartObserver, StartOutcome, StartRequest, start
 from uno_devserver.issues import UserError
-from uno_devserver.proxy.upstream.base import Ending, StartFailure, how_it_ended
+from uno_devserver.proxy.upstream.base import Ending, StartFailure
 from uno_devserver.proxy.upstream.host_launch import HostUpstream, launch_failed, user_error
 from uno_devserver.proxy.upstream.host_process import HostLimits, HostProcess, last_lines_of
 from uno_devserver.system.folders import Folders, folders
 from uno_devserver.system.locks import FileLock
-from uno_devserver.system.naming import name_for
+from uno_devserver.system.processes import how_it_ended
+from uno_devserver.system.state_files import name_for
 from uno_devserver.workspace.resolver import resolve
-from uno_devserver.workspace.trust import VARIABLE
+from uno_devserver.workspace.trust import TRUST_VARIABLE
 
 from .commands import Observer
 
@@ -62,7 +63,7 @@ class Place:
         return sorted(file.name for file in registry.iterdir()) if registry.exists() else []
 
     def trust(self, trusted: bool) -> None:
-        self.environ[VARIABLE] = "1" if trusted else ""
+        self.environ[TRUST_VARIABLE] = "1" if trusted else ""
 
     def upstream(
         self, *, port: int = 0, forwarded: tuple[str, ...] = (), control_channel: str | None = None
@@ -244,7 +245,7 @@ async def test_when_a_host_that_we_found_is_stopped_by_its_owner_we_know_and_lau
 @asynchronous
 async def test_a_host_that_is_nobodys_is_replaced_by_one_that_is_nobodys_on_the_same_port(place: Place) -> None:
     upstream = place.upstream(control_channel="/tmp/CoreFxPipe_uno-1")
-    plan, wish = upstream._plan, Wish(str(place.workspace))
+    plan, wish = upstream._plan, StartRequest(str(place.workspace))
     users = start(wish, plan, place.folders, place.environ, StartObserver())
     found = place.start(upstream)
     assert (found.owned, found.process_id) == (False, users.process_id)
@@ -257,7 +258,7 @@ async def test_a_host_that_is_nobodys_is_replaced_by_one_that_is_nobodys_on_the_
     assert not is_running(users.process_id)
     assert await tools(renewed) == ["uno_health", "wave"]
     await renewed.stop()
-    end_all()
+    end_all_children()
     assert is_running(renewed.process_id), "it does not end with us"
     again = place.start(upstream)
     assert (again.owned, again.process_id) == (False, renewed.process_id)
@@ -290,7 +291,7 @@ async def test_a_host_that_somebody_has_replaced_already_is_not_replaced_again(p
 
 
 def found_stand_in(host: StandInHost, **limits: float) -> HostProcess:
-    found = Found(How.REUSED, host.pid, host.port, None, None)
+    found = Found(StartOutcome.REUSED, host.pid, host.port, None, None)
     return HostProcess(found, "", HostLimits(**limits))  # type: ignore[arg-type]
 
 
@@ -464,15 +465,15 @@ async def test_the_last_words_of_a_host_are_its_own_although_the_next_prints_alr
 @pytest.mark.parametrize(
     ("reason", "final", "code"),
     [
-        (Reason.PORT_TAKEN, False, "HostNotStarted"),
-        (Reason.NOT_STARTED, True, "HostNotStarted"),
-        (Reason.NOT_READY, True, "HostUnreachable"),
-        (Reason.DIED, False, "HostCrashed"),
-        (Reason.GIVEN_UP, False, "HostNotStarted"),
+        (LaunchFailureReason.PORT_TAKEN, False, "HostNotStarted"),
+        (LaunchFailureReason.NOT_STARTED, True, "HostNotStarted"),
+        (LaunchFailureReason.NOT_READY, True, "HostUnreachable"),
+        (LaunchFailureReason.DIED, False, "HostCrashed"),
+        (LaunchFailureReason.GIVEN_UP, False, "HostNotStarted"),
     ],
 )
 def test_a_failed_launch_says_what_happened_and_whether_it_may_go_better_the_next_time(
-    reason: Reason, final: bool, code: str
+    reason: LaunchFailureReason, final: bool, code: str
 ) -> None:
     failed = launch_failed(LaunchFailure(reason, 5000, exit_code=3, text="boom", seconds=30, log_file="/logs/host.log"))
 
@@ -483,7 +484,9 @@ def test_a_failed_launch_says_what_happened_and_whether_it_may_go_better_the_nex
 
 
 def test_of_one_that_died_the_end_is_told() -> None:
-    failed = launch_failed(LaunchFailure(Reason.DIED, 5000, exit_code=3, text="a\nb", log_file="/logs/host.log"))
+    failed = launch_failed(
+        LaunchFailure(LaunchFailureReason.DIED, 5000, exit_code=3, text="a\nb", log_file="/logs/host.log")
+    )
 
     assert failed.ending == Ending("it ended with exit code 3", 3, ("a", "b"))
     assert "/logs/host.log" in failed.issues[0].remediation
@@ -492,7 +495,7 @@ def test_of_one_that_died_the_end_is_told() -> None:
 def test_what_the_host_itself_refuses_stays_refused() -> None:
     text = "error: The value 'x' of --bind cannot be used.\nnext: Use an address.\n"
 
-    failed = launch_failed(LaunchFailure(Reason.DIED, 5000, exit_code=1, text=text))
+    failed = launch_failed(LaunchFailure(LaunchFailureReason.DIED, 5000, exit_code=1, text=text))
 
     assert failed.final
     assert "The value 'x' of --bind cannot be used." in failed.issues[0].message

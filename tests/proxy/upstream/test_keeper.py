@@ -16,12 +16,12 @@ from support.mcp_peers import TestPeer
 from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import fatal
-from uno_devserver.protocol.client.connection import Lost, Refusal
+from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
-from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.calls.upstream_link import Unavailable
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.upstream.base import Ending, StartFailure
 from uno_devserver.proxy.upstream.keeper import Event, SupervisedUpstream
 
@@ -213,7 +213,7 @@ async def test_a_conversation_that_breaks_off_is_begun_anew_with_the_same_server
 @conversation
 async def test_a_greeting_that_breaks_off_is_repeated_with_the_same_server(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
-    running.refusals = [Lost("It closed the connection.", sent=True)]
+    running.refusals = [ConnectionLost("It closed the connection.", sent=True)]
     upstream = ScriptedUpstream(running)
     kept = Kept(tmp_path, upstream)
 
@@ -228,7 +228,7 @@ async def test_first_lists_that_break_off_are_read_over_another_connection_to_th
         def answer(self, method: str, params: Params) -> dict[str, Any]:
             answer = super().answer(method, params)
             if self.reads == 1:
-                raise Lost("It closed the connection.", sent=True)
+                raise ConnectionLost("It closed the connection.", sent=True)
             return answer
 
     running = ScriptedRunning(Interrupted())
@@ -319,7 +319,7 @@ async def test_a_second_crash_of_the_same_kind_is_told_too(tmp_path: Path) -> No
 @conversation
 async def test_how_a_process_ended_tells_more_than_that_it_could_not_be_spoken_to(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
-    first.refusals = [Lost("It hung up.", sent=True)] * 2
+    first.refusals = [ConnectionLost("It hung up.", sent=True)] * 2
     kept = Kept(tmp_path, ScriptedUpstream(first, second), limits=SWIFT.replace(end_seconds=5.0))
     await kept.until(lambda: not first.refusals)
 
@@ -345,7 +345,7 @@ async def test_nobody_is_told_the_number_of_a_process_that_is_gone(tmp_path: Pat
 @conversation
 async def test_a_server_that_we_do_not_start_is_looked_for(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
-    kept = Kept(tmp_path, ScriptedUpstream(first, second), Options(str(tmp_path), url="http://localhost:1/mcp"))
+    kept = Kept(tmp_path, ScriptedUpstream(first, second), ProxyOptions(str(tmp_path), url="http://localhost:1/mcp"))
     assert await kept.keeper.until_connected(5)
 
     first.die("it cannot be reached any more")
@@ -371,7 +371,7 @@ async def test_what_was_offered_stays_offered_while_there_is_no_server(tmp_path:
 @conversation
 async def test_a_server_that_hangs_up_on_every_greeting_is_given_up(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
-    running.refusals = [Lost("It hung up.", sent=True)] * 9
+    running.refusals = [ConnectionLost("It hung up.", sent=True)] * 9
     upstream = ScriptedUpstream(running)
     kept = Kept(tmp_path, upstream)
 
@@ -415,7 +415,7 @@ async def test_a_connection_that_somebody_lost_makes_the_server_doubtful(tmp_pat
 @conversation
 async def test_a_host_without_mcp_is_left_running_and_not_called_crashed(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
-    running.refusals = [Refusal("It has no such endpoint.", status=404)]
+    running.refusals = [UnusableServer("It has no such endpoint.", status=404)]
     kept = Kept(tmp_path, ScriptedUpstream(running))
 
     await kept.until_state("Degraded")
@@ -428,7 +428,7 @@ async def test_a_host_without_mcp_is_left_running_and_not_called_crashed(tmp_pat
 @conversation
 async def test_when_a_host_without_mcp_is_replaced_the_next_one_is_tried(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
-    first.refusals = [Refusal("It has no such endpoint.", status=404)]
+    first.refusals = [UnusableServer("It has no such endpoint.", status=404)]
     kept = Kept(tmp_path, ScriptedUpstream(first, second))
     await kept.until_state("Degraded")
 
@@ -441,7 +441,7 @@ async def test_when_a_host_without_mcp_is_replaced_the_next_one_is_tried(tmp_pat
 @conversation
 async def test_a_host_without_mcp_is_ended_when_another_is_found(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
-    first.refusals = [Refusal("It has no such endpoint.", status=404)]
+    first.refusals = [UnusableServer("It has no such endpoint.", status=404)]
     kept = Kept(tmp_path, ScriptedUpstream(first, second))
     await kept.until_state("Degraded")
 
@@ -455,7 +455,7 @@ async def test_a_host_without_mcp_is_ended_when_another_is_found(tmp_path: Path)
 @conversation
 async def test_a_host_without_mcp_that_is_found_again_is_left_running(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
-    running.refusals = [Refusal("It has no such endpoint.", status=404)]
+    running.refusals = [UnusableServer("It has no such endpoint.", status=404)]
     kept = Kept(tmp_path, ScriptedUpstream(running))
     await kept.until_state("Degraded")
 
@@ -468,7 +468,7 @@ async def test_a_host_without_mcp_that_is_found_again_is_left_running(tmp_path: 
 @conversation
 async def test_a_server_that_refuses_to_speak_says_why(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists(), HostKind.COMMAND)
-    running.refusals = [Refusal("It wants a token.", status=404)]
+    running.refusals = [UnusableServer("It wants a token.", status=404)]
     kept = Kept(tmp_path, ScriptedUpstream(running))
 
     await kept.until_state("Degraded")
@@ -522,7 +522,7 @@ async def test_a_final_failure_is_not_tried_again_until_somebody_needs_it(tmp_pa
 async def test_a_server_at_a_url_is_looked_for_again_without_being_asked(tmp_path: Path) -> None:
     failures = [failure() for _ in range(5)]
     upstream = ScriptedUpstream(*failures, ScriptedRunning(Lists(), HostKind.COMMAND))
-    kept = Kept(tmp_path, upstream, Options(str(tmp_path), url="http://localhost:1/mcp"))
+    kept = Kept(tmp_path, upstream, ProxyOptions(str(tmp_path), url="http://localhost:1/mcp"))
 
     await kept.until_state("Connected")
 

@@ -12,7 +12,7 @@ import pytest
 from uno_devserver.issues import fatal
 from uno_devserver.proxy.state import Timeline
 from uno_devserver.proxy.upstream.base import StartFailure, Upstream
-from uno_devserver.proxy.upstream.launcher import Failed, Launcher, Launching, Ready, StartObserver, Strayed
+from uno_devserver.proxy.upstream.launcher import Launcher, LaunchFailed, Launching, Ready, StrayLine, UpstreamObserver
 
 BOUND = 10.0
 
@@ -25,7 +25,7 @@ class ScriptedUpstream(Upstream):
         self.launches = threading.Event()
         self.goes_on: list[bool] = []
 
-    def start(self, observer: StartObserver) -> Any:
+    def start(self, observer: UpstreamObserver) -> Any:
         assert self.launches.wait(BOUND)
         observer.launching("it", 7)
         observer.said("Hm.", warning=True)
@@ -100,7 +100,7 @@ def test_a_failure_is_a_report_too() -> None:
 
     starts.start(3, upstream)
 
-    assert reports_of(starts, 2)[-1] == Failed(3, failure)
+    assert reports_of(starts, 2)[-1] == LaunchFailed(3, failure)
 
 
 @pytest.mark.parametrize("defect", [ZeroDivisionError("a defect"), SystemExit(2), KeyboardInterrupt()], ids=repr)
@@ -111,7 +111,7 @@ def test_a_defect_is_told_as_such(defect: BaseException, capsys: pytest.CaptureF
     starts.start(1, upstream)
 
     failed = reports_of(starts, 2)[-1]
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, LaunchFailed)
     assert type(defect).__name__ in str(failed.failure)
     assert "Traceback" in capsys.readouterr().err
 
@@ -187,5 +187,5 @@ def test_reports_that_come_when_the_loop_has_ended_do_no_harm() -> None:
     assert taken == []
 
 
-def strayed(number: int) -> Strayed:
-    return Strayed(number, "Hm.")
+def strayed(number: int) -> StrayLine:
+    return StrayLine(number, "Hm.")

@@ -13,7 +13,7 @@ from protocol.conversations import asynchronous
 from support.bundled import BundledHost
 from support.mcp_peers import TestPeer
 from uno_devserver.instances.host_kind import HostKind
-from uno_devserver.protocol.client.connection import Lost, Refusal
+from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.proxy.upstream.url import UrlLimits, UrlUpstream
 from uno_devserver.system.ports import free_port
@@ -120,8 +120,8 @@ async def test_one_failure_in_between_means_nothing(listener: socket.socket, mon
 @asynchronous
 async def test_something_else_than_mcp_refuses_and_silence_is_lost(tmp_path: Path, listener: socket.socket) -> None:
     with BundledHost(tmp_path) as host:
-        with pytest.raises(Refusal) as refusal:
+        with pytest.raises(UnusableServer) as refusal:
             await UrlUpstream(host.url.replace("/mcp", "/nothing")).connect(TestPeer(), modern_first=True)
         assert refusal.value.status == 404
-    with pytest.raises((Lost, Refusal)):
+    with pytest.raises((ConnectionLost, UnusableServer)):
         await UrlUpstream(f"http://127.0.0.1:{free_port()}/mcp").connect(TestPeer(), modern_first=True)

@@ -17,12 +17,12 @@ from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.instances.probe import HostAddIn, Probe
 from uno_devserver.protocol.jsonrpc import RpcError
-from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Params, Result
 from uno_devserver.proxy.announcements import Announcements
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
-from uno_devserver.proxy.upstream.configured import ConfiguredUpstream
+from uno_devserver.proxy.upstream.configured_command import ConfiguredUpstream
 from uno_devserver.proxy.upstream.host_launch import HostUpstream
 from uno_devserver.proxy.workspace import controller as module
 from uno_devserver.proxy.workspace.client_roots import ask_roots, can_be_asked
@@ -33,10 +33,9 @@ from uno_devserver.proxy.workspace.controller import (
     effective_config,
     is_outdated,
 )
-from uno_devserver.proxy.workspace.decisions import WorkspaceDecisions
+from uno_devserver.proxy.workspace.decisions import Transition, WorkspaceDecisions
 from uno_devserver.workspace.config import AS_BEFORE, Config, ServerCommand, read_config
 from uno_devserver.workspace.resolver import resolve
-from uno_devserver.workspace.transitions import Transition
 
 
 class Hosts(ScriptedUpstream):
@@ -59,7 +58,7 @@ class World:
         limits: WorkspaceLimits = DEFAULT_LIMITS,
         **options: Any,
     ) -> None:
-        self.options = Options(str(folder), **options)
+        self.options = ProxyOptions(str(folder), **options)
         self.served: list[str] = []  # for each start that was asked for, its workspace
         self.host = ScriptedRunning(Lists())
         self.hosts = Hosts(self.host)
@@ -99,7 +98,7 @@ class World:
     def _changed(self) -> None:
         self.looks += 1
 
-    def _host_for(self, _: Options, workspace: Any, channel_name: str) -> Hosts:
+    def _host_for(self, _: ProxyOptions, workspace: Any, channel_name: str) -> Hosts:
         self.served.append(workspace.working_directory)
         return self.hosts
 
@@ -473,7 +472,7 @@ class RepairWorld:
             begin=lambda _: self._count("restarts"),
         )
         owned = UpstreamFacts(owned=facts.pop("owned", True))
-        options = Options(str(folder))
+        options = ProxyOptions(str(folder))
         known: Any = SimpleNamespace(facts=ProxyFacts(options, upstream=owned, **facts))
         unused: Any = None
         decisions = WorkspaceDecisions(options)

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from support.files import write
 from support.golden import GOLDEN
-from uno_devserver.discovery.discover import Request, discover
+from uno_devserver.discovery.discover import DiscoveryRequest, discover
 from uno_devserver.issues import fatal, warning
-from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.workspace.client_roots import MAX_ROOTS, read_roots
 from uno_devserver.proxy.workspace.decisions import (
     Decision,
+    Transition,
     WorkspaceDecisions,
     initialization_rejected,
     initialized,
@@ -26,7 +27,6 @@ from uno_devserver.proxy.workspace.decisions import (
     selection_rejected,
 )
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
-from uno_devserver.workspace.transitions import Transition
 
 REFRESH, START, STOP = Transition.REFRESH, Transition.START, Transition.STOP
 RESTART, DIAGNOSE = Transition.RESTART, Transition.DIAGNOSE
@@ -48,7 +48,7 @@ def _uno(folder: Path, *solutions: str, version: str = "6.5.31") -> Path:
 
 
 def _served(folder: Path) -> WorkspaceDecisions:
-    workspaces = WorkspaceDecisions(Options(str(folder)))
+    workspaces = WorkspaceDecisions(ProxyOptions(str(folder)))
     workspaces.initial()
     return workspaces
 
@@ -68,14 +68,14 @@ def _status(decision: Decision) -> str:
 def test_a_workspace_is_started(folder: Path) -> None:
     _uno(folder, "App.slnx")
 
-    decision = WorkspaceDecisions(Options(str(folder))).initial()
+    decision = WorkspaceDecisions(ProxyOptions(str(folder))).initial()
 
     assert (decision.transition, decision.workspace.solution) == (START, str(folder / "App.slnx"))
     assert (decision.workspace.source, decision.issues) == (SelectionSource.Automatic, ())
 
 
 def test_a_folder_that_is_none_is_diagnosed_and_the_workspace_says_why(folder: Path) -> None:
-    decision = WorkspaceDecisions(Options(str(folder))).initial()
+    decision = WorkspaceDecisions(ProxyOptions(str(folder))).initial()
 
     assert (decision.transition, decision.workspace.kind) == (DIAGNOSE, ResolutionKind.NoCandidates)
     assert [issue.code for issue in decision.workspace.issues] == ["NoSolutionFound"]
@@ -85,7 +85,7 @@ def test_a_folder_that_is_none_is_diagnosed_and_the_workspace_says_why(folder: P
 def test_a_folder_without_uno_is_served_where_the_bundled_host_can_serve_it(folder: Path, content: str) -> None:
     write(folder / content, "{}")
 
-    decision = WorkspaceDecisions(Options(str(folder))).initial()
+    decision = WorkspaceDecisions(ProxyOptions(str(folder))).initial()
 
     assert (decision.transition, decision.workspace.working_directory) == (START, str(folder))
 
@@ -93,13 +93,13 @@ def test_a_folder_without_uno_is_served_where_the_bundled_host_can_serve_it(fold
 def test_a_folder_that_the_user_names_may_do_without_a_solution(folder: Path) -> None:
     _uno(folder)
 
-    assert WorkspaceDecisions(Options(str(folder), explicit=True)).initial().transition is START
-    assert WorkspaceDecisions(Options(str(folder))).initial().transition is DIAGNOSE
+    assert WorkspaceDecisions(ProxyOptions(str(folder), explicit=True)).initial().transition is START
+    assert WorkspaceDecisions(ProxyOptions(str(folder))).initial().transition is DIAGNOSE
 
 
 def test_in_forced_fallback_the_folder_is_not_even_looked_at(folder: Path) -> None:
     _uno(folder, "App.slnx")
-    workspaces = WorkspaceDecisions(Options(str(folder), force_fallback=True))
+    workspaces = WorkspaceDecisions(ProxyOptions(str(folder), force_fallback=True))
 
     decisions = [
         workspaces.initial(),
@@ -280,7 +280,7 @@ def test_an_answer_that_names_no_folder_changes_nothing(folder: Path, answer: ob
 
 
 def test_the_user_names_a_workspace(folder: Path, tmp_path: Path) -> None:
-    workspaces = WorkspaceDecisions(Options(str(folder), force_fallback=True))
+    workspaces = WorkspaceDecisions(ProxyOptions(str(folder), force_fallback=True))
     app = _uno(tmp_path / "app", "App.slnx")
 
     decision = workspaces.initialize(str(app), None, started=False)
@@ -290,7 +290,7 @@ def test_the_user_names_a_workspace(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_solution_that_was_only_found_is_no_choice_of_the_user(folder: Path) -> None:
-    workspaces = WorkspaceDecisions(Options("/", force_fallback=True))
+    workspaces = WorkspaceDecisions(ProxyOptions("/", force_fallback=True))
     workspaces.initialize(str(_uno(folder, "A.slnx")), None, started=False)
     write(folder / "B.slnx", "<Solution />")
 
@@ -308,7 +308,7 @@ def test_the_user_names_a_workspace_and_its_solution(folder: Path) -> None:
 
 
 def test_a_folder_that_is_no_workspace_is_kept_and_watched(folder: Path) -> None:
-    workspaces = WorkspaceDecisions(Options("/", force_fallback=True))
+    workspaces = WorkspaceDecisions(ProxyOptions("/", force_fallback=True))
 
     before = workspaces.initialize(str(folder), None, started=False)
     _uno(folder, "App.slnx")
@@ -323,7 +323,9 @@ def test_a_folder_that_is_no_workspace_is_kept_and_watched(folder: Path) -> None
 def test_the_solutions_that_compete_are_named(folder: Path) -> None:
     _uno(folder, "A.slnx", "B.slnx")
 
-    result = WorkspaceDecisions(Options("/", force_fallback=True)).initialize(str(folder), None, started=False).result
+    result = (
+        WorkspaceDecisions(ProxyOptions("/", force_fallback=True)).initialize(str(folder), None, started=False).result
+    )
 
     assert result
     assert (result["status"], result["issues"][0]["code"]) == ("degraded", "WorkspaceAmbiguous")
@@ -334,7 +336,7 @@ def test_the_solutions_that_compete_are_named(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["missing", "file.txt", "relative", "nul\0"])
 def test_what_is_no_folder_is_rejected_and_nothing_changes(folder: Path, name: str) -> None:
     write(folder / "file.txt", "")
-    workspaces = WorkspaceDecisions(Options(str(folder), force_fallback=True))
+    workspaces = WorkspaceDecisions(ProxyOptions(str(folder), force_fallback=True))
     path = name if name == "relative" else f"{folder}/{name}"
 
     decision = workspaces.initialize(path, None, started=False)
@@ -347,7 +349,7 @@ def test_what_is_no_folder_is_rejected_and_nothing_changes(folder: Path, name: s
 
 def test_a_solution_that_is_not_in_the_folder_is_rejected(folder: Path, tmp_path: Path) -> None:
     other = _uno(tmp_path / "other", "Other.slnx") / "Other.slnx"
-    workspaces = WorkspaceDecisions(Options("/", force_fallback=True))
+    workspaces = WorkspaceDecisions(ProxyOptions("/", force_fallback=True))
 
     decision = workspaces.initialize(str(_uno(folder, "App.slnx")), str(other), started=False)
 
@@ -435,7 +437,7 @@ def test_what_a_selected_solution_runs_is_discovered_not_what_the_folder_would_c
     assert workspaces.workspace.solution == str(folder / "App.slnx")
 
     workspace = workspaces.select(str(folder / "module" / "Module.slnx"), started=True).workspace
-    found = discover(Request(str(folder), workspace=workspace), {"HOME": str(folder)})
+    found = discover(DiscoveryRequest(str(folder), workspace=workspace), {"HOME": str(folder)})
 
     assert found.workspace == workspace
     assert found.sdk.global_json
@@ -469,7 +471,7 @@ def test_a_solution_that_cannot_be_had_is_rejected_and_nothing_changes(folder: P
 
 
 def test_without_a_workspace_a_selection_is_rejected_with_the_next_step(folder: Path) -> None:
-    workspaces = WorkspaceDecisions(Options(str(folder), force_fallback=True))
+    workspaces = WorkspaceDecisions(ProxyOptions(str(folder), force_fallback=True))
 
     decision = workspaces.select(str(folder / "App.slnx"), started=False)
 

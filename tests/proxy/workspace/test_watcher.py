@@ -21,9 +21,9 @@ from uno_devserver.proxy.workspace.watcher import (
     ADDED,
     DELETED,
     MODIFIED,
-    Scope,
     Watcher,
     WatcherLimits,
+    WatchScope,
     changed_files,
 )
 from uno_devserver.workspace.resolver import resolve
@@ -348,8 +348,8 @@ def test_anyio_and_the_rest_of_the_package_are_not_imported(root: Path) -> None:
 # --- what is looked at
 
 
-def _look(folder: Path, *also: Path) -> Scope:
-    return Scope(resolve(str(folder)), tuple(map(str, also)))
+def _look(folder: Path, *also: Path) -> WatchScope:
+    return WatchScope(resolve(str(folder)), tuple(map(str, also)))
 
 
 def _relative(paths: object, root: Path) -> set[str]:
@@ -494,7 +494,7 @@ def test_the_number_of_watches_is_bounded_and_what_is_near_comes_first(root: Pat
     for number in range(10):
         write(root / f"f{number}" / "deep" / "App.sln", "")
 
-    scope = Scope(resolve(str(root)), limits=WatcherLimits(watched_folders=8))
+    scope = WatchScope(resolve(str(root)), limits=WatcherLimits(watched_folders=8))
 
     assert _relative(scope.folders, root) == {".", "f0", "f1", "f2", "f3", "f4", "f5", "f6"}
     assert not scope.complete
@@ -505,7 +505,7 @@ def test_the_number_of_folders_that_are_looked_into_is_bounded(root: Path) -> No
     for number in range(10):
         write(root / f"f{number}" / "App.sln", "")
 
-    scope = Scope(resolve(str(root)), limits=WatcherLimits(scanned_folders=5))
+    scope = WatchScope(resolve(str(root)), limits=WatcherLimits(scanned_folders=5))
 
     assert (len(scope.files), scope.complete) == (4, False)
 

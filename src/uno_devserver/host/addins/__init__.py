@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .content import user as user
     from .context import Context as Context
     from .context import Elicited as Elicited
-    from .peers import App as App
-    from .peers import Ide as Ide
+    from .handlers import App as App
+    from .handlers import Ide as Ide
     from .tools import ToolError as ToolError
 
 _HOMES = {
@@ -40,7 +40,7 @@ _HOMES = {
         "user",
     ),
     "context": ("Context", "Elicited"),
-    "peers": ("App", "Ide"),
+    "handlers": ("App", "Ide"),
     "tools": ("RpcError", "ToolError"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -16,18 +16,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from ...system.log import log
-from .completions import make_completion
-from .offer import Offer
-from .peers import IdeHandler, Processor, guarded
-from .prompts import make_prompt
+from .handlers import IdeHandler, Processor, guarded_handler
+from .invocation import CallTarget, is_async
+from .prompts import make_completion, make_prompt
 from .resources import make_resource
-from .running import Work
 from .signatures import label_of, signature_of
 from .tools import make_tool
-from .workers import is_async
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .handlers import IdeHandler, Processor
+    from .prompts import Completion, Prompt
+    from .resources import Resource
+    from .sdk import SdkServer
+    from .tools import Tool
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -83,7 +91,7 @@ class AddIn:
         self.log = AddInLog(name)
         self._home = home
         self._settings = {key.lower(): value for key, value in (settings or {}).items()}
-        self._offer = Offer()
+        self._offer = Registrations()
 
     def setting(self, key: str) -> str | None:
         """A flag of the Host's command line that it does not know itself (`--key value`); None when not given."""
@@ -245,7 +253,7 @@ class AddIn:
 
         def add(function: Function) -> Function:
             if self._home.claim("processor", scope):
-                handler = guarded(function, Work(self.name, "processor", scope), self._home.failed)
+                handler = guarded_handler(function, CallTarget(self.name, "processor", scope), self._home.failed)
                 self._offer.processors.append(Processor(scope, handler, self.name))
             return function
 
@@ -256,7 +264,7 @@ class AddIn:
         _check_text(type_name, '@addin.ide_message("Acme.Message")')
 
         def add(function: Function) -> Function:
-            handler = guarded(function, Work(self.name, "IDE message", type_name), self._home.failed)
+            handler = guarded_handler(function, CallTarget(self.name, "IDE message", type_name), self._home.failed)
             self._offer.ide_handlers.append(IdeHandler(type_name, handler, self.name))
             return function
 
@@ -305,7 +313,7 @@ class AddIn:
             offered[name] = item
 
 
-def offer_of(addin: AddIn) -> Offer:
+def offer_of(addin: AddIn) -> Registrations:
     """For the Host; an author has no use for it."""
     return addin._offer
 
@@ -319,3 +327,18 @@ def _check_text(value: object, usage: str) -> None:
 def _names_at_caller() -> dict[str, Any]:
     """The names visible where a decorator is used: annotations are text, and may name types defined in `register`."""
     return dict(sys._getframe(2).f_locals)
+
+
+class Registrations:
+    def __init__(self) -> None:
+        self.tools: dict[str, Tool] = {}
+        self.resources: dict[str, Resource] = {}  # by address or template
+        self.prompts: dict[str, Prompt] = {}
+        self.completions: dict[tuple[str, str], Completion] = {}
+        self.processors: list[Processor] = []
+        self.ide_handlers: list[IdeHandler] = []
+        self.servers: list[SdkServer] = []
+        self.on_start: list[Callable[[], Any]] = []
+        self.on_stop: list[Callable[[], Any]] = []
+        self.background: list[Callable[[], Any]] = []
+        self.health: Callable[[], Any] | None = None

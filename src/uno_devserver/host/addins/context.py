@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from ...protocol.eras import LOG_LEVELS, wants_log
 from ...protocol.service import Call, Session
+from ...protocol.versions import LOG_LEVELS, wants_log
 from ...system.values import Value
 from .content import as_path, plain, sendable
 
@@ -101,7 +101,7 @@ class Context:
 
     async def elicit(self, message: str, schema: type | Mapping[str, Any], *, name: str | None = None) -> Elicited:
         """Ask the user for values: a flat type (then the content is of that type), or a JSON schema as it is."""
-        from .forms import form_schema
+        from .signatures import form_schema
 
         requested = dict(schema) if isinstance(schema, Mapping) else form_schema(schema)
         params = {"message": sendable(message), "requestedSchema": requested}

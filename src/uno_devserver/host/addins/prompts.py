@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...protocol.jsonrpc import INVALID_PARAMS, RpcError
 from ...protocol.service import Call
 from ...system.values import Value
-from .content import Content, Message, user
+from .content import Content, Message, sendable, user
 from .context import context_of
-from .running import Work
-from .signatures import BadArguments, Parameter, Signature, doc_of, name_of
-from .workers import invoke
+from .invocation import CallTarget, invoke
+from .signatures import BadArguments, Parameter, Signature, doc_of, label_of, name_of
 
 
 class Prompt(Value):
@@ -46,7 +46,7 @@ async def get_prompt(prompt: Prompt, arguments: object, call: Call, addin: str) 
     try:
         with context_of(call, addin) as context:
             bound = prompt.signature.bind(arguments, context, strict=False)
-            value = await invoke(Work(addin, "prompt", prompt.name), prompt.function, **bound)
+            value = await invoke(CallTarget(addin, "prompt", prompt.name), prompt.function, **bound)
     except BadArguments as error:
         raise RpcError(INVALID_PARAMS, f"Prompt '{prompt.name}': {error}") from None
     items = value if isinstance(value, (list, tuple)) else [value]
@@ -70,3 +70,32 @@ def _message(item: Any) -> dict[str, Any]:
     if not isinstance(item, Message):
         raise TypeError(f"a prompt gives text, content or messages, not {type(item).__name__}")
     return {"role": item.role, "content": item.content.block}
+
+
+SHOWN_VALUES = 100  # the protocol's limit
+
+
+class Completion(Value):
+    reference: str  # a prompt's name or a template
+    argument: str
+    function: Callable[..., Any]
+    wants_others: bool  # takes the arguments that are known already, beside the text
+
+
+def make_completion(reference: str, argument: str, function: Callable[..., Any]) -> Completion:
+    count = len(inspect.signature(function).parameters)
+    if count not in (1, 2):
+        raise TypeError(f"{label_of(function)} must take the text so far, and may take the other arguments")
+    return Completion(reference, argument, function, count == 2)
+
+
+async def complete(completion: Completion, value: str, others: Mapping[str, str], addin: str) -> dict[str, Any]:
+    """The result of `completion/complete`."""
+    given = (value, dict(others)) if completion.wants_others else (value,)
+    values = await invoke(CallTarget(addin, "completion", completion.reference), completion.function, *given)
+    return completed([sendable(str(item)) for item in values])
+
+
+def completed(values: list[str]) -> dict[str, Any]:
+    more = len(values) > SHOWN_VALUES
+    return {"completion": {"values": values[:SHOWN_VALUES], "total": len(values), "hasMore": more}}

@@ -11,9 +11,8 @@ from ...protocol.service import Call
 from ...system.values import Value
 from .content import Content, as_json, plain, resource_contents
 from .context import context_of
-from .running import Work
+from .invocation import CallTarget, invoke
 from .signatures import BadArguments, Signature, doc_of, name_of
-from .workers import invoke
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 VARIABLE = re.compile(r"\{(\+?)([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -65,7 +64,7 @@ async def read_resource(resource: Resource, variables: Mapping[str, str], uri: s
     try:
         with context_of(call, addin) as context:
             bound = resource.signature.bind(variables, context, strict=False)
-            value = await invoke(Work(addin, "resource", uri), resource.function, **bound)
+            value = await invoke(CallTarget(addin, "resource", uri), resource.function, **bound)
     except BadArguments as error:
         raise RpcError(INVALID_PARAMS, f"{uri}: {error}") from None
     if value is None:

@@ -24,14 +24,13 @@ from mcp.shared.subscriptions import LISTEN_STREAM_METHODS, event_to_notificatio
 from mcp.shared.transport_context import TransportContext
 from pydantic import ValidationError
 
-from ...protocol.eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS, NEWEST_HANDSHAKE, SERVER_KEY
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from ...protocol.service import Call, Params, Result
+from ...protocol.versions import HANDSHAKE_VERSIONS, MODERN_VERSIONS, NEWEST_HANDSHAKE, SERVER_KEY
 from ...system.log import log
 from .context import progress_token
-from .failures import escaped, log_failure, sentence
-from .running import Work
-from .workers import invoke
+from .failures import as_addin_exit, log_failure, sentence
+from .invocation import CallTarget, invoke
 
 PAGES = 100  # of one list: a server whose cursor never ends must not keep us for ever
 ROUNDS = 20  # of questions within one call, for the same reason
@@ -159,7 +158,7 @@ class SdkServer:
             raise
         except BaseException as error:
             if not entered.done():
-                entered.set_exception(error if isinstance(error, Exception) else escaped(error))
+                entered.set_exception(error if isinstance(error, Exception) else as_addin_exit(error))
             else:
                 log.warn(f"[{self._addin}] the server's lifespan ended badly: {sentence(error)}")
 
@@ -219,9 +218,9 @@ class _Channel:
         self._call.close_stream()
 
 
-def _work(addin: str, method: str, params: Params) -> Work:
+def _work(addin: str, method: str, params: Params) -> CallTarget:
     kind, key = CALLS.get(method, ("request", ""))
-    return Work(addin, kind, str(params.get(key, method)))
+    return CallTarget(addin, kind, str(params.get(key, method)))
 
 
 def _without_identity(result: Result) -> Result:

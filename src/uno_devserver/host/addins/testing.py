@@ -13,11 +13,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
-from ...protocol.parties import ClientInfo, ServerInfo
+from ...protocol.peer_info import ClientInfo, ServerInfo
 from ...protocol.service import Params, Result
-from ..health import report
-from ..service import HostService
-from .collection import AddIns
+from ..health import health_report
+from ..mcp_service import HostService
+from .manager import AddInManager
 
 VERSION = "2025-11-25"
 CAPABILITIES: dict[str, Any] = {"sampling": {}, "elicitation": {}, "roots": {}}
@@ -28,7 +28,7 @@ Answers = Callable[[str, Params], Result]
 @asynccontextmanager
 async def serve(*paths: str, workspace: str = ".", **settings: str) -> AsyncIterator[Client]:
     """Load and start add-ins, and stop them at the end; RuntimeError when one does not work."""
-    addins = AddIns(workspace=os.path.abspath(workspace), settings=settings)
+    addins = AddInManager(workspace=os.path.abspath(workspace), settings=settings)
     client = Client(addins)
     addins.load([os.path.abspath(path) for path in paths])
     await addins.start()
@@ -44,22 +44,22 @@ async def serve(*paths: str, workspace: str = ".", **settings: str) -> AsyncIter
 class Client:
     """Calls what the add-ins offer, hears what they tell, and answers what they ask."""
 
-    def __init__(self, addins: AddIns, version: str = VERSION) -> None:
+    def __init__(self, addins: AddInManager, version: str = VERSION) -> None:
         self.told: list[tuple[str, Params | None]] = []  # progress and log of all calls, in order
         self.announced: list[tuple[str, Params | None]] = []  # changes that concern every client
         self.asked: list[tuple[str, Params]] = []
         self.log_level: str | None = "debug"
         self.answers: Answers = _no_answer  # what the client says to sampling, elicitation and roots
         self.addins = addins
-        self.session = ClientSession(version)
+        self.session = InProcessSession(version)
         addins.announce = lambda method, params: self.announced.append((method, params))
         self._service = HostService(
-            addins, ServerInfo("tests", "1"), lambda: report(addins.status, version="1", ide_connected=False)
+            addins, ServerInfo("tests", "1"), lambda: health_report(addins.status, version="1", ide_connected=False)
         )
 
     async def request(self, method: str, params: Params | None = None) -> Result:
         """Any request of MCP; RpcError when it is refused."""
-        return await self._service.answer(ClientCall(self, method, params or {}))
+        return await self._service.answer(InProcessCall(self, method, params or {}))
 
     async def call(self, tool: str, /, **arguments: Any) -> Result:
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
@@ -69,7 +69,7 @@ class Client:
         return {tool["name"]: tool for tool in (await self.request("tools/list"))["tools"]}
 
 
-class ClientSession:
+class InProcessSession:
     def __init__(self, version: str) -> None:
         self.client = ClientInfo("tests", "1.0", CAPABILITIES, version)
 
@@ -80,7 +80,7 @@ class ClientSession:
         raise RpcError(METHOD_NOT_FOUND, "A test's client is asked during its calls only.")
 
 
-class ClientCall:
+class InProcessCall:
     """One request of the client."""
 
     def __init__(self, client: Client, method: str, params: Params) -> None:

@@ -13,16 +13,15 @@ from typing import Any
 
 import msgspec
 
-from ...protocol.eras import MISSING_CAPABILITY, MODERN_VERSIONS
 from ...protocol.jsonrpc import RpcError
 from ...protocol.service import Call
+from ...protocol.versions import MISSING_CAPABILITY, MODERN_VERSIONS
 from ...system.values import Value
 from .content import Content, ToolResult, as_content, as_json, as_path, plain, text
 from .context import context_of
 from .failures import log_failure, sentence
-from .running import Work
+from .invocation import CallTarget, invoke
 from .signatures import BadArguments, Signature, doc_of, name_of, object_schema
-from .workers import invoke
 
 NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # as the specification of 2025-11-25, and `/`, which older servers use
 SHOWN_CHARACTERS = 4000  # of an error's message: enough for a compiler's output, not for a dump
@@ -78,7 +77,7 @@ async def call_tool(tool: Tool, call: Call, arguments: object, addin: str) -> di
     try:
         with context_of(call, addin) as context:
             bound = tool.signature.bind(arguments, context)
-            value = await invoke(Work(addin, "tool", tool.name), tool.function, **bound)
+            value = await invoke(CallTarget(addin, "tool", tool.name), tool.function, **bound)
         return _result(tool, value)
     except (BadArguments, ToolError) as error:
         return _failure(str(error) or "The tool failed without saying why.")

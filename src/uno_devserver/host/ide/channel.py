@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ...system.log import log
-from ...system.pipes import WINDOWS_FOLDER, PipeProblem
-from . import messages
-from .binding import Binding
-from .connection import Policy
-from .envelopes import Message
+from ...system.pipes import WINDOWS_FOLDER, Listener, PipeProblem, listen
+from . import message_types
+from .connection import IdeChannelLimits, IdeConnection
+from .framing import FramingProblem
+from .json_rpc import IdeMessage, RpcProblem
 
 MAX_WAITING_MESSAGES = 256  # then the IDE has to wait until a handler has finished
 
@@ -33,16 +33,16 @@ class IdeChannel:
         *,
         on_message: OnMessage,
         status: Callable[[], Mapping[str, Any]],
-        policy: Policy | None = None,
+        policy: IdeChannelLimits | None = None,
     ) -> None:
         """`status` is asked for the body of the environment status at each connection."""
         self._on_message = on_message
         self._status = status
-        self._policy = policy or Policy()
-        self._binding: Binding | None = None
+        self._policy = policy or IdeChannelLimits()
+        self._binding: IdePipe | None = None
         self._binding_lock = asyncio.Lock()
         self._closed = False
-        self._inbox: asyncio.Queue[Message] = asyncio.Queue(MAX_WAITING_MESSAGES)
+        self._inbox: asyncio.Queue[IdeMessage] = asyncio.Queue(MAX_WAITING_MESSAGES)
         self._handling: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()  # replaced at each change
         self._had_ide = False
@@ -116,7 +116,7 @@ class IdeChannel:
             return
         new = None
         if channel_id is not None:
-            new = Binding(
+            new = IdePipe(
                 channel_id,
                 status=self._status,
                 deliver=self._take,
@@ -136,8 +136,8 @@ class IdeChannel:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def _take(self, message: Message) -> None:
-        if message.type_name == messages.KEEP_ALIVE:
+    async def _take(self, message: IdeMessage) -> None:
+        if message.type_name == message_types.KEEP_ALIVE:
             return  # a client's end is noticed without it
         if self._handling is None:
             self._handling = asyncio.create_task(self._handle())
@@ -153,3 +153,95 @@ class IdeChannel:
                     await handled
             except Exception as error:
                 log.warn(f"{message.type_name} from the IDE could not be handled: {type(error).__name__}: {error}")
+
+
+MAX_CLIENTS = 8  # one is served; the others are being told to go
+
+REFUSAL = message_types.error_notification(
+    "Uno Dev Server",
+    "Another IDE is connected to this dev server. Close the solution there, or start a dev server for this IDE.",
+)
+
+
+class IdePipe:
+    def __init__(
+        self,
+        channel_id: str,
+        *,
+        status: Callable[[], Mapping[str, Any]],
+        deliver: Callable[[IdeMessage], Awaitable[None]],
+        on_change: Callable[[], None],
+        policy: IdeChannelLimits,
+    ) -> None:
+        self.channel_id = channel_id
+        self.ide: IdeConnection | None = None
+        self.visited = False  # whether an IDE has ever connected
+        self._status = status
+        self._deliver = deliver
+        self._on_change = on_change
+        self._policy = policy
+        self._closed = False
+        self._listener: Listener | None = None
+        self._clients: set[asyncio.Task[None]] = set()
+
+    @property
+    def listening(self) -> bool:
+        return self._listener is not None and self._listener.reachable
+
+    async def open(self) -> None:
+        """Listen, or listen again where the socket was removed; PipeProblem when that cannot be."""
+        previous, self._listener = self._listener, await listen(self.channel_id, self._arrived)
+        log.info(f"IDE channel {self.channel_id}: waiting for an IDE on {self._listener.path}")
+        if previous is not None:
+            await previous.close()
+
+    async def close(self) -> None:
+        self._closed = True  # for those who arrive while the pipe is being closed
+        if self._listener is not None:
+            await self._listener.close()
+        clients = list(self._clients)
+        for client in clients:
+            client.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+
+    def _arrived(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._closed or len(self._clients) >= MAX_CLIENTS:
+            writer.transport.abort()
+            return
+        client = asyncio.create_task(self._attend(IdeConnection(reader, writer, self._policy)))
+        self._clients.add(client)
+        client.add_done_callback(self._clients.discard)
+
+    async def _attend(self, connection: IdeConnection) -> None:
+        try:
+            if self.ide is not None:
+                await _wait_for_end(self.ide, self._policy.takeover_seconds)
+            if self.ide is not None:
+                log.warn(f"IDE channel {self.channel_id}: a second IDE was refused; one is connected.")
+                connection.send(message_types.NOTIFICATION, REFUSAL)
+            else:
+                await self._serve(connection)
+        finally:
+            await connection.close()
+
+    async def _serve(self, connection: IdeConnection) -> None:
+        self.ide = connection
+        self.visited = True
+        log.info(f"IDE channel {self.channel_id}: an IDE connected.")
+        try:
+            self._on_change()
+            await connection.serve(self._status(), self._deliver)
+            log.info(f"IDE channel {self.channel_id}: the IDE disconnected.")
+        except (FramingProblem, RpcProblem) as problem:
+            log.warn(f"IDE channel {self.channel_id}: the connection was closed, because the client sent {problem}.")
+        finally:
+            self.ide = None
+            self._on_change()
+
+
+async def _wait_for_end(connection: IdeConnection, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await connection.ended.wait()
+    except TimeoutError:
+        pass

@@ -10,38 +10,38 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from ...protocol.running import in_loop
+from ...protocol.server.call_runner import in_loop
 from ...system.log import log
 from ...system.values import Value
-from . import envelopes, framing, messages, rpc
-from .envelopes import Message
+from . import framing, json_rpc, message_types
+from .json_rpc import IdeMessage
 
 READ_BYTES = 64 * 1024
 
 
-class Policy(Value):
+class IdeChannelLimits(Value):
     keep_alive_seconds: float = 10.0  # what IDE extensions count on
     takeover_seconds: float = 0.25  # an IDE that reconnects at once may arrive before its own goodbye
     close_seconds: float = 0.5  # for a client that reads what is left; one that does not is cut off
     max_unsent_bytes: int = 16 * 1024 * 1024  # a few large hot reload messages for an IDE that hangs for a moment
 
 
-class Connection:
+class IdeConnection:
     """A client that is being served, or refused."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, policy: Policy) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, policy: IdeChannelLimits) -> None:
         self._reader = reader
         self._writer = writer
         self._policy = policy
-        self._assembly = envelopes.ASSEMBLY
+        self._assembly = json_rpc.ASSEMBLY
         self._dropping = False
         self._loop = asyncio.get_running_loop()
         self.ended = asyncio.Event()
 
-    async def serve(self, status: Mapping[str, Any], deliver: Callable[[Message], Awaitable[None]]) -> None:
+    async def serve(self, status: Mapping[str, Any], deliver: Callable[[IdeMessage], Awaitable[None]]) -> None:
         """Until the client goes. FramingProblem or RpcProblem when it does not speak our language."""
-        self.send(messages.KEEP_ALIVE, messages.keep_alive())
-        self.send(messages.STATUS, status)
+        self.send(message_types.KEEP_ALIVE, message_types.keep_alive())
+        self.send(message_types.STATUS, status)
         keeping_alive = asyncio.create_task(self._keep_alive())
         try:
             await self._read(deliver)
@@ -53,7 +53,7 @@ class Connection:
 
     def send(self, type_name: str, body: Mapping[str, Any]) -> None:
         """Safe from any thread."""
-        content = rpc.message_to_ide(type_name, messages.with_scope(type_name, body), self._assembly)
+        content = json_rpc.message_to_ide(type_name, message_types.with_scope(type_name, body), self._assembly)
         in_loop(self._loop, self._send, type_name, content)
 
     async def close(self) -> None:
@@ -65,11 +65,11 @@ class Connection:
         except (TimeoutError, ConnectionError):
             self._writer.transport.abort()
 
-    async def _read(self, deliver: Callable[[Message], Awaitable[None]]) -> None:
-        decoder = framing.Decoder()
+    async def _read(self, deliver: Callable[[IdeMessage], Awaitable[None]]) -> None:
+        decoder = framing.FrameDecoder()
         while data := await self._reader.read(READ_BYTES):
             for content in decoder.feed(data):
-                received = rpc.receive(content)
+                received = json_rpc.receive(content)
                 if received.reply is not None:
                     self._write(received.reply)
                 if received.message is not None:
@@ -79,15 +79,15 @@ class Connection:
         if decoder.unfinished:
             log.warn("The IDE disconnected in the middle of a message.")
 
-    def _learn(self, message: Message) -> None:
+    def _learn(self, message: IdeMessage) -> None:
         """Call the assembly of the messages as the IDE does: that name it can resolve for certain."""
-        if message.assembly.partition(",")[0].strip() == envelopes.ASSEMBLY:
+        if message.assembly.partition(",")[0].strip() == json_rpc.ASSEMBLY:
             self._assembly = message.assembly
 
     async def _keep_alive(self) -> None:
         while True:
             await asyncio.sleep(self._policy.keep_alive_seconds)
-            self.send(messages.KEEP_ALIVE, messages.keep_alive())
+            self.send(message_types.KEEP_ALIVE, message_types.keep_alive())
 
     def _send(self, type_name: str, content: bytes) -> None:
         unsent = self._writer.transport.get_write_buffer_size()
@@ -101,4 +101,4 @@ class Connection:
 
     def _write(self, content: bytes) -> None:
         if not self._writer.is_closing():
-            self._writer.write(framing.encode(content))
+            self._writer.write(framing.encode_message(content))

@@ -22,11 +22,11 @@ class FramingProblem(Exception):
     """The bytes are no frames; nothing after them can be trusted."""
 
 
-def encode(message: bytes) -> bytes:
+def encode_message(message: bytes) -> bytes:
     return b"Content-Length: %d\r\n\r\n%s" % (len(message), message)
 
 
-class Decoder:
+class FrameDecoder:
     """Takes a stream in pieces of any size."""
 
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:

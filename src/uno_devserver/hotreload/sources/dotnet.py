@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ...msbuild.xml import XmlProblem, parse
+from ...msbuild.xml import XmlProblem, parse_xml
 from ...system.files import FileProblem, read_bytes
 from .globs import Globs
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from ...msbuild.xml import Element
-    from .walk import Tree
+    from .source_tree import SourceTree
 
 PROJECTS = (".csproj", ".fsproj")
 MAX_PROJECT_BYTES = 4 * 1024 * 1024  # one that lists 20,000 files by name has 2 MB
@@ -30,7 +30,7 @@ def project_in(names: Collection[str]) -> str | None:
     return min((name for name in names if name.lower().endswith(PROJECTS)), default=None)
 
 
-def find_dotnet(tree: Tree, project: str) -> frozenset[str] | None:
+def find_dotnet(tree: SourceTree, project: str) -> frozenset[str] | None:
     """Adds the files of the project in the root; tells how the names of all that may count end."""
     tree.add(project)
     compiled = _Compiled(tree, project)
@@ -53,14 +53,14 @@ def find_dotnet(tree: Tree, project: str) -> frozenset[str] | None:
 class _Compiled:
     """What a project says about the files it compiles."""
 
-    def __init__(self, tree: Tree, project: str) -> None:
+    def __init__(self, tree: SourceTree, project: str) -> None:
         self.by_default = not project.lower().endswith(".fsproj")  # in F# the order of files counts, so each is named
         self.outside: list[str] = []
         include: list[str] = []
         remove: list[str] = []
         path = tree.path(project)
         try:
-            root = parse(read_bytes(path, MAX_PROJECT_BYTES))
+            root = parse_xml(read_bytes(path, MAX_PROJECT_BYTES))
         except FileNotFoundError:  # just removed: the next look finds another kind of package
             root = None
         except (FileProblem, XmlProblem) as problem:
@@ -77,7 +77,7 @@ class _Compiled:
         self.removed = Globs(remove, f"{path}: Compile Remove")
         tree.problems += [*self.included.problems, *self.removed.problems]
 
-    def _patterns(self, element: Element, attribute: str, path: str, tree: Tree) -> Iterator[str]:
+    def _patterns(self, element: Element, attribute: str, path: str, tree: SourceTree) -> Iterator[str]:
         value = next((text for name, text in element.attributes.items() if name.lower() == attribute), "")
         for pattern in filter(None, (part.strip().replace("\\", "/") for part in value.split(";"))):
             if "$(" in pattern or "@(" in pattern or "%" in pattern:

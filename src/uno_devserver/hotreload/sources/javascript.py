@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .walk import hidden_and_foreign
+from .source_tree import hidden_and_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from .walk import Tree
+    from .source_tree import SourceTree
 
 MANIFEST = "package.json"
 EXTENSIONS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts")  # node runs TypeScript too
@@ -16,7 +16,7 @@ ENDINGS = frozenset({*EXTENSIONS, ".json"})  # .json: a manifest makes its folde
 _OUTPUT = frozenset({"dist", "build", "out", "coverage"})
 
 
-def find_javascript(tree: Tree) -> None:
+def find_javascript(tree: SourceTree) -> None:
     tree.walk("", lambda path: path.endswith(EXTENSIONS), _passes, deciding=(MANIFEST,))
 
 

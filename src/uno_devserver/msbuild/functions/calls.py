@@ -11,28 +11,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..expressions import Scope
+    from ..expressions import EvaluationScope
 
 
-class Version(tuple[int, ...]):
+class SystemVersion(tuple[int, ...]):
     """A System.Version: two to four numbers."""
 
     __slots__ = ()
 
 
 # What a function takes and gives; the text is unescaped here. None is .NET's null.
-FunctionValue = str | bool | int | float | Version | list[str] | None
+FunctionValue = str | bool | int | float | SystemVersion | list[str] | None
 
 if TYPE_CHECKING:
-    Function = Callable[["Call", Sequence[FunctionValue]], FunctionValue]
+    Function = Callable[["FunctionCall", Sequence[FunctionValue]], FunctionValue]
 
 
-class Call:
+class FunctionCall:
     """One call: the value it is made on (None for a static function), and where."""
 
     __slots__ = ("receiver", "scope")
 
-    def __init__(self, receiver: FunctionValue, scope: Scope) -> None:
+    def __init__(self, receiver: FunctionValue, scope: EvaluationScope) -> None:
         self.receiver = receiver
         self.scope = scope
 
@@ -110,7 +110,7 @@ def to_text(value: FunctionValue) -> str:
         return value
     if value is None:
         return ""
-    if isinstance(value, Version):
+    if isinstance(value, SystemVersion):
         return ".".join(map(str, value))
     if isinstance(value, list):
         return ";".join(map(escape, value))

@@ -6,11 +6,28 @@ so is one that this evaluator does not have, and then its expression is noted. N
 
 from __future__ import annotations
 
-from ..expressions import GUESS, MAX_TEXT, UNKNOWN, Scope, escape, guessed, too_long, unescape
+from ..expressions import GUESS, MAX_TEXT, UNKNOWN, EvaluationScope, escape, guessed, too_long, unescape
 from ..paths import WINDOWS, to_slashes
-from ..problems import LIMIT, UNSUPPORTED, EvaluationProblem
-from ..structure import is_valid_name
-from .calls import Call, FunctionFailed, FunctionValue, NoSuchFunction, NotImplementedHere, to_text
+from ..problems import LIMIT, UNSUPPORTED, EvaluationProblem, quoted
+from ..validation import is_valid_name, words
+from . import dotnet_functions, msbuild_functions, string_methods
+from .calls import (
+    FunctionCall,
+    FunctionFailed,
+    FunctionValue,
+    NoSuchFunction,
+    NotImplementedHere,
+    SystemVersion,
+    integer,
+    to_text,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .calls import Function
+
 
 # Calls inside arguments of calls. Python's stack ends near a thousand frames; people nest three or four.
 MAX_NESTING = 30
@@ -21,12 +38,12 @@ _PATH_TYPES = ("system.io.path", "system.io.file", "system.io.directory")
 _ESCAPING_FUNCTIONS = ("escape", "unescape", "convertfrombase64")
 
 
-def expand(text: str, scope: Scope) -> str:
+def expand(text: str, scope: EvaluationScope) -> str:
     """The text with all $(...) replaced."""
     return scope.checked(to_text(_expand(text, scope, 0)))
 
 
-def _expand(text: str, scope: Scope, depth: int) -> FunctionValue:
+def _expand(text: str, scope: EvaluationScope, depth: int) -> FunctionValue:
     """As `expand`, but a text that is one reference keeps the type of its value."""
     if depth > MAX_NESTING:
         raise EvaluationProblem(LIMIT, f"functions are nested more than {MAX_NESTING} deep: {text[:60]!r}")
@@ -76,7 +93,7 @@ def _closing_parenthesis(text: str, position: int) -> tuple[int, bool]:
     return -1, False
 
 
-def _value_of(body: str, scope: Scope, depth: int) -> FunctionValue:
+def _value_of(body: str, scope: EvaluationScope, depth: int) -> FunctionValue:
     """The value of what stands between $( and ): a chain of functions, or after all a name."""
     if body[:9].lower() == "registry:":
         return _unimplemented(body, scope) if WINDOWS else ""
@@ -203,12 +220,13 @@ def _unquoted(argument: str) -> str | None:
     return argument
 
 
-def _invoke(step: _Step, receiver: FunctionValue, arguments: list[FunctionValue], scope: Scope) -> FunctionValue:
-    from .members import find_member
+def _invoke(
+    step: _Step, receiver: FunctionValue, arguments: list[FunctionValue], scope: EvaluationScope
+) -> FunctionValue:
 
     is_path = step.type_name.lower() in _PATH_TYPES
     plain = [_plain(argument, is_path) for argument in arguments]
-    call = Call(_plain(receiver, False), scope)
+    call = FunctionCall(_plain(receiver, False), scope)
     try:
         result = find_member(step.type_name, call.receiver, step.method)(call, plain)
     except FunctionFailed as failure:
@@ -230,9 +248,130 @@ def _plain(value: FunctionValue, is_path: bool) -> FunctionValue:
     return unescape(to_slashes(value) if is_path else value)
 
 
-def _unimplemented(expression: str, scope: Scope) -> str:
+def _unimplemented(expression: str, scope: EvaluationScope) -> str:
     if not scope.three_valued:
         message = f'the expression "{expression[:200]}" uses a function that this evaluator does not have'
         raise EvaluationProblem(UNSUPPORTED, message)
     scope.unsupported.append((f"$({expression})", scope.file_values.get("msbuildthisfilefullpath", "")))
     return UNKNOWN
+
+
+# All static members of these types may be called.
+_OPEN_TYPES = words(
+    "system.byte system.char system.convert system.datetime system.datetimeoffset system.decimal system.double "
+    "system.enum system.guid system.int16 system.int32 system.int64 system.io.path system.math system.operatingsystem "
+    "system.sbyte system.single system.string system.stringcomparer system.timespan system.uint16 system.uint32 "
+    "system.uint64 system.version system.text.regularexpressions.regex system.uri system.uribuilder "
+    "system.runtime.interopservices.architecture system.runtime.interopservices.osplatform "
+    "system.runtime.interopservices.runtimeinformation microsoft.build.utilities.toollocationhelper"
+)
+# Of these types only some may be called.
+_PARTLY_OPEN_TYPES = {
+    "system.environment": words(
+        "commandline expandenvironmentvariables getenvironmentvariable getenvironmentvariables getfolderpath "
+        "getlogicaldrives is64bitoperatingsystem is64bitprocess machinename newline osversion processorcount "
+        "specialfolder stacktrace systemdirectory systempagesize tickcount userdomainname userinteractive username "
+        "version workingset"
+    ),
+    "system.io.directory": words(
+        "enumeratedirectories enumeratefiles exists getdirectories getfiles getlastaccesstime getlastwritetime "
+        "getparent"
+    ),
+    "system.io.file": words("exists getattributes getcreationtime getlastaccesstime getlastwritetime readalltext"),
+    "system.globalization.cultureinfo": words("currentuiculture getcultureinfo new"),
+}
+
+
+def find_member(type_name: str, receiver: FunctionValue, method: str) -> Function:
+    """The function that `[type]::method` or `receiver.method` calls."""
+    if type_name:
+        return _static_member(type_name.strip().lower(), method.lower(), type_name)
+    if method.lower() == "gettype":
+        raise EvaluationProblem("MSB4185", "GetType is not available as a property function")
+    found: Function | None
+    if isinstance(receiver, str):
+        found = string_methods.METHODS.get(method.lower())
+        if found is None and method.lower() in string_methods.OTHER_METHODS:
+            raise NotImplementedHere
+    elif isinstance(receiver, list):
+        found = _LIST_METHODS.get(method.lower())
+    elif isinstance(receiver, SystemVersion):
+        found = _VERSION_METHODS.get(method.lower())
+    else:
+        found = _SCALAR_METHODS.get(method.lower())
+    if found is None:
+        if isinstance(receiver, str):
+            raise NoSuchFunction(f"text has no {method}")
+        raise NotImplementedHere
+    return found
+
+
+def _static_member(type_name: str, method: str, written: str) -> Function:
+    found = (
+        msbuild_functions.FUNCTIONS.get(method)
+        if type_name == "msbuild"
+        else dotnet_functions.FUNCTIONS.get((type_name, method))
+    )
+    if found is not None:
+        return found
+    if type_name == "msbuild":
+        if method in msbuild_functions.OTHER_FUNCTIONS:
+            raise NotImplementedHere
+        raise NoSuchFunction(f"[MSBuild] has no {method}")
+    if type_name in _OPEN_TYPES:
+        raise NotImplementedHere
+    if type_name in _PARTLY_OPEN_TYPES:
+        if method in _PARTLY_OPEN_TYPES[type_name]:
+            raise NotImplementedHere
+        raise EvaluationProblem("MSB4185", f"[{written}]::{method} is not available as a property function")
+    raise EvaluationProblem("MSB4212", f"the type {quoted(written)} is not available to property functions")
+
+
+def _list_item(call: FunctionCall, arguments: Sequence[FunctionValue]) -> FunctionValue:
+    values = call.receiver
+    if not isinstance(values, list) or len(arguments) != 1:
+        raise NoSuchFunction("an index takes one number")
+    place = integer(arguments[0])
+    if not 0 <= place < len(values):
+        raise FunctionFailed(f"there is no part {place} of {len(values)}")
+    return values[place]
+
+
+def _list_length(call: FunctionCall, _: Sequence[FunctionValue]) -> FunctionValue:
+    return len(call.receiver) if isinstance(call.receiver, list) else 0
+
+
+def _version_part(place: int) -> Function:
+    def part(call: FunctionCall, _: Sequence[FunctionValue]) -> FunctionValue:
+        version = call.receiver
+        # .NET gives -1 for a part that was not written.
+        return version[place] if isinstance(version, SystemVersion) and place < len(version) else -1
+
+    return part
+
+
+def _version_text(call: FunctionCall, arguments: Sequence[FunctionValue]) -> FunctionValue:
+    version = call.receiver
+    if not isinstance(version, SystemVersion) or len(arguments) > 1:
+        raise NoSuchFunction("ToString takes at most one number here")
+    count = integer(arguments[0]) if arguments else len(version)
+    if not 0 <= count <= len(version):
+        raise FunctionFailed(f"the version has no {count} parts")
+    return ".".join(map(str, version[:count]))
+
+
+def _scalar_text(call: FunctionCall, arguments: Sequence[FunctionValue]) -> FunctionValue:
+    if arguments:
+        raise NotImplementedHere  # a format
+    return to_text(call.receiver)
+
+
+_LIST_METHODS: dict[str, Function] = {"[]": _list_item, "getvalue": _list_item, "length": _list_length}
+_VERSION_METHODS: dict[str, Function] = {
+    "major": _version_part(0),
+    "minor": _version_part(1),
+    "build": _version_part(2),
+    "revision": _version_part(3),
+    "tostring": _version_text,
+}
+_SCALAR_METHODS: dict[str, Function] = {"tostring": _scalar_text, "equals": string_methods.METHODS["equals"]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...system.values import Value
-from ..eras import MODERN_VERSIONS
+from ..versions import MODERN_VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import msgspec
 
     from ..jsonrpc import RpcError
-    from ..parties import ClientInfo
+    from ..peer_info import ClientInfo
     from ..service import Params, Result
-    from .messages import Message
+    from .raw_messages import RawMessage
 
 
 class Peer(Protocol):
@@ -49,7 +49,7 @@ class PendingCall(Peer, Protocol):
     progress_token: bytes  # as its client wrote it; empty: it wants no progress
     ticket: object  # by which the connection knows it
 
-    def settle(self, outcome: Message | Lost | RpcError) -> None:
+    def settle(self, outcome: RawMessage | ConnectionLost | RpcError) -> None:
         """The answer, or why there is none."""
 
     def turn_over(self, *, more: bool = False) -> None:
@@ -59,7 +59,7 @@ class PendingCall(Peer, Protocol):
         """
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """The server is gone, or the way to it; there will be no answer.
 
     `sent` tells whether the server may have seen the request. Only then its outcome is unknown.
@@ -70,7 +70,7 @@ class Lost(Exception):
         self.sent = sent
 
 
-class Refusal(Exception):
+class UnusableServer(Exception):
     """What answers there is no MCP server that we can talk to; the message says what it did instead.
 
     `status` is that of HTTP, where it answered by HTTP: 404 for a server that has no such endpoint.
@@ -81,7 +81,7 @@ class Refusal(Exception):
         self.status = status
 
 
-class Server(Value):
+class ServerDescription(Value):
     """What a server says of itself."""
 
     info: Mapping[str, Any]  # its serverInfo, as it came
@@ -98,7 +98,7 @@ class Connection(Protocol):
     """One client's conversation with a server."""
 
     @property
-    def server(self) -> Server: ...
+    def server(self) -> ServerDescription: ...
 
     async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
         """The result as it came.

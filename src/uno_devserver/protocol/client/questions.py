@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ...system.log import ERROR, log
 from ..jsonrpc import BUSY, INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, shown
-from .messages import Message, answer_bytes, params_of
+from ..versions import MODERN_VERSIONS
+from .connection import ConnectionLost
+from .raw_messages import RawMessage, answer_bytes, object_in, params_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    import msgspec
 
     from ..service import Params, Result
     from .connection import Peer
@@ -40,12 +44,12 @@ ASKED_OF_SERVERS = frozenset(
 )
 
 
-class Questions:
+class ServerQuestions:
     def __init__(self, reply: Callable[[bytes], Awaitable[None]]) -> None:
         self._reply = reply  # takes a message to the server; may fail as it likes
         self._open: dict[str, asyncio.Task[None]] = {}
 
-    def hear(self, message: Message, peer: Peer) -> None:
+    def hear(self, message: RawMessage, peer: Peer) -> None:
         """Anything but the answer to a request of ours."""
         if message.is_question:
             self.ask(message, peer)
@@ -54,11 +58,11 @@ class Questions:
             if message.method == "notifications/cancelled":
                 self.take_back(params)  # and no more: `peer` knows its questions by other ids
             else:
-                tell(peer, message.method or "", params)
+                notify_peer(peer, message.method or "", params)
         else:
             log.debug("the server answered something that nobody waits for (any more)")
 
-    def ask(self, question: Message, peer: Peer) -> None:
+    def ask(self, question: RawMessage, peer: Peer) -> None:
         """Have it answered by `peer`, and the answer sent."""
         key = _key(question.id)
         if key in self._open:
@@ -78,7 +82,7 @@ class Questions:
         for task in list(self._open.values()):
             task.cancel()
 
-    async def _answer(self, question: Message, peer: Peer, *, busy: bool) -> None:
+    async def _answer(self, question: RawMessage, peer: Peer, *, busy: bool) -> None:
         said = RpcError(BUSY, f"{MAX_OPEN} questions wait already.") if busy else await _said(question, peer)
         try:
             await self._reply(answer_bytes(question.id, said))
@@ -94,7 +98,7 @@ def _key(question_id: msgspec.Raw) -> str:
         return bytes(question_id).decode()
 
 
-def tell(peer: Peer, method: str, params: Params) -> None:
+def notify_peer(peer: Peer, method: str, params: Params) -> None:
     """Pass a notification on; whoever gets it cannot break the conversation by failing on it."""
     try:
         peer.notify(method, params)
@@ -102,21 +106,89 @@ def tell(peer: Peer, method: str, params: Params) -> None:
         log.write(ERROR, f"'{shown(method)}' of the server could not be passed on:\n{traceback.format_exc()}")
 
 
-async def ask(peer: Peer, method: str, params: Params, name: str | None = None) -> Result:
+async def ask_peer(peer: Peer, method: str, params: Params, name: str | None = None) -> Result:
     """The answer of `peer` to what a server may ask; RpcError for anything else."""
     if method in ASKED_OF_SERVERS:
         raise RpcError(METHOD_NOT_FOUND, f"'{method}' is what a client asks a server, and not the other way round.")
     return await peer.ask(method, params, name)
 
 
-async def _said(question: Message, peer: Peer) -> Result | RpcError:
+async def _said(question: RawMessage, peer: Peer) -> Result | RpcError:
     method = question.method or ""
     if method == "ping":
         return {}
     try:
-        return await ask(peer, method, params_of(question))
+        return await ask_peer(peer, method, params_of(question))
     except RpcError as refusal:
         return refusal
     except Exception:
         log.write(ERROR, f"the question '{shown(method)}' of the server failed here:\n{traceback.format_exc()}")
         return RpcError(INTERNAL_ERROR, "The client failed on this question.")
+
+
+MAX_ROUNDS = 100  # each may be a person's answer; a server that asks on and on is stuck
+# A server without a question wants to be asked again later: soon at first, for long work every few seconds.
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 5.0
+_MARK = b'"input_required"'
+
+
+async def call_until_complete(
+    params: Params, peer: Peer, send: Callable[[Params], Awaitable[msgspec.Raw]]
+) -> msgspec.Raw:
+    """Call until the result is complete, with the answers of `peer` to what the server asks in between.
+
+    `send` makes the call with the params that it is given. A modern client calls again by itself, and gets the first
+    result. RpcError of a question that was refused ends the call.
+    """
+    result = await send(params)
+    if peer.client.protocol_version in MODERN_VERSIONS:
+        return result
+    pause = FIRST_PAUSE_SECONDS
+    for _ in range(MAX_ROUNDS):
+        wanted = _wanted(result)
+        if wanted is None:
+            return result
+        again = dict(params)
+        questions = wanted.get("inputRequests")
+        if isinstance(questions, dict) and questions:
+            again["inputResponses"] = await _answers(questions, peer)
+            pause = FIRST_PAUSE_SECONDS
+        else:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        if "requestState" in wanted:
+            again["requestState"] = wanted["requestState"]
+        try:
+            result = await send(again)
+        except ConnectionLost as lost:
+            raise ConnectionLost(
+                str(lost), sent=True
+            ) from None  # the server has seen the call, if not this round of it
+    raise RpcError(INTERNAL_ERROR, f"The server asked for more input {MAX_ROUNDS} times in a row.")
+
+
+def _wanted(result: msgspec.Raw) -> dict[str, Any] | None:
+    """The result, if it is `input_required`; others, which may be long, are not decoded to learn that."""
+    if _MARK not in bytes(result):
+        return None
+    said = object_in(result)
+    return said if said is not None and said.get("resultType") == "input_required" else None
+
+
+async def _answers(questions: dict[str, Any], peer: Peer) -> dict[str, Result]:
+    """All at once: a person sees them together. The first refusal ends the others."""
+    asked = [asyncio.ensure_future(_ask(name, question, peer)) for name, question in questions.items()]
+    try:
+        return dict(zip(questions, await asyncio.gather(*asked), strict=True))
+    finally:
+        for answer in asked:
+            answer.cancel()
+
+
+async def _ask(name: str, question: object, peer: Peer) -> Result:
+    method = question.get("method") if isinstance(question, dict) else None
+    if not isinstance(question, dict) or not isinstance(method, str):
+        raise RpcError(INTERNAL_ERROR, f"The server's question '{shown(name)}' has no method.")
+    params = question.get("params")
+    return await ask_peer(peer, method, params if isinstance(params, dict) else {}, name)

@@ -12,14 +12,16 @@ from asyncio import FIRST_COMPLETED
 from typing import TYPE_CHECKING, Any
 
 from ...system.log import ERROR, log
-from ..eras import SUBSCRIPTION_KEY
 from ..jsonrpc import RpcError, notification_message, shown
-from ..lines import TooLong
-from .connection import Lost, Refusal, Server
-from .messages import (
+from ..lines import LineTooLong
+from ..versions import SUBSCRIPTION_KEY
+from .change_subscription import ACKNOWLEDGED, listen_params, without_subscription
+from .connection import ConnectionLost, ServerDescription, UnusableServer
+from .questions import ServerQuestions, call_until_complete, notify_peer
+from .raw_messages import (
     ABSENT,
     Garbage,
-    Message,
+    RawMessage,
     decode,
     discovered_server,
     embedded_messages,
@@ -34,9 +36,6 @@ from .messages import (
     with_envelope,
     without_envelope,
 )
-from .questions import Questions, tell
-from .rounds import completed
-from .subscribing import ACKNOWLEDGED, wish, without_subscription
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
     from ..service import Params
     from .connection import Peer, PendingCall
-    from .pipes import Line, PipeLines
+    from .pipe_lines import OutgoingLine, PipeLines
 
 CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
@@ -60,19 +59,21 @@ ACKNOWLEDGE_SECONDS = 10.0  # a subscription counts from its acknowledgement on,
 class _Request:
     """A request of a coroutine, which awaits its answer."""
 
-    def __init__(self, number: int, method: str, peer: Peer | None, token: object, line: Line) -> None:
+    def __init__(self, number: int, method: str, peer: Peer | None, token: object, line: OutgoingLine) -> None:
         self.number = number
         self.method = method
         self.peer = peer  # None: it is our own
         self.token = token  # by which its client knows the progress of it
         self.line = line
-        self.answer: asyncio.Future[Message | Lost | Refusal | RpcError] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[RawMessage | ConnectionLost | UnusableServer | RpcError] = (
+            asyncio.get_running_loop().create_future()
+        )
 
     @property
     def sent(self) -> bool:
         return self.line.sent
 
-    def settle(self, outcome: Message | Lost | Refusal | RpcError) -> None:
+    def settle(self, outcome: RawMessage | ConnectionLost | UnusableServer | RpcError) -> None:
         if not self.answer.done():
             self.answer.set_result(outcome)
 
@@ -85,13 +86,13 @@ class StdioConnection:
         self._peer = peer
         self._strayed = strayed
         self._lines: PipeLines | None = None
-        self._server: Server | None = None
+        self._server: ServerDescription | None = None
         self._modern = False
         self._last_number = 0
         # Those that wait for an answer, by their number: requests of coroutines, and calls that are their own line.
         self._waiting: dict[bytes, _Request | PendingCall] = {}
         self._tokens: dict[bytes, _Request | PendingCall] = {}  # whose progress the server reports under this token
-        self._questions = Questions(self._reply)
+        self._questions = ServerQuestions(self._reply)
         self._following = asyncio.Lock()
         self._followed: frozenset[str] = frozenset()  # in the handshake era, one by one
         self._subscription: asyncio.Task[msgspec.Raw] | None = None  # in the modern era
@@ -99,7 +100,7 @@ class StdioConnection:
         self.probing = False  # whether `server/discover` was sent as the first message, and is not answered
 
     @property
-    def server(self) -> Server:
+    def server(self) -> ServerDescription:
         assert self._server is not None, "the conversation has not begun"
         return self._server
 
@@ -115,21 +116,21 @@ class StdioConnection:
         self.probing = modern_first
         try:
             self._server = await first()
-        except (RpcError, Refusal) as refused:
+        except (RpcError, UnusableServer) as refused:
             self.probing = False
             try:
                 self._server = await second()
-            except (RpcError, Refusal) as again:
-                raise Refusal(_refusal(refused if not modern_first else again)) from None
+            except (RpcError, UnusableServer) as again:
+                raise UnusableServer(_refusal(refused if not modern_first else again)) from None
         self.probing = False
         self._modern = self._server.modern
         if not self._modern:
             await self.notify("notifications/initialized", {})
 
-    async def _discover(self) -> Server:
+    async def _discover(self) -> ServerDescription:
         return discovered_server(await self._call("server/discover", with_envelope({}, self._peer), None))
 
-    async def _initialize(self) -> Server:
+    async def _initialize(self) -> ServerDescription:
         return initialized_server(await self._call("initialize", initialize_params(self._peer.client), None))
 
     # what is said to the server
@@ -141,7 +142,7 @@ class StdioConnection:
         async def send(params: Params) -> msgspec.Raw:
             return await self._call(method, with_envelope(params, peer), peer)
 
-        return await completed(params, peer, send)
+        return await call_until_complete(params, peer, send)
 
     def send(self, call: PendingCall, name: str, params: bytes) -> bool:  # noqa: ARG002
         """See `Connection.send`.
@@ -158,7 +159,7 @@ class StdioConnection:
         call.data = b'{"jsonrpc":"2.0","id":%b,"method":"tools/call","params":%b}\n' % (number, params)
         try:
             self._lines.queue(call)
-        except (Lost, RpcError):
+        except (ConnectionLost, RpcError):
             return False
         call.ticket = number
         self._waiting[number] = call
@@ -232,7 +233,7 @@ class StdioConnection:
             self._waiting.pop(b"%d" % request.number, None)
             if request.token is not None:
                 self._tokens.pop(b'"%b%d"' % (OUR_TOKEN.encode(), request.number), None)
-        if isinstance(answer, Lost | Refusal | RpcError):
+        if isinstance(answer, ConnectionLost | UnusableServer | RpcError):
             raise answer
         return result_in(answer)
 
@@ -255,7 +256,7 @@ class StdioConnection:
 
     async def _subscribe(self, uris: frozenset[str]) -> None:
         """One subscription for all; the one before ends when the new one counts, so that nothing is missed."""
-        request = self._send("subscriptions/listen", with_envelope(wish(uris), self._peer), None)
+        request = self._send("subscriptions/listen", with_envelope(listen_params(uris), self._peer), None)
         acknowledged = asyncio.Event()
         self._to_acknowledge = request.number, acknowledged
         listening = asyncio.ensure_future(self._result(request))
@@ -278,19 +279,19 @@ class StdioConnection:
     def _tell(self, method: str, params: Params) -> None:
         try:
             self._write(notification_message(method, params))
-        except (Lost, RpcError) as error:
+        except (ConnectionLost, RpcError) as error:
             log.debug(f"'{shown(method)}' did not reach the server: {error}")
 
     async def _reply(self, message: bytes) -> None:
         self._write(message)
 
-    def _write(self, message: bytes) -> Line:
+    def _write(self, message: bytes) -> OutgoingLine:
         assert self._lines is not None
         return self._lines.write(message)
 
     # what the server says
 
-    def heard(self, lines: list[bytes | TooLong]) -> None:
+    def heard(self, lines: list[bytes | LineTooLong]) -> None:
         settled = None
         for line in lines:
             try:
@@ -310,9 +311,9 @@ class StdioConnection:
         if settled is not None:
             settled.turn_over()
 
-    def _heard_oddly(self, line: bytes | TooLong) -> None:
+    def _heard_oddly(self, line: bytes | LineTooLong) -> None:
         """Several messages in one line, a message behind other text, an answer that cannot be read, or no message."""
-        messages: list[Message] = []
+        messages: list[RawMessage] = []
         stray = b""
         if isinstance(line, bytes):
             try:
@@ -346,24 +347,24 @@ class StdioConnection:
                 del self._waiting[number]
                 self._tokens.pop(call.progress_token, None)
             try:
-                call.settle(Lost(f"The server has gone {when}.", sent=call.sent))
+                call.settle(ConnectionLost(f"The server has gone {when}.", sent=call.sent))
             except Exception:  # a defect of ours; the others are told all the same
                 log.write(ERROR, f"a call could not be told that its server has gone:\n{traceback.format_exc()}")
 
-    def _said(self, message: Message) -> None:
+    def _said(self, message: RawMessage) -> None:
         if message.is_question:
             self._asked(message)
         else:
             self._notified(message.method or "", message)
 
-    def _asked(self, question: Message) -> None:
+    def _asked(self, question: RawMessage) -> None:
         request = self._waiting.get(bytes(question.id))
         if self._server is None and isinstance(request, _Request) and request.method == question.method:
-            request.settle(Refusal("it sends back what it is sent"))  # `cat`, or a terminal's echo
+            request.settle(UnusableServer("it sends back what it is sent"))  # `cat`, or a terminal's echo
         else:
             self._questions.ask(question, self._asked_peer())
 
-    def _answered(self, message: Message, line: bytes | TooLong) -> PendingCall | None:
+    def _answered(self, message: RawMessage, line: bytes | LineTooLong) -> PendingCall | None:
         """Settle the request that waits for it; the call, if that is its own line."""
         key = bytes(message.id)
         if message.result is ABSENT and message.error is ABSENT and (message.jsonrpc is ABSENT or key in UNNAMED):
@@ -385,7 +386,7 @@ class StdioConnection:
             self._tokens.pop(call.progress_token, None)
         return call
 
-    def _unnamed(self, key: bytes, message: Message) -> _Request | PendingCall | None:
+    def _unnamed(self, key: bytes, message: RawMessage) -> _Request | PendingCall | None:
         """The request that an answer without its number belongs to: a text that holds it, or an error without one."""
         if key.startswith(b'"'):  # some servers turn numbers into texts
             return self._waiting.pop(key.strip(b'"'), None)
@@ -398,7 +399,7 @@ class StdioConnection:
         peers = [peer for call in self._waiting.values() if (peer := _peer_of(call)) is not None]
         return peers[0] if len(peers) == 1 else self._peer
 
-    def _notified(self, method: str, message: Message) -> None:
+    def _notified(self, method: str, message: RawMessage) -> None:
         params = params_of(message)
         if method == PROGRESS:
             self._progressed(params)
@@ -408,16 +409,16 @@ class StdioConnection:
             if self._to_acknowledge and _meta(params).get(SUBSCRIPTION_KEY) == self._to_acknowledge[0]:
                 self._to_acknowledge[1].set()
         else:
-            tell(self._logged_peer() if method == LOGGED else self._peer, method, without_subscription(params))
+            notify_peer(self._logged_peer() if method == LOGGED else self._peer, method, without_subscription(params))
 
     def _progressed(self, params: dict[str, Any]) -> None:
         call = self._tokens.get(encode_token(params.get("progressToken")))
         if call is None:
             log.debug("the server reports progress of something for which nobody waits (any more)")
         elif not isinstance(call, _Request):  # it was sent with its client's own token
-            tell(call, PROGRESS, params)
+            notify_peer(call, PROGRESS, params)
         elif call.peer is not None:
-            tell(call.peer, PROGRESS, {**params, "progressToken": call.token})
+            notify_peer(call.peer, PROGRESS, {**params, "progressToken": call.token})
 
     def _logged_peer(self) -> Peer:
         """A modern server logs only for requests that want it, and does not say for which."""
@@ -437,8 +438,8 @@ def _unsubscribed(task: asyncio.Task[msgspec.Raw]) -> None:
         log.debug(f"the server does not tell what changes (any more): {task.exception() or 'it has said so'}")
 
 
-def _refusal(refused: RpcError | Refusal) -> str:
-    if isinstance(refused, Refusal):
+def _refusal(refused: RpcError | UnusableServer) -> str:
+    if isinstance(refused, UnusableServer):
         return str(refused)
     return f"it refuses to begin a conversation: {shown(refused.message)} (code {refused.code})"
 

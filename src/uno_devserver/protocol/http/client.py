@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...system.urls import shown_url
+from ...system.text import shown_url
 from ...system.values import Value
 from .client_connection import ClientConnection, HttpFailure, Reply, Taker
-from .heads import check, encoded
+from .headers import check_headers, header_lines
 
 if TYPE_CHECKING:
     import ssl
@@ -66,8 +66,8 @@ def split_url(url: str) -> tuple[Origin, str]:
 def encode_headers(headers: Mapping[str, str]) -> bytes:
     """Header lines for a request; ValueError for what HTTP does not allow."""
     fields = tuple(headers.items())
-    check(fields)
-    return encoded(fields)
+    check_headers(fields)
+    return header_lines(fields)
 
 
 class HttpClient:

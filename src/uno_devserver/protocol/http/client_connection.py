@@ -14,7 +14,7 @@ from typing import Protocol
 
 import httptools
 
-from .messages import joined
+from .headers import joined_headers
 
 MAX_BODY = 64 * 1024 * 1024
 MAX_HEAD = 64 * 1024  # also of what the parser keeps without telling: a trailer, the extension of a chunk
@@ -38,7 +38,7 @@ class HttpFailure(Exception):
         self.began = began
 
 
-class TooLong(HttpFailure):
+class BodyTooLong(HttpFailure):
     """The body is longer than it may be."""
 
 
@@ -72,7 +72,7 @@ class Reply:
         while True:
             if len(self._body) > limit:
                 self.close()
-                raise TooLong(f"answered with more than {limit} bytes", sent=True, began=True)
+                raise BodyTooLong(f"answered with more than {limit} bytes", sent=True, began=True)
             if self.ended:
                 return self._take()
             await self._more()
@@ -287,7 +287,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if status < 200 or not self._open:
             return  # the answer is still to come; or nobody asked for this
         if fields != self._last_fields:  # answers of one server are much alike, and reading a head is half of the work
-            self._last_fields, self._last_headers = fields, joined(fields)
+            self._last_fields, self._last_headers = fields, joined_headers(fields)
         headers = self._last_headers
         self._keeps_alive = self._parser.should_keep_alive()
         self._framed = "content-length" in headers or "transfer-encoding" in headers

@@ -62,12 +62,3 @@ class Upgrade(Value):
 
 Answer = Response | Streaming | Upgrade
 Handler = Callable[[Request], Awaitable[Answer]]
-
-
-def joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """The headers as they were received: names in lower case, and one value for each."""
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in fields:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers

@@ -7,17 +7,21 @@ handler refuses to be cancelled; that is logged.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
-from ...system.limits import USUAL_OPEN_FILES, open_files
 from ...system.log import log
-from ...system.ports import BACKLOG
-from .connection import Connection
+from ...system.ports import BACKLOG, PortTaken, listen_on, loopback_addresses
 from .guard import Guard, refusal
-from .heads import check, encoded
+from .headers import check_headers, header_lines
 from .messages import Handler, Headers
-from .settings import Settings
+from .server_connection import ServerConnection, ServerSettings
+
+if TYPE_CHECKING:
+    from ...system.ports import Address
+
 
 # Of the usual limit of open files, with room for a second server; fewer where fewer may be open.
 MAX_CONNECTIONS = 512
@@ -50,9 +54,9 @@ class HttpServer:
         everybody: bool = False,
     ) -> None:
         """`everybody`: also programs of other users of this machine, which are refused otherwise."""
-        check(extra_headers)
+        check_headers(extra_headers)
         self._sockets = list(sockets)
-        self._settings = Settings(
+        self._settings = ServerSettings(
             handler,
             guard,
             max_body,
@@ -61,11 +65,11 @@ class HttpServer:
             idle_timeout,
             max_connections * open_files() // USUAL_OPEN_FILES,
             memoryview(bytearray(BUFFER_BYTES)),
-            encoded(extra_headers),
+            header_lines(extra_headers),
             everybody,
         )
         self._listeners: list[asyncio.Server] = []
-        self._connections: set[Connection] = set()
+        self._connections: set[ServerConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
         self.port: int = self._sockets[0].getsockname()[1]
@@ -89,8 +93,8 @@ class HttpServer:
         await self._end_tasks(grace_seconds)
         await self._end_connections()
 
-    def _connection(self) -> Connection:
-        connection = Connection(self._settings, self._connections, self._tasks)
+    def _connection(self) -> ServerConnection:
+        connection = ServerConnection(self._settings, self._connections, self._tasks)
         if self._stopping:  # it was accepted just before
             connection.stop()
         return connection
@@ -113,3 +117,67 @@ class HttpServer:
             connection.abort()
         if self._connections:
             await asyncio.wait([each.closed for each in self._connections], timeout=CLOSE_SECONDS)
+
+
+# Linux's default. More may be allowed, but whoever needs them all has lost some.
+USUAL_OPEN_FILES = 1024
+
+
+def open_files() -> int:
+    """How many files, pipes and sockets may be open at once; never more than is usual."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return USUAL_OPEN_FILES
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return USUAL_OPEN_FILES if allowed == resource.RLIM_INFINITY else min(allowed, USUAL_OPEN_FILES)
+
+
+__all__ = ["ListenProblem", "PortTaken", "open_sockets"]
+
+HIGHEST_PORT = 65535
+
+
+class ListenProblem(OSError):
+    """It cannot listen there, for another reason than that the port is taken; the text is for the user."""
+
+
+def open_sockets(port: int, bind: str | None = None) -> list[socket.socket]:
+    """Listening sockets on the loopback addresses, or on those of `bind`; port 0 picks a free one.
+
+    Raises PortTaken or ListenProblem.
+    """
+    if not 0 <= port <= HIGHEST_PORT:
+        raise ListenProblem(f"{port} is no port: ports go from 1 to {HIGHEST_PORT}, and 0 picks a free one")
+    addresses = loopback_addresses(port) if bind is None else _addresses_of(bind, port)
+    try:
+        return listen_on(addresses)
+    except PortTaken:
+        raise
+    except OSError as error:
+        raise ListenProblem(_reason(error, port, bind)) from error
+
+
+def _addresses_of(bind: str, port: int) -> list[Address]:
+    host = bind[1:-1] if bind.startswith("[") and bind.endswith("]") else bind
+    if not host.strip():
+        raise ListenProblem("the address to listen on is empty; name one, like 0.0.0.0, or leave it out for loopback")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:  # UnicodeError: no host name can be that long
+        raise ListenProblem(f"'{bind}' is no address of this machine: {_text(error)}") from error
+    # The third form of an address is of Pythons without IPv6.
+    return list(dict.fromkeys((int(family), cast("tuple[str | int, ...]", where)) for family, _, _, _, where in found))
+
+
+def _reason(error: OSError, port: int, bind: str | None) -> str:
+    where = bind if bind is not None else "the loopback addresses"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"no permission to listen on port {port} of {where}; choose a port above 1023"
+    if error.errno == errno.EADDRNOTAVAIL and bind is not None:
+        return f"'{bind}' is no address of this machine; use one of its own, or 0.0.0.0 for all"
+    return f"cannot listen on port {port} of {where}: {_text(error)}"
+
+
+def _text(error: OSError | UnicodeError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

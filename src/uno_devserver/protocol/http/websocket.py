@@ -19,8 +19,7 @@ from websockets.server import ServerProtocol
 from .messages import Request
 
 if TYPE_CHECKING:
-    from .alarm import Alarm
-    from .wire import Wire
+    from .transport import DeadlineTimer, ServerTransport
 
 MAX_MESSAGE = 16 * 1024 * 1024
 MAX_QUEUED = 4 * 1024 * 1024  # received and not yet asked for; then we stop reading
@@ -47,7 +46,7 @@ def accept(request: Request, extra: bytes) -> bytes:
 class ServerWebSocket:
     """Implements `WebSocket`."""
 
-    def __init__(self, wire: Wire, alarm: Alarm) -> None:
+    def __init__(self, wire: ServerTransport, alarm: DeadlineTimer) -> None:
         self._protocol = ServerProtocol(state=OPEN, max_size=MAX_MESSAGE)  # the handshake is behind us
         self._wire = wire
         self._alarm = alarm

@@ -14,13 +14,13 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...protocol.running import Tasks
+from ...protocol.server.call_runner import Tasks
 from ...system.log import log
 from ...workspace.config import Strategy
 from . import reload_messages as messages
-from .failure_answers import NoAnswer
+from .failure_answers import UnansweredRequest
 from .forwarding import QUEUE_STEP, Progress
-from .reload_messages import Note, ResultNotes, State, not_run
+from .reload_messages import ReloadNote, ReloadState, ResultNotes, not_run
 from .upstream_link import DEFAULT_LIMITS, CallLimits
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ...hotreload.authority import Authority, CheckResult, Restarted
+    from ...hotreload.authority import Authority, CheckResult, RestartResult
     from ...protocol.service import Call, Result
-    from ..inspection.call_recorder import Recorder
+    from ..inspection.call_recorder import CallRecorder
 
     Execute = Callable[[], Awaitable[Result | msgspec.Raw]]
 
@@ -55,7 +55,7 @@ class CallQueue:
         waits: Callable[[], bool],
         name: str,
         serves: Callable[[], bool] = lambda: True,
-        observer: Callable[[], Recorder | None] = lambda: None,
+        observer: Callable[[], CallRecorder | None] = lambda: None,
         source: str | None = None,
         status_seconds: float | None = None,
         limits: CallLimits = DEFAULT_LIMITS,
@@ -232,9 +232,9 @@ class CallQueue:
         news = self._authority.news()
         return news is True or (first and (news is None or builds_again))
 
-    def _answer(self, waiting: WaitingCall, notes: list[Note]) -> None:
+    def _answer(self, waiting: WaitingCall, notes: list[ReloadNote]) -> None:
         """Answer the call instead of running it."""
-        if notes[0].state is State.RESTARTING and (observer := self._observer()) is not None:
+        if notes[0].state is ReloadState.RESTARTING and (observer := self._observer()) is not None:
             observer.waits(waiting.call, f"Told that {self.name} is restarted.", restarting=True)
         self._queue.pop(waiting, None)
         if waiting.waits:
@@ -244,7 +244,7 @@ class CallQueue:
         run, tells_failed_start = True, False
         try:
             result = await execute()
-        except NoAnswer as failure:
+        except UnansweredRequest as failure:
             if not any(note.text for note in (*waiting.notes, *self.notes.pending)):
                 raise
             result, run = failure.answer("tools/call"), failure.may_have_run
@@ -340,7 +340,7 @@ class CallQueue:
         """Whether the server is being replaced, or about to be."""
         return self._paused or self._replacing
 
-    def _replace(self, trigger: WaitingCall | None, about_extension: list[Note]) -> None:
+    def _replace(self, trigger: WaitingCall | None, about_extension: list[ReloadNote]) -> None:
         self._replacing = True
         hold = self._swaps or self._waits()
         if trigger is not None and not hold:
@@ -373,7 +373,7 @@ class CallQueue:
             self.notes.restarted(self.name, restarted)
             if restarted.ok:
                 for waiting in self._queue:
-                    waiting.notes.append(Note(State.SWAPPED if self._swaps else State.RELOADED))
+                    waiting.notes.append(ReloadNote(ReloadState.SWAPPED if self._swaps else ReloadState.RELOADED))
         self._advance()
 
     # What people and clients see of the wait.
@@ -404,7 +404,7 @@ class WaitingCall:
         self.progress = Progress(call, QUEUE_STEP)
         self.checked = False  # the code was checked since it came, or need not be
         self.granted = False
-        self.notes: list[Note] = []  # for its own result
+        self.notes: list[ReloadNote] = []  # for its own result
 
     @property
     def waits(self) -> bool:
@@ -444,7 +444,7 @@ class ReloadQuery:
 
         return await self._ask(_CHECK, lambda: self._authority.check(hear), self._limits.check_seconds)
 
-    async def restart(self) -> Restarted | None:
+    async def restart(self) -> RestartResult | None:
         return await self._ask(_RESTART, self._authority.ready_to_restart, self._limits.restart_seconds)
 
     def close(self) -> None:

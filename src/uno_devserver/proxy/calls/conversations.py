@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...protocol.client.connection import Lost, Refusal
-from ...protocol.eras import LOG_LEVELS, MODERN_VERSIONS
+from ...protocol.client.connection import ConnectionLost, UnusableServer
 from ...protocol.jsonrpc import INVALID_REQUEST, RpcError, shown
-from ...protocol.modern_calls import ModernSession
-from ...protocol.parties import ClientInfo
-from ...protocol.running import Tasks
-from ...protocol.subscriptions import KINDS
+from ...protocol.peer_info import ClientInfo
+from ...protocol.server.call_runner import Tasks
+from ...protocol.server.modern import ModernSession
+from ...protocol.server.subscriptions import KINDS
+from ...protocol.versions import LOG_LEVELS, MODERN_VERSIONS
 from ...system.log import log
 from ..state import ConnectionState
 from .era_translation import error_for_handshake_client, for_handshake_client, for_handshake_server, for_modern_client
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 LIST_CHANGES = frozenset(method for _, method, _ in KINDS)
 # Why the upstream may not be reached.
-UNREACHED = (Lost, Refusal, Unavailable, TimeoutError)
+UNREACHED = (ConnectionLost, UnusableServer, Unavailable, TimeoutError)
 
 Who = tuple[str | None, str | None, bytes]
 
@@ -120,7 +120,7 @@ class Conversation:
             if route.modern is self._modern:
                 return await route.connection.request(method, params, caller)
             return await self._translated(route, method, params, caller)
-        except Lost:
+        except ConnectionLost:
             route.leave()
             raise
         finally:
@@ -245,8 +245,8 @@ class Conversation:
     async def _connect(self, generation: int) -> None:
         try:
             connection = await self._link.connect(self, modern_first=self._modern)
-        except Lost as lost:
-            raise Lost(str(lost), sent=False) from None  # the greeting may have been sent, but no request
+        except ConnectionLost as lost:
+            raise ConnectionLost(str(lost), sent=False) from None  # the greeting may have been sent, but no request
         if self.route is not None:
             self.route.leave()
         self.route, self._begun = Route(self, connection, generation), True
@@ -255,8 +255,8 @@ class Conversation:
             await self._aside(partial(connection.set_level, self.log_level), "logging/setLevel")
 
 
-def _gone() -> Lost:
-    return Lost("Upstream or client had gone before there was a connection between them.", sent=False)
+def _gone() -> ConnectionLost:
+    return ConnectionLost("Upstream or client had gone before there was a connection between them.", sent=False)
 
 
 class Conversations:
@@ -400,7 +400,7 @@ class Conversations:
             route = await self._watch.open()
             try:
                 return await route.connection.follow(frozenset(self._followed))
-            except Lost:
+            except ConnectionLost:
                 route.leave()
                 raise
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...protocol.client.messages import ENVELOPE_KEYS
-from ...protocol.eras import CACHEABLE_METHODS, SERVER_KEY, SUBSCRIPTION_KEY
+from ...protocol.client.raw_messages import ENVELOPE_KEYS
 from ...protocol.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
+from ...protocol.versions import CACHEABLE_METHODS, SERVER_KEY, SUBSCRIPTION_KEY
 
 if TYPE_CHECKING:
     from ...protocol.service import Params, Result

@@ -15,7 +15,7 @@ from ..state import ConnectionState
 if TYPE_CHECKING:
     from ...protocol.service import Result
     from ..state import ProxyState
-    from .forwarding import Request
+    from .forwarding import ForwardedRequest
     from .upstream_link import Link
 
 
@@ -30,7 +30,7 @@ FOR_THE_USER = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fa
 _NOT_RUN = "This request has not been run."
 
 
-class NoAnswer(Exception):
+class UnansweredRequest(Exception):
     """The upstream gave no answer. `remedy` says what to do; `data` is for programs."""
 
     def __init__(self, code: int, message: str, remedy: str, **data: Any) -> None:
@@ -62,7 +62,7 @@ def failed(text: str) -> Result:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
-def unavailable(link: Link, state: ProxyState) -> NoAnswer:
+def unavailable(link: Link, state: ProxyState) -> UnansweredRequest:
     """There is no upstream at the moment."""
     connection = link.state
     data: dict[str, Any] = {"connectionState": connection.value}
@@ -78,10 +78,10 @@ def unavailable(link: Link, state: ProxyState) -> NoAnswer:
         remedy = f"Call {INITIALIZE} with the absolute path of its folder as workspaceDirectory, then try again."
     elif connection is ConnectionState.RECONNECTING or link.generation:
         message = "The dev server has gone, and is not back yet."
-    return NoAnswer(UNAVAILABLE, _paragraph(message, *reasons, _NOT_RUN), remedy, **data)
+    return UnansweredRequest(UNAVAILABLE, _paragraph(message, *reasons, _NOT_RUN), remedy, **data)
 
 
-def _degraded(state: ProxyState, data: dict[str, Any], pause: float) -> NoAnswer:
+def _degraded(state: ProxyState, data: dict[str, Any], pause: float) -> UnansweredRequest:
     issues = [issue for issue in _issues(state) if issue.get("message")]
     reasons, steps = _quoted(issues)
     message = _paragraph("The dev server does not work.", *(reasons or ["It could not be started."]), _NOT_RUN)
@@ -89,20 +89,20 @@ def _degraded(state: ProxyState, data: dict[str, Any], pause: float) -> NoAnswer
     when = f" in {ceil(pause)} s or later" if pause > 0 else ""
     attempt = f"Each call{when} asks for a new attempt; {HEALTH} tells what comes of it."
     attempt = f"{HEALTH} tells more." if stays else attempt
-    return NoAnswer(UNAVAILABLE, message, _paragraph(*steps, attempt), **data, issues=issues)
+    return UnansweredRequest(UNAVAILABLE, message, _paragraph(*steps, attempt), **data, issues=issues)
 
 
-def unreachable(seconds: float) -> NoAnswer:
+def unreachable(seconds: float) -> UnansweredRequest:
     message = f"The dev server could not be reached for {seconds:g} s. {_NOT_RUN}"
-    return NoAnswer(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong, and try again.")
+    return UnansweredRequest(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong, and try again.")
 
 
-def refused(why: str) -> NoAnswer:
+def refused(why: str) -> UnansweredRequest:
     message = f"The dev server does not accept a connection: {why.rstrip('.')}. {_NOT_RUN}"
-    return NoAnswer(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong.")
+    return UnansweredRequest(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong.")
 
 
-def ended(request: Request, times: int) -> NoAnswer:
+def ended(request: ForwardedRequest, times: int) -> UnansweredRequest:
     """The upstream ended while the request ran, `times` times in all."""
     what = _named(request)
     message = (
@@ -114,18 +114,20 @@ def ended(request: Request, times: int) -> NoAnswer:
         message = f"The dev server was lost each of the {times} times that it ran {what}, without an answer."
         remedy = f"It is likely that {what} makes it end. Change its arguments, or repair the server; "
         remedy += f"{HEALTH} tells more."
-    return NoAnswer(OUTCOME_UNKNOWN, message, remedy)
+    return UnansweredRequest(OUTCOME_UNKNOWN, message, remedy)
 
 
-def silent(request: Request, seconds: float) -> NoAnswer:
+def silent(request: ForwardedRequest, seconds: float) -> UnansweredRequest:
     message = (
         f"Nothing has been heard of {_named(request)} for {seconds:g} s, so it has been cancelled. "
         "The outcome is unknown: the dev server may be busy, or hang."
     )
-    return NoAnswer(TIMED_OUT, message, f"Call {HEALTH}, then look at what it may have changed before you repeat it.")
+    return UnansweredRequest(
+        TIMED_OUT, message, f"Call {HEALTH}, then look at what it may have changed before you repeat it."
+    )
 
 
-def _named(request: Request) -> str:
+def _named(request: ForwardedRequest) -> str:
     name = request.params.get("name") if request.method == "tools/call" else None
     return f"'{shown(name if isinstance(name, str) else request.method)}'"
 

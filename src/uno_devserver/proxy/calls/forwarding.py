@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ...protocol.client.connection import Lost, Refusal
+from ...protocol.client.connection import ConnectionLost, UnusableServer
 from ...protocol.jsonrpc import STOPPED, RpcError
 from ...system.values import Value
 from ..state import ConnectionState
-from .failure_answers import NoAnswer, ended, refused, silent, unavailable, unreachable
+from .failure_answers import UnansweredRequest, ended, refused, silent, unavailable, unreachable
 from .upstream_link import Unavailable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from ...protocol.service import Call, Params, Result
-    from ..inspection.call_recorder import Recorder
+    from ..inspection.call_recorder import CallRecorder
     from ..state import ProxyState
     from .call_queue import CallQueue
     from .conversations import Conversations
@@ -47,7 +47,7 @@ QUEUE_STEP = 0.000_001  # at one a second, it takes a quarter of an hour to reac
 UPSTREAM_STEP = 0.001
 
 
-class Request(Value):
+class ForwardedRequest(Value):
     method: str
     params: Params
     lost: int | None = None  # the generation of the upstream that it was relayed to, and that is gone
@@ -61,13 +61,13 @@ class Forwarding:
         self.waits = waits  # --wait-calls: hold requests while there is no upstream
         self.queue: CallQueue | None = None  # all calls of tools pass it; None: code is not reloaded
         self.arranging: asyncio.Future[None] | None = None  # done when it is known whether there is a queue
-        self.observer: Recorder | None = None  # records the calls that come; told where a request has to wait
+        self.observer: CallRecorder | None = None  # records the calls that come; told where a request has to wait
         self._link = link
         self._state = state
         self._conversations = conversations
         self._limits = limits
 
-    async def run(self, call: Call, request: Request) -> Answer:
+    async def run(self, call: Call, request: ForwardedRequest) -> Answer:
         """The upstream's answer to `request`, made for `call`; RpcError is the upstream's, too. Else NoAnswer."""
         problem = None
         if self.queue is None and (self.arranging or self._link.state is not ConnectionState.CONNECTED):
@@ -85,14 +85,14 @@ class Forwarding:
         if problem is None:
             try:
                 return await queue.run(call, lambda: self.run_queued(call, request))
-            except NoAnswer as none:
+            except UnansweredRequest as none:
                 if none.may_have_run or not may_be_unbuilt or self.queue is None:
                     raise
                 problem, queue = none, self.queue
         # The queue builds the code first: an upstream that does not start may never have been built.
         return await queue.run(call, lambda: self._run_unless_degraded(problem, call, request))
 
-    async def _await_queue(self, call: Call, request: Request) -> NoAnswer | None:
+    async def _await_queue(self, call: Call, request: ForwardedRequest) -> UnansweredRequest | None:
         """Wait for the upstream, and until it is known whether there is a queue; the failure, if no upstream came.
 
         Where hot reload begins only when there is an upstream, calls that waited for one do not wait for it, too.
@@ -101,7 +101,7 @@ class Forwarding:
         if self._link.state is not ConnectionState.CONNECTED:
             try:
                 await self._hold(call, FIRST_STEP)
-            except NoAnswer as none:
+            except UnansweredRequest as none:
                 if not self.waits or request.method != "tools/call":
                     raise
                 problem = none
@@ -113,12 +113,12 @@ class Forwarding:
                 self.arranging = None
         return problem
 
-    async def _run_unless_degraded(self, problem: NoAnswer, call: Call, request: Request) -> Answer:
+    async def _run_unless_degraded(self, problem: UnansweredRequest, call: Call, request: ForwardedRequest) -> Answer:
         if self._link.state is ConnectionState.DEGRADED:
             raise problem
         return await self.run_queued(call, request)
 
-    async def run_queued(self, call: Call, request: Request) -> Answer:
+    async def run_queued(self, call: Call, request: ForwardedRequest) -> Answer:
         """The same for a request that has passed the queue, or need not."""
         link, losses = self._link, _Losses(self._limits)
         caller = Caller(call, self._limits.silence_seconds)
@@ -136,8 +136,8 @@ class Forwarding:
                     answer = await conversation.request(request.method, request.params, caller)
                 link.worked(generation)
                 return answer
-            except (Lost, Unavailable) as loss:
-                sent = isinstance(loss, Lost) and loss.sent
+            except (ConnectionLost, Unavailable) as loss:
+                sent = isinstance(loss, ConnectionLost) and loss.sent
                 losses.add(sent=sent)
                 if sent and not self._may_try_again(request, losses):
                     raise ended(request, losses.sent) from None
@@ -147,7 +147,7 @@ class Forwarding:
                 losses.add(sent=True)
                 if not self._may_try_again(request, losses):
                     raise  # a server that stops says itself that the outcome is unknown
-            except Refusal as refusal:
+            except UnusableServer as refusal:
                 raise (ended(request, losses.sent) if losses.sent else refused(str(refusal))) from None
             except TimeoutError:
                 if not silence.expired():
@@ -213,7 +213,7 @@ class Forwarding:
         if self.observer is not None:
             self.observer.goes_on(call)
 
-    def may_repeat(self, request: Request) -> bool:
+    def may_repeat(self, request: ForwardedRequest) -> bool:
         """Whether doing it twice is as good as doing it once."""
         if request.method != "tools/call":
             return request.method in REPEATABLE_METHODS
@@ -221,10 +221,10 @@ class Forwarding:
         hints = tool.get("annotations") if tool is not None else None
         return isinstance(hints, dict) and (hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True)
 
-    def _may_try_again(self, request: Request, losses: _Losses) -> bool:
+    def _may_try_again(self, request: ForwardedRequest, losses: _Losses) -> bool:
         return losses.sent <= self._limits.repetitions and self.may_repeat(request)
 
-    async def _wait_for_another(self, call: Call, request: Request, generation: int, losses: _Losses) -> None:
+    async def _wait_for_another(self, call: Call, request: ForwardedRequest, generation: int, losses: _Losses) -> None:
         """Wait until the request can be tried again; NoAnswer if it cannot."""
         link = self._link
         self._waits(call, FOR_ANOTHER)

@@ -10,7 +10,7 @@ from ..own_tools import HEALTH, STATUS
 from ..state import ConnectionState
 from .failure_answers import known_issues, unavailable
 from .forwarding import report
-from .reload_messages import QUOTED_CHARACTERS, Note, State, capitalised, fenced, noted_result, printed_last
+from .reload_messages import QUOTED_CHARACTERS, ReloadNote, ReloadState, capitalised, fenced, noted_result, printed_last
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ class McpStatus:
                 extension_error=queue.notes.extension_error if queue else None,
             )
         if self._is_down:
-            if failing is not None and failing[0] is State.BUILD_FAILED:
+            if failing is not None and failing[0] is ReloadState.BUILD_FAILED:
                 return not_built(name, failing[1])
             reasons, steps = known_issues(self._state)
             last_lines = facts.last_end.last_lines if facts.last_end else ()
@@ -114,7 +114,7 @@ def ready(
     *,
     log_file: str | None,
     source: str | None,
-    failing: tuple[State, str] | None = None,
+    failing: tuple[ReloadState, str] | None = None,
     missing: Sequence[str] = (),
     extension_error: str | None = None,
 ) -> Result:
@@ -125,9 +125,9 @@ def ready(
     if log_file:
         steps.append(f"Look into its log, {log_file}")
     steps.append(f"Read its source{f' in {source}' if source else ''}")
-    problems, states = list(missing), [State.READY]
+    problems, states = list(missing), [ReloadState.READY]
     if failing:
-        what = "its build fails" if failing[0] is State.BUILD_FAILED else "it did not start"
+        what = "its build fails" if failing[0] is ReloadState.BUILD_FAILED else "it did not start"
         problems.append(
             f"But what answers may be older than its present code: {what}{_because(failing[1])}. "
             "Fix that; the next call of a tool tries again."
@@ -136,7 +136,7 @@ def ready(
     if extension_error is not None:
         why = _because(extension_error)
         problems.append(f"The build of the extension's code fails{why}; the next call builds it again.")
-        states.append(State.EXTENSION_BUILD_FAILED)
+        states.append(ReloadState.EXTENSION_BUILD_FAILED)
     is_ready = " ".join([f"{capitalised(name)} is ready.", *problems])
     text = (
         f"{is_ready} Do not call {STATUS} again; go on with its tools.\n\n"
@@ -158,7 +158,7 @@ def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
         f"{capitalised(name)} is not ready after {seconds:g} s: {waits_for}. Call {STATUS} once more to wait on; if "
         f"that does not help either, call {HEALTH}, which says what is wrong."
     )
-    return _status(text, State.RESTARTING, is_ready=False)
+    return _status(text, ReloadState.RESTARTING, is_ready=False)
 
 
 def not_built(name: str, output: str) -> Result:
@@ -166,7 +166,7 @@ def not_built(name: str, output: str) -> Result:
         f"{capitalised(name)} does not run, and the build of its code fails:\n\n{fenced(output)}\n\n"
         f"Fix what the build complains of, then call {STATUS} or one of its tools: that builds and starts it anew."
     )
-    return _status(text, State.FAILED, State.BUILD_FAILED, is_ready=False)
+    return _status(text, ReloadState.FAILED, ReloadState.BUILD_FAILED, is_ready=False)
 
 
 def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: Sequence[str]) -> Result:
@@ -178,8 +178,8 @@ def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: 
         f"{why}{'' if quoted else printed_last(lines)}\n\n"
         f"{what} Then call one of its tools: that builds and starts it anew. {HEALTH} tells more."
     )
-    return _status(text, State.FAILED, is_ready=False)
+    return _status(text, ReloadState.FAILED, is_ready=False)
 
 
-def _status(text: str, *states: State, is_ready: bool) -> Result:
-    return noted_result(text, [Note(state) for state in states], run=is_ready)
+def _status(text: str, *states: ReloadState, is_ready: bool) -> Result:
+    return noted_result(text, [ReloadNote(state) for state in states], run=is_ready)

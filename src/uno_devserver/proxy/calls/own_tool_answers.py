@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...protocol.eras import HANDSHAKE_VERSIONS
 from ...protocol.jsonrpc import RpcError, encode, shown
+from ...protocol.versions import HANDSHAKE_VERSIONS
 from ..own_tools import DISCOVER, EXECUTE, HEALTH, INITIALIZE, SELECT_SOLUTION, SET_ROOTS, STATUS, health_result
 from .failure_answers import failed
-from .forwarding import Request
+from .forwarding import ForwardedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -92,7 +92,7 @@ class OwnToolAnswers:
             return await self.answer(call, name, inner)
         try:
             return await self._forwarding.run(
-                call, Request("tools/call", {**call.params, "name": name, "arguments": inner})
+                call, ForwardedRequest("tools/call", {**call.params, "name": name, "arguments": inner})
             )
         except RpcError as error:
             why = error.message.rstrip(".")

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...protocol.client.connection import Lost
-from ...protocol.client.messages import ABSENT, Message, opened_params, result_in, without_half_surrogates
-from ...protocol.eras import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY, envelope_of, wants_log
+from ...protocol.client.connection import ConnectionLost
+from ...protocol.client.raw_messages import ABSENT, RawMessage, opened_params, result_in, without_half_surrogates
 from ...protocol.jsonrpc import (
     INTERNAL_ERROR,
     RESOURCE_NOT_FOUND,
@@ -25,22 +24,23 @@ from ...protocol.jsonrpc import (
     error_message,
     notification_message,
 )
-from ...protocol.running import answer_message, stopped
+from ...protocol.server.call_runner import answer_message, stopped
+from ...protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY, envelope_of, wants_log
 from ...system.log import ERROR, log
 from ..state import ConnectionState
 from .failure_answers import ended, silent
-from .forwarding import Request
+from .forwarding import ForwardedRequest
 
 if TYPE_CHECKING:
-    from ...protocol.parties import ClientInfo
+    from ...protocol.peer_info import ClientInfo
     from ...protocol.service import Params, Result
     from ..front.output import ClientOutput
-    from ..front.session import ClientSession
-    from ..inspection.call_recorder import Record
+    from ..front.session import StdioSession
+    from ..inspection.call_recorder import CallRecord
     from ..state import ProxyState
     from .call_queue import CallQueue
     from .conversations import Conversation, Route
-    from .failure_answers import NoAnswer
+    from .failure_answers import UnansweredRequest
     from .service import ProxyService
     from .upstream_link import Link
 
@@ -87,7 +87,7 @@ class CallRelay:
     """`service` is the general way. Everything is used in the engine's loop."""
 
     def __init__(
-        self, state: ProxyState, link: Link, service: ProxyService, session: ClientSession, output: ClientOutput
+        self, state: ProxyState, link: Link, service: ProxyService, session: StdioSession, output: ClientOutput
     ) -> None:
         self._state = state
         self.link = link
@@ -196,10 +196,12 @@ class CallRelay:
 
     # What becomes of a call that gets no result.
 
-    def end(self, call: RelayedCall, outcome: Lost | NoAnswer | RpcError, raw: msgspec.Raw = ABSENT) -> None:
+    def end(
+        self, call: RelayedCall, outcome: ConnectionLost | UnansweredRequest | RpcError, raw: msgspec.Raw = ABSENT
+    ) -> None:
         """Answer it, whatever fails on the way; `raw` is an error of the upstream as it came."""
         try:
-            if isinstance(outcome, Lost):
+            if isinstance(outcome, ConnectionLost):
                 self._lose(call, outcome)
             elif isinstance(outcome, RpcError):
                 self._fail(call, outcome, raw)
@@ -212,7 +214,7 @@ class CallRelay:
                 call.record.forget()
             self.output.write(error_message(call.id, RpcError(INTERNAL_ERROR, DEFECT)))
 
-    def _lose(self, call: RelayedCall, loss: Lost) -> None:
+    def _lose(self, call: RelayedCall, loss: ConnectionLost) -> None:
         """The upstream is gone. What it had, and what may not be done twice, has an unknown outcome."""
         self.link.lost(call.route.generation)
         call.route.leave()
@@ -222,7 +224,7 @@ class CallRelay:
     def _fail(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw) -> None:
         """An error of the upstream; one that stops says itself that the outcome is unknown."""
         if error.code == STOPPED and self._forwarding.may_repeat(call.request):
-            self._go_on(call, Lost(error.message, sent=True))
+            self._go_on(call, ConnectionLost(error.message, sent=True))
         elif not _is_error(raw) or (call.route.modern and error.code == RESOURCE_NOT_FOUND):
             self._go_on(call, error)
         else:
@@ -232,18 +234,21 @@ class CallRelay:
             if call.record is not None:
                 call.record.fail(error)
 
-    def _go_on(self, call: RelayedCall, outcome: Lost | NoAnswer | RpcError) -> None:
+    def _go_on(self, call: RelayedCall, outcome: ConnectionLost | UnansweredRequest | RpcError) -> None:
         """Answer it the general way, which gives the answer the form of the client's era."""
         if call.record is not None:
             call.record.forget()  # it is followed there from now on
         try:
             params = opened_params(call.params)
         except RecursionError:  # nested as deep as can be read, which is less where the stack is deeper
-            params, outcome = {"name": call.name}, ended(call.request, 1) if isinstance(outcome, Lost) else outcome
+            params, outcome = (
+                {"name": call.name},
+                ended(call.request, 1) if isinstance(outcome, ConnectionLost) else outcome,
+            )
         request = RpcRequest(call.id, "tools/call", params)
-        relayed: Request | NoAnswer | RpcError
-        if isinstance(outcome, Lost):
-            relayed = Request(request.method, request.params, call.route.generation, outcome.sent)
+        relayed: ForwardedRequest | UnansweredRequest | RpcError
+        if isinstance(outcome, ConnectionLost):
+            relayed = ForwardedRequest(request.method, request.params, call.route.generation, outcome.sent)
         else:
             relayed = outcome
         self.session.begin(request, lambda call: self._service.answer(call, relayed), call.leave_queue)
@@ -285,24 +290,24 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     data: bytes = b""
     sent: bool = False
     ticket: object = None
-    record: Record | None = None  # while a page is open
+    record: CallRecord | None = None  # while a page is open
     questions: int = 0  # of the upstream that wait for the client
 
     @property
-    def request(self) -> Request:
+    def request(self) -> ForwardedRequest:
         """As far as failures name it."""
-        return Request("tools/call", {"name": self.name})
+        return ForwardedRequest("tools/call", {"name": self.name})
 
     # What the upstream says.
 
-    def settle(self, outcome: Message | Lost | RpcError) -> None:
+    def settle(self, outcome: RawMessage | ConnectionLost | RpcError) -> None:
         relay = self.relay
         relay.open.pop(self.id, None)
         route = self.route
         del route.callers[self]
         if route.left or route.unused is not None:
             route.check()
-        if not isinstance(outcome, Message):
+        if not isinstance(outcome, RawMessage):
             relay.end(self, outcome)
             return
         if outcome.error is not ABSENT or not bytes(outcome.result).startswith(b"{"):

@@ -19,7 +19,7 @@ from ..own_tools import STATUS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...hotreload.authority import CheckResult, Restarted
+    from ...hotreload.authority import CheckResult, RestartResult
     from ...protocol.service import Result
 
 
@@ -38,7 +38,7 @@ _LEVELS: dict[type, msgspec.json.Decoder[Any]] = {
 T = TypeVar("T")
 
 
-class State(Enum):
+class ReloadState(Enum):
     READY = "ready"  # of mcpStatus, whether or not code was reloaded before
     RESTARTING = "restarting"
     BUILD_FAILED = "buildFailed"
@@ -50,17 +50,17 @@ class State(Enum):
     EXTENSION_BUILD_FAILED = "extensionBuildFailed"
 
 
-class Note(Value):
-    state: State
+class ReloadNote(Value):
+    state: ReloadState
     text: str = ""  # empty: only for programs
 
 
-def not_run(notes: Sequence[Note]) -> Result:
+def not_run(notes: Sequence[ReloadNote]) -> Result:
     """The answer to a call that was not run."""
     return noted_result("\n\n".join(note.text for note in notes), notes, run=False)
 
 
-def state_of(notes: Sequence[Note], *, run: bool) -> dict[str, Any]:
+def state_of(notes: Sequence[ReloadNote], *, run: bool) -> dict[str, Any]:
     """The value in `_meta`; the first note is the most important."""
     first, *others = notes
     state: dict[str, Any] = {"state": first.state.value, "run": run}
@@ -69,7 +69,7 @@ def state_of(notes: Sequence[Note], *, run: bool) -> dict[str, Any]:
     return state
 
 
-def noted_result(text: str, notes: Sequence[Note], *, run: bool) -> Result:
+def noted_result(text: str, notes: Sequence[ReloadNote], *, run: bool) -> Result:
     return {
         "content": [{"type": "text", "text": text}],
         "isError": not run,
@@ -80,21 +80,21 @@ def noted_result(text: str, notes: Sequence[Note], *, run: bool) -> Result:
 # Instead of running a call.
 
 
-def restarting(name: str) -> Note:
+def restarting(name: str) -> ReloadNote:
     why = f"The code of {name} has changed, and {name} now restarts with it."
-    return Note(State.RESTARTING, f"{why} {_NOT_RUN} {_WAIT}")
+    return ReloadNote(ReloadState.RESTARTING, f"{why} {_NOT_RUN} {_WAIT}")
 
 
-def queued(name: str) -> Note:
+def queued(name: str) -> ReloadNote:
     """For the calls behind the one that noticed the change, and those that come during the restart."""
-    return Note(State.RESTARTING, f"{capitalised(name)} is restarting with new code. {_NOT_RUN} {_WAIT}")
+    return ReloadNote(ReloadState.RESTARTING, f"{capitalised(name)} is restarting with new code. {_NOT_RUN} {_WAIT}")
 
 
-def build_failed(name: str, output: str, *, serves: bool) -> Note:
+def build_failed(name: str, output: str, *, serves: bool) -> ReloadNote:
     """`serves`: older code answers."""
     stays = "was not restarted; its old code still answers" if serves else "does not run"
-    return Note(
-        State.BUILD_FAILED,
+    return ReloadNote(
+        ReloadState.BUILD_FAILED,
         f"The code of {name} has changed, and its build failed:\n\n{fenced(output)}\n\n"
         f"{_NOT_RUN} {capitalised(name)} {stays}. "
         "Fix what the build complains of, then call the tool again: that builds anew.",
@@ -104,45 +104,47 @@ def build_failed(name: str, output: str, *, serves: bool) -> Note:
 # With the result of a call that was run.
 
 
-def still_not_built(name: str) -> Note:
+def still_not_built(name: str) -> ReloadNote:
     """Says "may": some compilers write their output in spite of errors."""
-    return Note(
-        State.BUILD_FAILED,
+    return ReloadNote(
+        ReloadState.BUILD_FAILED,
         f"Note: the build of the present code of {name} still fails; fix it, and the next call builds again. "
         "Until then results may come from older code.",
     )
 
 
-def still_not_started(name: str) -> Note:
-    return Note(
-        State.SWAP_FAILED,
+def still_not_started(name: str) -> ReloadNote:
+    return ReloadNote(
+        ReloadState.SWAP_FAILED,
         f"Note: the old code of {name} gave this result. Its present code did not start; "
         "fix it, and the next call starts it anew.",
     )
 
 
-def extension_updated(*, client_reloaded: bool, client_problem: str | None = None) -> Note:
+def extension_updated(*, client_reloaded: bool, client_problem: str | None = None) -> ReloadNote:
     client = ""  # there is none, or a person has closed it
     if client_reloaded:
         client = ", and its client was restarted with it"
     elif client_problem:
         client = f", but its client is not ready: {client_problem.rstrip('.')}"
-    return Note(State.EXTENSION_RELOADED, f"Note: the extension's code has changed. It was rebuilt{client}.")
+    return ReloadNote(
+        ReloadState.EXTENSION_RELOADED, f"Note: the extension's code has changed. It was rebuilt{client}."
+    )
 
 
-def extension_failed(output: str | None) -> Note:
+def extension_failed(output: str | None) -> ReloadNote:
     """None: the output is the same as the last time."""
     what = "the build of the extension's code still fails, as before. "
     if output is not None:
         what = f"the extension's code has changed, and its build failed:\n\n{fenced(output)}\n\n"
-    return Note(
-        State.EXTENSION_BUILD_FAILED,
+    return ReloadNote(
+        ReloadState.EXTENSION_BUILD_FAILED,
         f"Note: {what}Fix the error; the next call builds again. "
         "Until then what runs of it may be older than its code.",
     )
 
 
-def not_replaced(name: str, restarted: Restarted) -> Note:
+def not_replaced(name: str, restarted: RestartResult) -> ReloadNote:
     """The new code did not start."""
     sentences = [
         f"Note: {name} did not start with its new code.",
@@ -151,12 +153,12 @@ def not_replaced(name: str, restarted: Restarted) -> Note:
         "Fix the code; the next call after that starts it anew.",
     ]
     text = " ".join(filter(None, sentences)) + printed_last(restarted.last_lines)
-    return Note(State.SWAP_FAILED if restarted.kept else State.FAILED, text)
+    return ReloadNote(ReloadState.SWAP_FAILED if restarted.kept else ReloadState.FAILED, text)
 
 
-def reloaded_in_part(name: str, problem: str) -> Note:
+def reloaded_in_part(name: str, problem: str) -> ReloadNote:
     text = f"Note: {name} runs its new code, but not all of it. {problem} Mend and save it; that loads it anew."
-    return Note(State.RELOADED, text)
+    return ReloadNote(ReloadState.RELOADED, text)
 
 
 def capitalised(name: str) -> str:
@@ -183,18 +185,18 @@ class ResultNotes:
     """
 
     def __init__(self) -> None:
-        self.failure: Note | None = None  # for every result, while the new code cannot be built or started
+        self.failure: ReloadNote | None = None  # for every result, while the new code cannot be built or started
         self.reason = ""  # what the failed build printed, or why the new code did not start
-        self.pending: list[Note] = []  # for the next result
+        self.pending: list[ReloadNote] = []  # for the next result
         self.extension_error: str | None = None  # of the last build of the extension
         self._reported: str | None = None  # the failed build that an agent was told of last
 
     @property
     def build_fails(self) -> bool:
-        return self.failure is not None and self.failure.state is State.BUILD_FAILED
+        return self.failure is not None and self.failure.state is ReloadState.BUILD_FAILED
 
     @property
-    def failing(self) -> tuple[State, str] | None:
+    def failing(self) -> tuple[ReloadState, str] | None:
         """How and why the code on disk could not be built or started, so that older code answers."""
         return (self.failure.state, self.reason) if self.failure is not None else None
 
@@ -223,9 +225,11 @@ class ResultNotes:
         self._reported = None
 
     def restart_begins(self) -> None:
-        self.pending = [note for note in self.pending if note.state is not State.RELOADED]  # of the restart before
+        self.pending = [
+            note for note in self.pending if note.state is not ReloadState.RELOADED
+        ]  # of the restart before
 
-    def restarted(self, name: str, outcome: Restarted) -> None:
+    def restarted(self, name: str, outcome: RestartResult) -> None:
         self._drop_failed_start()
         if not outcome.ok:
             self.pending.append(not_replaced(name, outcome))
@@ -234,7 +238,7 @@ class ResultNotes:
         elif outcome.problem:
             self.pending.append(reloaded_in_part(name, outcome.problem))
 
-    def extension_notes(self, result: CheckResult) -> list[Note]:
+    def extension_notes(self, result: CheckResult) -> list[ReloadNote]:
         output, before = result.extension_build_error, self.extension_error
         self.extension_error = output
         if output is not None:
@@ -245,14 +249,16 @@ class ResultNotes:
         return []
 
     def attach(
-        self, result: Result | msgspec.Raw, own: list[Note], *, run: bool, tells_failed_start: bool = False
+        self, result: Result | msgspec.Raw, own: list[ReloadNote], *, run: bool, tells_failed_start: bool = False
     ) -> Result | msgspec.Raw:
         """The result with its own notes and those that are pending; unchanged if it has no room for them.
 
         `tells_failed_start`: the result says itself why no server answers, so that text is not repeated.
         """
         if tells_failed_start:
-            self.pending = [note.replace(text="") if note.state is State.FAILED else note for note in self.pending]
+            self.pending = [
+                note.replace(text="") if note.state is ReloadState.FAILED else note for note in self.pending
+            ]
         in_full = {note.state for note in self.pending}
         notes = [*(note for note in own if note.state not in in_full), *self.pending]
         noted = with_notes(result, notes, run=run) if notes else None
@@ -262,10 +268,12 @@ class ResultNotes:
         return noted
 
     def _drop_failed_start(self) -> None:
-        self.pending = [note for note in self.pending if note.state not in (State.SWAP_FAILED, State.FAILED)]
+        self.pending = [
+            note for note in self.pending if note.state not in (ReloadState.SWAP_FAILED, ReloadState.FAILED)
+        ]
 
 
-def with_notes(result: Result | msgspec.Raw, notes: Sequence[Note], *, run: bool = True) -> Result | None:
+def with_notes(result: Result | msgspec.Raw, notes: Sequence[ReloadNote], *, run: bool = True) -> Result | None:
     """The result with these notes; None if it has no room for them: it is no object, or not the end of the call."""
     opened = _opened(result, dict)
     kind = opened.get("resultType") if opened is not None else None

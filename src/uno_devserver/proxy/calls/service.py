@@ -14,15 +14,15 @@ from ...protocol.jsonrpc import INVALID_PARAMS, RpcError
 from ..own_tools import health_contents, is_health_uri
 from ..state import LISTS
 from .conversations import Conversations
-from .failure_answers import NoAnswer
-from .forwarding import Forwarding, Request
+from .failure_answers import UnansweredRequest
+from .forwarding import ForwardedRequest, Forwarding
 from .own_tool_answers import OwnToolAnswers
 from .upstream_link import DEFAULT_LIMITS, CallLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...protocol.parties import ServerInfo
+    from ...protocol.peer_info import ServerInfo
     from ...protocol.service import Call, Params, Result, Session
     from ..inspection.call_recorder import Answering
     from ..state import ProxyState
@@ -65,15 +65,17 @@ class ProxyService:
     def capabilities(self) -> dict[str, Any]:
         return self._state.capabilities
 
-    def answer(self, call: Call, relayed: Request | NoAnswer | RpcError | None = None) -> Answering:
+    def answer(self, call: Call, relayed: ForwardedRequest | UnansweredRequest | RpcError | None = None) -> Answering:
         """`relayed`: what became of it before: its upstream is gone, or this is its outcome."""
         answering, observer = self._answer(call, relayed), self.forwarding.observer
         return answering if observer is None else observer.follow(call, answering)
 
-    async def _answer(self, call: Call, relayed: Request | NoAnswer | RpcError | None) -> Result | msgspec.Raw:
+    async def _answer(
+        self, call: Call, relayed: ForwardedRequest | UnansweredRequest | RpcError | None
+    ) -> Result | msgspec.Raw:
         method, params = call.method, call.params
         try:
-            if isinstance(relayed, Request):
+            if isinstance(relayed, ForwardedRequest):
                 return await self.forwarding.run_queued(call, relayed)
             if relayed is not None:
                 raise relayed
@@ -83,8 +85,8 @@ class ProxyService:
                 return await self._list(method, params)
             if method == "resources/read" and is_health_uri(params.get("uri")):
                 return health_contents(self._state.report())
-            return await self.forwarding.run(call, Request(method, params))
-        except NoAnswer as none:
+            return await self.forwarding.run(call, ForwardedRequest(method, params))
+        except UnansweredRequest as none:
             return none.answer(method)
 
     async def notified(self, session: Session, method: str, params: Params) -> None:

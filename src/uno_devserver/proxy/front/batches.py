@@ -9,8 +9,8 @@ from __future__ import annotations
 import _thread
 import json
 
-from ...protocol.eras import BATCH_VERSION
 from ...protocol.lines import readable_members
+from ...protocol.versions import BATCH_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

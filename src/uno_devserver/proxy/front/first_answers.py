@@ -8,7 +8,20 @@ AI client waits for when it starts.
 
 from __future__ import annotations
 
-from ...protocol.eras import (
+from ...protocol.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    InvalidMessage,
+    RpcError,
+    RpcNotification,
+    RpcRequest,
+    RpcResponse,
+    is_id,
+    read,
+)
+from ...protocol.lines import LineTooLong, readable_members
+from ...protocol.versions import (
     BATCH_VERSION,
     REMOVED_IN_MODERN,
     discover_result,
@@ -19,19 +32,6 @@ from ...protocol.eras import (
     method_not_found,
     modern_result,
 )
-from ...protocol.jsonrpc import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    Refused,
-    RpcError,
-    RpcNotification,
-    RpcRequest,
-    RpcResponse,
-    is_id,
-    read,
-)
-from ...protocol.lines import TooLong, readable_members
 from ...system.log import log
 from ...system.values import Value
 from ..own_tools import HEALTH, health_contents, health_result, is_health_uri
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any, Protocol
 
-    from ...protocol.parties import ClientInfo
+    from ...protocol.peer_info import ClientInfo
     from ...protocol.service import Result
     from ..calls.relay import CallRelay
     from ..state import ProxyState
@@ -119,19 +119,19 @@ class Front:
         else:
             self._batches.write(line)
 
-    def take(self, lines: Iterable[bytes | TooLong]) -> None:
+    def take(self, lines: Iterable[bytes | LineTooLong]) -> None:
         """What the client wrote at once."""
         relay = self._relay
         for line in lines:
             try:
-                if relay is None or isinstance(line, TooLong) or _CALL not in line:
+                if relay is None or isinstance(line, LineTooLong) or _CALL not in line:
                     self._take(line)
                 elif isinstance(declined := relay.take(line), bytes):
                     self._take(declined)
                 elif declined is not None:
                     self._take_message(declined)
             except Exception as error:  # a defect of ours costs this message, and no other
-                members = line.members if isinstance(line, TooLong) else readable_members(line)
+                members = line.members if isinstance(line, LineTooLong) else readable_members(line)
                 self._refuse(members, _unexpected(error))
         # What was gathered goes out together.
         if relay is not None:
@@ -142,8 +142,8 @@ class Front:
             self._wants_engine = False
             self._needs_engine()  # behind the answers
 
-    def _take(self, line: bytes | TooLong) -> None:
-        if isinstance(line, TooLong):
+    def _take(self, line: bytes | LineTooLong) -> None:
+        if isinstance(line, LineTooLong):
             self._refuse(line.members, RpcError(INVALID_REQUEST, _TOO_LONG))
             return
         try:
@@ -214,7 +214,7 @@ class Front:
     def _read(self, value: Any) -> Message | None:
         """The message; None where there is none, which was answered."""
         message = read(value)
-        if not isinstance(message, Refused):
+        if not isinstance(message, InvalidMessage):
             return message
         if isinstance(value, dict) and _is_response(value):
             log.debug("the client sent an answer that is none")
@@ -232,7 +232,7 @@ class Front:
         replies: list[_Reply] = []
         for value in values:
             message = read(value)
-            if isinstance(message, Refused):
+            if isinstance(message, InvalidMessage):
                 if not (isinstance(value, dict) and _is_response(value)):
                     replies.append(_Reply(error_line(message.id, message.error)))
             elif (reply := self._reply(message, alone=False)) is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-    from ...protocol.lines import TooLong
+    from ...protocol.lines import LineTooLong
 else:
     import _signal as signal  # see main.py
 
@@ -55,7 +55,7 @@ class ClientInput:
     def heed_signals(self) -> None:
         """Let signals end a `wait`: one that comes just before waiting would be heeded only when something happens."""
 
-    def read(self) -> list[bytes | TooLong]:
+    def read(self) -> list[bytes | LineTooLong]:
         """The lines that came."""
         raise NotImplementedError
 
@@ -71,7 +71,7 @@ class ClientInput:
         """Read nothing for the moment, or for good."""
         raise NotImplementedError
 
-    def _end(self) -> list[bytes | TooLong]:
+    def _end(self) -> list[bytes | LineTooLong]:
         self.ended = True
         return self._splitter.finish()
 
@@ -104,7 +104,7 @@ class PolledInput(ClientInput):
         except BlockingIOError:
             pass  # it will wake
 
-    def read(self) -> list[bytes | TooLong]:
+    def read(self) -> list[bytes | LineTooLong]:
         if not self._readable:
             return []
         try:
@@ -153,7 +153,7 @@ class ThreadedInput(ClientInput):
         except RuntimeError:
             pass  # it was woken before
 
-    def read(self) -> list[bytes | TooLong]:
+    def read(self) -> list[bytes | LineTooLong]:
         if not self._chunks:
             return []
         data = self._chunks.popleft()

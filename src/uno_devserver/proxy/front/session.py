@@ -13,11 +13,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from ...protocol.calls import HandshakeCall
-from ...protocol.channel import Kind
-from ...protocol.eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS, NEWEST_HANDSHAKE, envelope_of, has_envelope
-from ...protocol.followed import Followed
-from ...protocol.handshake import Handshake
 from ...protocol.jsonrpc import (
     BUSY,
     INTERNAL_ERROR,
@@ -33,16 +28,18 @@ from ...protocol.jsonrpc import (
     notification_message,
     shown,
 )
-from ...protocol.modern import LISTEN, Modern
-from ...protocol.modern_calls import ModernSession
-from ...protocol.parties import ClientInfo
-from ...protocol.policy import DEFAULT_POLICY, Policy
-from ...protocol.running import FAILURES, Outcome, Tasks, answer_message, attempt, in_loop, stopped
-from ...protocol.session import Session
+from ...protocol.peer_info import ClientInfo
+from ...protocol.server.call_runner import FAILURES, Outcome, Tasks, answer_message, attempt, in_loop, stopped
+from ...protocol.server.handshake import HandshakeCall, HandshakeEra, HandshakeSession
+from ...protocol.server.limits import DEFAULT_ENDPOINT_LIMITS, EndpointLimits
+from ...protocol.server.message_stream import MessageKind
+from ...protocol.server.modern import LISTEN, ModernEra, ModernSession
+from ...protocol.server.subscriptions import WatchedResources
+from ...protocol.versions import HANDSHAKE_VERSIONS, MODERN_VERSIONS, NEWEST_HANDSHAKE, envelope_of, has_envelope
 from ...system.log import ERROR, log
 
 if TYPE_CHECKING:
-    from ...protocol.running import Answerer
+    from ...protocol.server.call_runner import Answerer
     from ...protocol.service import Params, Service
 
 # A client that has said nothing about itself.
@@ -50,7 +47,7 @@ UNKNOWN_CLIENT = ClientInfo(None, None, {}, NEWEST_HANDSHAKE)
 UNKNOWN_MODERN_CLIENT = ClientInfo(None, None, {}, MODERN_VERSIONS[-1])
 
 # There is one client, which is not refused for asking much at once: what it may leave unread bounds it.
-SESSION_POLICY = DEFAULT_POLICY.replace(calls=100_000)
+SESSION_POLICY = DEFAULT_ENDPOINT_LIMITS.replace(calls=100_000)
 
 Write = Callable[[bytes], None]
 
@@ -65,17 +62,17 @@ class OpenRequest(Protocol):
         """The proxy ends: answer that the outcome is unknown."""
 
 
-class ClientSession:
+class StdioSession:
     """`write` gets whole messages, each without a line break in it or behind it. It neither waits nor fails."""
 
-    def __init__(self, service: Service, write: Write, policy: Policy = SESSION_POLICY) -> None:
+    def __init__(self, service: Service, write: Write, policy: EndpointLimits = SESSION_POLICY) -> None:
         self._service = service
         self._write = write
         self._policy = policy
-        self._followed = Followed(service)
-        self._handshake = Handshake(service, policy, self._followed)
-        self._modern = Modern(service, policy, self._followed)
-        self.session: Session | None = None  # the client as one of the handshake era, if it has been that
+        self._followed = WatchedResources(service)
+        self._handshake = HandshakeEra(service, policy, self._followed)
+        self._modern = ModernEra(service, policy, self._followed)
+        self.session: HandshakeSession | None = None  # the client as one of the handshake era, if it has been that
         self._opening = Tasks()  # of subscriptions
         self._loop = asyncio.get_running_loop()
         self._closed = False
@@ -172,8 +169,8 @@ class ClientSession:
         else:
             log.debug(f"a client answered {shown(repr(message.id))}, but it has not been asked anything")
 
-    def _open(self, client: ClientInfo) -> Session:
-        self.session = Session(client, self._policy, _Line(self._write), relayed=self._service.relays)
+    def _open(self, client: ClientInfo) -> HandshakeSession:
+        self.session = HandshakeSession(client, self._policy, _Line(self._write), relayed=self._service.relays)
         self._handshake.opened(self.session)
         return self.session
 
@@ -195,7 +192,7 @@ class _Line:
         self.ended = False
         self._write = write
 
-    def send(self, data: bytes, kind: Kind = Kind.NOTIFICATION) -> None:  # noqa: ARG002
+    def send(self, data: bytes, kind: MessageKind = MessageKind.NOTIFICATION) -> None:  # noqa: ARG002
         if not self.ended:
             self._write(data)
 
@@ -223,7 +220,7 @@ class _Request(_Line):
         running[request_id] = self
 
     def answer(self, said: Outcome) -> None:
-        self.send(answer_message(self._id, said), Kind.ANSWER)
+        self.send(answer_message(self._id, said), MessageKind.ANSWER)
         self.end()
 
     def stop(self) -> None:

@@ -10,8 +10,7 @@ import os
 import time
 
 from ... import __version__
-from ...instances.health import health
-from ...instances.health_report import HealthFacts
+from ...instances.health import HealthFacts, health
 from ...instances.probe import Probe
 from ..state import UpstreamFacts
 from .upstream_issues import upstream_issues, with_proxy_step

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from threading import Thread
 
-    from ..options import Options
+    from ..options import ProxyOptions
     from ..state import ProxyFacts
 
 FOLDER = "proxies"
@@ -46,7 +46,7 @@ class StatusFile:
         self._writer: Thread | None = None
         self._removed = False
 
-    def write_first(self, options: Options) -> None:
+    def write_first(self, options: ProxyOptions) -> None:
         """Write that the proxy starts."""
         issue = {"code": "HostNotStarted", "severity": "Fatal", "remediation": STARTING_STEP}
         issue["message"] = STARTING.format(options.upstream_name)

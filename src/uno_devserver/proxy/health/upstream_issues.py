@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...instances.host_kind import HostKind
 from ...issues import ADDINS_DO, REMEDIES, Issue, fatal, warning
 from ...system.text import visible
-from ...workspace.addins import FOLDER as ADDINS
+from ...workspace.addins import ADDINS_FOLDER as ADDINS
 from ..state import ConnectionState
 from .status_file import STARTING, STARTING_STEP
 
@@ -207,7 +207,7 @@ def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
 
 
 def _reload_failures(facts: ProxyFacts) -> Iterator[Mapping[str, object]]:
-    """In the form of `hotreload/figures.py`."""
+    """In the form of `hotreload/history.py`."""
     failing = facts.hot_reload.get("failing") if facts.hot_reload else None
     yield from failing if isinstance(failing, list) else ()
 

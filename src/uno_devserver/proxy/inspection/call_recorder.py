@@ -21,11 +21,11 @@ from ...protocol.jsonrpc import RpcError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 
-    from ...protocol.parties import ClientInfo
-    from ...protocol.running import Answer
+    from ...protocol.peer_info import ClientInfo
+    from ...protocol.server.call_runner import CallAnswer
     from ...protocol.service import Call, Params, Result
 
-    Answering = Coroutine[Any, Any, Answer]
+    Answering = Coroutine[Any, Any, CallAnswer]
 
 
 REMEMBERED = 200  # calls
@@ -49,7 +49,7 @@ _between = re.compile(r"[\s,]*").match
 _json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
-class Recorder:
+class CallRecorder:
     """Calls `tell` with the document of each call that has changed, while `live`."""
 
     def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
@@ -58,9 +58,9 @@ class Recorder:
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time
         self._last_id = 0
-        self._under_way: dict[object, Record] = {}  # by their keys
-        self._ended: deque[Record] = deque(maxlen=REMEMBERED)
-        self._changed: dict[int, Record] = {}  # to be told
+        self._under_way: dict[object, CallRecord] = {}  # by their keys
+        self._ended: deque[CallRecord] = deque(maxlen=REMEMBERED)
+        self._changed: dict[int, CallRecord] = {}  # to be told
         self._timer: asyncio.TimerHandle | None = None
 
     def documents(self) -> list[dict[str, Any]]:
@@ -71,17 +71,17 @@ class Recorder:
 
     def begin(
         self, method: str, name: str | None, client: ClientInfo, params: Params | msgspec.Raw, call: Call | None = None
-    ) -> Record:
+    ) -> CallRecord:
         """Follow a call; its outcome is reported to the record. `call`: by what `waits` and `goes_on` name it."""
         self._last_id += 1
         key = self._last_id if call is None else call
         name = name and cut(name, LONGEST_NAME)
-        record = Record(self, key, self._last_id, method, name, client, params, time.time(), self.now())
+        record = CallRecord(self, key, self._last_id, method, name, client, params, time.time(), self.now())
         self._under_way[key] = record
         self._tell_soon(record)
         return record
 
-    async def follow(self, call: Call, answering: Awaitable[Answer]) -> Answer:
+    async def follow(self, call: Call, answering: Awaitable[CallAnswer]) -> CallAnswer:
         """The outcome of `answering`, unchanged."""
         name = name_of(call.method, call.params)
         record = self.begin(call.method, name, call.session.client, call.params, call)
@@ -108,11 +108,11 @@ class Recorder:
         """The call runs."""
         self._move(call, RUNNING, "")
 
-    def forget(self, record: Record) -> None:
+    def forget(self, record: CallRecord) -> None:
         self._under_way.pop(record.key, None)
         self._changed.pop(record.id, None)
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: CallRecord) -> None:
         """The call has come to its end."""
         del self._under_way[record.key]
         record.key = None  # a call holds its params
@@ -125,7 +125,7 @@ class Recorder:
             record.move(state, why)
             self._tell_soon(record)
 
-    def _tell_soon(self, record: Record) -> None:
+    def _tell_soon(self, record: CallRecord) -> None:
         if not self.live:
             record.shorten()
             return
@@ -140,10 +140,10 @@ class Recorder:
             self._tell(record.document())
 
 
-class Record(msgspec.Struct, eq=False):
+class CallRecord(msgspec.Struct, eq=False):
     """One call. Its texts are made when they are first told, so that the call itself is not delayed."""
 
-    recorder: Recorder
+    recorder: CallRecorder
     key: object  # the call, or the id of one that is relayed
     id: int
     method: str
@@ -157,11 +157,11 @@ class Record(msgspec.Struct, eq=False):
     waited: float = 0.0
     ran: float | None = None  # None: it was never run
     ended: bool = False
-    outcome: str | Answer = ""
+    outcome: str | CallAnswer = ""
 
     # The outcome of the call.
 
-    def end_with(self, result: Answer) -> None:
+    def end_with(self, result: CallAnswer) -> None:
         self.end(RESTARTING if self.state == RESTARTING else DONE, result)
 
     def fail(self, error: RpcError) -> None:
@@ -170,7 +170,7 @@ class Record(msgspec.Struct, eq=False):
     def cancel(self) -> None:
         self.end(CANCELLED)
 
-    def end(self, state: str, outcome: str | Answer = "") -> None:
+    def end(self, state: str, outcome: str | CallAnswer = "") -> None:
         self.move(state, self.why if state == RESTARTING else "")
         if state == RESTARTING:  # it was answered without being run: all of its time was waiting
             self.waited, self.ran = self.waited + (self.ran or 0.0), None
@@ -248,7 +248,7 @@ def arguments_of(method: str, given: Params | msgspec.Raw) -> str:
     return short_json(arguments) if arguments else ""
 
 
-def outcome_of(result: Answer) -> tuple[bool, str]:
+def outcome_of(result: CallAnswer) -> tuple[bool, str]:
     """Whether the result says that it is an error, and its text."""
     try:
         if isinstance(result, msgspec.Raw):

@@ -12,10 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...issues import Issue, warning
-from ...protocol.running import Tasks
+from ...protocol.server.call_runner import Tasks
 from ...system.folders import folders
 from ...system.log import log
-from ...system.threads import apart
+from ...system.threads import run_in_thread
 from ...workspace.config_file import find_config
 from ..options import INSPECTOR_PORT
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from ...protocol.http.messages import Answer, Request
+    from ...protocol.server.streamable_http import StreamableHttp
     from ...protocol.service import Params
-    from ...protocol.streamable import StreamableHttp
     from ...workspace.resolver import Workspace
     from ..calls.service import ProxyService
-    from ..options import Options
+    from ..options import ProxyOptions
     from ..state import ProxyState
     from .page_events import PageEvents
 
@@ -40,7 +40,7 @@ MOST_SESSIONS = 50
 
 
 class HttpListeners:
-    def __init__(self, options: Options, service: ProxyService, state: ProxyState) -> None:
+    def __init__(self, options: ProxyOptions, service: ProxyService, state: ProxyState) -> None:
         self._options = options
         self._service = service
         self._state = state
@@ -75,7 +75,9 @@ class HttpListeners:
                 return self._state.facts.inspector
             port = INSPECTOR_PORT if port is None else port
             workspace = self._state.workspace
-            token = await apart(partial(_token, workspace.working_directory if workspace else self._options.directory))
+            token = await run_in_thread(
+                partial(_token, workspace.working_directory if workspace else self._options.directory)
+            )
             from ...inspector.server import open_inspector
             from .page_events import PageEvents
 
@@ -128,9 +130,8 @@ class HttpListeners:
         # Imported here, because few proxies need it.
         from ...inspector.server import GRACE_SECONDS, HEALTH, JSON, MCP, health_answer, only_read, reads
         from ...protocol.http.guard import guard_for
-        from ...protocol.http.listening import ListenProblem, PortTaken, open_sockets
         from ...protocol.http.messages import Response
-        from ...protocol.http.server import HttpServer
+        from ...protocol.http.server import HttpServer, ListenProblem, PortTaken, open_sockets
 
         mcp = self._mcp_endpoint()
 
@@ -161,20 +162,20 @@ class HttpListeners:
 
     async def _open_if_wanted(self) -> None:
         workspace = self._state.workspace
-        port = await apart(lambda: wanted_port(self._options, workspace, os.environ))
+        port = await run_in_thread(lambda: wanted_port(self._options, workspace, os.environ))
         if port is not None and port != self._refused_port:
             await self.open_inspector(port)
         if self._state.facts.inspector_undecided:
             self._state.learn(inspector_undecided=False)
 
     def _mcp_endpoint(self) -> StreamableHttp:
-        from ...protocol.policy import DEFAULT_POLICY
-        from ...protocol.streamable import StreamableHttp
+        from ...protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
+        from ...protocol.server.streamable_http import StreamableHttp
 
-        return StreamableHttp(self._service, DEFAULT_POLICY.replace(sessions=MOST_SESSIONS))
+        return StreamableHttp(self._service, DEFAULT_ENDPOINT_LIMITS.replace(sessions=MOST_SESSIONS))
 
 
-def wanted_port(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> int | None:
+def wanted_port(options: ProxyOptions, workspace: Workspace | None, environ: Mapping[str, str]) -> int | None:
     """The port that an option or the config (without a workspace: the one near the folder) names; None: not wanted."""
     if options.inspector_port is not None:
         return options.inspector_port
@@ -194,8 +195,8 @@ def wanted_port(options: Options, workspace: Workspace | None, environ: Mapping[
 def _token(folder: str) -> str:
     """Also imports, in a thread, what the loop needs next: that takes some milliseconds, in which calls are relayed."""
     from ...inspector import server  # noqa: F401
-    from ...inspector.token import token_for
-    from ...protocol import streamable  # noqa: F401
+    from ...inspector.access import token_for
+    from ...protocol.server import streamable_http  # noqa: F401
     from . import page_events  # noqa: F401
 
     return token_for(folders().state, folder)

@@ -67,7 +67,7 @@ class LogFeed:
         """The lines that have been told, newest last; later ones will be told."""
         return list(self._lines)
 
-    def printed(self, lines: Iterable[Printed]) -> None:
+    def printed(self, lines: Iterable[OutputLine]) -> None:
         """The server has printed these lines."""
         new = [self._put(line.at, line.level, line.text, "server") for line in lines]
         if new:
@@ -105,7 +105,7 @@ class LogFeed:
         return line
 
 
-class Printed(Value):
+class OutputLine(Value):
     """A line of the server's output."""
 
     at: float
@@ -127,9 +127,9 @@ class OutputTail:
         self._in_traceback = False
         self._last: deque[str] = deque(maxlen=LAST_LINES)  # that were read
 
-    def read(self, path: str, last_words: Sequence[str] = ()) -> list[Printed]:
+    def read(self, path: str, last_words: Sequence[str] = ()) -> list[OutputLine]:
         """What was printed since the last read. `last_words`: of an ended server, whose file may be overwritten."""
-        unread: list[Printed] = []
+        unread: list[OutputLine] = []
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for a writer
                 return []
@@ -151,7 +151,7 @@ class OutputTail:
             data = data.partition(b"\n")[2]  # it begins within a line
         return [*unread, *self._lines(data)]
 
-    def _unread(self, last_words: Sequence[str]) -> list[Printed]:
+    def _unread(self, last_words: Sequence[str]) -> list[OutputLine]:
         """The last words without those at their beginning that are the last lines read."""
         before, self._rest = last_lines("".join(f"{text}\n" for text in self._last).encode()), b""
         lines = self._lines("".join(f"{line}\n" for line in last_words).encode("utf-8", "replace"))
@@ -159,7 +159,7 @@ class OutputTail:
         known = max(count for count in range(len(texts) + 1) if before[len(before) - count :] == texts[:count])
         return lines[known:]
 
-    def _lines(self, data: bytes) -> list[Printed]:
+    def _lines(self, data: bytes) -> list[OutputLine]:
         *lines, rest = (self._rest + data).split(b"\n")
         if len(rest) > LONGEST_LINE:
             lines, rest = [*lines, rest], b""
@@ -172,7 +172,7 @@ class OutputTail:
         printed = []
         for (stamp, level, text), own in zip(parts, times, strict=True):
             at = own or at  # a line without a time has that of the line before
-            printed.append(Printed(at, self._level_of(stamp, level, text), visible(text)[:LONGEST_LINE]))
+            printed.append(OutputLine(at, self._level_of(stamp, level, text), visible(text)[:LONGEST_LINE]))
         self._last.extend(line.text for line in printed)
         return printed
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 
 from ... import __version__
 from ...inspector.feed import LINGER_SECONDS, Feed
-from ...instances.host_kind import host_kind
-from ...instances.membership import of_workspace
-from ...instances.survey import survey
-from ...protocol.running import Tasks
+from ...instances.host_kind import kind_by_command_line
+from ...instances.registry import scan_registry
+from ...instances.workspace_servers import of_workspace
+from ...protocol.server.call_runner import Tasks
 from ...system.folders import folders
 from ...system.log import log
 from ...system.processes import command_line, process_started
-from ...system.threads import apart
+from ...system.threads import run_in_thread
 from ..health.status_file import running_proxies
-from .call_recorder import Recorder
+from .call_recorder import CallRecorder
 from .log_feed import LogFeed, OutputTail
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class PageEvents:
         self._service = service
         self._loop = asyncio.get_running_loop()
         self.feed = Feed(self._snapshot, self._set_watched, linger_seconds)
-        self._calls = Recorder(lambda call: self.feed.tell("call", call))
+        self._calls = CallRecorder(lambda call: self.feed.tell("call", call))
         self._log = LogFeed(lambda lines: self.feed.tell("log", lines))
         self._output = OutputTail()
         self._tasks = Tasks()
@@ -127,7 +127,7 @@ class PageEvents:
         """The servers and proxies of this machine; as before, if the disk does not answer."""
         if self._reading is None:  # one at a time: each is a thread, which hangs as long as the disk
             workspace = self._state.workspace
-            self._reading = asyncio.ensure_future(apart(lambda: machine_servers(folders(), workspace)))
+            self._reading = asyncio.ensure_future(run_in_thread(lambda: machine_servers(folders(), workspace)))
         reading = self._reading
         await asyncio.wait([reading], timeout=DISK_SECONDS)
         if reading.done():
@@ -145,7 +145,7 @@ class PageEvents:
             upstream, ending = self._state.facts.upstream, self._state.facts.last_end
             if upstream is not None and upstream.log_file is not None:
                 last_words = ending.last_lines if ending is not None and ending is not known else ()
-                self._log.printed(await apart(partial(self._output.read, upstream.log_file, last_words)))
+                self._log.printed(await run_in_thread(partial(self._output.read, upstream.log_file, last_words)))
                 if upstream.process_id is not None:  # the next server prints to the file now
                     known = ending
             await asyncio.sleep(OUTPUT_SECONDS)
@@ -153,7 +153,7 @@ class PageEvents:
 
 def machine_servers(folders: Folders, workspace: Workspace | None) -> dict[str, object]:
     """The Hosts (those of `workspace` are marked) and proxies of this machine. Waits for the disk, removes nothing."""
-    found = survey(folders.registry, removing=False).running[:MOST_SERVERS]
+    found = scan_registry(folders.registry, removing=False).running[:MOST_SERVERS]
     ours = of_workspace(found, workspace) if workspace is not None else ()
     servers = [
         {  # as `list --json` has it, without the chain of processes
@@ -164,7 +164,7 @@ def machine_servers(folders: Folders, workspace: Workspace | None) -> dict[str, 
             "solutionPath": server.solution,
             "workspaceDirectory": server.workspace,
             "isInWorkspace": server in ours,
-            "hostKind": host_kind(command_line(server.process_id)),
+            "hostKind": kind_by_command_line(command_line(server.process_id)),
         }
         for server in found
     ]

@@ -11,10 +11,9 @@ import os
 
 from ...system.files import FileProblem, read_bytes, write_atomic
 from ...system.log import log
-from ...system.naming import name_for
-from ...system.sha256 import sha256
+from ...system.state_files import name_for, sha256
 from ...system.values import Value, field_names
-from ..own_tools import Circumstances
+from ..own_tools import OwnToolFacts
 from .merge import Offered
 
 TYPE_CHECKING = False
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..options import Options
+    from ..options import ProxyOptions
     from .merge import Entries
 
 
@@ -39,7 +38,7 @@ GLOBAL_JSON = "global.json"
 ADDINS = os.path.join(".devtools", "addins")
 
 
-class Identity(Value):
+class CatalogueIdentity(Value):
     """Whose catalogue it is. It is stored in the file, because file names may collide."""
 
     workspace: str  # the folder, where it matters to the upstream
@@ -58,20 +57,22 @@ class Catalogue(Value):
     hot_reload: bool = False
 
 
-def identity_of(options: Options) -> Identity:
+def identity_of(options: ProxyOptions) -> CatalogueIdentity:
     if options.url is not None:
-        from ...system.urls import shown_url
+        from ...system.text import shown_url
 
-        return Identity("", url=f"{shown_url(options.url)} {sha256(options.url.encode('utf-8', 'surrogatepass'))}")
+        return CatalogueIdentity(
+            "", url=f"{shown_url(options.url)} {sha256(options.url.encode('utf-8', 'surrogatepass'))}"
+        )
     return identity_in(options.directory).replace(command=options.command)
 
 
-def identity_in(directory: str) -> Identity:
+def identity_in(directory: str) -> CatalogueIdentity:
     """The identity of a Host's workspace."""
-    return Identity(os.path.normcase(os.path.realpath(directory)))
+    return CatalogueIdentity(os.path.normcase(os.path.realpath(directory)))
 
 
-def circumstances(options: Options, kept: Catalogue | None) -> Circumstances:
+def own_tool_facts(options: ProxyOptions, kept: Catalogue | None) -> OwnToolFacts:
     """Which of our tools make sense, as far as that is known before the workspace is resolved: those of the last time.
 
     At the very first start a glance at the folder decides; an error lists one tool too many for a moment.
@@ -79,13 +80,13 @@ def circumstances(options: Options, kept: Catalogue | None) -> Circumstances:
     by_workspace, forced = options.uses_host, options.force_fallback
     if kept is not None:
         selects = by_workspace and kept.selects_solution
-        return Circumstances(by_workspace, selects, fallback=forced, hot_reload=kept.hot_reload)
+        return OwnToolFacts(by_workspace, selects, fallback=forced, hot_reload=kept.hot_reload)
     if not by_workspace or forced:
-        return Circumstances(by_workspace, by_workspace, fallback=forced)
+        return OwnToolFacts(by_workspace, by_workspace, fallback=forced)
     return _glance(options.directory)
 
 
-def _glance(directory: str) -> Circumstances:
+def _glance(directory: str) -> OwnToolFacts:
     """What a folder looks like: a workspace with solutions, one with a server or add-ins of its own, or none."""
     from ...workspace.config_file import config_in  # with a catalogue there is no need for it
     from ...workspace.paths import absolute, upwards
@@ -99,10 +100,10 @@ def _glance(directory: str) -> Circumstances:
         if config_in(folder) or os.path.isdir(os.path.join(folder, ADDINS)):
             return _own_code(folder)
         found = found or os.path.isfile(os.path.join(folder, GLOBAL_JSON))
-    return Circumstances(by_workspace=True, selects_solution=True, fallback=not found)
+    return OwnToolFacts(by_workspace=True, selects_solution=True, fallback=not found)
 
 
-def _own_code(folder: str) -> Circumstances:
+def _own_code(folder: str) -> OwnToolFacts:
     """A workspace that names a server, or has add-ins: its code is reloaded if the user has agreed to run it."""
     from ...workspace.config import read_config  # few first starts need it
     from ...workspace.config_file import config_in
@@ -110,10 +111,10 @@ def _own_code(folder: str) -> Circumstances:
 
     config = read_config(config_in(folder))
     reloads = config.hot_reload.enabled and is_trusted(os.environ, folder)
-    return Circumstances(by_workspace=True, selects_solution=not config.names_server, hot_reload=reloads)
+    return OwnToolFacts(by_workspace=True, selects_solution=not config.names_server, hot_reload=reloads)
 
 
-def path_of(state: str, identity: Identity) -> str:
+def path_of(state: str, identity: CatalogueIdentity) -> str:
     """The file below `state`, the folder of our own state."""
     if identity.url is not None:
         host = identity.url.partition("://")[2].partition(" ")[0].partition("/")[0]
@@ -124,7 +125,7 @@ def path_of(state: str, identity: Identity) -> str:
     return os.path.join(state, "catalogue", f"{name}.json")
 
 
-def load(state: str, identity: Identity) -> tuple[Catalogue | None, str]:
+def load(state: str, identity: CatalogueIdentity) -> tuple[Catalogue | None, str]:
     """The catalogue; or None, with a sentence for the log if there is a file that cannot be used."""
     path = path_of(state, identity)
     try:
@@ -139,7 +140,7 @@ def load(state: str, identity: Identity) -> tuple[Catalogue | None, str]:
         return None, f"The tool catalogue {path} is not used: it is damaged ({type(error).__name__}: {error})."
 
 
-def save(state: str, identity: Identity, catalogue: Catalogue) -> None:
+def save(state: str, identity: CatalogueIdentity, catalogue: Catalogue) -> None:
     """Store it for the next start. Waits for the disk; a failure is only logged."""
     offered = catalogue.offered
     tools = tuple((name, text) for name, text in offered.tools if _is_name(name))  # `load` refuses others
@@ -160,7 +161,7 @@ class _Unusable(Exception):
     pass
 
 
-def _read(data: bytes, identity: Identity) -> Catalogue:
+def _read(data: bytes, identity: CatalogueIdentity) -> Catalogue:
     first, _, sealed = data.partition(b"\n")
     seal = json.loads(first)
     if seal["version"] != VERSION:
@@ -171,7 +172,7 @@ def _read(data: bytes, identity: Identity) -> Catalogue:
     about = json.loads(first)
     if (
         about["workspaceHash"] != _workspace_hash(identity)
-        or Identity(about["workspace"], tuple(about["command"]), about["url"]) != identity
+        or CatalogueIdentity(about["workspace"], tuple(about["command"]), about["url"]) != identity
     ):
         raise _Unusable("it belongs to another workspace or server")
     names = [about["names"][name] for name in field_names(Offered)]
@@ -194,7 +195,7 @@ def _read(data: bytes, identity: Identity) -> Catalogue:
     )
 
 
-def _written(identity: Identity, catalogue: Catalogue) -> bytes:
+def _written(identity: CatalogueIdentity, catalogue: Catalogue) -> bytes:
     """A line with version and checksum, a line about everything, then a line for each tool, resource and so on."""
     lists: list[Entries] = [getattr(catalogue.offered, name) for name in field_names(Offered)]
     about = {
@@ -216,7 +217,7 @@ def _written(identity: Identity, catalogue: Catalogue) -> bytes:
     return _json({"version": VERSION, "sha256": sha256(sealed)}) + b"\n" + sealed
 
 
-def _workspace_hash(identity: Identity) -> str:
+def _workspace_hash(identity: CatalogueIdentity) -> str:
     return sha256(identity.workspace.encode("utf-8", "surrogatepass"))[:HASH_DIGITS]
 
 

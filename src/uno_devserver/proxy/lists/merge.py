@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..own_tools import Circumstances, Tool
+    from ..own_tools import OwnToolFacts, Tool
 
     Entries = tuple[tuple[str, bytes], ...]  # the name and the JSON of each
 
@@ -26,7 +26,7 @@ class Offered(Value):
     prompts: Entries = ()
 
 
-def merged(offered: Offered, now: Circumstances) -> tuple[Lists, frozenset[str]]:
+def merged(offered: Offered, now: OwnToolFacts) -> tuple[Lists, frozenset[str]]:
     """The lists to publish, and the names of the tools that we answer, among them some that are not listed now."""
     named = {name for name, _ in offered.tools}
     theirs = named - ALWAYS_OURS

@@ -15,15 +15,15 @@ from ...system.log import log
 from ..own_tools import capabilities, instructions
 from ..state import LISTS
 from . import catalogue
-from .catalogue import Catalogue, Identity
+from .catalogue import Catalogue, CatalogueIdentity
 from .merge import Offered, merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ...protocol.client.connection import Server
+    from ...protocol.client.connection import ServerDescription
     from ...workspace.resolver import Workspace
-    from ..options import Options
+    from ..options import ProxyOptions
     from ..state import ProxyState
     from .merge import Entries
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class ListPublisher:
     def __init__(
         self,
-        options: Options,
+        options: ProxyOptions,
         state: ProxyState,
         folder: str,
         *,
@@ -48,7 +48,7 @@ class ListPublisher:
         self._identity = None if unnamed else catalogue.identity_of(options)  # whose lists these are
         self.offered = state.catalogue.offered if state.catalogue else Offered()  # by the upstream, as last read
         self._announced = state.lists  # the lists of which clients have been notified
-        self._circumstances = catalogue.circumstances(options, state.catalogue)
+        self._circumstances = catalogue.own_tool_facts(options, state.catalogue)
 
     @property
     def tool_count(self) -> int:
@@ -66,12 +66,12 @@ class ListPublisher:
 
     # What changes the lists.
 
-    def take(self, read: Mapping[str, Entries], server: Server) -> None:
+    def take(self, read: Mapping[str, Entries], server: ServerDescription) -> None:
         """Publish the upstream's lists; those that could not be read are not in `read`, and stay."""
         self._circumstances = self._circumstances.replace(fallback=False)  # the workspace is known: it is served
         self._offer(self.offered.replace(**read), server, fresh=True)
 
-    def load(self, workspace: Workspace) -> tuple[Identity, Catalogue | None]:
+    def load(self, workspace: Workspace) -> tuple[CatalogueIdentity, Catalogue | None]:
         """The catalogue of that workspace; None: there is none, or its lists are published already. Reads the disk.
 
         The workspace of the folder that the proxy was started in is saved under that folder, where the next start
@@ -85,13 +85,13 @@ class ListPublisher:
             log.warn(problem)
         return identity, found
 
-    def switch(self, identity: Identity, found: Catalogue | None) -> None:
+    def switch(self, identity: CatalogueIdentity, found: Catalogue | None) -> None:
         """Replace the lists by those of another workspace, as `load` found them."""
         if identity == self._identity:
             return
         self._identity = identity
         fallback = self._circumstances.fallback
-        self._circumstances = catalogue.circumstances(self._options, found).replace(fallback=fallback)
+        self._circumstances = catalogue.own_tool_facts(self._options, found).replace(fallback=fallback)
         self._offer(found.offered if found else Offered(), found, fresh=False)
         written, sdk = (found.saved_at, found.sdk_version) if found else (None, None)
         self._state.learn(catalogue_written=written, catalogue_sdk=sdk)
@@ -129,7 +129,7 @@ class ListPublisher:
         for kind in dict.fromkeys(changed):  # templates are announced as resources
             self._broadcast(f"notifications/{kind}/list_changed")
 
-    def saver(self, server: Server) -> Callable[[str | None], float]:
+    def saver(self, server: ServerDescription) -> Callable[[str | None], float]:
         """A function for a thread: saves the present lists with a version of the Uno SDK, and returns their time."""
         identity, now = self._identity, time.time()
         found = Catalogue(
@@ -149,7 +149,7 @@ class ListPublisher:
 
         return write
 
-    def _offer(self, offered: Offered, by: Server | Catalogue | None, *, fresh: bool) -> None:
+    def _offer(self, offered: Offered, by: ServerDescription | Catalogue | None, *, fresh: bool) -> None:
         """`fresh`: the lists come from the upstream that is connected."""
         state = self._state
         self.offered = offered

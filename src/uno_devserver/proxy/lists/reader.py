@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...protocol.client.connection import Lost
-from ...protocol.eras import MODERN_VERSIONS
+from ...protocol.client.connection import ConnectionLost
 from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
+from ...protocol.versions import MODERN_VERSIONS
 from ...system.log import log
 from ...system.values import Value
 from ..state import LISTS
@@ -22,10 +22,10 @@ from .merge import entries
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...protocol.client.connection import Connection, Peer, Server
-    from ...protocol.parties import ClientInfo
+    from ...protocol.client.connection import Connection, Peer, ServerDescription
+    from ...protocol.peer_info import ClientInfo
     from ...protocol.service import Params, Result
-    from ..upstream.base import Running
+    from ..upstream.base import RunningUpstream
     from .merge import Entries
 
 
@@ -61,11 +61,11 @@ class ListReader:
 
     def __init__(
         self,
-        running: Running,
+        running: RunningUpstream,
         peer: Peer | None,
         client: ClientInfo,
         *,
-        take: Callable[[dict[str, Entries], Server], None],
+        take: Callable[[dict[str, Entries], ServerDescription], None],
         limits: ReaderLimits = DEFAULT_LIMITS,
     ) -> None:
         """`peer`: the clients, where they share the connection; else the upstream sees the name of `client`."""
@@ -80,7 +80,7 @@ class ListReader:
         self._outdated = asyncio.Event()
         self._read_at = 0.0
 
-    async def run(self, connected: Callable[[Server], None]) -> None:
+    async def run(self, connected: Callable[[ServerDescription], None]) -> None:
         """Keep the lists up to date until the server cannot be reached: Lost, Refusal or TimeoutError.
 
         `connected` is called after the first read of each connection. One that breaks is made anew: the server may run.
@@ -97,7 +97,7 @@ class ListReader:
                     await asyncio.sleep(self._limits.quiet_seconds)
                     self._outdated.clear()
                     await self._read(connection)
-            except Lost as loss:
+            except ConnectionLost as loss:
                 if attempts == self._limits.attempts:
                     raise
                 log.debug(f"the conversation with the server broke off, and is begun anew: {loss}")
@@ -190,7 +190,7 @@ def _entry(method: str, raw: msgspec.Raw) -> tuple[str, bytes] | None:
 async def _follow_changes(connection: Connection) -> None:
     try:
         await connection.follow(frozenset())
-    except (Lost, TimeoutError) as error:
+    except (ConnectionLost, TimeoutError) as error:
         log.debug(f"the server does not tell of changes: {error}")
 
 

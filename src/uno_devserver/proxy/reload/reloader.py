@@ -1,6 +1,6 @@
 """Hot reload in one proxy: decides who watches the server's code, opens that, and replaces the server.
 
-The authority over the code is this proxy (`OwnAuthority`), or the proxy that owns the Host (`RemoteAuthority`). While
+The authority over the code is this proxy (`LocalAuthority`), or the proxy that owns the Host (`RemoteAuthority`). While
 there is one, calls go through a queue that asks it for new code first; without one they are relayed directly. It delays
 no first start: for a Host, which reads its add-ins within milliseconds, it begins when the Host is connected.
 """
@@ -13,39 +13,46 @@ import traceback
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...hotreload.authority import Restarted
-from ...hotreload.kept import UNKNOWN
-from ...hotreload.on_disk import NoAnswer
-from ...hotreload.wire import NO_ANSWER
+from ...hotreload.authority import AuthorityProblem, RestartResult
+from ...hotreload.control.messages import NO_ANSWER
+from ...hotreload.digest_store import UNKNOWN
 from ...instances.host_kind import HostKind
 from ...issues import Issue
 from ...protocol.jsonrpc import RpcError
-from ...protocol.running import Tasks
+from ...protocol.server.call_runner import Tasks
 from ...system.folders import folders
 from ...system.log import ERROR, log
-from ...system.threads import apart
+from ...system.threads import run_in_thread
 from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import Strategy
 from ...workspace.server_command import server_name
 from ...workspace.trust import refusal
 from ..state import ConnectionState
-from ..upstream.configured import ConfiguredUpstream
+from ..upstream.configured_command import ConfiguredUpstream
 from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
-from .subject import NO_CONFIG, NOT_TRUSTED, NOT_YET, Subject, content_at_launch, not_reloaded, subject_of
+from .watched_code import (
+    NO_CONFIG,
+    NOT_TRUSTED,
+    NOT_YET,
+    WatchedCode,
+    content_at_launch,
+    find_watched_code,
+    not_reloaded,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from ...hotreload.channel import ControlChannel
-    from ...hotreload.client import ClientProcess
-    from ...hotreload.own_authority import OwnAuthority
-    from ...hotreload.package import Package
-    from ...hotreload.remote_authority import RemoteAuthority
+    from ...hotreload.client_app import ClientApp
+    from ...hotreload.control.client import RemoteAuthority
+    from ...hotreload.control.server import ControlServer
+    from ...hotreload.local_authority import LocalAuthority
+    from ...hotreload.watched_package import WatchedPackage
     from ..calls.call_queue import CallQueue
     from ..calls.forwarding import Forwarding
-    from ..options import Options
+    from ..options import ProxyOptions
     from ..upstream.keeper import Keeper
     from .restart import Restarter
 
@@ -65,7 +72,7 @@ LIMITS = ReloadLimits()
 class Reloader:
     def __init__(
         self,
-        options: Options,
+        options: ProxyOptions,
         channel_name: str,
         content: str | None,
         *,
@@ -77,7 +84,9 @@ class Reloader:
         self._options = options
         self._channel_name = channel_name
         self._content = content
-        self._content_of: tuple[Package, ...] | None = None  # the packages of that digest; None: of the first start
+        self._content_of: tuple[WatchedPackage, ...] | None = (
+            None  # the packages of that digest; None: of the first start
+        )
         self._keeper = keeper
         self._state = keeper.proxy_state
         self._forwarding = forwarding
@@ -86,10 +95,10 @@ class Reloader:
         self._loop = asyncio.get_running_loop()
         self._next_look: asyncio.TimerHandle | None = None
         self._planning = asyncio.Lock()
-        self._plan: Subject | None = None
-        self._own: OwnAuthority | None = None
+        self._plan: WatchedCode | None = None
+        self._own: LocalAuthority | None = None
         self._remote: RemoteAuthority | None = None
-        self._channel: ControlChannel | None = None
+        self._channel: ControlServer | None = None
         self._channel_path: str | None = None
         self._queue: CallQueue | None = None
         self._restarter: Restarter | None = None
@@ -120,11 +129,11 @@ class Reloader:
         self._cancel_next_look()
         await self._close_authority()
 
-    async def _reload(self, own: OwnAuthority) -> None:
+    async def _reload(self, own: LocalAuthority) -> None:
         try:
             if (await own.check(log.debug)).restart_due:
                 await own.ready_to_restart()
-        except NoAnswer:
+        except AuthorityProblem:
             pass  # it was logged before
 
     @property
@@ -150,7 +159,7 @@ class Reloader:
             await self._own.launched()
         elif self._options.command:  # the user may trust the config while the server runs
             self._content_of = None
-            self._content = await apart(lambda: content_at_launch(self._options, None, os.environ))
+            self._content = await run_in_thread(lambda: content_at_launch(self._options, None, os.environ))
 
     def start_settled(self) -> None:
         """A start has succeeded, or failed for good."""
@@ -171,14 +180,14 @@ class Reloader:
         remote = self._remote
         return remote is not None and (remote.restarting or remote.restarts != self._owners_restarts)
 
-    def _report_start(self, own: OwnAuthority) -> None:
+    def _report_start(self, own: LocalAuthority) -> None:
         (own.connected if self._connected else own.failed)()
 
     # Who watches the code.
 
     async def _update_plan(self) -> None:
         async with self._planning:
-            found = await apart(lambda: _watch_plan(self._options, self._keeper, self._plan))
+            found = await run_in_thread(lambda: _watch_plan(self._options, self._keeper, self._plan))
             plan, off = (None, found) if isinstance(found, str) else (found, None)
             before = self._plan
             if plan != before:
@@ -197,18 +206,18 @@ class Reloader:
             if self._start_failed and self.reload():
                 self._start_failed = False
 
-    async def _report_trust(self, off: str | None, before: Subject | None) -> None:
+    async def _report_trust(self, off: str | None, before: WatchedCode | None) -> None:
         """Report whether the config of a typed command is trusted, which may change while the command runs."""
         if off != NOT_TRUSTED:
             if self._state.facts.trusted is False:
                 self._state.learn(trusted=True)
         elif before is not None:
             folder = before.folder
-            why = await apart(lambda: refusal(folders().state, folder))
+            why = await run_in_thread(lambda: refusal(folders().state, folder))
             self._keeper.announcements.say("warning", not_reloaded(why))
             self._state.learn(trusted=False, refusal=f"{why}; what runs stays")
 
-    async def _change_plan(self, plan: Subject | None) -> None:
+    async def _change_plan(self, plan: WatchedCode | None) -> None:
         if self._own is not None and self._plan is not None:  # the same code goes on running
             self._content, self._content_of = self._own.content, self._plan.packages
         await self._close_authority()
@@ -221,11 +230,11 @@ class Reloader:
             await self._close_authority()  # the next look tries again
             raise
 
-    async def _open_authority(self, plan: Subject) -> None:
+    async def _open_authority(self, plan: WatchedCode) -> None:
         if plan.channel is None:
-            authority: OwnAuthority | RemoteAuthority = await self._open_own_authority(plan)
+            authority: LocalAuthority | RemoteAuthority = await self._open_own_authority(plan)
         else:
-            from ...hotreload.remote_authority import RemoteAuthority
+            from ...hotreload.control.client import RemoteAuthority
 
             authority = self._remote = RemoteAuthority(plan.channel, self._restart_announced, self._restarted)
             self._owners_restarts = 0
@@ -245,16 +254,16 @@ class Reloader:
         )
         self._forwarding.queue = self._queue
 
-    async def _open_own_authority(self, subject: Subject) -> OwnAuthority:
-        from ...hotreload.channel import ControlChannel
-        from ...hotreload.kept import KeptDigests
-        from ...hotreload.own_authority import OwnAuthority
+    async def _open_own_authority(self, subject: WatchedCode) -> LocalAuthority:
+        from ...hotreload.control.server import ControlServer
+        from ...hotreload.digest_store import DigestStore
+        from ...hotreload.local_authority import LocalAuthority
         from ...system.pipes import PipeProblem
 
         state, hot_reload = folders().state, subject.config.hot_reload
-        self._own = own = OwnAuthority(
+        self._own = own = LocalAuthority(
             subject.packages,
-            KeptDigests(state, subject.folder),
+            DigestStore(state, subject.folder),
             os.environ,
             state,
             strategy=hot_reload.strategy,
@@ -265,7 +274,7 @@ class Reloader:
         own.say, own.moved = self._keeper.announcements.say, self._on_own_status
         await self._report_running_code(own, subject)
         name, inspector = self._channel_name, self._inspector_url
-        self._channel = ControlChannel(name, own, subject.packages, open_inspector=inspector)
+        self._channel = ControlServer(name, own, subject.packages, open_inspector=inspector)
         try:
             self._channel_path = await self._channel.open()
         except PipeProblem as problem:
@@ -273,7 +282,7 @@ class Reloader:
             self._channel = None
         return own
 
-    async def _report_running_code(self, own: OwnAuthority, subject: Subject) -> None:
+    async def _report_running_code(self, own: LocalAuthority, subject: WatchedCode) -> None:
         """Report which code runs: it was launched before the authority was opened."""
         content, self._content = self._content, None
         if self._content_of not in (None, subject.packages):  # the digest is one of other files
@@ -282,7 +291,7 @@ class Reloader:
         upstream = self._keeper.upstream
         launched = upstream.sources if isinstance(upstream, HostUpstream) else None
         # Looked at after the code was read, so that one of the two sees a save in between.
-        if launched is not None and await apart(lambda: sources_key(subject.folder)) != launched:
+        if launched is not None and await run_in_thread(lambda: sources_key(subject.folder)) != launched:
             await own.launched(UNKNOWN)
         if self._keeper.state in (CONNECTED, DEGRADED):
             self._report_start(own)
@@ -303,7 +312,7 @@ class Reloader:
         await asyncio.gather(*(part.close() for part in parts if part is not None))
         self._plan = self._queue = self._channel = self._channel_path = self._remote = self._own = None
 
-    def _server_name(self, subject: Subject) -> str:
+    def _server_name(self, subject: WatchedCode) -> str:
         introduced = self._connected and isinstance(self._keeper.upstream, ConfiguredUpstream)
         if not introduced and (subject.config.names_server or subject.config.hot_reload.server_name):
             return f"the server '{server_name(subject.config)}'"
@@ -316,13 +325,13 @@ class Reloader:
 
     # Restarts by us.
 
-    async def _restart(self) -> Restarted:
+    async def _restart(self) -> RestartResult:
         """Replace our own upstream, when the calls on it are over; a swap lets them finish."""
         assert self._plan is not None
         hot_reload = self._plan.config.hot_reload
         swaps, queue, channel = hot_reload.strategy is Strategy.SWAP, self._queue, self._channel
         assert queue is not None
-        outcome = Restarted(False, "The restart was broken off.")
+        outcome = RestartResult(False, "The restart was broken off.")
         if self._restarter is None:
             from .restart import Restarter  # few proxies need it, and none when it starts
 
@@ -347,7 +356,7 @@ class Reloader:
         running = self._keeper.running
         if not isinstance(running, HostProcess):
             return ""
-        host = await apart(running.probe)
+        host = await run_in_thread(running.probe)
         if host.connected and running is self._keeper.running:
             self._state.learn(host=host)
         return " ".join(addin.failure for addin in host.add_ins if addin.error is not None)
@@ -364,17 +373,17 @@ class Reloader:
         if self._queue is not None:
             await self._queue.pause(hold=False)
 
-    def _restarted(self, outcome: Restarted) -> None:
+    def _restarted(self, outcome: RestartResult) -> None:
         """Let calls go on, unless our own connection to the new Host is still to come."""
         connects = outcome.ok and self._keeper.started and not self._connected
         if self._queue is not None and not connects:
             self._queue.resume()
 
 
-def _watch_plan(options: Options, keeper: Keeper, before: Subject | None) -> Subject | str:
+def _watch_plan(options: ProxyOptions, keeper: Keeper, before: WatchedCode | None) -> WatchedCode | str:
     """What to watch now, or why nothing is watched, as the end of a sentence. Reads the disk."""
     workspace = keeper.owner.workspace.workspace if keeper.owner.workspace else None
-    subject = subject_of(options, workspace, os.environ, before and before.replace(channel=None))
+    subject = find_watched_code(options, workspace, os.environ, before and before.replace(channel=None))
     running, upstream = keeper.running, keeper.upstream
     if isinstance(subject, str):
         return subject
@@ -397,10 +406,10 @@ async def _guarded(work: Callable[[], Awaitable[None]]) -> None:
         log.write(ERROR, f"hot reload failed:\n{traceback.format_exc()}")
 
 
-def _client_process(subject: Subject, state: str) -> ClientProcess | None:
+def _client_process(subject: WatchedCode, state: str) -> ClientApp | None:
     client, folder = subject.config.client, subject.config.client_folder
     if client is None or folder is None:
         return None
-    from ...hotreload.client import ClientProcess
+    from ...hotreload.client_app import ClientApp
 
-    return ClientProcess(client, folder, os.environ, state)
+    return ClientApp(client, folder, os.environ, state)

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ...hotreload.authority import Restarted
-from ...protocol.client.connection import Refusal, Server
-from ...protocol.running import Tasks
+import msgspec
+
+from ...hotreload.authority import RestartResult, ToolChanges
+from ...protocol.client.connection import ServerDescription, UnusableServer
+from ...protocol.server.call_runner import Tasks
 from ...system.log import log
-from ...system.threads import apart
+from ...system.threads import run_in_thread
 from ..state import ConnectionState
 from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
-from ..upstream.keeper import Listed, SupervisedUpstream
-from ..upstream.launcher import Failed, Launcher, Launching, Ready
-from .tool_changes import compare
+from ..upstream.keeper import SupervisedUpstream, UpstreamLists
+from ..upstream.launcher import Launcher, LaunchFailed, Launching, Ready
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from ...hotreload.authority import ToolVerdict
     from ..lists.merge import Entries
-    from ..upstream.base import Running, Upstream
+    from ..upstream.base import RunningUpstream, Upstream
     from ..upstream.keeper import Event, Keeper
     from ..upstream.launcher import Report
 
@@ -39,30 +41,30 @@ class Restarter:
         self._tasks = Tasks()
         self._one_at_a_time = asyncio.Lock()
 
-    async def renew(self, delay_seconds: float = 0.0) -> Restarted:
+    async def renew(self, delay_seconds: float = 0.0) -> RestartResult:
         """Stop the upstream, if it is ours, and start it with its new code; return when that has an outcome."""
         return await self._in_turn(partial(self._renew, delay_seconds))
 
-    async def swap(self) -> Restarted:
+    async def swap(self) -> RestartResult:
         """Start the new code beside the present upstream, which serves until it answers, or goes on if it does not."""
         return await self._in_turn(self._swap_or_renew)
 
-    async def _in_turn(self, work: Callable[[], Awaitable[Restarted]]) -> Restarted:
-        async def wait_and_work() -> Restarted:
+    async def _in_turn(self, work: Callable[[], Awaitable[RestartResult]]) -> RestartResult:
+        async def wait_and_work() -> RestartResult:
             async with self._one_at_a_time:
                 return await work()
 
         return await asyncio.shield(self._tasks.start(wait_and_work()))
 
-    async def _renew(self, delay_seconds: float) -> Restarted:
+    async def _renew(self, delay_seconds: float) -> RestartResult:
         keeper, upstream = self._keeper, self._keeper.upstream
         if upstream is None or keeper.state is SHUTDOWN:
-            return Restarted(False, "There is nothing that could be restarted.")
+            return RestartResult(False, "There is nothing that could be restarted.")
         obstacle = await self._obstacle()
         if obstacle:
-            return Restarted(False, obstacle, kept=keeper.state is CONNECTED)
+            return RestartResult(False, obstacle, kept=keeper.state is CONNECTED)
         if keeper.upstream is not upstream:  # the workspace has changed meanwhile
-            return Restarted(False, "There is nothing any more that could be restarted.")
+            return RestartResult(False, "There is nothing any more that could be restarted.")
         before = keeper.publisher.offered.tools
         keeper.proxy_state.forget_upstream()
         upstream.renegotiate()
@@ -75,10 +77,10 @@ class Restarter:
         if running is None or running.owned:
             return ""
         if isinstance(upstream, HostUpstream) and isinstance(running, HostProcess):
-            return await apart(lambda: upstream.replace(running))
+            return await run_in_thread(lambda: upstream.replace(running))
         return f"{self._keeper.named} was not started by this proxy, so it cannot be restarted here."
 
-    async def _swap_or_renew(self) -> Restarted:
+    async def _swap_or_renew(self) -> RestartResult:
         keeper = self._keeper
         running, upstream = keeper.running, keeper.upstream
         if running is None or upstream is None or keeper.state is not CONNECTED:
@@ -103,24 +105,24 @@ class Restarter:
             return await self._outcome(before)
         return failure
 
-    async def _outcome(self, before: Entries) -> Restarted:
+    async def _outcome(self, before: Entries) -> RestartResult:
         """The outcome of the start that is under way."""
         keeper, seconds = self._keeper, self._keeper.limits.renew_seconds
         try:
             async with asyncio.timeout(seconds):
                 await keeper.until_settled()
         except TimeoutError:
-            return Restarted(False, f"{keeper.named} is still being started after {seconds:g} s.")
+            return RestartResult(False, f"{keeper.named} is still being started after {seconds:g} s.")
         if keeper.state is CONNECTED:
             return self._compared(before)
         ending = keeper.proxy_state.facts.last_end
         problem = "uno-devserver is ending." if keeper.state is SHUTDOWN else keeper.problem
-        return Restarted(False, problem, ending.last_lines if ending else ())
+        return RestartResult(False, problem, ending.last_lines if ending else ())
 
-    def _compared(self, before: Entries) -> Restarted:
-        difference = compare(before, self._keeper.publisher.offered.tools)
+    def _compared(self, before: Entries) -> RestartResult:
+        difference = compare_tools(before, self._keeper.publisher.offered.tools)
         log.info(f"{self._keeper.named} runs the new code; {difference}.")
-        return Restarted(True, lists=difference.verdict, tools=difference)
+        return RestartResult(True, lists=difference.verdict, tools=difference)
 
 
 class Swap:
@@ -135,14 +137,14 @@ class Swap:
         self._launcher = Launcher(keeper.proxy_state.timeline)
         self._loop = asyncio.get_running_loop()
         self._attempt = 0
-        self._started: asyncio.Future[Running | None] = self._loop.create_future()  # None: the start failed
-        self._failure: asyncio.Future[Restarted | None] = self._loop.create_future()  # None: it was promoted
+        self._started: asyncio.Future[RunningUpstream | None] = self._loop.create_future()  # None: the start failed
+        self._failure: asyncio.Future[RestartResult | None] = self._loop.create_future()  # None: it was promoted
         self._candidate: SupervisedUpstream | None = None
-        self._listed: Listed | None = None
+        self._listed: UpstreamLists | None = None
         self._stray_line = ""  # the last line of the new server that is no message
         self._tasks = Tasks()
 
-    async def run(self) -> Restarted | None:
+    async def run(self) -> RestartResult | None:
         """Return None when the new server was promoted, and the failure when nothing is left of it."""
         seconds = self._keeper.limits.swap_seconds
         self._launcher.report_to(self._loop, self._on_report)
@@ -156,7 +158,7 @@ class Swap:
     def abort(self, problem: str, last_lines: tuple[str, ...] = ()) -> None:
         """Fail for this reason, unless there is an outcome already."""
         if not self._failure.done():
-            self._failure.set_result(Restarted(False, problem, last_lines, kept=True))
+            self._failure.set_result(RestartResult(False, problem, last_lines, kept=True))
 
     def _start(self) -> None:
         self._attempt += 1
@@ -165,7 +167,7 @@ class Swap:
     def _on_report(self, report: Report) -> None:
         if isinstance(report, Ready):
             self._on_ready(report.running)
-        elif isinstance(report, Failed):
+        elif isinstance(report, LaunchFailed):
             if not self._started.done():
                 self._started.set_result(None)
             ending = report.failure.ending
@@ -177,7 +179,7 @@ class Swap:
             self._stray_line = report.line
             self._report_stray_line()
 
-    def _on_ready(self, running: Running) -> None:
+    def _on_ready(self, running: RunningUpstream) -> None:
         if self._started.done():  # too late: the swap has failed
             self._tasks.start(running.stop())
             return
@@ -189,16 +191,16 @@ class Swap:
     def _on_event(self, candidate: SupervisedUpstream, event: Event) -> None:
         if self._failure.done():
             return
-        if isinstance(event, Listed):
+        if isinstance(event, UpstreamLists):
             self._listed = event
-        elif isinstance(event, Server):
+        elif isinstance(event, ServerDescription):
             if self._listed is None or "tools" not in self._listed.lists:
                 self.abort("The new server answers, but its tools cannot be listed.")
             else:
                 self._failure.set_result(None)
                 self._keeper.promote(candidate, self._listed)
                 self._report_stray_line()
-        elif isinstance(event, Refusal):
+        elif isinstance(event, UnusableServer):
             self.abort(f"The new server cannot be used over MCP: {str(event).rstrip('.')}.")
         elif event.other_era_next and self._attempt == 1:  # the next start begins with `initialize`
             candidate.release()
@@ -232,3 +234,38 @@ class Swap:
                 return (await running.ended()).last_lines
         except TimeoutError:
             return ()
+
+
+def compare_tools(before: Entries, after: Entries) -> ToolChanges:
+    """The difference between the old tools and the new ones, for clients that have read the old ones."""
+    old, new = dict(before), dict(after)
+    verdicts = {name: _verdict(old[name], new[name]) for name in new if name in old}
+    return ToolChanges(
+        added=tuple(name for name in new if name not in old),
+        removed=tuple(name for name in old if name not in new),
+        grown=tuple(name for name, verdict in verdicts.items() if verdict == "grown"),
+        changed=tuple(name for name, verdict in verdicts.items() if verdict == "changed"),
+    )
+
+
+def _verdict(before: bytes, after: bytes) -> ToolVerdict:
+    if before == after:
+        return "same"
+    try:
+        old, new = msgspec.json.decode(before), msgspec.json.decode(after)
+        if old == new:  # the members of an object have no order
+            return "same"
+        properties, more = _take_properties(old), _take_properties(new)
+    except (ValueError, RecursionError):  # JSON that other readers accept, but not this one; or no schema
+        return "changed"
+    # New properties, none of which is required, are all that may differ.
+    return "grown" if old == new and properties.items() <= more.items() else "changed"
+
+
+def _take_properties(tool: Any) -> dict[str, Any]:
+    """Remove the properties of its input schema, and return them; raises ValueError where there are none to be read."""
+    schema = tool.setdefault("inputSchema", {}) if isinstance(tool, dict) else None
+    properties = schema.pop("properties", None) or {} if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
+        raise ValueError("a tool without a schema")
+    return properties

@@ -10,7 +10,7 @@ import os
 from ...system.folders import folders
 from ...system.pipes import pipe_path
 from ...system.values import Value
-from ...workspace.addins import FOLDER as ADDINS
+from ...workspace.addins import ADDINS_FOLDER as ADDINS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ...issues import Issue
     from ...protocol.client.connection import Connection, Peer
     from ...workspace.resolver import Workspace
-    from ..options import Options
-    from .configured import ConfiguredUpstream
+    from ..options import ProxyOptions
+    from .configured_command import ConfiguredUpstream
     from .host_launch import HostUpstream
-    from .launcher import StartObserver
+    from .launcher import UpstreamObserver
 
 
 class Ending(Value):
@@ -31,13 +31,6 @@ class Ending(Value):
     exit_code: int | None = None  # negative: the signal that ended it
     last_lines: tuple[str, ...] = ()  # the last lines that it printed
     other_era_next: bool = False  # it left `server/discover` unanswered, and the next start begins with `initialize`
-
-
-def how_it_ended(exit_code: int | None) -> str:
-    """The reason of an `Ending`."""
-    if exit_code is None:
-        return "it ended"
-    return f"it ended with exit code {exit_code}" if exit_code >= 0 else f"it was ended by signal {-exit_code}"
 
 
 class StartFailure(Exception):
@@ -50,7 +43,7 @@ class StartFailure(Exception):
         self.ending = ending
 
 
-class Running:
+class RunningUpstream:
     """An upstream that runs, as far as can be seen from outside."""
 
     kind: HostKind
@@ -75,7 +68,7 @@ class Running:
 
 
 class Upstream:
-    def start(self, observer: StartObserver) -> Running:
+    def start(self, observer: UpstreamObserver) -> RunningUpstream:
         """Start or find it. Blocks, so it runs in a thread of its own; raises StartFailure."""
         raise NotImplementedError
 
@@ -83,7 +76,7 @@ class Upstream:
         """Forget what earlier starts showed of the server's protocol versions: its code may be another by now."""
 
 
-def named_upstream(options: Options) -> Upstream:
+def named_upstream(options: ProxyOptions) -> Upstream:
     """The server that the user named on the command line of the proxy."""
     if options.url is not None:
         from .url import UrlUpstream
@@ -94,10 +87,12 @@ def named_upstream(options: Options) -> Upstream:
     return CommandUpstream(options.command, options.directory, os.environ, folders().state)
 
 
-def workspace_upstream(options: Options, workspace: Workspace, channel_name: str) -> HostUpstream | ConfiguredUpstream:
+def workspace_upstream(
+    options: ProxyOptions, workspace: Workspace, channel_name: str
+) -> HostUpstream | ConfiguredUpstream:
     """The server that the workspace's config names, else a Host, which registers our control channel."""
     if uses_config(workspace):
-        from .configured import ConfiguredUpstream
+        from .configured_command import ConfiguredUpstream
 
         return ConfiguredUpstream(workspace, os.environ)
     from .host_launch import HostUpstream

@@ -14,8 +14,8 @@ from binascii import crc32
 from ...instances.child import Output, spawn
 from ...issues import Issue, fatal, warning
 from ...system.log import log
-from ...system.naming import name_for
-from ...system.programs import candidates
+from ...system.programs import named_program_candidates
+from ...system.state_files import name_for
 from .base import StartFailure, Upstream
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ...instances.child import Child
     from .command_process import CommandLimits, CommandProcess
-    from .launcher import StartObserver
+    from .launcher import UpstreamObserver
 
 # A shortage that may be over a moment later. Every other error lasts until the user changes something.
 PASSING_ERRORS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
@@ -57,7 +57,7 @@ class CommandUpstream(Upstream):
         self._log_path = log_file or log_path(state, directory, command)
         self._outputs: dict[Output, Child | None] = {}  # the files for its output, and the last process of each
 
-    def start(self, observer: StartObserver) -> CommandProcess:
+    def start(self, observer: UpstreamObserver) -> CommandProcess:
         if not observer.go_on():
             raise StartFailure(warning("HostNotStarted", "The start was given up.", "It is started again when needed."))
         may_probe = not self.initialize_first
@@ -79,7 +79,7 @@ class CommandUpstream(Upstream):
 
     def _program(self) -> str:
         name = self._command[0]
-        found = candidates(name, self._directory, self._environ, sys.platform)
+        found = named_program_candidates(name, self._directory, self._environ, sys.platform)
         for path in found:
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 return path

@@ -12,21 +12,22 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ...instances.host_kind import HostKind
-from ...protocol.client.connection import Connection, Lost
-from ...protocol.client.pipes import PipeLines
+from ...protocol.client.connection import Connection, ConnectionLost
+from ...protocol.client.pipe_lines import PipeLines
 from ...protocol.client.stdio import StdioConnection
 from ...system.files import decode
 from ...system.log import DEBUG, log
-from ...system.process_end import process_end
-from ...system.threads import apart
+from ...system.process_exit import process_exit
+from ...system.processes import how_it_ended
+from ...system.threads import run_in_thread
 from ...system.values import Value
-from .base import Ending, Running, how_it_ended
+from .base import Ending, RunningUpstream
 
 if TYPE_CHECKING:
     from ...instances.child import Child, Output
     from ...protocol.client.connection import Peer
     from .command_launch import CommandUpstream
-    from .launcher import StartObserver
+    from .launcher import UpstreamObserver
 
 STRAY_MARK = b"[stdout] "
 
@@ -48,14 +49,14 @@ class CommandLimits(Value):
     stray_bytes: int = 1000  # of each of them
 
 
-class CommandProcess(Running):
+class CommandProcess(RunningUpstream):
     kind = HostKind.COMMAND
     owned = True
     process_id: int
     log_file: str
 
     def __init__(
-        self, upstream: CommandUpstream, child: Child, output: Output, observer: StartObserver, *, may_probe: bool
+        self, upstream: CommandUpstream, child: Child, output: Output, observer: UpstreamObserver, *, may_probe: bool
     ) -> None:
         """`may_probe`: the conversation may begin with `server/discover`."""
         self.process_id = child.pid
@@ -83,7 +84,7 @@ class CommandProcess(Running):
             self._conversation.add_done_callback(lambda done: done.cancelled() or done.exception())
         connection = await asyncio.shield(self._conversation) if self._conversation else None
         if connection is None or self._broken.is_set():
-            raise Lost("The server has ended.", sent=False)
+            raise ConnectionLost("The server has ended.", sent=False)
         return connection
 
     async def ended(self) -> Ending:
@@ -108,25 +109,25 @@ class CommandProcess(Running):
         try:
             await lines.open(*self._child.pipes)
         except (OSError, ValueError):  # the pipes were closed, because it ends at this moment
-            raise Lost("The server has ended.", sent=False) from None
+            raise ConnectionLost("The server has ended.", sent=False) from None
         self._lines, self._connection = lines, connection
         watching = asyncio.ensure_future(self.ended())
         try:
             async with asyncio.timeout(limits.ready_seconds):
                 await connection.begin(lines, modern_first=modern_first)
-        except (Lost, TimeoutError) as failed:
+        except (ConnectionLost, TimeoutError) as failed:
             if isinstance(failed, TimeoutError):
                 self._too_slow = True
                 lines.close()
             ending = await watching
-            raise Lost(f"The server cannot be spoken to: {ending.reason}.", sent=False) from None
+            raise ConnectionLost(f"The server cannot be spoken to: {ending.reason}.", sent=False) from None
         self._upstream.initialize_first = not self._may_probe
         return connection
 
     # The end.
 
     async def _watch(self) -> Ending:
-        gone = asyncio.ensure_future(process_end(self.process_id, self._limits.poll_seconds))
+        gone = asyncio.ensure_future(process_exit(self.process_id, self._limits.poll_seconds))
         broken = asyncio.ensure_future(self._broken.wait())
         following = asyncio.ensure_future(self._follow_output())
         try:
@@ -168,11 +169,11 @@ class CommandProcess(Running):
     async def _stop(self, patient: bool) -> None:
         if self._lines is not None:
             self._lines.close_output()
-        gone = asyncio.ensure_future(process_end(self.process_id, self._limits.poll_seconds))
+        gone = asyncio.ensure_future(process_exit(self.process_id, self._limits.poll_seconds))
         await asyncio.wait((gone,), timeout=self._limits.input_seconds)
         gone.cancel()
         seconds = self._limits.patient_seconds if patient else self._limits.stop_seconds
-        await apart(lambda: self._child.stop(seconds))
+        await run_in_thread(lambda: self._child.stop(seconds))
         self._clear()
         self._close_pipes()
 

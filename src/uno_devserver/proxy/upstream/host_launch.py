@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import os
 
-from ...instances.host_command import NO_ADDINS, ProgramKind
-from ...instances.launch import LaunchFailure, Reason
+from ...instances.host_program import NO_ADDINS, ProgramKind
+from ...instances.launch import LaunchFailure, LaunchFailureReason
 from ...instances.start import StartObserver as LaunchObserver
-from ...instances.start import Wish, start
+from ...instances.start import StartRequest, start
 from ...issues import Issue, UserError, fatal, warning
 from ...system.folders import folders
-from .base import Ending, StartFailure, Upstream, how_it_ended
+from ...system.processes import how_it_ended
+from .base import Ending, StartFailure, Upstream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...instances.child import Child
-    from ...instances.host_choice import Plan
+    from ...instances.host_program import LaunchPlan
     from ...workspace.resolver import Workspace
     from .host_process import HostProcess
-    from .launcher import StartObserver
+    from .launcher import UpstreamObserver
 
 STOP_SECONDS = 0.1  # for a Host that only starts: it has nothing to close, and the proxy ends within 230 ms
 # Issues that only the plan of a launch knows; its other issues come from discovery, and are reported there.
@@ -55,7 +56,7 @@ class HostUpstream(Upstream):
         self._workspace = workspace
         self._folders = folders(environ)
         self._environ = environ
-        self._wish = Wish(
+        self._wish = StartRequest(
             workspace.working_directory,
             workspace.solution,
             port,
@@ -74,7 +75,7 @@ class HostUpstream(Upstream):
         self.refusal = ""  # why the workspace's own code was not launched: the end of a sentence
         self.issues: tuple[Issue, ...] = ()  # what the user should know of the launch
 
-    def start(self, observer: StartObserver) -> HostProcess:
+    def start(self, observer: UpstreamObserver) -> HostProcess:
         wish, detached = self._wish, self._detached
         if detached:
             wish = wish.replace(restart=self._replaces, parent=None, control_channel=None)
@@ -99,9 +100,9 @@ class HostUpstream(Upstream):
 
     def replace(self, running: HostProcess) -> str:
         """Let the next start replace this Host without an owner by another; or say why that cannot be. Blocks."""
-        from ...instances.existing import ServerOwned, is_orphan
         from ...instances.host_kind import HostKind
         from ...instances.registry import running_servers
+        from ...instances.start import ServerOwned, is_orphan
 
         if running.kind is not HostKind.BUNDLED:
             return "The Host is not one that loads Python code, so a restart would change nothing."
@@ -115,15 +116,15 @@ class HostUpstream(Upstream):
         self._replaces = self._detached = True
         return ""
 
-    def _plan(self) -> Plan:
-        from ...instances.host_choice import Wanted, plan
+    def _plan(self) -> LaunchPlan:
+        from ...instances.host_program import HostOptions, plan_launch
         from ...workspace.addins import sources_key, workspace_addins
         from ...workspace.trust import is_trusted, refusal
 
         folder = self._workspace.working_directory
         self.sources = sources_key(folder)
         trusted = is_trusted(self._environ, folder)
-        planned = plan(Wanted(trusted=trusted), self._workspace, self._environ)
+        planned = plan_launch(HostOptions(trusted=trusted), self._workspace, self._environ)
         has_code = bool(workspace_addins(folder))
         would_build = any(issue.code == "WorkspaceNotTrusted" for issue in planned.issues)
         self.trusted = trusted if has_code or would_build else None
@@ -139,7 +140,7 @@ class HostUpstream(Upstream):
 class _LaunchObserver(LaunchObserver):
     """Passes the progress of a launch on. `detached`: the Host is not owned, and its start goes on after our end."""
 
-    def __init__(self, observer: StartObserver, *, detached: bool) -> None:
+    def __init__(self, observer: UpstreamObserver, *, detached: bool) -> None:
         self._observer = observer
         self._detached = detached
         self._spawned = False
@@ -161,8 +162,11 @@ class _LaunchObserver(LaunchObserver):
 
 
 def launch_failed(failure: LaunchFailure) -> StartFailure:
-    final = failure.reason in (Reason.NOT_STARTED, Reason.NOT_READY) or failure.refusal is not None
-    died = failure.reason is Reason.DIED
+    final = (
+        failure.reason in (LaunchFailureReason.NOT_STARTED, LaunchFailureReason.NOT_READY)
+        or failure.refusal is not None
+    )
+    died = failure.reason is LaunchFailureReason.DIED
     ending = Ending(how_it_ended(failure.exit_code), failure.exit_code, tuple(failure.text.splitlines()))
     return StartFailure(_issue(failure), final=final, ending=ending if died else None)
 
@@ -173,15 +177,15 @@ def user_error(error: UserError) -> StartFailure:
 
 
 def _issue(failure: LaunchFailure) -> Issue:
-    if failure.reason is Reason.GIVEN_UP:
+    if failure.reason is LaunchFailureReason.GIVEN_UP:
         return warning("HostNotStarted", "The start of the Host was given up.", "It is started again when needed.")
-    if failure.reason is Reason.NOT_READY:
+    if failure.reason is LaunchFailureReason.NOT_READY:
         message = f"The Host did not answer on port {failure.port} within {failure.seconds:g} s and was stopped."
         return fatal("HostUnreachable", message, f"What it printed is in {failure.log_file}.")
-    if failure.reason is Reason.PORT_TAKEN:
+    if failure.reason is LaunchFailureReason.PORT_TAKEN:
         why = f"port {failure.port} is taken by another program."
         step = "End that program, or start the proxy with another --port or without."
-    elif failure.reason is Reason.NOT_STARTED:
+    elif failure.reason is LaunchFailureReason.NOT_STARTED:
         why, step = f"{failure.text.rstrip('.')}.", f"Repair that; {_NEXT_CALL}"
     elif failure.refusal is not None:
         why, step = failure.refusal

@@ -13,24 +13,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...instances.child import TAIL_BYTES, last_lines, previous_path
-from ...instances.entries import Server
-from ...instances.host_command import ProgramKind
 from ...instances.host_kind import HostKind
-from ...instances.loopback import Loopback
+from ...instances.host_program import ProgramKind
+from ...instances.launch import MCP_PATH
+from ...instances.local_http import Loopback
 from ...instances.probe import Probe, probe, told_by
-from ...instances.readiness import MCP_PATH
-from ...instances.registry import unregister
-from ...instances.survey import survey
-from ...protocol.client.streamable import connect_http
+from ...instances.registry import RegisteredServer, scan_registry, unregister
+from ...protocol.client.streamable_http import connect_http
 from ...system.files import FileProblem
 from ...system.log import log
-from ...system.process_end import process_end
-from ...system.threads import apart, wait_or
+from ...system.process_exit import process_exit
+from ...system.processes import how_it_ended
+from ...system.threads import run_in_thread, wait_for_event
 from ...system.values import Value
-from .base import Ending, Running, how_it_ended
+from .base import Ending, RunningUpstream
 
 if TYPE_CHECKING:
-    from ...instances.start import Running as Found
+    from ...instances.start import RunningHost as Found
     from ...protocol.client.connection import Connection, Peer
 
 
@@ -44,7 +43,7 @@ class HostLimits(Value):
     check_failures: int = 3  # in a row; one slow answer means nothing
 
 
-class HostProcess(Running):
+class HostProcess(RunningUpstream):
     process_id: int
     endpoint: str
 
@@ -75,24 +74,24 @@ class HostProcess(Running):
 
         It stays known while the Host stops, when its owner has removed it from the registry.
         """
-        for server in survey(self._registry, removing=False).running:
+        for server in scan_registry(self._registry, removing=False).running:
             if server.process_id == self.process_id:
                 self._control_channel = server.control_channel
         return self._control_channel
 
     def probe(self) -> Probe:
         """What the Host reports of itself. Blocks, for some seconds at most."""
-        return probe(Server(self.process_id, 0, self._found.solution, "", self._found.port, "", "", None))
+        return probe(RegisteredServer(self.process_id, 0, self._found.solution, "", self._found.port, "", "", None))
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
         return await connect_http(self.endpoint, peer, modern_first=modern_first)
 
     async def ended(self) -> Ending:
-        gone = asyncio.ensure_future(process_end(self.process_id, self._limits.poll_seconds))
+        gone = asyncio.ensure_future(process_exit(self.process_id, self._limits.poll_seconds))
         watches = [gone] if self.owned else [gone, asyncio.ensure_future(self._until_silent())]
         try:
             await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
-            return await apart(self._ending) if gone.done() else Ending("it does not answer any more")
+            return await run_in_thread(self._ending) if gone.done() else Ending("it does not answer any more")
         finally:
             for watch in watches:
                 watch.cancel()
@@ -103,15 +102,15 @@ class HostProcess(Running):
     async def stop(self, *, patient: bool = False) -> None:
         if self.owned:
             seconds = self._limits.patient_seconds if patient else self._limits.stop_seconds
-            await apart(lambda: self._stop(seconds))
+            await run_in_thread(lambda: self._stop(seconds))
 
     async def _until_silent(self) -> None:
         """Return when it has not answered several times in a row."""
         limits, failures = self._limits, 0
         ask = partial(Loopback().ask, "GET", self._found.port, MCP_PATH, limits.check_answer_seconds)
         while failures < limits.check_failures:
-            await wait_or(self._check, limits.check_seconds)
-            failures = failures + 1 if await apart(ask) is None else 0
+            await wait_for_event(self._check, limits.check_seconds)
+            failures = failures + 1 if await run_in_thread(ask) is None else 0
 
     def _ending(self) -> Ending:
         child = self._found.launched.child if self._found.launched is not None else None

@@ -14,21 +14,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ... import __version__
 from ...instances.host_kind import HostKind
 from ...issues import warning
-from ...protocol.client.connection import Lost, Refusal, Server
-from ...protocol.eras import MODERN_VERSIONS
-from ...protocol.parties import ClientInfo
-from ...protocol.running import Tasks
+from ...protocol.client.connection import ConnectionLost, ServerDescription, UnusableServer
+from ...protocol.peer_info import ClientInfo
+from ...protocol.server.call_runner import Tasks
+from ...protocol.versions import MODERN_VERSIONS
 from ...system.log import ERROR, log
-from ...system.text import usable_name
-from ...system.urls import shown_url
+from ...system.text import shown_url, usable_name
 from ...system.values import Value
 from ..calls.upstream_link import Unavailable
 from ..lists.merge import counted
 from ..lists.reader import ListReader
 from ..state import LISTS, ConnectionState, UpstreamFacts
 from .base import Ending
-from .launcher import Failed, Launcher, Launching, Ready, Strayed
-from .restart_policy import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
+from .launcher import Launcher, LaunchFailed, Launching, Ready, StrayLine
+from .lifecycle import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -40,9 +39,9 @@ if TYPE_CHECKING:
     from ..reload.restart import Swap
     from ..state import ProxyState
     from ..workspace.controller import WorkspaceController
-    from .base import Running, Upstream
+    from .base import RunningUpstream, Upstream
     from .launcher import Report
-    from .restart_policy import Action
+    from .lifecycle import Action
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 GIVEN_UP = frozenset({DEGRADED, ConnectionState.SHUTDOWN})  # no upstream comes by itself
@@ -64,7 +63,7 @@ class Owner(Protocol):
     async def until_unused(self, generation: int) -> None: ...  # no request waits for the upstream of that generation
     async def before_launch(self) -> None: ...  # an upstream is about to be started, and reads its code
     def ends_on_purpose(self) -> bool: ...  # another proxy restarts the upstream, so its end is not a crash
-    def launched(self, running: Running | None) -> None: ...  # it was started or found; None: the start failed
+    def launched(self, running: RunningUpstream | None) -> None: ...  # it was started or found; None: the start failed
     def lists_were_read(self) -> None: ...
     def start_settled(self) -> None: ...  # a start has succeeded, or failed for good
 
@@ -116,11 +115,11 @@ class Keeper:
         return self.lifecycle.state
 
     @property
-    def running(self) -> Running | None:
+    def running(self) -> RunningUpstream | None:
         return self._current.running if self._current is not None else None
 
     @property
-    def server(self) -> Server | None:
+    def server(self) -> ServerDescription | None:
         """How the connected server has introduced itself."""
         return self._current.server if self._current is not None else None
 
@@ -311,7 +310,7 @@ class Keeper:
     # Reports of a start.
 
     def reported(self, report: Report) -> None:
-        if isinstance(report, Ready | Failed):
+        if isinstance(report, Ready | LaunchFailed):
             self._pending.pop(report.attempt, None)
             self.wake_waiters()
         if isinstance(report, Ready):
@@ -320,7 +319,7 @@ class Keeper:
             log.debug(f"a late report of a start: {report}")
         elif isinstance(report, Launching):
             self._on_launching(report)
-        elif isinstance(report, Strayed):
+        elif isinstance(report, StrayLine):
             self.proxy_state.report_stray_line(report.line)
         else:
             self._on_failed(report)
@@ -347,7 +346,7 @@ class Keeper:
         self.owner.launched(running)
         self.carry_out(self.lifecycle.ready(report.attempt))
 
-    def _on_failed(self, report: Failed) -> None:
+    def _on_failed(self, report: LaunchFailed) -> None:
         failure = report.failure
         self.proxy_state.blame("start", failure.issues)
         self.proxy_state.forget_process()
@@ -358,7 +357,7 @@ class Keeper:
 
     # Events of the upstream.
 
-    def promote(self, upstream: SupervisedUpstream, listed: Listed) -> None:
+    def promote(self, upstream: SupervisedUpstream, listed: UpstreamLists) -> None:
         """Keep the new server of a swap from now on. The one before is stopped when it has answered its requests."""
         before, generation = self._current, self.generation
         upstream.report, upstream.attempt = self._on_event, self.lifecycle.swapped(self._loop.time())
@@ -374,7 +373,7 @@ class Keeper:
             self.owner.start_settled()
         self._publish_state()
 
-    async def _stop_when_unused(self, running: Running, generation: int) -> None:
+    async def _stop_when_unused(self, running: RunningUpstream, generation: int) -> None:
         """Stop a replaced upstream when its requests are answered, or at the end of the proxy; its end is no crash."""
         until_unused = self.owner.until_unused(generation)
         waits = [asyncio.ensure_future(one) for one in (until_unused, running.ended(), self._all_stop.wait())]
@@ -394,16 +393,16 @@ class Keeper:
             return UNKNOWN_CLIENT
 
     def _on_event(self, upstream: SupervisedUpstream, event: Event) -> None:
-        if isinstance(event, Listed):
+        if isinstance(event, UpstreamLists):
             self._publish_lists(event)
-        elif isinstance(event, Server):
+        elif isinstance(event, ServerDescription):
             self._on_connected(upstream, event)
-        elif isinstance(event, Refusal):
+        elif isinstance(event, UnusableServer):
             self._on_refused(upstream, event)
         else:
             self._on_ended(upstream.attempt, event)
 
-    def _on_connected(self, upstream: SupervisedUpstream, server: Server) -> None:
+    def _on_connected(self, upstream: SupervisedUpstream, server: ServerDescription) -> None:
         if self.state is CONNECTED:  # only the conversation is a new one
             return
         self.proxy_state.timeline.mark("connected")
@@ -411,7 +410,7 @@ class Keeper:
         self.announcements.say("info", f"{self.named} is connected, with {counted(self.publisher.tool_count)}.")
         self.carry_out(self.lifecycle.connected(upstream.attempt, self._loop.time()))
 
-    def _on_refused(self, upstream: SupervisedUpstream, refusal: Refusal) -> None:
+    def _on_refused(self, upstream: SupervisedUpstream, refusal: UnusableServer) -> None:
         is_command = upstream.running.kind is HostKind.COMMAND
         without_mcp = not is_command and refusal.status in NO_MCP_STATUS
         self.proxy_state.learn(connect_error=str(refusal), without_mcp=without_mcp)
@@ -437,7 +436,7 @@ class Keeper:
         again = ending.other_era_next
         self.carry_out(self.lifecycle.ended(attempt, now, reason, consequence=consequence, other_era_next=again))
 
-    def _begin_generation(self, running: Running, server: Server) -> None:
+    def _begin_generation(self, running: RunningUpstream, server: ServerDescription) -> None:
         self.generation += 1
         self.proxy_state.blame("start", ())
         self.proxy_state.learn(
@@ -454,7 +453,7 @@ class Keeper:
             self.named = f"The server '{name}'"
             self.proxy_state.learn(named=self.named)
 
-    def _facts_of(self, running: Running, server: Server | None) -> UpstreamFacts:
+    def _facts_of(self, running: RunningUpstream, server: ServerDescription | None) -> UpstreamFacts:
         info, known = server.info if server else {}, self.proxy_state.facts.upstream
         return UpstreamFacts(
             kind=running.kind,
@@ -468,7 +467,7 @@ class Keeper:
             stray_line=known.stray_line if known and known.process_id == running.process_id else "",
         )
 
-    def _publish_lists(self, listed: Listed) -> None:
+    def _publish_lists(self, listed: UpstreamLists) -> None:
         self.publisher.take(listed.lists, listed.server)
         unread = [method for method, (_, field) in LISTS.items() if field not in listed.lists]
         if unread != self._unread:
@@ -479,28 +478,28 @@ class Keeper:
         self.owner.lists_were_read()
 
 
-class Listed(Value):
+class UpstreamLists(Value):
     """The lists were read, as far as they could be."""
 
     lists: dict[str, Entries]
-    server: Server
+    server: ServerDescription
 
 
 # Server: the conversation is open, and the lists were read; it comes again when the conversation was opened anew.
 # Refusal: the upstream does not speak MCP, and says so.
-Event = Listed | Server | Refusal | Ending
+Event = UpstreamLists | ServerDescription | UnusableServer | Ending
 ReportEvent = Callable[["SupervisedUpstream", Event], None]
 
 
 class SupervisedUpstream:
     """Supervises one running upstream: reports its events until `release` is called."""
 
-    def __init__(self, keeper: Keeper, running: Running, report: ReportEvent, attempt: int = 0) -> None:
+    def __init__(self, keeper: Keeper, running: RunningUpstream, report: ReportEvent, attempt: int = 0) -> None:
         """`attempt`: its number in the lifecycle."""
         self.running = running
         self.report = report
         self.attempt = attempt
-        self.server: Server | None = None  # how it has introduced itself
+        self.server: ServerDescription | None = None  # how it has introduced itself
         self.reader: ListReader | None = None  # of its lists; None: there is no conversation yet
         self._keeper = keeper
         self._tasks = Tasks()
@@ -535,16 +534,16 @@ class SupervisedUpstream:
         self.reader = ListReader(self.running, peer, client, take=self._on_lists)
         try:
             await self.reader.run(self._on_connected)
-        except Refusal as refusal:
+        except UnusableServer as refusal:
             self.report(self, refusal)
-        except (Lost, TimeoutError) as error:
+        except (ConnectionLost, TimeoutError) as error:
             await asyncio.sleep(self._keeper.limits.end_seconds)
             reason = str(error).rstrip(".") or "it does not answer"
             self.report(self, Ending(f"it cannot be spoken to: {reason}"))
 
-    def _on_lists(self, lists: dict[str, Entries], server: Server) -> None:
-        self.report(self, Listed(lists, server))
+    def _on_lists(self, lists: dict[str, Entries], server: ServerDescription) -> None:
+        self.report(self, UpstreamLists(lists, server))
 
-    def _on_connected(self, server: Server) -> None:
+    def _on_connected(self, server: ServerDescription) -> None:
         self.server = server
         self.report(self, server)

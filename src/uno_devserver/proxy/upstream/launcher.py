@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..state import Timeline
-    from .base import Running, Upstream
+    from .base import RunningUpstream, Upstream
 
 
 class Launching(Value):
@@ -28,22 +28,22 @@ class Launching(Value):
     process_id: int | None  # None: it ran already
 
 
-class Strayed(Value):
+class StrayLine(Value):
     attempt: int
     line: str
 
 
 class Ready(Value):
     attempt: int
-    running: Running
+    running: RunningUpstream
 
 
-class Failed(Value):
+class LaunchFailed(Value):
     attempt: int
     failure: StartFailure
 
 
-Report = Launching | Strayed | Ready | Failed
+Report = Launching | StrayLine | Ready | LaunchFailed
 
 
 class Launcher:
@@ -58,7 +58,7 @@ class Launcher:
         self._scheduled = False  # the loop will take all reports that wait
 
     def start(self, attempt: int, upstream: Upstream) -> None:
-        """Start it, give up earlier starts, and report `Ready` or `Failed` in the end."""
+        """Start it, give up earlier starts, and report `Ready` or `LaunchFailed` in the end."""
         self.attempt = attempt
         _thread.start_new_thread(self._run, (attempt, upstream))
 
@@ -94,21 +94,21 @@ class Launcher:
 
     def _run(self, attempt: int, upstream: Upstream) -> None:
         try:
-            running = upstream.start(StartObserver(self, attempt))
+            running = upstream.start(UpstreamObserver(self, attempt))
             self.timeline.mark("ready")
             self.report(Ready(attempt, running))
         except StartFailure as failure:
-            self.report(Failed(attempt, failure))
+            self.report(LaunchFailed(attempt, failure))
         except BaseException as error:  # a defect of ours, which must not leave the start without an outcome
             import traceback
 
             log.write(ERROR, f"starting the server failed:\n{traceback.format_exc()}")
             message = f"Something went wrong inside uno-devserver: {type(error).__name__}: {error}."
             issue = fatal("UpstreamError", message, "The log on stderr has the details; please report it.")
-            self.report(Failed(attempt, StartFailure(issue)))
+            self.report(LaunchFailed(attempt, StartFailure(issue)))
 
 
-class StartObserver:
+class UpstreamObserver:
     """Reports the progress of one start, from its thread unless stated otherwise."""
 
     def __init__(self, launcher: Launcher, attempt: int) -> None:
@@ -127,7 +127,7 @@ class StartObserver:
 
     def strayed(self, line: str) -> None:
         """It wrote this line, which is no message, to its standard output. Called in the event loop, at any time."""
-        self._launcher.report(Strayed(self._attempt, line))
+        self._launcher.report(StrayLine(self._attempt, line))
 
     def go_on(self) -> bool:
         """Asked again and again; on False the start raises StartFailure soon."""

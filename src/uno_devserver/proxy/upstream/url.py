@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from ...instances.host_kind import HostKind
 from ...issues import fatal
-from ...protocol.client.streamable import connect_http
+from ...protocol.client.streamable_http import connect_http
 from ...protocol.http.client import split_url
-from ...system.threads import apart, wait_or
-from ...system.urls import shown_url
+from ...system.text import shown_url
+from ...system.threads import run_in_thread, wait_for_event
 from ...system.values import Value
-from .base import Ending, Running, StartFailure, Upstream
+from .base import Ending, RunningUpstream, StartFailure, Upstream
 
 if TYPE_CHECKING:
     from ...protocol.client.connection import Connection, Peer
-    from .launcher import StartObserver
+    from .launcher import UpstreamObserver
 
 
 class UrlLimits(Value):
@@ -29,7 +29,7 @@ class UrlLimits(Value):
     check_failures: int = 2  # in a row; a server that is restarted listens again in a second
 
 
-class UrlUpstream(Upstream, Running):
+class UrlUpstream(Upstream, RunningUpstream):
     kind = HostKind.COMMAND
     endpoint: str
 
@@ -38,7 +38,7 @@ class UrlUpstream(Upstream, Running):
         self._limits = limits or UrlLimits()
         self._check = asyncio.Event()  # is due now
 
-    def start(self, observer: StartObserver) -> UrlUpstream:
+    def start(self, observer: UpstreamObserver) -> UrlUpstream:
         shown = shown_url(self.endpoint)
         observer.launching(f"the server at {shown}", None)
         try:
@@ -68,8 +68,8 @@ class UrlUpstream(Upstream, Running):
     async def ended(self) -> Ending:
         failures, problem = 0, None
         while failures < self._limits.check_failures:
-            await wait_or(self._check, self._limits.check_seconds)
-            problem = await apart(self.out_of_reach)
+            await wait_for_event(self._check, self._limits.check_seconds)
+            problem = await run_in_thread(self.out_of_reach)
             failures = failures + 1 if problem else 0
         return Ending(f"it cannot be reached any more: {problem}")
 

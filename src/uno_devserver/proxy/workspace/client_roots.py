@@ -8,11 +8,11 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from ...protocol.eras import MODERN_VERSIONS
+from ...protocol.versions import MODERN_VERSIONS
 from ...system.log import log
 
 if TYPE_CHECKING:
-    from ...protocol.parties import ClientInfo
+    from ...protocol.peer_info import ClientInfo
     from ...protocol.service import Session
 
 ANSWER_SECONDS = 10.0  # clients answer within milliseconds; until then uno_app_initialize is not listed

@@ -12,41 +12,40 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...instances.active import active_servers
-from ...protocol.running import Tasks, in_loop
+from ...instances.workspace_servers import active_servers
+from ...protocol.server.call_runner import Tasks, in_loop
 from ...system.folders import folders
-from ...system.threads import apart
+from ...system.threads import run_in_thread
 from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import AS_BEFORE, read_config
-from ...workspace.transitions import Transition
 from ...workspace.trust import agreement_path, is_trusted, refusal
 from ..health.upstream_issues import upstream_issues
-from ..reload.subject import not_reloaded
+from ..reload.watched_code import not_reloaded
 from ..state import ConnectionState
 from ..upstream.base import workspace_upstream
-from ..upstream.configured import ConfiguredUpstream
+from ..upstream.configured_command import ConfiguredUpstream
 from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
 from .client_roots import ANSWER_SECONDS, ask_roots, can_be_asked
-from .decisions import initialized
+from .decisions import Transition, initialized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...discovery.discover import Discovery
-    from ...instances.health_report import ActiveServer
+    from ...instances.workspace_servers import ActiveServer
     from ...issues import Issue
     from ...protocol.service import Session
     from ...workspace.config import Config
     from ...workspace.resolver import Workspace
     from ..announcements import Announcements
     from ..calls.forwarding import Forwarding
-    from ..lists.catalogue import Catalogue, Identity
+    from ..lists.catalogue import Catalogue, CatalogueIdentity
     from ..lists.publisher import ListPublisher
-    from ..options import Options
+    from ..options import ProxyOptions
     from ..state import ProxyFacts, ProxyState
-    from ..upstream.base import Running
+    from ..upstream.base import RunningUpstream
     from ..upstream.keeper import Keeper
     from .decisions import Decision, WorkspaceDecisions
     from .watcher import Watcher
@@ -68,7 +67,7 @@ CONNECTED = ConnectionState.CONNECTED
 class WorkspaceController:
     def __init__(
         self,
-        options: Options,
+        options: ProxyOptions,
         decisions: WorkspaceDecisions,
         looked_at: float,
         channel_name: str,
@@ -173,7 +172,7 @@ class WorkspaceController:
     async def reconsider(self) -> None:
         """Look for the user's trust now, without waiting for the watcher. That is cheap, unlike another attempt."""
         folder, state = self.workspace.working_directory, self._state
-        agreed = state.facts.trusted is False and await apart(lambda: is_trusted(os.environ, folder))
+        agreed = state.facts.trusted is False and await run_in_thread(lambda: is_trusted(os.environ, folder))
         if not agreed or state.facts.trusted is not False:  # or the watcher has noticed it meanwhile
             return
         if self._upstream is not None and self._upstream.trusted:  # what runs was trusted, before the config changed
@@ -190,7 +189,7 @@ class WorkspaceController:
     async def _carry_out(self, operation: Callable[..., Decision]) -> Decision:
         async with self._deciding:
             looked_at, started = time.time(), self._keeper.started
-            view = await apart(lambda: view_disk(operation(started=started), self._publisher))
+            view = await run_in_thread(lambda: view_disk(operation(started=started), self._publisher))
             decision, self._config = view.decision, effective_config(self._config, view.config)
             self._state.workspace = decision.workspace
             self._looked_at, self._issues = looked_at, decision.issues
@@ -294,7 +293,7 @@ class WorkspaceController:
         upstream = self._keeper.upstream
         return upstream if isinstance(upstream, HostUpstream | ConfiguredUpstream) else None
 
-    def launched(self, running: Running | None) -> None:
+    def launched(self, running: RunningUpstream | None) -> None:
         """A server was started or found; None: it could not be."""
         upstream = self._upstream
         assert upstream is not None
@@ -327,7 +326,7 @@ class WorkspaceController:
         """Learn the state of the Host and its add-ins; repeat while it still loads them."""
         keeper = self._keeper
         while keeper.state is CONNECTED and isinstance(running := keeper.running, HostProcess):
-            probe = await apart(running.probe)
+            probe = await run_in_thread(running.probe)
             if probe.connected and running is keeper.running:
                 self._state.learn(host=probe)
             if not probe.loading:
@@ -335,7 +334,7 @@ class WorkspaceController:
             await asyncio.sleep(self._limits.loading_seconds)
         # Notice what was saved while the Host started, before it was known that add-ins are missing.
         folder = self.workspace.working_directory
-        sources = await apart(lambda: sources_key(folder))
+        sources = await run_in_thread(lambda: sources_key(folder))
         if self._differ(sources):
             self._repair(sources)
 
@@ -354,7 +353,7 @@ class WorkspaceController:
 
     async def _look(self) -> None:
         workspace = self.workspace
-        found, servers = await apart(lambda: _look_around(workspace))
+        found, servers = await run_in_thread(lambda: _look_around(workspace))
         if workspace is self.workspace:
             self._state.learn(discovery=found, servers=servers)
 
@@ -366,7 +365,7 @@ class DiskView(Value):
     config: Config
     refusal: str  # why it is not trusted, the end of a sentence; empty: it is trusted
     sources: int  # the key of the add-ins' files
-    kept: tuple[Identity, Catalogue | None] | None
+    kept: tuple[CatalogueIdentity, Catalogue | None] | None
 
 
 def view_disk(decision: Decision, publisher: ListPublisher) -> DiskView:
@@ -411,7 +410,7 @@ def effective_config(before: Config, now: Config) -> Config:
 
 def _look_around(workspace: Workspace) -> tuple[Discovery, tuple[ActiveServer, ...]]:
     """The packages of the workspace, and all servers. Blocks, so it runs in a thread."""
-    from ...discovery.discover import Request, discover
+    from ...discovery.discover import DiscoveryRequest, discover
 
-    found = discover(Request(workspace.requested_directory, workspace=workspace), os.environ)
+    found = discover(DiscoveryRequest(workspace.requested_directory, workspace=workspace), os.environ)
     return found, active_servers(folders().registry, workspace)

@@ -1,20 +1,20 @@
 """Decides which workspace the proxy serves, and which transition a new answer to that question leads to.
 
-Each operation reads the disk, so it is called in a thread. It decides by `workspace/transitions.py`, and starts and
+Each operation reads the disk, so it is called in a thread. It decides by `proxy/workspace/decisions.py`, and starts and
 stops nothing itself. An operation that names an unusable folder or solution keeps the workspace that is served.
 """
 
 from __future__ import annotations
 
 import os
+from enum import Enum
 
 from ...issues import Issue, Severity, warning
 from ...system.log import log
 from ...system.values import Value
-from ...workspace.globaljson import read_global_json
+from ...workspace.global_json import read_global_json
 from ...workspace.paths import absolute, path_key
 from ...workspace.resolver import ResolutionKind, SelectionSource, Workspace, resolve, select_solution
-from ...workspace.transitions import Identity, Transition, Trigger, transition
 from ..lists.merge import counted
 
 TYPE_CHECKING = False
@@ -22,7 +22,71 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from ..options import Options
+    from ...workspace.global_json import UnoSdk
+    from ..options import ProxyOptions
+
+
+class Trigger(Enum):
+    """Why the workspace was looked at again."""
+
+    FILE_SYSTEM = "file system"
+    ROOTS = "roots"
+    USER = "user selection"
+
+
+class Transition(Enum):
+    REFRESH = "Refresh"  # the same workspace; what is known of it may be out of date
+    START = "Start"
+    STOP = "Stop"  # there is nothing to serve any more
+    RESTART = "Restart"
+    DIAGNOSE = "Diagnose"  # keep what runs, and say what is wrong
+
+
+class WorkspaceIdentity(Value):
+    """What makes two workspaces the same to a server: another SDK in the same place is another workspace."""
+
+    directory: str
+    solution: str | None
+    global_json: str | None
+    sdk: UnoSdk | None
+
+
+def transition(
+    previous: WorkspaceIdentity | None,
+    new: WorkspaceIdentity | None,
+    trigger: Trigger,
+    *,
+    started: bool,
+    force_restart: bool = False,
+) -> Transition:
+    """From one workspace to the next; None stands for a directory that is no workspace (yet)."""
+    if new is None:
+        return _to_nothing(previous, trigger)
+    if previous is None:
+        return Transition.START
+    if previous == new:
+        return _to_the_same(trigger, started=started, force_restart=force_restart)
+    return _to_another(trigger, started=started)
+
+
+def _to_nothing(previous: WorkspaceIdentity | None, trigger: Trigger) -> Transition:
+    if trigger is not Trigger.FILE_SYSTEM:
+        return Transition.DIAGNOSE  # somebody named a directory that is of no use: that is theirs to hear
+    return Transition.STOP if previous else Transition.REFRESH
+
+
+def _to_the_same(trigger: Trigger, *, started: bool, force_restart: bool) -> Transition:
+    if trigger is not Trigger.FILE_SYSTEM and not started:
+        return Transition.START
+    return Transition.RESTART if force_restart and started else Transition.REFRESH
+
+
+def _to_another(trigger: Trigger, *, started: bool) -> Transition:
+    if trigger is Trigger.ROOTS:
+        return Transition.DIAGNOSE  # a client's folders must not pull a server away from those who use it
+    if trigger is Trigger.USER and not started:
+        return Transition.START
+    return Transition.RESTART
 
 
 class Decision(Value):
@@ -35,12 +99,12 @@ class Decision(Value):
 class WorkspaceDecisions:
     """One operation runs at a time, in any thread; `workspace` may be read meanwhile."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ProxyOptions) -> None:
         self.workspace = _unresolved(options.directory)
         self.named = not options.force_fallback  # False: the folder of the process means nothing; an agent names it
         self._explicit = options.explicit
         self._chosen: str | None = None  # the solution that the user has selected
-        self._identity: Identity | None = None
+        self._identity: WorkspaceIdentity | None = None
         self._in_roots: Workspace | None = None  # what the client's roots name, where another workspace is served
 
     def initial(self) -> Decision:
@@ -160,13 +224,13 @@ class WorkspaceDecisions:
         return Decision(due, self.workspace, issues, result)
 
 
-def _identity(workspace: Workspace) -> Identity | None:
+def _identity(workspace: Workspace) -> WorkspaceIdentity | None:
     """By real paths: clients name a folder through links, and macOS has its temporary files behind one."""
     if not workspace.resolved:
         return None
     sdk = read_global_json(workspace.global_json).uno_sdk if workspace.global_json else None
     solution, global_json = (path and _key(path) for path in (workspace.solution, workspace.global_json))
-    return Identity(_key(workspace.working_directory), solution, global_json, sdk)
+    return WorkspaceIdentity(_key(workspace.working_directory), solution, global_json, sdk)
 
 
 def _key(path: str) -> str:

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...system.log import log
 from ...system.values import Value
-from ...workspace.addins import FOLDER as ADDINS
+from ...workspace.addins import ADDINS_FOLDER as ADDINS
 from ...workspace.addins import addin_sources, workspace_addins
 from ...workspace.config_file import CONFIG
-from ...workspace.finder import LEVELS_BELOW, is_searched
 from ...workspace.git import repository
-from ...workspace.globaljson import NAME as GLOBAL_JSON
+from ...workspace.global_json import GLOBAL_JSON as GLOBAL_JSON
 from ...workspace.paths import upwards
-from ...workspace.projects import project_files
+from ...workspace.solution_finder import LEVELS_BELOW, is_searched
+from ...workspace.solutions import project_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -116,7 +116,7 @@ class Watcher:
         try:
             while not self._interrupted.is_set():
                 began = time.monotonic()
-                scope = Scope(subject.workspace, subject.also, self._limits)
+                scope = WatchScope(subject.workspace, subject.also, self._limits)
                 took = time.monotonic() - began
                 self._report(changed_files(_older(scope, subject.since) if known is None else known, scope.files))
                 known = scope.files
@@ -136,7 +136,7 @@ class Watcher:
             log.debug(f"the workspace changed: {', '.join(sorted(paths)[:NAMED_PATHS])}")
             self._changed(paths)
 
-    def _notifier(self, scope: Scope) -> Any:
+    def _notifier(self, scope: WatchScope) -> Any:
         """None where the system gives no notifications."""
         if not self._said_incomplete and not scope.complete:
             self._said_incomplete = True
@@ -156,7 +156,7 @@ class Watcher:
         self._notifies = False
         log.info(f"Changes of the workspace are looked for every {self._limits.look_seconds:g} s: {error}.")
 
-    def _wait(self, notifier: Any, scope: Scope, seconds: float) -> None:
+    def _wait(self, notifier: Any, scope: WatchScope, seconds: float) -> None:
         """Return when a relevant event has happened and things are quiet, or after `seconds`."""
         if notifier is None or not self._notifies:
             self._interrupted.wait(seconds)
@@ -191,7 +191,7 @@ def _rust_notify() -> Any:
     return module.RustNotify
 
 
-class Scope:
+class WatchScope:
     """The folders and files that decide what a workspace is, as one scan finds them. It is bounded in time."""
 
     def __init__(self, workspace: Workspace, also: Iterable[str] = (), limits: WatcherLimits = DEFAULT_LIMITS) -> None:
@@ -329,7 +329,7 @@ def changed_files(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> fr
     return frozenset(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
 
 
-def _older(scope: Scope, since: float) -> dict[str, Stamp]:
+def _older(scope: WatchScope, since: float) -> dict[str, Stamp]:
     """The files that have not changed since that time, as far as their stamps tell."""
     limit = (since - CLOCK_SECONDS) * 1e9
     return {path: stamp for path, stamp in scope.files.items() if not stamp or stamp[0] < limit}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         """The servers in a text. Texts are decoded, without a byte order mark, and keep their line endings."""
 
         @property
-        def entries(self) -> tuple[Entry, ...]:
+        def entries(self) -> tuple[ServerEntry, ...]:
             """In the order of the file; also those that have the same name."""
 
         @property
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
         def remove(self, indexes: Collection[int]) -> str:
             """The text without these entries; the object that held them stays, also when it is empty."""
 
+    from collections.abc import Iterable
+
 
 NO_ROOT_OBJECT = "does not contain a JSON object at root level"  # an EditProblem's reason, without a place
 
 UNSAFE = "is written in a way that cannot be changed safely"  # likewise
 
 
-class Entry(Value):
+class ServerEntry(Value):
     name: str
     settings: Mapping[str, object] | None  # None: something else stands where an object should
 
@@ -69,13 +71,32 @@ class WrongKind(EditProblem):
 def open_document(text: str, form: Format, root: tuple[str, ...], name_key: str | None = None) -> Document:
     """Read a text; raises EditProblem. A blank text, or one of comments only, holds no entries and can get some."""
     if form is Format.TOML:
-        from .toml_text import TomlDocument
+        from .toml_document import TomlDocument
 
         return TomlDocument(text, root)
     if form is Format.YAML:
-        from .yaml_text import YamlDocument
+        from .yaml_document import YamlDocument
 
         return YamlDocument(text, root, name_key)
-    from .json_text import JsonDocument
+    from .json_document import JsonDocument
 
     return JsonDocument(text, root)
+
+
+Splice = tuple[int, int, str]  # what stands from here to there becomes this
+
+
+def spliced(text: str, splices: Iterable[Splice]) -> str:
+    """The text with these changes, whose places are those in the text as it is, in any order, and do not overlap."""
+    pieces: list[str] = []
+    done = 0
+    for start, end, new in sorted(splices):
+        pieces += text[done:start], new
+        done = end
+    return "".join(pieces) + text[done:]
+
+
+def newline_of(text: str) -> str:
+    """How lines end there: as the first one does."""
+    first = text.find("\n")
+    return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"

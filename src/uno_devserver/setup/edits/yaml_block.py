@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import re
 
-from .splices import Splice
+from .document import Splice
 from .yaml_flow import fits_on_brackets, quote_of
-from .yaml_layout import column_of, dashes, end_with_comments, line_end, line_start, newline_at, unsafe, whole_lines
-from .yaml_nodes import MAPPING, Node, after_blanks, after_colon, content
-from .yaml_writing import Style, in_flow, in_lines, items_in_lines, pairs_in_lines, scalar
+from .yaml_layout import (
+    YamlStyle,
+    column_of,
+    dashes,
+    end_with_comments,
+    in_flow,
+    in_lines,
+    items_in_lines,
+    line_end,
+    line_start,
+    newline_at,
+    pairs_in_lines,
+    scalar,
+    unsafe,
+    whole_lines,
+)
+from .yaml_nodes import MAPPING, YamlNode, after_blanks, after_colon, content
 
 _BEFORE_A_KEY = re.compile(r"[ \t]*(?:\?[ \t]+)?")
 
 
-def added_pair(text: str, node: Node, key: str, value: object, style: Style) -> list[Splice]:
+def added_pair(text: str, node: YamlNode, key: str, value: object, style: YamlStyle) -> list[Splice]:
     """Behind the last pair of a block mapping."""
     column = column_of(text, content(text, node))
     return _lines_behind(text, node, column, pairs_in_lines({key: value}, column, style), style)
 
 
-def added_item(text: str, node: Node, value: object, style: Style) -> list[Splice]:
+def added_item(text: str, node: YamlNode, value: object, style: YamlStyle) -> list[Splice]:
     """Behind the last item of a block list."""
     column = column_of(text, dashes(text, node)[-1])
     return _lines_behind(text, node, column, items_in_lines([value], column, style), style)
 
 
-def at_the_end(text: str, end: int, column: int, key: str, value: object, style: Style) -> list[Splice]:
+def at_the_end(text: str, end: int, column: int, key: str, value: object, style: YamlStyle) -> list[Splice]:
     """Behind all lines of the document."""
     lines = style.newline.join(pairs_in_lines({key: value}, column, style))
     if end and text[end - 1] not in "\r\n":
@@ -33,7 +47,7 @@ def at_the_end(text: str, end: int, column: int, key: str, value: object, style:
     return [(end, end, lines + style.newline)]
 
 
-def replaced_value(text: str, node: Node, at: int, value: object, style: Style) -> list[Splice]:
+def replaced_value(text: str, node: YamlNode, at: int, value: object, style: YamlStyle) -> list[Splice]:
     """Another value for a key of a block mapping; a comment on the key's line stays."""
     key, old = node.pairs[at]
     colon = after_colon(text, key)
@@ -52,7 +66,7 @@ def replaced_value(text: str, node: Node, at: int, value: object, style: Style) 
     return [(colon, old.end, f" {inline}" if inline else ""), *([(last, last, lines)] if lines else [])]
 
 
-def replaced_item(text: str, node: Node, at: int, value: object, style: Style) -> list[Splice]:
+def replaced_item(text: str, node: YamlNode, at: int, value: object, style: YamlStyle) -> list[Splice]:
     """Another value for an item of a block list."""
     dash, old = dashes(text, node)[at], node.items[at]
     if line_start(text, dash) != line_start(text, old.end):
@@ -61,7 +75,7 @@ def replaced_item(text: str, node: Node, at: int, value: object, style: Style) -
     return [(dash, old.end, style.newline.join(lines).lstrip(" "))]
 
 
-def without_pair(text: str, node: Node, at: int) -> list[Splice]:
+def without_pair(text: str, node: YamlNode, at: int) -> list[Splice]:
     """A block mapping without the lines of one of its pairs; it has others."""
     key, value = node.pairs[at]
     end = end_with_comments(text, value.end, column_of(text, key.begin))
@@ -75,7 +89,7 @@ def without_pair(text: str, node: Node, at: int) -> list[Splice]:
     return [(len(text[: key.begin].rstrip(" \t")), end, "")]  # comments are between them
 
 
-def without_item(text: str, node: Node, at: int) -> list[Splice]:
+def without_item(text: str, node: YamlNode, at: int) -> list[Splice]:
     """A block list without the lines of one of its items; it has others."""
     dash = dashes(text, node)[at]
     if text[line_start(text, dash) : dash].strip(" "):
@@ -84,7 +98,7 @@ def without_item(text: str, node: Node, at: int) -> list[Splice]:
     return [(*whole_lines(text, dash, end, node.items[at - 1] if at else None), "")]
 
 
-def emptied(text: str, node: Node, behind: int) -> list[Splice]:
+def emptied(text: str, node: YamlNode, behind: int) -> list[Splice]:
     """A block collection without its only entry, as brackets, which go `behind` its key."""
     column = column_of(text, content(text, node))
     end = end_with_comments(text, node.end, column)
@@ -92,7 +106,7 @@ def emptied(text: str, node: Node, behind: int) -> list[Splice]:
     return [(behind, behind, brackets), (*whole_lines(text, content(text, node), end), "")]
 
 
-def _lines_behind(text: str, node: Node, column: int, lines: list[str], style: Style) -> list[Splice]:
+def _lines_behind(text: str, node: YamlNode, column: int, lines: list[str], style: YamlStyle) -> list[Splice]:
     end = end_with_comments(text, node.end, column)
     newline = newline_at(text, end) or style.newline  # either break may go with these lines again
     return [(end, end, "".join(newline + line for line in lines))]

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import re
 
-from .splices import Splice
-from .yaml_layout import line_end, line_start, newline_at, whole_lines
-from .yaml_nodes import MAPPING, SCALAR, Node, after_blanks, after_colon, content
-from .yaml_writing import in_flow, pair_in_flow
+from .document import Splice
+from .yaml_layout import in_flow, line_end, line_start, newline_at, pair_in_flow, whole_lines
+from .yaml_nodes import MAPPING, SCALAR, YamlNode, after_blanks, after_colon, content
 
 _REST_OF_LINE = re.compile(r"[ \t]*(?:(?<=[ \t])#[^\r\n]*)?(?=[\r\n])")
 
 
-def fits_on_brackets(old: Node, value: object) -> bool:
+def fits_on_brackets(old: YamlNode, value: object) -> bool:
     """A collection in brackets, with something in them, that becomes another one: it keeps its form."""
     return old.flow and bool(old.items) and isinstance(value, (list, dict))
 
 
-def is_empty(text: str, node: Node) -> bool:
+def is_empty(text: str, node: YamlNode) -> bool:
     """Brackets with nothing in them, not even a comment, say nothing about form."""
     return node.flow and node.is_bare and not text[node.begin + 1 : node.end - 1].strip()
 
 
-def added_pair(text: str, node: Node, key: str, value: object, newline: str) -> list[Splice]:
+def added_pair(text: str, node: YamlNode, key: str, value: object, newline: str) -> list[Splice]:
     return _added(text, node, pair_in_flow(key, value, quote=quote_of(node)), newline)
 
 
-def added_item(text: str, node: Node, value: object, newline: str) -> list[Splice]:
+def added_item(text: str, node: YamlNode, value: object, newline: str) -> list[Splice]:
     return _added(text, node, in_flow(value, quote=quote_of(node)), newline)
 
 
-def replaced_value(text: str, node: Node, at: int, value: object) -> list[Splice]:
+def replaced_value(text: str, node: YamlNode, at: int, value: object) -> list[Splice]:
     key, old = node.pairs[at]
     written = in_flow(value, quote=quote_of(node if old.is_nothing else old))
     if old.is_nothing:
@@ -38,12 +37,12 @@ def replaced_value(text: str, node: Node, at: int, value: object) -> list[Splice
     return [(old.begin, old.end, written)]
 
 
-def replaced_item(node: Node, at: int, value: object) -> list[Splice]:
+def replaced_item(node: YamlNode, at: int, value: object) -> list[Splice]:
     old = node.items[at]
     return [(old.begin, old.end, in_flow(value, quote=quote_of(node)))]
 
 
-def without(text: str, node: Node, at: int) -> list[Splice]:
+def without(text: str, node: YamlNode, at: int) -> list[Splice]:
     """A collection in brackets without one of its pairs or items, and with as many commas as it needs."""
     spans = _spans(node)
     begin, end = spans[at]
@@ -62,14 +61,14 @@ def without(text: str, node: Node, at: int) -> list[Splice]:
     return [*needless, (begin, behind, "")]  # a comment stands before it
 
 
-def quote_of(node: Node) -> str:
+def quote_of(node: YamlNode) -> str:
     """The quote of the last key, or item: who writes JSON into YAML goes on to do so."""
     if node.kind == SCALAR:
         return node.style
     return quote_of(node.items[-2 if node.kind == MAPPING else -1]) if node.items else ""
 
 
-def _added(text: str, node: Node, written: str, newline: str) -> list[Splice]:
+def _added(text: str, node: YamlNode, written: str, newline: str) -> list[Splice]:
     spans = _spans(node)
     if not spans:
         inside = content(text, node) + 1
@@ -89,7 +88,7 @@ def _added(text: str, node: Node, written: str, newline: str) -> list[Splice]:
     return [(behind, behind, ","), (last, last, line)]
 
 
-def _spans(node: Node) -> list[tuple[int, int]]:
+def _spans(node: YamlNode) -> list[tuple[int, int]]:
     if node.kind == MAPPING:
         return [(key.begin, max(key.end, value.end)) for key, value in node.pairs]
     return [(item.begin, item.end) for item in node.items]

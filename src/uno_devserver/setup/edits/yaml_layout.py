@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import deque
 
-from .document import UNSAFE, EditProblem
-from .splices import newline_of
+from ...system.values import Value
+from .document import UNSAFE, EditProblem, newline_of
 from .yaml_nodes import (
     BLOCK_SCALARS,
     MAPPING,
     SEQUENCE,
-    Node,
+    YamlNode,
     after_blanks,
     content,
     keeps_blank_lines,
     problem_at,
     walk,
 )
-from .yaml_writing import Style
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _BREAKS = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))+")
@@ -27,7 +27,7 @@ _DEFAULT_STEP = 2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 def unsafe(text: str, at: int) -> EditProblem:
@@ -68,7 +68,7 @@ def end_with_comments(text: str, end: int, column: int) -> int:
     return at
 
 
-def whole_lines(text: str, begin: int, end: int, before: Node | None = None) -> tuple[int, int]:
+def whole_lines(text: str, begin: int, end: int, before: YamlNode | None = None) -> tuple[int, int]:
     """From the line of `begin` to the line end `end`, with one line break: at the end of the text the one before.
 
     Where the node `before` ends with a block scalar, that has its line break, and must not get blank lines.
@@ -86,7 +86,7 @@ def whole_lines(text: str, begin: int, end: int, before: Node | None = None) -> 
     return (broken.start() if broken else start), end
 
 
-def dashes(text: str, node: Node) -> list[int]:
+def dashes(text: str, node: YamlNode) -> list[int]:
     """Where the dashes of a block list stand."""
     found: list[int] = []
     at = content(text, node)
@@ -99,30 +99,127 @@ def dashes(text: str, node: Node) -> list[int]:
     return found
 
 
-def style_of(text: str, *nodes: Node) -> Style:
+def style_of(text: str, *nodes: YamlNode) -> YamlStyle:
     """As the first of these nodes is laid out, or the next, where that does not show it."""
     step = next((offset for offset in _offsets(text, nodes, MAPPING) if offset > 0), _DEFAULT_STEP)
     dash = next((offset for offset in _offsets(text, nodes, SEQUENCE) if offset >= 0), step)
-    return Style(newline_of(text), step, dash, next(_gaps(text, nodes), _DEFAULT_STEP))
+    return YamlStyle(newline_of(text), step, dash, next(_gaps(text, nodes), _DEFAULT_STEP))
 
 
-def _offsets(text: str, nodes: tuple[Node, ...], kind: str) -> Iterator[int]:
+def _offsets(text: str, nodes: tuple[YamlNode, ...], kind: str) -> Iterator[int]:
     """From keys to what begins below them."""
     for key, value in _block_pairs(nodes):
         if value.kind == kind and not value.flow:
             yield column_of(text, content(text, value)) - column_of(text, key.begin)
 
 
-def _block_pairs(nodes: tuple[Node, ...]) -> Iterator[tuple[Node, Node]]:
+def _block_pairs(nodes: tuple[YamlNode, ...]) -> Iterator[tuple[YamlNode, YamlNode]]:
     for node in (inner for outer in nodes for inner in walk(outer)):
         if node.kind == MAPPING and not node.flow:
             yield from node.pairs
 
 
-def _gaps(text: str, nodes: tuple[Node, ...]) -> Iterator[int]:
+def _gaps(text: str, nodes: tuple[YamlNode, ...]) -> Iterator[int]:
     """From dashes to the keys beside them."""
     for node in (inner for outer in nodes for inner in walk(outer)):
         if node.kind == SEQUENCE and not node.flow:
             for dash, item in zip(dashes(text, node), node.items, strict=True):
                 if item.kind == MAPPING and dash < item.begin <= line_end(text, dash):
                     yield item.begin - dash
+
+
+class YamlStyle(Value):
+    """How a file is laid out, in columns."""
+
+    newline: str
+    step: int  # from a key to the keys below it
+    dash: int  # from a key to the dashes of the list below it
+    gap: int  # from a dash to the keys beside it
+
+
+# Case does not matter: readers differ in which spellings they know.
+_WORDS = frozenset(("", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", "=", "<<", ".inf", ".nan"))
+_LIKE_A_NUMBER = re.compile(r"[-+]?\.?[0-9][-+0-9a-fA-FoOxXtTzZ_.,: ]*|[-+]\.inf", re.IGNORECASE)  # or a date, or time
+_SPECIAL_BEGIN = re.compile(r"[][,{}#&*!|>'\"%@`?:]|-(?:\s|$|--)|\.\.\.|\s")
+_SPECIAL_INSIDE = re.compile(r":(?:\s|$)|\s#|\s$")
+_SPECIAL_IN_FLOW = re.compile(r"[][,{}:?]")
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+
+def scalar(value: object, *, flow: bool = False, quote: str = "") -> str:
+    """A value on one line; `quote`: what text is put in where it could do without."""
+    if isinstance(value, str):
+        return _text(value, flow, quote)
+    if isinstance(value, list) and not value:
+        return "[]"
+    if isinstance(value, dict) and not value:
+        return "{}"
+    return json.dumps(value)  # null, true, 300, 1.5: the same in both
+
+
+def in_flow(value: object, *, quote: str = "") -> str:
+    """A value within brackets, on one line."""
+    if isinstance(value, list):
+        return f"[{', '.join(in_flow(item, quote=quote) for item in value)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(pair_in_flow(key, item, quote=quote) for key, item in value.items())}}}"
+    return scalar(value, flow=True, quote=quote)
+
+
+def pair_in_flow(key: str, value: object, *, quote: str = "") -> str:
+    return f"{scalar(key, flow=True, quote=quote)}: {in_flow(value, quote=quote)}"
+
+
+def pairs_in_lines(settings: Mapping[str, object], column: int, style: YamlStyle) -> list[str]:
+    """Keys and values of a block mapping whose keys stand in that column."""
+    lines: list[str] = []
+    for key, value in settings.items():
+        head = f"{' ' * column}{scalar(key)}:"
+        below = in_lines(value, column, style)
+        lines += [head, *below] if below else [f"{head} {scalar(value)}"]
+    return lines
+
+
+def in_lines(value: object, column: int, style: YamlStyle) -> list[str]:
+    """A collection below a key in that column; no lines for what stands behind the key."""
+    if isinstance(value, dict):
+        return pairs_in_lines(value, column + style.step, style)
+    if isinstance(value, list):
+        return items_in_lines(value, column + style.dash, style)
+    return []
+
+
+def items_in_lines(values: Sequence[object], column: int, style: YamlStyle) -> list[str]:
+    """The items of a block list whose dashes stand in that column."""
+    lines: list[str] = []
+    dash = f"{' ' * column}-"
+    for value in values:
+        if isinstance(value, dict) and value:
+            first, *others = pairs_in_lines(value, column + style.gap, style)
+            lines += [dash + first[column + 1 :], *others]
+        else:
+            lines.append(f"{dash} {in_flow(value) if isinstance(value, list) else scalar(value)}")
+    return lines
+
+
+def _text(value: str, flow: bool, quote: str) -> str:
+    printable = value.isprintable()
+    if quote == "'" and printable:
+        return "'" + value.replace("'", "''") + "'"
+    special = (
+        quote
+        or not printable
+        or value.lower() in _WORDS
+        or _LIKE_A_NUMBER.fullmatch(value)
+        or _SPECIAL_BEGIN.match(value)
+        or _SPECIAL_INSIDE.search(value)
+        or (flow and _SPECIAL_IN_FLOW.search(value))
+    )
+    if not special:
+        return value
+    return _UNPRINTABLE.sub(_escaped, json.dumps(value, ensure_ascii=False))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -27,7 +27,7 @@ _PROPERTY = re.compile(r"&[^\s,\[\]{}]+|!<[^>\s]*>|![^\s,\[\]{}]*")
 _KEEPS_BLANK_LINES = re.compile(r"[|>][0-9]?\+")
 
 
-class Node(Value):
+class YamlNode(Value):
     kind: str
     begin: int  # of its anchor or tag, if it has one
     end: int  # behind its last character: comments and blank lines are outside
@@ -36,11 +36,11 @@ class Node(Value):
     flow: bool = False
     tag: str | None = None
     anchor: str | None = None
-    items: tuple[Node, ...] = ()  # of a mapping: key, value, key, value ...
-    target: Node | None = None  # of an alias; None: something that the alias is in
+    items: tuple[YamlNode, ...] = ()  # of a mapping: key, value, key, value ...
+    target: YamlNode | None = None  # of an alias; None: something that the alias is in
 
     @property
-    def pairs(self) -> tuple[tuple[Node, Node], ...]:
+    def pairs(self) -> tuple[tuple[YamlNode, YamlNode], ...]:
         return tuple(zip(self.items[::2], self.items[1::2], strict=True))
 
     @property
@@ -54,12 +54,12 @@ class Node(Value):
         return self.kind == SCALAR and self.is_bare and self.begin == self.end
 
 
-class Stream(Value):
-    top: Node | None  # None: blank, comments only, or `---` with nothing behind it
+class YamlStream(Value):
+    top: YamlNode | None  # None: blank, comments only, or `---` with nothing behind it
     end: int  # where the document ends: the end of the text, or the `...`
 
 
-def read(text: str) -> Stream:
+def read(text: str) -> YamlStream:
     """The one document of a text; raises EditProblem."""
     import yaml
 
@@ -84,7 +84,7 @@ def problem_at(text: str, at: int, reason: str) -> EditProblem:
     return EditProblem(reason, len(lines), len(lines[-1]) + 1)
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk(node: YamlNode) -> Iterator[YamlNode]:
     """The node and all below it, in the order of the text."""
     yield node
     for item in node.items:
@@ -97,13 +97,13 @@ def after_blanks(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def after_colon(text: str, key: Node) -> int | None:
+def after_colon(text: str, key: YamlNode) -> int | None:
     """Behind the colon of a key; None where that is not on the key's line (`? key`), or missing (`{key}`)."""
     found = _COLON.match(text, key.end)
     return found.end() if found else None
 
 
-def after_properties(text: str, node: Node) -> int:
+def after_properties(text: str, node: YamlNode) -> int:
     """Behind the anchor and the tag of a node."""
     end = at = node.begin
     while not node.is_bare and (found := _PROPERTY.match(text, at)):
@@ -112,12 +112,12 @@ def after_properties(text: str, node: Node) -> int:
     return end
 
 
-def content(text: str, node: Node) -> int:
+def content(text: str, node: YamlNode) -> int:
     """Where a node begins that may have an anchor or a tag."""
     return node.begin if node.is_bare else after_blanks(text, after_properties(text, node))
 
 
-def keeps_blank_lines(text: str, node: Node) -> bool:
+def keeps_blank_lines(text: str, node: YamlNode) -> bool:
     """A block scalar to which the blank lines below belong: `|+`."""
     return node.style in BLOCK_SCALARS and _KEEPS_BLANK_LINES.match(text, content(text, node)) is not None
 
@@ -127,19 +127,19 @@ class _Open(Value):
 
     event: Any
     kind: str
-    items: list[Node]
+    items: list[YamlNode]
 
 
-def _stream(text: str, events: Iterator[Any]) -> Stream:
+def _stream(text: str, events: Iterator[Any]) -> YamlStream:
     import yaml
 
-    top: Node | None = None
+    top: YamlNode | None = None
     end = len(text)
     documents = 0
     stack: list[_Open] = []
-    anchors: dict[str, Node | None] = {}
+    anchors: dict[str, YamlNode | None] = {}
     for event in events:
-        node: Node | None = None
+        node: YamlNode | None = None
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
@@ -160,7 +160,7 @@ def _stream(text: str, events: Iterator[Any]) -> Stream:
             begin = _begin(event)
             if event.anchor not in anchors:
                 raise problem_at(text, begin, f"has no anchor for the alias *{event.anchor}")
-            node = Node(ALIAS, begin, _end(event), event.anchor, target=anchors[event.anchor])
+            node = YamlNode(ALIAS, begin, _end(event), event.anchor, target=anchors[event.anchor])
         if node is None:
             continue
         if node.anchor is not None:
@@ -169,10 +169,10 @@ def _stream(text: str, events: Iterator[Any]) -> Stream:
             stack[-1].items.append(node)
         else:
             top = node
-    return Stream(None if top is not None and top.is_nothing else top, end)
+    return YamlStream(None if top is not None and top.is_nothing else top, end)
 
 
-def _collection(text: str, opened: _Open, closing: Any) -> Node:
+def _collection(text: str, opened: _Open, closing: Any) -> YamlNode:
     event, items = opened.event, opened.items
     if opened.kind == MAPPING:
         for at in range(1, len(items), 2):
@@ -182,12 +182,12 @@ def _collection(text: str, opened: _Open, closing: Any) -> Node:
     flow = bool(event.flow_style)
     end = _end(closing) if flow or not items else items[-1].end
     # All fields by position: that is three times as fast, and a file may hold many thousands of nodes.
-    return Node(opened.kind, _begin(event), end, "", "", flow, event.tag, event.anchor, tuple(items), None)
+    return YamlNode(opened.kind, _begin(event), end, "", "", flow, event.tag, event.anchor, tuple(items), None)
 
 
-def _scalar(text: str, event: Any) -> Node:
+def _scalar(text: str, event: Any) -> YamlNode:
     begin, end, style = _begin(event), _end(event), event.style or ""
-    node = Node(SCALAR, begin, end, event.value, style, False, event.tag, event.anchor, (), None)
+    node = YamlNode(SCALAR, begin, end, event.value, style, False, event.tag, event.anchor, (), None)
     if style not in BLOCK_SCALARS:
         return node
     raw = text[begin:end]  # with its line break, and the blank lines below, which count only where they are kept
@@ -204,3 +204,111 @@ def _begin(event: Any) -> int:
 
 def _end(event: Any) -> int:
     return int(event.end_mark.index)
+
+
+MAX_REFERRED = 10_000  # nodes read through aliases: the entries of a real configuration have dozens
+
+_TAGS = "tag:yaml.org,2002:"
+_NULLS = ("", "~", "null", "Null", "NULL")
+_TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INTEGER = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")  # Python refuses decimal ones that are longer
+_FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+
+
+class ValueReader:
+    """Values of nodes of one text; all together follow aliases up to the bound."""
+
+    def __init__(self) -> None:
+        self._referred = 0
+
+    def of(self, node: YamlNode, referred: bool = False) -> object:
+        if referred:
+            self._referred += 1
+            if self._referred > MAX_REFERRED:
+                raise EditProblem("refers to too much through aliases")
+        if node.kind == ALIAS:
+            return self.of(referent(node), True)
+        if node.kind == SCALAR:
+            return _scalar_value(node)
+        if node.tag not in (None, "!", f"{_TAGS}map", f"{_TAGS}seq"):
+            return None  # sets, ordered maps and what a program made up
+        if node.kind == SEQUENCE:
+            return [self.of(item, referred) for item in node.items]
+        merged: dict[str, object] = {}
+        own: dict[str, object] = {}
+        for key, value in node.pairs:
+            if is_merge(key):
+                merged = {**self._merged(value, referred), **merged}
+            else:
+                own[name_of(key)] = self.of(value, referred)
+        return {**merged, **own}
+
+    def _merged(self, node: YamlNode, referred: bool) -> dict[str, object]:
+        """What `<<` brings: the settings of a mapping, or of several, of which the first counts."""
+        value = self.of(node, referred)
+        several = value if isinstance(value, list) else [value]
+        settings: dict[str, object] = {}
+        for one in several:
+            settings = {**(one if isinstance(one, dict) else {}), **settings}
+        return settings
+
+
+def name_of(node: YamlNode) -> str:
+    """What a key, or a name, says: its text, also where that is a number; "" for what cannot be a name."""
+    found = referent(node)
+    return found.value if found.kind == SCALAR else ""
+
+
+def referent(node: YamlNode) -> YamlNode:
+    while node.kind == ALIAS:
+        if node.target is None:
+            raise EditProblem(f"refers to itself through the alias *{node.value}")
+        node = node.target
+    return node
+
+
+def is_merge(key: YamlNode) -> bool:
+    return key.kind == SCALAR and key.is_bare and not key.style and key.value == "<<"
+
+
+def is_null(node: YamlNode) -> bool:
+    return node.kind == SCALAR and _scalar_value(node) is None
+
+
+def equal(one: object, other: object) -> bool:
+    """The same value; truth is no number."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
+
+
+def kind_of(node: YamlNode) -> str:
+    """For a sentence."""
+    if node.kind == SCALAR:
+        value = _scalar_value(node)
+        return "null" if value is None else "a text" if isinstance(value, str) else "a number or truth value"
+    return {MAPPING: "a mapping", SEQUENCE: "a list"}[node.kind]
+
+
+def _scalar_value(node: YamlNode) -> object:
+    if node.tag in ("!", f"{_TAGS}str") or (node.tag is None and node.style):
+        return node.value
+    if node.tag is None or node.tag in [f"{_TAGS}{name}" for name in ("null", "bool", "int", "float")]:
+        return _resolved(node.value)
+    return None
+
+
+def _resolved(text: str) -> object:
+    if text in _NULLS:
+        return None
+    if text in _TRUTHS:
+        return _TRUTHS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+    return text

@@ -1,0 +1,203 @@
+"""What happens in the demo, step by step. Each step proves what it says, or raises Failed."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import time
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
+
+from ...system.files import read_bytes, read_text
+from ...system.values import Value
+from .client import DemoFailed, expect
+from .files import ADD_IN, CLIENT_CONFIG, COUNTS, COUNTS_AFTER_EDIT, EDIT, FILES, TOOL, UNO, UNO_ADD_INS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from urllib.parse import SplitResult
+
+    from .client import DemoClient, Heard
+    from .command import DemoOutput
+    from .sandbox import Sandbox
+
+INSPECTOR = "Inspector: "  # what the proxy says before its address
+GET_SECONDS = 10.0  # it takes some milliseconds; the rest is for machines that are busy
+LIST_CHANGED = "notifications/tools/list_changed"
+LINES = FILES[ADD_IN].count("\n")
+MAX_LISTS = 10  # a list grows once; more would be a proxy that never settles
+
+
+class Step(Value):
+    name: str  # for programs
+    title: str  # for people
+    act: Callable[[], float]  # gives the milliseconds that it is about
+
+
+class Demo:
+    def __init__(self, stage: Sandbox, narrator: DemoOutput) -> None:
+        self._stage = stage
+        self._tell = narrator
+        self.agent: DemoClient | None = None  # the one that works at this moment
+        self._host = 0  # the process that answered last
+        self.steps = (
+            Step("discovery", "Discovery: what does this Uno workspace run?", self._discover),
+            Step("tools-before-host", "An AI client starts. It has tools before there is a server.", self._begin),
+            Step("first-call", "Behind it the server, the Host, has started. The first real call.", self._use),
+            Step("second-start", "The client quits and starts again. It has all tools at once.", self._again),
+            Step("healing", "kill -9 of the Host. The session heals.", self._heal),
+            Step("hot-reload", "An edit of the add-in. The next call runs the new code.", self._edit),
+            Step("inspector", "The inspector: all of this, on a page in your browser.", self._inspect),
+            Step("registration", "One command tells an AI client of all this, one takes it back.", self._register),
+        )
+
+    def _discover(self) -> float:
+        output, milliseconds = self._stage.run("disco", "--addins-only", folder=UNO)
+        names = tuple(path.replace("\\", "/").rpartition("/")[2] for path in output.split(";"))
+        expect(names == UNO_ADD_INS, f"the add-ins {' and '.join(UNO_ADD_INS)}", f"disco printed '{output}'")
+        self._tell.measured("$ uno-devserver disco --addins-only", milliseconds)
+        self._tell.proof(f"{' and '.join(names)}, found in the NuGet cache. MSBuild takes 10 to 30 s to say the same.")
+        return milliseconds
+
+    def _begin(self) -> float:
+        _, milliseconds = self._stage.run("trust")
+        self._tell.measured("$ uno-devserver trust", milliseconds)
+        self._tell.proof(f"You agree that this workspace's add-in, {LINES} lines of Python, may run.")
+        tools, milliseconds = self._start()
+        expect("uno_health" in tools and TOOL not in tools, "the proxy's own tools", f"there were {tools}")
+        self._tell.proof(f"{len(tools)} tools of the proxy itself. No Host was registered when they came.")
+        return milliseconds
+
+    def _use(self) -> float:
+        agent = self._present()
+        for _ in range(MAX_LISTS):
+            changed = agent.hear(LIST_CHANGED)
+            tools = agent.tools()
+            if TOOL in tools:
+                break
+        expect(TOOL in tools, f"the Host's tool {TOOL}", f"the tools are {tools}")
+        self._tell.measured(
+            f"< tools/list_changed: {len(tools)} tools, this long after the launch", _since(agent, changed)
+        )
+        milliseconds = self._call(COUNTS)
+        self._tell.proof(f"Host {self._host} answered. The proxy started it, and passes on what is asked.")
+        return milliseconds
+
+    def _again(self) -> float:
+        milliseconds = self._present().quit()
+        milliseconds += self._stage.see_gone(self._host)
+        self._tell.measured("The client quits. Proxy and Host are gone", milliseconds)
+        tools, milliseconds = self._start("--wait-calls", "--inspector", "0")
+        expect(TOOL in tools, f"{TOOL} among the tools at once", f"there were {tools}")
+        self._tell.proof(f"All {len(tools)} tools, from the catalogue on disk, again before any Host.")
+        self._call(COUNTS)
+        self._tell.proof("This call has waited for the Host.")
+        return milliseconds
+
+    def _heal(self) -> float:
+        agent, killed = self._present(), self._host
+        self._stage.kill(killed)
+        self._tell.done(f"$ kill -9 {killed}")
+        milliseconds = self._call(COUNTS)
+        expect(agent.is_running and self._host != killed, "another Host", f"process {self._host} answered")
+        self._tell.proof(f"Host {self._host} answers now. Same session, same proxy (process {agent.pid}).")
+        return milliseconds
+
+    def _edit(self) -> float:
+        path, before = self._stage.path(ADD_IN), self._host
+        os.utime(path)
+        self._tell.done("$ touch todos.py")
+        self._call(COUNTS)
+        expect(self._host == before, f"Host {before} to go on after a touch", f"process {self._host} answered")
+        self._tell.proof("Still the same Host: content counts, time stamps do not.")
+        old, new = EDIT
+        text = read_text(path)
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text.replace(old, new))
+        self._tell.difference([f"-{old}", f"+{new}"])
+        milliseconds = self._call(COUNTS_AFTER_EDIT)
+        expect(self._host != before, "another Host after the edit", f"process {before} answered again")
+        self._tell.proof(f"Host {self._host} has the new code. The client did nothing for it.")
+        return milliseconds
+
+    def _inspect(self) -> float:
+        address = urlsplit(self._present().said(INSPECTOR))
+        health, milliseconds = self._get(address, f"/health?{address.query}", 200)
+        status = json.loads(health).get("status")
+        expect(status == "Healthy", "a healthy proxy", f"it said {status}")
+        self._tell.measured(f"> GET http://{address.netloc}/health: 200, {status}", milliseconds)
+        _, spent = self._get(address, "/health", 401)
+        self._tell.measured("> The same without the token in its address: 401", spent)
+        page, spent = self._get(address, f"/?{address.query}", 200)
+        expect(b"<html" in page, "a page", f"that was {page[:200].decode(errors='replace')}")
+        self._tell.measured(f"> GET http://{address.netloc}/: the page", spent)
+        self._tell.proof("It shows health, calls, tools to try, the log, reloads and other servers.")
+        return milliseconds
+
+    def _register(self) -> float:
+        path = self._stage.path(CLIENT_CONFIG)
+        original = read_bytes(path)
+        _, milliseconds = self._stage.run("mcp", "install", "cursor", "--release")
+        difference = _difference(original.decode(), read_text(path))
+        added = [line for line in difference if line.startswith("+")]
+        kept = not any(line.startswith("-") for line in difference)
+        expect('"UnoApp"' in "".join(added) and kept, "UnoApp added, and all else kept", f"this changed: {difference}")
+        self._tell.measured("$ uno-devserver mcp install cursor --release", milliseconds)
+        self._tell.difference(difference)
+        _, back = self._stage.run("mcp", "uninstall", "cursor")
+        expect(read_bytes(path) == original, "Cursor's file as it was", f"it holds {read_text(path)}")
+        self._tell.measured("$ uno-devserver mcp uninstall cursor", back)
+        self._tell.proof("Now the file is what it was, byte for byte, comments and all.")
+        return milliseconds
+
+    def _start(self, *options: str) -> tuple[list[str], float]:
+        """Start the proxy as a client does; its first tools, which must have come before any Host was there."""
+        command = ("--mcp-app", *options)
+        self._tell.done(f"$ uno-devserver {' '.join(command)}")
+        self.agent = self._stage.agent(*command)
+        tools, answer = self.agent.introduce()
+        early = [pid for pid, since in self._stage.signed_in().items() if since <= answer.at]
+        expect(not early, "tools before any Host was running", f"Host {early} had signed in before they came")
+        milliseconds = _since(self.agent, answer)
+        self._tell.measured("> initialize, tools/list", milliseconds)
+        return tools, milliseconds
+
+    def _call(self, expected: dict[str, int]) -> float:
+        answer, milliseconds = self._present().call(TOOL)
+        counts, self._host = answer.get("counts"), answer.get("process", 0)
+        expect(counts == expected, f"{expected} from {TOOL}", f"it said {answer}")
+        self._tell.measured(f"> {TOOL}: {json.dumps(counts)}", milliseconds)
+        return milliseconds
+
+    def _get(self, address: SplitResult, path: str, wanted: int) -> tuple[bytes, float]:
+        """What the inspector answers, and after how many milliseconds; only a `wanted` status will do."""
+        self._stage.check()
+        began = time.perf_counter()
+        connection = HTTPConnection(address.hostname or "", address.port, timeout=GET_SECONDS)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body, status = answer.read(), answer.status
+        except (OSError, HTTPException) as error:
+            raise DemoFailed(f"{wanted} from the inspector", f"it could not be asked: {error!r}") from error
+        finally:
+            connection.close()
+        where = path.partition("?")[0]
+        expect(status == wanted, f"{wanted} from {where}", f"that was {status}: {body[:500].decode(errors='replace')}")
+        return body, (time.perf_counter() - began) * 1000
+
+    def _present(self) -> DemoClient:
+        assert self.agent is not None, "no client has started yet"
+        return self.agent
+
+
+def _since(agent: DemoClient, heard: Heard) -> float:
+    return (heard.after - agent.launched) * 1000
+
+
+def _difference(before: str, after: str) -> list[str]:
+    """The lines that differ, and one around them."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
+    return [line for line in lines if not line.startswith(("---", "+++", "@@"))]

@@ -1,0 +1,1 @@
+"""The commands `mcp …`: the proxy, and registration in AI clients."""

@@ -1,0 +1,219 @@
+"""What the commands that change clients' files have in common: for which clients, how, and what is told about it."""
+
+from __future__ import annotations
+
+from ...issues import UserError
+from ...setup.change_writer import WriteOptions, apply_plan, exclusively
+from ...setup.client_detection import detected
+from ...setup.plan.changes import Action, FileChange, failed
+from ...system.folders import folders
+from ...system.text import visible
+from ..terminal import Style, bullets, columns, folded, one_line, styled, table_width, with_short_paths
+from ..trust import MAY_RUN, REVOKE, WOULD_RUN
+from .arguments import PROTOCOL, shown_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ...setup.change_writer import WriteOptions
+    from ...setup.client_cli import ClientAnswer
+    from ...setup.paths import Here
+    from ...setup.plan.changes import ChangePlan, Operation
+    from ...setup.plan.request import PlannedFiles
+    from ...setup.profiles import Profile
+    from ..parse import Invocation
+    from .arguments import McpArguments
+
+CHANGED = (Action.CREATED, Action.UPDATED)
+ONE_REACH = "Take one of them, or none for all files of the client's own."  # of --scope and --all-scopes
+
+
+def refuse_both(invocation: Invocation, one: str, other: str, next_step: str) -> None:
+    if one in invocation.options and invocation.on(other):
+        raise UserError("BadValue", f"--{one} and --{other} are mutually exclusive", next_step, exit_code=2)
+
+
+def clients_of(invocation: Invocation, wanted: McpArguments, verb: str) -> tuple[Profile, ...]:
+    """The named client, or all that are here; raises UserError."""
+    everyone = invocation.on("all-ides")
+    if wanted.client is not None:
+        if everyone:
+            message = f"'{wanted.client.id}' and --all-ides are mutually exclusive"
+            raise UserError("BadValue", message, "Name the client, or take all that are found.", exit_code=2)
+        return (wanted.client,)
+    usage = f"Usage: mcp {verb} <client>, or use --all-ides to target all detected clients"
+    if not everyone:
+        known = ", ".join(profile.id for profile in wanted.definitions.profiles)
+        raise UserError("MissingClient", f"Missing client argument. {usage}", f"Name one of: {known}.", exit_code=2)
+    # Nothing can be registered with some; what was registered all the same goes with the rest.
+    possible = [one for one in wanted.definitions.profiles if verb != "install" or not one.no_client]
+    found = tuple(one for one in possible if detected(one, wanted.here))
+    if not found:
+        message = f"No clients detected. Specify a client explicitly: mcp {verb} <client>"
+        raise UserError("NoClient", message, "Run 'uno-devserver mcp status' to see which are known.")
+    return found
+
+
+def ways_of(invocation: Invocation) -> WriteOptions:
+    return WriteOptions(folders().state, backup=not invocation.on("no-backup"), dry_run=invocation.on("dry-run"))
+
+
+def change_all(
+    clients: tuple[Profile, ...],
+    plan: Callable[[Profile], ChangePlan],
+    files: PlannedFiles,
+    ways: WriteOptions,
+    order: tuple[str, ...],
+) -> tuple[Operation, ...]:
+    """Client by client, since what was written for one may be what the next one reads, too."""
+
+    def work() -> tuple[Operation, ...]:
+        done: list[Operation] = []
+        for client in clients:
+            done += sorted(_change(client, plan, files, ways), key=lambda one: _rank(one, order))
+        return tuple(done)
+
+    return work() if ways.dry_run else exclusively(ways.folder, work, required=ways.backup)
+
+
+def _change(
+    client: Profile, plan: Callable[[Profile], ChangePlan], files: PlannedFiles, ways: WriteOptions
+) -> tuple[Operation, ...]:
+    if not ways.dry_run:
+        return apply_plan(lambda: plan(client), ways)
+    planned = plan(client)
+    done = apply_plan(lambda: planned, ways)
+    possible = {one.path for one in done if one.action is not Action.ERROR}
+    for item in planned:
+        if isinstance(item, FileChange) and item.path in possible:
+            files.planned(item)
+    return done
+
+
+def _rank(operation: Operation, order: tuple[str, ...]) -> int:
+    return order.index(operation.server) if operation.server in order else 0
+
+
+def data_of(operations: tuple[Operation, ...], next_steps: tuple[str, ...], ways: WriteOptions) -> dict[str, object]:
+    data: dict[str, object] = {
+        "version": PROTOCOL,
+        "operations": [_operation(one) for one in operations],
+        "nextSteps": list(next_steps),
+    }
+    return {**data, "dryRun": True} if ways.dry_run else data
+
+
+def after_errors(operations: tuple[Operation, ...]) -> tuple[str, ...]:
+    """What to do about files that could not be changed."""
+    return tuple(dict.fromkeys(one.next_step for one in operations if one.next_step))
+
+
+def exit_code(operations: tuple[Operation, ...]) -> int:
+    return 1 if failed(operations) else 0
+
+
+def _operation(one: Operation) -> dict[str, object]:
+    told: dict[str, object] = {
+        "server": one.server,
+        "ide": one.ide,
+        "action": one.action.value,
+        "path": one.path,
+        "reason": one.reason,
+    }
+    optional = {"keys": list(one.keys), "note": " ".join(one.notes), "backup": one.backup, "diff": one.diff}
+    return told | {key: value for key, value in optional.items() if value}
+
+
+DRY_RUN = "DRY RUN — no files will be modified"
+WHOLE_FILE = "(file)"  # where no server is meant but all of it
+_DEEPER = 6  # how far a reason stands in that has a line of its own
+_STYLES = dict.fromkeys((Action.CREATED, Action.UPDATED, Action.REMOVED, Action.RESTORED), Style.GOOD)
+_STYLES |= {Action.ERROR: Style.BAD, Action.SKIPPED: Style.DIM, Action.NOT_FOUND: Style.DIM}
+_OF_DIFF = {"+": Style.GOOD, "-": Style.BAD, "@": Style.NAME}
+
+
+def change_text(
+    title: str,
+    operations: Sequence[Operation],
+    next_steps: Sequence[str],
+    here: Here,
+    ways: WriteOptions,
+    answers: Sequence[ClientAnswer] | None = None,
+    agreed: Sequence[str] = (),
+) -> str:
+    lines = [*((styled(DRY_RUN, Style.WARN), "") if ways.dry_run else ())]
+    lines += [styled(title, Style.HEADING), styled("=" * len(title), Style.HEADING)]
+    by_client: dict[str, list[Operation]] = {}
+    for one in operations:
+        by_client.setdefault(one.ide, []).append(one)
+    for client, its in by_client.items():
+        name = styled(one_line(client), Style.NAME)
+        lines += ["", *((name,) if len(by_client) > 1 else ()), *_table(its, here)]
+    lines += bullets("Notes", dict.fromkeys(note for one in operations for note in one.notes))
+    backups = dict.fromkeys(one.backup for one in operations if one.backup)
+    if backups:  # not folded: nobody could copy such a path, and there is a blank in each
+        lines += _paths("Backups (for 'uno-devserver mcp restore')", backups)
+    if agreed:  # the same
+        lines += _paths(WOULD_RUN if ways.dry_run else MAY_RUN, agreed)
+        lines += [] if ways.dry_run else [REVOKE]
+    lines += bullets("Next steps", next_steps)
+    if answers is not None:
+        from .verification import verified_lines
+
+        lines += ["", *verified_lines(answers)]
+    for one in operations:
+        lines += ["", *_patch(one.diff)] if one.diff else []
+    return "\n".join(lines)
+
+
+def _paths(title: str, paths: Iterable[str]) -> Iterator[str]:
+    yield from ("", styled(f"{title}:", Style.HEADING))
+    yield from (f"- {with_short_paths(one_line(path))}" for path in paths)
+
+
+def _table(operations: Sequence[Operation], here: Here) -> Iterator[str]:
+    rows = [
+        (one_line(one.server or WHOLE_FILE), one.action, one_line(_where(one, here)), one_line(one.reason))
+        for one in _with_errors_once(operations)
+    ]
+    server, path = max(len(row[0]) for row in rows), max(len(row[2]) for row in rows)
+    action = max(len(row[1].value) for row in rows)
+    for name, done, where, reason in rows:
+        begin = f"  {name:<{server}}  {styled(f'{done.value:<{action}}', _STYLES.get(done))}"
+        whole = f"{begin}  {where:<{path}}   {reason}" if path else f"{begin}  {reason}"
+        short = f"{begin}  {where}   {reason}" if where else f"{begin}  {reason}"
+        if columns(whole) <= table_width():
+            yield whole
+        elif columns(short) <= table_width():
+            yield short
+        else:
+            yield f"{begin}  {where}".rstrip()
+            yield from folded(reason, " " * _DEEPER, " " * _DEEPER)
+
+
+def _where(one: Operation, here: Here) -> str:
+    """The file, and the entries in it that have another name than the server."""
+    names = f" (as {', '.join(one.keys)})" if one.keys not in ((), (one.server,)) else ""
+    return shown_path(one.path, here) + names if one.path else ""
+
+
+def _with_errors_once(operations: Sequence[Operation]) -> Iterator[Operation]:
+    """What is wrong with a file is the same for all servers."""
+    told: dict[tuple[object, ...], list[str]] = {}
+    for one in operations:
+        if one.action is Action.ERROR and one.server:
+            told.setdefault((one.path, one.reason), []).append(one.server)
+    for one in operations:
+        if one.action is not Action.ERROR or not one.server:
+            yield one
+        elif servers := told.pop((one.path, one.reason), None):
+            yield one.replace(server=", ".join(servers))
+
+
+def _patch(diff: str) -> Iterator[str]:
+    """The difference such that it can be applied: only what moves the cursor elsewhere is shown by its number."""
+    for line in diff.removesuffix("\n").split("\n"):
+        content = line.removesuffix("\r")
+        safe = "\t".join(visible(piece, keep_odd_bytes=True) for piece in content.split("\t"))
+        yield styled(safe, _OF_DIFF.get(safe[:1])) + line[len(content) :]

@@ -1,0 +1,309 @@
+"""`mcp status`: which AI clients know the servers, where, and whether what they know is current. Changes nothing."""
+
+from __future__ import annotations
+
+from ... import __version__
+from ...setup.config_file import repair
+from ...setup.entry_command import is_absolute
+from ...setup.entry_format import is_disabled
+from ...setup.entry_match import PATH_RUNNER
+from ...setup.expected_entry import expected
+from ...setup.profiles import HTTP, Use
+from ...setup.status import IN_FILES, RegistrationStatus, cannot_start, in_words, several, status_of
+from ...system.files import is_write_protected
+from ..result import Result
+from ..terminal import Style, bullets, columns, folded, one_line, styled, table_width
+from .arguments import PROTOCOL, mcp_arguments, shown_path
+from .verification import verified_data, verified_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ...setup.client_cli import ClientAnswer
+    from ...setup.entry_match import Match
+    from ...setup.paths import Here
+    from ...setup.servers import EntrySpec, ServerDefinition
+    from ...setup.status import ClientStatus, Location, Registration
+    from ..parse import Invocation
+    from .arguments import McpArguments
+
+
+def run(invocation: Invocation) -> Result:
+    wanted = mcp_arguments(invocation)
+    around = wanted.here
+    clients = [status_of(profile, wanted.servers, wanted.wish, around) for profile in wanted.definitions.profiles]
+    answers = _answers(wanted, clients) if invocation.on("verify") else None
+    steps = status_steps(wanted, clients)
+    return Result(_data(wanted, clients, steps, answers), status_text(wanted, clients, steps, answers))
+
+
+def _answers(wanted: McpArguments, clients: list[ClientStatus]) -> tuple[ClientAnswer, ...]:
+    """What the clients themselves say: the named one, or all that are there."""
+    from ...setup.client_cli import ask, ask_all
+    from ..progress import say
+
+    say(f"Asking {wanted.client.name if wanted.client else 'the clients'}")
+    if wanted.client is not None:
+        return (ask(wanted.client, wanted.servers, wanted.here.workspace),)
+    return ask_all([one.profile for one in clients if one.detected], wanted.servers, wanted.here.workspace)
+
+
+def _data(
+    wanted: McpArguments, clients: list[ClientStatus], steps: tuple[str, ...], answers: tuple[ClientAnswer, ...] | None
+) -> dict[str, object]:
+    told: dict[str, object] = {
+        "version": PROTOCOL,
+        "callerIde": wanted.client.id if wanted.client is not None else None,
+        "toolVersion": __version__,
+        "expectedVariant": wanted.wish.variant,
+        "detectedIdes": [one.profile.id for one in clients if one.detected],
+        "supportedIdes": [_supported(one) for one in clients],
+        "ides": [_client_data(one) for one in clients],
+        "servers": [_server_data(server, wanted, clients) for server in wanted.servers],
+        "nextSteps": list(steps),
+    }
+    if answers is not None:
+        told["verified"] = verified_data(answers)
+    return told
+
+
+def _supported(client: ClientStatus) -> dict[str, object]:
+    """As the .NET tool has it."""
+    strategy = "none" if client.profile.no_client else "file"
+    return {"ide": client.profile.id, "strategy": strategy, "detected": client.detected}
+
+
+def _client_data(client: ClientStatus) -> dict[str, object]:
+    target = client.profile.preferred
+    return {
+        "id": client.profile.id,
+        "detected": client.detected,
+        "configPaths": list(dict.fromkeys(place.path for place in client.profile.places)),
+        "writeTarget": target.path if target is not None else None,
+    }
+
+
+def _server_data(server: ServerDefinition, wanted: McpArguments, clients: list[ClientStatus]) -> dict[str, object]:
+    listed = [one for one in clients if one.detected or one.profile is wanted.client]
+    return {
+        "name": server.name,
+        "transport": server.transport,
+        "definition": _definition(expected(server, wanted.wish), server),
+        "ides": [
+            _registration(client.profile.id, registration)
+            for client in listed
+            for registration in client.registrations
+            if registration.server is server
+        ],
+    }
+
+
+def _definition(definition: EntrySpec, server: ServerDefinition) -> dict[str, object]:
+    if server.transport == HTTP:
+        return {"url": definition.url}
+    told: dict[str, object] = {"command": definition.command, "args": list(definition.args)}
+    return {**told, "env": dict(definition.env)} if definition.env else told
+
+
+def _registration(client: str, found: Registration) -> dict[str, object]:
+    told: dict[str, object] = {"ide": client, "status": found.status.value}
+    if found.locations:
+        told["locations"] = [_location(one) for one in found.locations]
+    if found.warnings:
+        told["warnings"] = list(found.warnings)
+    return told
+
+
+def _location(location: Location) -> dict[str, object]:
+    match = location.match
+    told: dict[str, object] = {
+        "path": location.path,
+        "variant": match.variant,
+        "transport": match.transport,
+        "scope": location.reading.place.scope.value,
+        "key": match.entry.name,
+    }
+    if match.runner is not None and not match.own_way:
+        told["runner"] = match.runner
+    if location.legacy:
+        told["legacy"] = True
+    return told
+
+
+TITLE = "MCP Server Status"
+_HEAD = 15  # where the values behind the title begin
+_STATUS = max(len(status.value) for status in RegistrationStatus) + 1
+_VARIANT = 15  # at least
+_DEEPER = 6  # how far a path stands in that has a line of its own
+_STYLES = {
+    RegistrationStatus.REGISTERED: Style.GOOD,
+    RegistrationStatus.MISSING: Style.DIM,
+    RegistrationStatus.OUTDATED: Style.WARN,
+}
+
+
+def status_text(
+    wanted: McpArguments,
+    clients: Sequence[ClientStatus],
+    steps: Sequence[str],
+    answers: Sequence[ClientAnswer] | None = None,
+) -> str:
+    return "\n".join(_lines(wanted, clients, steps, answers))
+
+
+def _lines(
+    wanted: McpArguments, clients: Sequence[ClientStatus], steps: Sequence[str], answers: Sequence[ClientAnswer] | None
+) -> Iterator[str]:
+    listed = [one for one in clients if one.detected or one.profile is wanted.client]
+    others = [one.profile.id for one in clients if not (one.detected or one.profile.hidden or one.profile.no_client)]
+    yield from (styled(TITLE, Style.HEADING), styled("=" * len(TITLE), Style.HEADING), "")
+    yield from _head("IDEs detected:", ", ".join(one.profile.id for one in clients if one.detected) or "none")
+    if wanted.client is not None:
+        yield from _head("Caller IDE:", wanted.client.id)
+    runner = f", started by {wanted.wish.runner}" if wanted.wish.runner is not None else ""
+    yield from _head("Expected:", f"{wanted.wish.variant} ({wanted.wish_from}){runner}")
+    for server in wanted.servers:
+        yield from _server_lines(server, listed, wanted.here)
+    if answers is not None:
+        yield ""
+        yield from verified_lines(answers)
+    yield from bullets("Next steps", [_with_shown_paths(step, wanted.here) for step in steps])
+    if others and wanted.client is None:
+        yield ""
+        call = " ".join(("uno-devserver mcp install <client>", *wanted.options))
+        yield from folded(one_line(f"'{call}' also knows: {', '.join(others)}"), "", "  ")
+
+
+def _head(title: str, value: str) -> Iterator[str]:
+    return folded(one_line(value), styled(f"{title:<{_HEAD}}", Style.NAME), " " * _HEAD)
+
+
+def _server_lines(server: ServerDefinition, listed: Sequence[ClientStatus], here: Here) -> Iterator[str]:
+    yield from ("", styled(one_line(f"{server.name} ({server.transport})"), Style.HEADING))
+    if not listed:
+        yield "  no client is here that could know it"
+    width = max((len(client.profile.id) for client in listed), default=0) + 2
+    rows = [(client, found) for client in listed for found in client.registrations if found.server is server]
+    variant = max((len(_how(one.match)) + 1 for _, found in rows for one in found.locations), default=0)
+    for client, found in rows:
+        cannot = "" if server.transport in client.profile.transports else f"(takes no {server.transport} servers)"
+        name = one_line(f"  {client.profile.id:<{width}}")
+        yield from _client_lines(name, found, cannot, max(variant, _VARIANT), here)
+
+
+def _client_lines(first: str, found: Registration, cannot: str, variant: int, here: Here) -> Iterator[str]:
+    status = styled(f"{found.status.value:<{_STATUS}}", _STYLES[found.status])
+    if not found.locations:
+        yield f"{first}{status}{cannot}".rstrip()
+    for number, location in enumerate(found.locations):
+        before = f"{first}{status}" if number == 0 else " " * (len(first) + _STATUS)
+        how, path = one_line(_how(location.match)), one_line(_where(location, found.server, here))
+        line = f"{before}{how:<{variant}}"
+        if columns(line) + columns(path) <= table_width():
+            yield line + path
+        else:
+            yield from (line.rstrip(), " " * _DEEPER + path)
+    for warning in found.warnings:
+        indent = " " * len(first)
+        sentence = one_line(_with_shown_paths(warning, here))
+        yield from folded(sentence, f"{indent}{styled('⚠', Style.WARN)} ", f"{indent}  ")
+
+
+def _how(match: Match) -> str:
+    """The version, and what starts it where that is not the usual."""
+    if match.own_way:
+        return "own"
+    if match.server.runner and match.runner is None and match.transport != HTTP:
+        return "other"
+    if match.runner == PATH_RUNNER:
+        return PATH_RUNNER  # the version that is there
+    return match.variant if match.runner in (None, match.server.runner) else f"{match.runner} {match.variant}"
+
+
+def _where(location: Location, server: ServerDefinition, here: Here) -> str:
+    remarks = [f"as {location.match.entry.name}"] if location.match.entry.name != server.name else []
+    remarks += ["not read any more"] if location.legacy else []
+    where = _with_shown_paths(in_words(location.reading.place, here), here).replace("'", "", 2)
+    return where + (f" ({', '.join(remarks)})" if remarks else "")
+
+
+def _with_shown_paths(sentence: str, here: Here) -> str:
+    """The paths in it stand in quotes."""
+    pieces = sentence.split("'")
+    return "'".join(shown_path(piece, here) if number % 2 else piece for number, piece in enumerate(pieces))
+
+
+_OF_VERSIONS = ("--release", "--prerelease", "--version", "--channel", "--runner")
+
+
+def status_steps(wanted: McpArguments, clients: Sequence[ClientStatus]) -> tuple[str, ...]:
+    """For the client that was named, else for all that are here."""
+    meant = [one for one in clients if (one.detected if wanted.client is None else one.profile is wanted.client)]
+    unread = {
+        reading.place.path: client
+        for client in meant
+        for reading in client.readings
+        if reading.problem and reading.place.use is not Use.LEGACY
+    }
+    lacking = [one for one in meant if one not in unread.values() and _is_lacking(one)]
+    steps = [repair(path) for path in unread]
+    steps += [f"Make '{path}' writable: it is read-only." for one in lacking for path in _protected(one)]
+    steps += [_install([one.profile.id for one in lacking], wanted.options)] if lacking else []
+    options = tuple(one for one in wanted.options if one.partition(" ")[0] not in _OF_VERSIONS)
+    for client in meant:
+        for found in client.registrations:
+            steps += _of_entry(client, found, wanted.here, options)
+            steps += _several_entries(client, found, wanted.here)
+    return tuple(dict.fromkeys(steps))
+
+
+def _is_lacking(client: ClientStatus) -> bool:
+    return not client.profile.no_client and any(_is_to_do(client, one) for one in client.registrations)
+
+
+def _is_to_do(client: ClientStatus, found: Registration) -> bool:
+    return found.status is not RegistrationStatus.REGISTERED and found.server.transport in client.profile.transports
+
+
+def _protected(client: ClientStatus) -> Iterator[str]:
+    """The files that `mcp install` would change, and cannot."""
+    targets = client.profile.targets(client.profile.default_scope)
+    there = [one.place for one in client.readings if one.content is not None]
+    usual = next((place.path for place in targets if place in there), None)
+    for found in client.registrations:
+        path = found.effective.path if found.effective is not None else usual
+        if path is not None and _is_to_do(client, found) and is_write_protected(path):
+            yield path
+
+
+def _install(clients: Sequence[str], options: tuple[str, ...]) -> str:
+    call = " ".join(("uno-devserver mcp install", clients[0] if len(clients) == 1 else "<client>", *options))
+    everyone = f" for each of {', '.join(clients)}, or with --all-ides for all at once," if len(clients) > 1 else ""
+    return f"Run '{call}'{everyone} to register what is missing or outdated."
+
+
+def _of_entry(client: ClientStatus, found: Registration, here: Here, options: tuple[str, ...]) -> Iterator[str]:
+    effective, profile, name = found.effective, client.profile, found.server.name
+    if effective is None:
+        return
+    problem = cannot_start(effective, here)
+    if problem and not is_absolute(effective.match.says.command) and PATH_RUNNER in found.server.runners:
+        call = " ".join(("uno-devserver mcp install", profile.id, f"--runner {PATH_RUNNER}", *options))
+        yield f"{problem[0].upper()}{problem[1:]}: install it, or '{call}' names this program by its path."
+    if is_disabled(effective.match.entry):
+        where = in_words(effective.reading.place, here)
+        yield f"Switch the entry '{effective.match.entry.name}' on in {profile.name}, or in {where}."
+    if IN_FILES in found.warnings:
+        shared = any(one.reading.place.use is Use.SHARED for one in found.locations)
+        all_files = ("--all-scopes",) if shared else ()
+        call = " ".join(("uno-devserver mcp uninstall", profile.id, f"--servers {name}", *all_files, *options))
+        yield f"{profile.name} takes the entry in '{effective.path}' for {name}; '{call}' takes all out."
+
+
+def _several_entries(client: ClientStatus, found: Registration, here: Here) -> Iterator[str]:
+    for reading in client.readings:
+        names = ", ".join(f"'{name}'" for name in several(reading, found.server))
+        if names:
+            where = in_words(reading.place, here)
+            yield f"Remove one of the entries {names} from {where}: one is enough for {found.server.name}."

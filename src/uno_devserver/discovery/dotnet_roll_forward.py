@@ -1,0 +1,174 @@
+"""Which installed .NET SDK does a global.json choose? The rules of `dotnet` itself, as a pure function.
+
+Where versions of dotnet disagree about a file, or its managed part would stop at it, the answer is to ask dotnet.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import Enum
+
+from ..system.values import Value
+from .nuget_version import NuGetVersion, parse_version
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class SdkVerdict(Enum):
+    FITS = "fits"
+    NONE_FITS = "none fits"
+    ASK = "ask"
+
+
+class SdkChoice(Value):
+    """What the rules say: a version, or that nothing installed is what is wanted, or that only dotnet can tell."""
+
+    verdict: SdkVerdict
+    version: str | None = None
+    installed: tuple[str, ...] = ()
+    wanted: str = ""
+    advice: str = ""  # the file's own errorMessage
+
+
+def choose_sdk(global_json: bytes | None, installed: Sequence[str]) -> SdkChoice:
+    """Apply the rules of the native host, as far as all its versions and the managed part agree on the file."""
+    try:
+        wish = _ANYTHING if global_json is None else _read_requirement(global_json)
+    except _Unclear:
+        return SdkChoice(SdkVerdict.ASK)
+    version = _pick(wish, installed)
+    if version is None:
+        return SdkChoice(SdkVerdict.NONE_FITS, None, tuple(installed), str(wish), wish.advice)
+    return SdkChoice(SdkVerdict.FITS, version, tuple(installed))
+
+
+class _Unclear(Exception):
+    """What becomes of the file depends on the version of dotnet, or on more than the file."""
+
+
+class _RollForward(Value):
+    same: int  # how many of major, minor and feature band must be those of the wanted version
+    newest: bool  # the newest of all that fit, or the newest of the nearest feature band
+
+
+_ROLL_FORWARD = {
+    "disable": _RollForward(3, False),
+    "patch": _RollForward(3, False),
+    "feature": _RollForward(2, False),
+    "minor": _RollForward(1, False),
+    "major": _RollForward(0, False),
+    "latestpatch": _RollForward(3, True),
+    "latestfeature": _RollForward(2, True),
+    "latestminor": _RollForward(1, True),
+    "latestmajor": _RollForward(0, True),
+}
+
+
+class _SdkRequirement(Value):
+    version: str | None = None
+    policy: str = "latestmajor"
+    prerelease: bool = True
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.version} (rollForward {self.policy})" if self.version else "that is no prerelease"
+
+
+_ANYTHING = _SdkRequirement()
+_TEST_RUNNERS = ("vstest", "microsoft.testing.platform")  # the managed part stops at any other name
+_MAX_OPENINGS = 64  # the managed part reads 64 levels; counting brackets is simpler, and a real file has a few
+# Unterminated strings and comments match up to the end: to look for their end from each place would be quadratic.
+_STRING_OR_COMMENT = r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|//[^\r\n]*|/\*.*?(?:\*/|\Z)'
+
+
+def _read_requirement(data: bytes) -> _SdkRequirement:
+    root = _parse(data)
+    if root is None:
+        return _ANYTHING
+    if not isinstance(root, dict) or not _is_test_section(root.get("test")):
+        raise _Unclear
+    sdk = root.get("sdk")
+    if not isinstance(sdk, dict):
+        return _ANYTHING
+    paths, advice = sdk.get("paths"), sdk.get("errorMessage")
+    # Only newer hosts know these two, and may then look elsewhere or ignore the whole file.
+    if paths not in (None, ["$host$"]) or not isinstance(advice, str | None):
+        raise _Unclear
+    version, policy, prerelease = sdk.get("version"), sdk.get("rollForward"), sdk.get("allowPrerelease")
+    understood = (
+        (version is None or (isinstance(version, str) and sdk_version(version)))
+        and (policy is None or (isinstance(policy, str) and policy.lower() in _ROLL_FORWARD))
+        and isinstance(prerelease, bool | None)
+    )
+    # One value it does not understand, or a policy that lacks its version, and the host ignores the whole file.
+    if not understood or (version is None and policy and policy.lower() != "latestmajor"):
+        return _ANYTHING
+    default = "patch" if version else "latestmajor"
+    return _SdkRequirement(
+        version, (policy or default).lower(), prerelease is not False or "-" in (version or ""), advice or ""
+    )
+
+
+def _parse(data: bytes) -> object:
+    """JSON as both parts of dotnet take it: with comments, without trailing commas, the first of equal keys counts."""
+    if data.count(b"{") + data.count(b"[") > _MAX_OPENINGS:
+        raise _Unclear
+    try:
+        text = re.sub(_STRING_OR_COMMENT, _without_comment, data.decode("utf-8-sig"), flags=re.DOTALL)
+        return json.loads(text, object_pairs_hook=lambda pairs: dict(reversed(pairs)), parse_constant=_refuse)
+    except ValueError as error:
+        raise _Unclear from error
+
+
+def _without_comment(match: re.Match[str]) -> str:
+    found = match.group()
+    if found.startswith("/*") and (len(found) < len("/**/") or not found.endswith("*/")):
+        raise ValueError("a comment without an end")
+    return " " if found.startswith("/") else found
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _is_test_section(test: object) -> bool:
+    if not isinstance(test, dict):
+        return test is None
+    runner = test.get("runner")
+    return runner is None or (isinstance(runner, str) and runner.lower() in _TEST_RUNNERS)
+
+
+def _pick(wish: _SdkRequirement, installed: Sequence[str]) -> str | None:
+    if wish.policy in ("disable", "patch") and wish.version in installed:
+        return wish.version
+    if wish.policy == "disable":
+        return None
+    policy = _ROLL_FORWARD[wish.policy]
+    fitting = {name: version for name in installed if (version := sdk_version(name)) and _fits(version, wish, policy)}
+    if fitting and not policy.newest:
+        nearest = min(map(_band, fitting.values()))
+        fitting = {name: version for name, version in fitting.items() if _band(version) == nearest}
+    return max(fitting, key=fitting.__getitem__, default=None)
+
+
+def sdk_version(text: str) -> NuGetVersion | None:
+    """The native host is strict: exactly three numbers, no leading zeros, no blanks."""
+    version = parse_version(text)
+    release = text.partition("+")[0].partition("-")[0]
+    return version if version and release == ".".join(map(str, version.numbers[:3])) else None
+
+
+def _fits(version: NuGetVersion, wish: _SdkRequirement, policy: _RollForward) -> bool:
+    if version.labels and not wish.prerelease:
+        return False
+    wanted = sdk_version(wish.version or "")
+    return wanted is None or (version >= wanted and _band(version)[: policy.same] == _band(wanted)[: policy.same])
+
+
+def _band(version: NuGetVersion) -> tuple[int, int, int]:
+    """Major, minor and feature band: 10.0.401 is a patch of band 4."""
+    major, minor, patch = version.numbers[:3]
+    return (major, minor, patch // 100)

@@ -1,0 +1,131 @@
+"""Asking MSBuild itself for the add-ins: the slow way (10-30 s) that is right for every SDK.
+
+`dotnet build` runs two targets that the Uno SDK defines and that append their answers to a file, as UTF-16. The build
+is the workspace's own code, so this runs only when the user asked for it or trusts the workspace.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from ..issues import Issue, warning
+from ..system.files import FileProblem, make_folders, read_bytes
+from ..system.log import log
+from ..system.programs import find_program
+from ..system.run import run
+from ..system.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BUILD_SECONDS = 180.0  # a first evaluation with a cold disk takes up to a minute
+BUDGET_SECONDS = 600.0  # for all builds together: one per target framework, until one answers
+KEEP_BYTES = 256 * 1024  # of a build's output, for the log
+MAX_DUMP_BYTES = 16 * 1024 * 1024
+QUOTED_CHARACTERS = 300
+_SEPARATORS = re.compile(r"[\r\n;,]+")
+
+
+class MSBuildAnswer(Value):
+    paths: tuple[str, ...]
+    issues: tuple[Issue, ...] = ()
+
+
+def ask_msbuild(solution: str, host_path: str | None, scratch: str, environ: Mapping[str, str]) -> MSBuildAnswer:
+    """The add-in paths that a build of the solution would use; `scratch` is a folder of ours for the answers."""
+    dotnet = find_program("dotnet", environ)
+    if dotnet is None:
+        return _failed(solution, "no 'dotnet' was found on PATH")
+    build = _Build(dotnet, solution, host_path, scratch, environ, time.monotonic() + BUDGET_SECONDS)
+    frameworks, problem = build.dump("UnoDumpTargetFrameworks")
+    if not frameworks:
+        return _failed(solution, problem or "the solution names no target frameworks")
+    for framework in frameworks:
+        paths, problem = build.dump("UnoDumpRemoteControlAddIns", "--framework", framework, "-nowarn:MSB4057")
+        if paths:
+            return MSBuildAnswer(paths)
+        log.debug(f"MSBuild finds no add-ins for {framework}: {problem or 'the list is empty'}")
+    return _failed(solution, problem) if problem else MSBuildAnswer(())
+
+
+class _Build(Value):
+    dotnet: str
+    solution: str
+    host_path: str | None
+    scratch: str
+    environ: Mapping[str, str]
+    deadline: float
+
+    def dump(self, target: str, *options: str) -> tuple[tuple[str, ...], str]:
+        """The lines that a target writes, or why there are none."""
+        answer_file = os.path.join(self.scratch, f"{target}-{os.getpid()}.txt")
+        try:
+            make_folders(self.scratch)
+            _remove(answer_file)  # a killed process of this id may have left one, and targets only append
+            problem = self._run(target, answer_file, options)
+            return _read_dump(answer_file), problem
+        except OSError as error:
+            return (), f"{self.scratch} cannot be used: {error.strerror}"
+        finally:
+            _remove(answer_file)
+
+    def _run(self, target: str, answer_file: str, options: tuple[str, ...]) -> str:
+        """Build the target; returns why it failed, or nothing."""
+        arguments = [self.dotnet, "build", self.solution, f"-t:{target}"]
+        arguments.append(f"-p:{target}TargetFile={_escaped(answer_file)}")
+        if self.host_path:
+            custom = os.path.join(os.path.dirname(self.host_path), "DevServer.Custom.Targets")
+            arguments.append(f"-p:CustomBeforeMicrosoftCSharpTargets={_escaped(custom)}")
+        arguments += ["--verbosity", "quiet", *options]
+        outcome = run(
+            arguments,
+            cwd=os.path.dirname(self.solution),
+            environ={**self.environ, "DOTNET_NOLOGO": "1"},
+            seconds=max(0.0, min(BUILD_SECONDS, self.deadline - time.monotonic())),
+            keep_bytes=KEEP_BYTES,
+        )
+        printed = outcome.output.decode("utf-8", "replace").strip()
+        log.debug(f"{' '.join(arguments)} -> {outcome.problem or outcome.exit_code}\n{printed}")
+        if outcome.succeeded:
+            return ""
+        return f"dotnet build: {outcome.problem or _reason(printed) or f'exit code {outcome.exit_code}'}"
+
+
+def _reason(printed: str) -> str:
+    """The first error; before it may stand a welcome to a new user, the name of the engine, and warnings."""
+    lines = printed.splitlines()
+    errors = [line.strip() for line in lines if ": error " in line]
+    return next(iter([*errors, *lines]), "")[:QUOTED_CHARACTERS].rstrip(".")
+
+
+def _escaped(path: str) -> str:
+    """For a property on the command line, where ; and , separate properties, and $ @ * ? % mean something."""
+    return re.sub(r"[%;,$@*?\"']", lambda match: f"%{ord(match[0]):02X}", path)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _read_dump(path: str) -> tuple[str, ...]:
+    """Entries of a dump file, each once, ignoring case; a file that is missing or unreadable has none."""
+    try:
+        data = read_bytes(path, MAX_DUMP_BYTES)
+    except (FileNotFoundError, FileProblem):
+        return ()
+    text = data.removeprefix(b"\xff\xfe").decode("utf-16-le", "replace")
+    entries: dict[str, str] = {}
+    for entry in _SEPARATORS.split(text):
+        if entry.strip():
+            entries.setdefault(entry.strip().lower(), entry.strip())
+    return tuple(entries.values())
+
+
+def _failed(solution: str, reason: str) -> MSBuildAnswer:
+    return MSBuildAnswer((), (warning("MSBuildDiscoveryFailed", f"MSBuild gave no add-ins for {solution}: {reason}."),))

@@ -1,0 +1,148 @@
+"""What is known of a project without building it: its frameworks, its references, where restore put its files."""
+
+from __future__ import annotations
+
+import os
+
+from ..issues import Issue, warning
+from ..msbuild.evaluation import Evaluator
+from ..msbuild.expressions import escape
+from ..msbuild.problems import EvaluationProblem
+from ..system.values import Value
+from ..workspace.paths import upwards
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..msbuild.evaluation import Evaluation
+    from ..msbuild.project_files import ProjectFileCache
+
+
+class ProjectInfo(Value):
+    path: str
+    frameworks: tuple[str, ...]  # as written; empty when the project does not say
+    sdks: tuple[str, ...]  # `Name` or `Name/Version`
+    references: tuple[tuple[str, str], ...]  # package and version as written ("" when the version is elsewhere)
+    restore_folder: str
+    before: tuple[str, ...]  # Directory.Build.props
+    after: tuple[str, ...]  # Directory.Build.targets
+    body: tuple[str, ...]  # the project file, if it can be evaluated
+    issue: Issue | None = None
+
+
+def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) -> ProjectInfo:
+    """Never fails: a project file that cannot be evaluated has no frameworks and no references, and an issue."""
+    before, after = _above(path, "Directory.Build.props"), _above(path, "Directory.Build.targets")
+    issue = None
+    body: Evaluation | None = None
+    try:
+        body = Evaluator(path, properties=_usual(path), environment=environ, load=load).evaluate([*before, path])
+    except EvaluationProblem as problem:
+        remedy = "" if os.path.exists(problem.path) else "Put the file back, or take the project out of the solution."
+        issue = warning("ProjectUnreadable", f"{problem.path} cannot be evaluated: {problem.message}.", remedy)
+    return ProjectInfo(
+        path,
+        _frameworks(body),
+        _sdks(path, load),
+        _references(body),
+        _restore_folder(path, before, load, environ),
+        before,
+        after,
+        () if issue else (path,),
+        issue,
+    )
+
+
+def known_properties(project: ProjectInfo, framework: str | None, solution: str | None) -> dict[str, str]:
+    """What the .NET SDK would have set when a package's file is evaluated; files may still change it."""
+    known = _usual(project.path)
+    if any(sdk.lower().startswith("uno.sdk") for sdk in project.sdks):
+        known["UsingUnoSdk"] = "true"
+    if solution:
+        stem, extension = os.path.splitext(escape(os.path.basename(solution)))
+        known |= {
+            "SolutionDir": escape(os.path.dirname(solution) + os.sep),
+            "SolutionPath": escape(solution),
+            "SolutionName": stem,
+            "SolutionFileName": stem + extension,
+            "SolutionExt": extension,
+        }
+    if framework is None:
+        return known
+    from ..msbuild.frameworks import parse_framework, version_text
+
+    target = parse_framework(framework)
+    if target:
+        version = "v" + version_text(target.version, 2)
+        known |= {
+            "TargetFrameworkIdentifier": target.identifier,
+            "TargetFrameworkVersion": version,
+            "TargetFrameworkMoniker": f"{target.identifier},Version={version}",
+            "TargetPlatformIdentifier": target.platform,
+        }
+    return known
+
+
+def _usual(path: str) -> dict[str, str]:
+    name = escape(os.path.splitext(os.path.basename(path))[0])
+    return {
+        "Configuration": "Debug",
+        "Platform": "AnyCPU",
+        "OutputType": "Library",
+        "Optimize": "false",
+        "UsingMicrosoftNETSdk": "true",
+        "AssemblyName": name,
+        "RootNamespace": name,
+        "MSBuildProjectExtensionsPath": escape(os.path.join(os.path.dirname(path), "obj") + os.sep),
+    }
+
+
+def _above(path: str, name: str) -> tuple[str, ...]:
+    """The nearest file of that name in the project's folder or above it."""
+    candidates = (os.path.join(folder, name) for folder in upwards(os.path.dirname(path)))
+    return tuple(candidate for candidate in candidates if os.path.isfile(candidate))[:1]
+
+
+def _frameworks(body: Evaluation | None) -> tuple[str, ...]:
+    if body is None:
+        return ()
+    several = body.property("TargetFrameworks") or body.property("TargetFramework") or ""
+    return tuple(dict.fromkeys(name.strip() for name in several.split(";") if name.strip()))
+
+
+def _sdks(path: str, load: ProjectFileCache) -> tuple[str, ...]:
+    """`<Project Sdk="A;B/1.0">`, or `<Sdk Name="A" Version="1.0" />` inside."""
+    try:
+        root = load.load(path).root
+    except EvaluationProblem:
+        return ()
+    names = [name.strip() for name in root.attributes.get("Sdk", "").split(";")]
+    for child in root.elements:
+        if child.name == "Sdk":
+            version = child.attributes.get("Version", "")
+            names.append(child.attributes.get("Name", "") + (f"/{version}" if version else ""))
+    return tuple(name for name in names if name)
+
+
+def _references(body: Evaluation | None) -> tuple[tuple[str, str], ...]:
+    if body is None:
+        return ()
+    return tuple((item.identity, item.metadata.get("Version", "")) for item in body.items("PackageReference"))
+
+
+def _restore_folder(path: str, before: tuple[str, ...], load: ProjectFileCache, environ: Mapping[str, str]) -> str:
+    """`obj` beside the project, unless Directory.Build.props moves it; the project file is too late for that."""
+    folder, name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
+    default = os.path.join(folder, "obj")
+    if not before:
+        return default
+    try:
+        props = Evaluator(path, environment=environ, load=load).evaluate(before)
+    except EvaluationProblem:
+        return default
+    moved = props.property("MSBuildProjectExtensionsPath") or props.property("BaseIntermediateOutputPath")
+    artifacts = props.property("ArtifactsPath") or ""
+    if not moved and (artifacts or (props.property("UseArtifactsOutput") or "").lower() == "true"):
+        moved = os.path.join(artifacts or os.path.join(os.path.dirname(before[0]), "artifacts"), "obj", name)
+    return os.path.normpath(os.path.join(folder, moved.replace("\\", os.sep))) if moved else default

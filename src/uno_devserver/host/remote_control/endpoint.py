@@ -1,0 +1,105 @@
+"""`/rc`: all apps that are connected to the Host, and the processors that answer them.
+
+An app is always served. If an IDE is expected, frames wait for it a moment, because processors may want to speak with
+it; if it does not come, the app is served without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ...protocol.http.messages import WebSocket
+from ...system.log import log
+from ..app_launches import LaunchMonitor
+from . import hot_reload_scope, server_scope
+from .connection import AppConnection, Handle
+from .frames import Frame, read_content
+from .hot_reload_scope import HotReloadScope
+from .server_scope import ServerScope
+
+if TYPE_CHECKING:  # the add-ins' interface costs time to import, and only its types are needed
+    from ..addins.handlers import App, Processor
+
+IDE_WAIT_SECONDS = 5.0  # an IDE connects within a second of starting its Host; apps give up after 30
+
+
+class IdeArrival(Protocol):
+    async def ready(self) -> None:
+        """Returns when an IDE has come, or none is expected."""
+
+
+class RemoteControl:
+    def __init__(
+        self,
+        *,
+        version: str,
+        launches: LaunchMonitor,
+        workspace: str | None = None,
+        processors: Callable[[], Sequence[Processor]] = tuple,
+        ide: IdeArrival | None = None,
+        ide_wait_seconds: float = IDE_WAIT_SECONDS,
+    ) -> None:
+        """`workspace` is the folder in which apps may edit files; `processors` are those of the add-ins."""
+        self._version = version
+        self._launches = launches
+        self._processors = processors
+        self._ide = ide
+        self._ide_wait_seconds = ide_wait_seconds
+        self._hot_reload = HotReloadScope(workspace)
+        self._connections: set[AppConnection] = set()
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    async def serve(self, socket: WebSocket) -> None:
+        """One app, until it leaves."""
+        server = ServerScope(self._version, self._launches, self._processors)
+        connection = AppConnection(socket, lambda scope: self._handler_of(scope, server))
+        self._connections.add(connection)
+        try:
+            await self._await_ide()
+            await connection.run()
+        except ConnectionError as error:
+            log.debug(f"/rc: an app is gone: {error}")
+        finally:
+            self._connections.discard(connection)
+
+    async def _await_ide(self) -> None:
+        if self._ide is None:
+            return
+        try:
+            async with asyncio.timeout(self._ide_wait_seconds):
+                await self._ide.ready()
+        except TimeoutError:
+            log.debug(f"/rc: no IDE came within {self._ide_wait_seconds:g} s; the app is served without one")
+
+    def _handler_of(self, scope: str, server: ServerScope) -> Handle | None:
+        if scope == server_scope.SCOPE:
+            return _by_name(server.actions)
+        if scope == hot_reload_scope.SCOPE:
+            return _by_name(self._hot_reload.actions)
+        for processor in self._processors():
+            if processor.scope == scope:
+                return _of_addin(processor)
+        return None
+
+
+def _by_name(actions: Mapping[str, Handle]) -> Handle:
+    async def handle(frame: Frame, app: App) -> None:
+        action = actions.get(frame.name)
+        if action is None:
+            log.debug(f"/rc: '{frame.name}' is unknown in scope {frame.scope}")
+        else:
+            await action(frame, app)
+
+    return handle
+
+
+def _of_addin(processor: Processor) -> Handle:
+    async def handle(frame: Frame, app: App) -> None:
+        await processor.handler(frame.name, read_content(frame.content), app)
+
+    return handle

@@ -1,0 +1,236 @@
+"""Edits of source files that an app asks for, inside the workspace and nowhere else.
+
+All edits of one file are made, in order, or none of them; each file is replaced in one step, so that nobody ever sees
+half a change. Every edit has a result, and a refused one leaves its file as it was. Encoding, byte order mark, line
+ends, owner and permissions of a file stay.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from ...system.files import FileProblem, read_bytes, rewrite, write_atomic
+from ...system.safe_paths import PathEscape, path_inside
+from ...system.values import Value
+
+# The results of the protocol.
+DONE, NO_CHANGES, BAD_REQUEST, NOT_FOUND, FAILED, NOT_AVAILABLE = 200, 204, 400, 404, 500, 503
+
+MAX_SIZE = 16 * 1024 * 1024  # bytes before, characters after: generated sources reach a few MB
+MAX_EDITS = 1000  # of one request; a rename over a large solution touches some hundred files
+
+NO_WORKSPACE = "This Host was started without a workspace, so it edits no files. Start it with --solution."
+_UNTOUCHED = "Another edit of this file was refused, so none was made."
+
+
+class FileEdit(Value):
+    path: str  # absolute, or relative to the workspace
+    old: str | None  # what to replace, wherever it occurs; None: the whole file
+    new: str | None  # None: delete the file
+    may_create_or_delete: bool = False
+
+
+class EditResult(Value):
+    path: str
+    result: int
+    error: str | None = None
+
+
+class EditRefused(Exception):
+    """An edit cannot be made; `result` is the protocol's number for it."""
+
+    def __init__(self, result: int, reason: str) -> None:
+        super().__init__(reason)
+        self.result = result
+
+
+def apply_edits(workspace: str | None, edits: Sequence[FileEdit]) -> tuple[EditResult, ...]:
+    """Make the edits; the results are in the order of the edits."""
+    results: dict[int, EditResult] = {}
+    by_file: dict[str, list[int]] = {}
+    for number, edit in enumerate(edits):
+        try:
+            by_file.setdefault(_locate(workspace, edit.path), []).append(number)
+        except EditRefused as refused:
+            results[number] = EditResult(edit.path, refused.result, str(refused))
+    for path, numbers in by_file.items():
+        outcome = _edit_file(path, [edits[number] for number in numbers])
+        results.update(zip(numbers, outcome, strict=True))
+    return tuple(results[number] for number in range(len(edits)))
+
+
+def _locate(workspace: str | None, path: str) -> str:
+    if workspace is None:
+        raise EditRefused(NOT_AVAILABLE, NO_WORKSPACE)
+    try:
+        return path_inside(workspace, path)
+    except PathEscape as escape:
+        raise EditRefused(
+            BAD_REQUEST, f"'{path}' is refused: {escape}. Only files inside {workspace} are edited."
+        ) from escape
+
+
+def _edit_file(path: str, edits: Sequence[FileEdit]) -> tuple[EditResult, ...]:
+    try:
+        before = _read(path)
+        results, after = plan_edits(edits, before)
+        if after != before:
+            _write(path, after)
+        return results
+    except EditRefused as refused:
+        result, reason = refused.result, str(refused)
+    except (OSError, ValueError) as error:  # ValueError: see `encode`
+        result, reason = FAILED, f"'{path}' could not be changed: {getattr(error, 'strerror', None) or error}."
+    return tuple(EditResult(edit.path, result, reason) for edit in edits)
+
+
+def plan_edits(edits: Sequence[FileEdit], file: TextFile | None) -> tuple[tuple[EditResult, ...], TextFile | None]:
+    """The results of all edits of one file, and the file after them; as it was, if one of them is refused."""
+    results = []
+    after = file
+    for number, edit in enumerate(edits):
+        try:
+            changed = _changed(edit, after)
+        except EditRefused as refused:
+            untouched = [EditResult(other.path, BAD_REQUEST, _UNTOUCHED) for other in edits]
+            untouched[number] = EditResult(edit.path, refused.result, str(refused))
+            return tuple(untouched), file
+        results.append(EditResult(edit.path, NO_CHANGES if changed == after else DONE))
+        after = changed
+    return tuple(results), after
+
+
+def _changed(edit: FileEdit, file: TextFile | None) -> TextFile | None:
+    for text in (edit.old, edit.new):
+        if text is not None and any("\ud800" <= character <= "\udfff" for character in text):
+            raise EditRefused(BAD_REQUEST, "The text holds half a surrogate pair, which no file can hold.")
+    if edit.new is None:
+        _check_deletion(edit, file)
+        return None
+    if edit.old is None:
+        return _written(edit, edit.new, file)
+    if file is None:
+        raise _missing(edit)
+    return _replaced(edit, edit.old, edit.new, file)
+
+
+def _check_deletion(edit: FileEdit, file: TextFile | None) -> None:
+    if not edit.may_create_or_delete:
+        raise EditRefused(
+            BAD_REQUEST, "NewText is missing, and IsCreateDeleteAllowed does not allow to delete the file."
+        )
+    if file is None:
+        raise _missing(edit)
+    if edit.old and edit.old not in file.text and file.fitted(edit.old) not in file.text:
+        raise EditRefused(BAD_REQUEST, f"'{edit.path}' does not hold OldText (any more), so it was not deleted.")
+
+
+def _written(edit: FileEdit, text: str, file: TextFile | None) -> TextFile:
+    if len(text) > MAX_SIZE:
+        raise _too_large(edit)
+    if file is not None:
+        # A program that read the file with its mark may send the mark back as a character.
+        return file.replace(text=file.fitted(text.removeprefix("\ufeff") if file.mark else text))
+    if not edit.may_create_or_delete:
+        raise _missing(edit)
+    return TextFile(text)
+
+
+def _replaced(edit: FileEdit, old: str, new: str, file: TextFile) -> TextFile:
+    if not old:
+        raise EditRefused(BAD_REQUEST, "OldText is empty; leave it out to replace the whole file.")
+    new = file.fitted(new)
+    if old not in file.text:
+        old = file.fitted(old)  # the app may run on a system with other line ends
+    count = file.text.count(old)
+    if count == 0:
+        raise EditRefused(BAD_REQUEST, f"'{edit.path}' does not hold OldText (any more), so nothing was changed.")
+    if len(file.text) + count * (len(new) - len(old)) > MAX_SIZE:
+        raise _too_large(edit)
+    return file.replace(text=file.text.replace(old, new))
+
+
+def _missing(edit: FileEdit) -> EditRefused:
+    return EditRefused(NOT_FOUND, f"'{edit.path}' does not exist.")
+
+
+def _too_large(edit: FileEdit) -> EditRefused:
+    return EditRefused(BAD_REQUEST, f"'{edit.path}' would have more than {MAX_SIZE:,} characters.")
+
+
+def _read(path: str) -> TextFile | None:
+    try:
+        return decode_text(read_bytes(path, MAX_SIZE))
+    except FileNotFoundError:
+        return None
+    except FileProblem as problem:
+        raise EditRefused(BAD_REQUEST, f"'{path}' is not edited: {problem.reason}.") from problem
+    except UnicodeDecodeError as error:
+        raise EditRefused(BAD_REQUEST, f"'{path}' is not edited: it is no valid {error.encoding} text.") from error
+
+
+def _write(path: str, file: TextFile | None) -> None:
+    exists = os.path.exists(path)
+    if exists and os.stat(path).st_mode & 0o222 == 0:  # removing a file needs no right to write to it, but means more
+        raise EditRefused(BAD_REQUEST, f"'{path}' is read-only.")
+    if file is None:
+        os.unlink(path)
+    elif exists:
+        rewrite(path, encode_text(file))
+    else:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_atomic(
+            path, encode_text(file), 0o666
+        )  # less what the user's umask takes away, as for any new source file
+
+
+# Longest first: the mark of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+# Python's ways to carry what is not valid through a text and back: single bytes in UTF-8, half pairs in the others.
+_LOSSLESS = {"utf-8": "surrogateescape"}
+
+
+class TextFile(Value):
+    text: str
+    encoding: str = "utf-8"
+    mark: bytes = b""
+
+    @property
+    def line_end(self) -> str | None:
+        """The line end used throughout; None where they are mixed, or where there is only one line."""
+        windows = self.text.count("\r\n")
+        if windows == self.text.count("\n"):
+            return "\r\n" if windows else None
+        return "\n" if windows == 0 else None
+
+    def fitted(self, text: str) -> str:
+        """The text with the line ends of this file."""
+        return text if self.line_end is None else re.sub(r"\r?\n", self.line_end, text)
+
+
+def decode_text(data: bytes) -> TextFile:
+    """UnicodeDecodeError only for a file that its mark calls UTF-16 or UTF-32 and that has a byte too many or so."""
+    mark, encoding = _mark_of(data)
+    return TextFile(data[len(mark) :].decode(encoding, _LOSSLESS.get(encoding, "surrogatepass")), encoding, mark)
+
+
+def encode_text(file: TextFile) -> bytes:
+    """ValueError for a text that has no form in the file's encoding, or that would be read in another one next time."""
+    data = file.mark + file.text.encode(file.encoding, _LOSSLESS.get(file.encoding, "surrogatepass"))
+    _, encoding = _mark_of(data)
+    if encoding != file.encoding:
+        raise ValueError(f"its first bytes would be the mark of {encoding}, and it is in {file.encoding}")
+    return data
+
+
+def _mark_of(data: bytes) -> tuple[bytes, str]:
+    """What a file begins with, and the encoding that this stands for."""
+    return next(((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", "utf-8"))

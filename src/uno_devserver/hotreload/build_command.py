@@ -1,0 +1,130 @@
+"""How a package is built: by the script of its `package.json`, with the package manager that its lockfile tells.
+
+Nothing runs here, and nothing is kept: the answer is what the files say now. A build that cannot run has a `problem`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..system.files import FileProblem, read_bytes
+from ..system.jsonc import JsonProblem, parse
+from ..system.programs import find_program
+from ..system.values import Value
+from .sources.dotnet import project_in
+from .sources.finder import PackageKind, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .watched_package import Role, WatchedPackage
+
+LOCKFILES = {
+    "pnpm-lock.yaml": "pnpm",
+    "package-lock.json": "npm",
+    "npm-shrinkwrap.json": "npm",
+    "yarn.lock": "yarn",
+    "bun.lock": "bun",
+    "bun.lockb": "bun",
+}
+MANAGERS = frozenset(LOCKFILES.values())
+DEFAULT_MANAGER = "npm"  # comes with Node
+MAX_BYTES = 4 * 1024 * 1024  # a package.json has a few KB
+
+
+class BuildCommand(Value):
+    named: str  # as people say it: "npm run build"
+    line: tuple[str, ...]  # the program by its full path
+    folder: str
+    problem: str = ""  # why it cannot run, and what to do
+    hint: str = ""  # what may be the matter where it fails
+
+
+def build_of(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
+    """None: there is nothing to build. Reads files, so in a thread."""
+    kind = kind_of(package)
+    if kind in (PackageKind.TYPESCRIPT, PackageKind.JAVASCRIPT):
+        return _script_build(package, environ, platform)
+    if kind is PackageKind.DOTNET:
+        return _dotnet_build(package, environ, platform)
+    return None  # Python: whether it imports is seen when it starts
+
+
+def _script_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
+    try:
+        document = parse(read_bytes(os.path.join(package.root, "package.json"), MAX_BYTES))
+    except FileNotFoundError:
+        return None
+    except (FileProblem, JsonProblem):
+        document = None  # the package manager says what is wrong with it, better than we could
+    described: dict[str, Any] = document if isinstance(document, dict) else {}
+    script = package.role.script if document is None else _script(described.get("scripts"), package.role)
+    if script is None:
+        return None
+    manager = _manager(package.root, described.get("packageManager"))
+    hint = ""
+    if _needs_packages(described) and not _has_packages(package.root):
+        hint = f"There is no node_modules for {package.root}: run '{manager} install' there, then call a tool again."
+    return _build(manager, ("run", script), package.root, environ, platform).replace(hint=hint)
+
+
+def _script(scripts: object, role: Role) -> str | None:
+    if not isinstance(scripts, dict):
+        return None
+    names = (role.script, "build")  # an extension is compiled; one whose author calls that a build is built
+    return next((name for name in names if isinstance(scripts.get(name), str)), None)
+
+
+def _manager(root: str, declared: object) -> str:
+    for folder in _up_to_repository(root):
+        for name, manager in LOCKFILES.items():
+            if os.path.isfile(os.path.join(folder, name)):
+                return manager
+    named = declared.partition("@")[0] if isinstance(declared, str) else ""
+    return named if named in MANAGERS else DEFAULT_MANAGER
+
+
+def _up_to_repository(root: str) -> Iterator[str]:
+    """The folder, and those above it inside its repository: a lockfile in somebody's home says nothing about it."""
+    folders = [os.path.realpath(root)]
+    while not os.path.exists(os.path.join(folders[-1], ".git")):
+        above = os.path.dirname(folders[-1])
+        if above == folders[-1]:  # it is in no repository
+            return iter(folders[:1])
+        folders.append(above)
+    return iter(folders)
+
+
+def _needs_packages(described: Mapping[str, Any]) -> bool:
+    return bool(described.get("dependencies") or described.get("devDependencies"))
+
+
+def _has_packages(root: str) -> bool:
+    return any(
+        os.path.exists(os.path.join(folder, name))
+        for folder in _up_to_repository(root)
+        for name in ("node_modules", ".pnp.cjs")  # the latter is how yarn does without the former
+    )
+
+
+def _dotnet_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand:
+    project = project_in(os.listdir(package.root))
+    return _build(
+        "dotnet",
+        ("build", *([project] if project else []), "--nologo", "--verbosity", "quiet"),
+        package.root,
+        environ,
+        platform,
+    )
+
+
+def _build(
+    name: str, arguments: tuple[str, ...], folder: str, environ: Mapping[str, str], platform: str
+) -> BuildCommand:
+    named = " ".join((name, *arguments[:2]))
+    program = find_program(name, environ, platform)
+    if program is None:
+        problem = f"{name} is not in the folders of PATH. Install it, or start the proxy with a PATH that has it."
+        return BuildCommand(named, (name, *arguments), folder, problem)
+    return BuildCommand(named, (program, *arguments), folder)

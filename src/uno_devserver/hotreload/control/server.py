@@ -1,0 +1,318 @@
+"""The control channel: where others ask the authority of this process, and hear of its restarts.
+
+It listens for as long as it is open, also when a cleaner removes its socket, and to this user's programs alone. Nothing
+that a peer does, or fails to do, holds up the authority or another peer; a restart waits for peers within a bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from ... import __version__
+from ...protocol.jsonrpc import BUSY, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, error_message, shown
+from ...protocol.server.call_runner import Tasks
+from ...system.log import log
+from ...system.pipe_clients import is_this_user
+from ...system.pipes import Listener, PipeProblem, listen
+from ...system.threads import run_in_thread
+from ...system.values import Value
+from ..authority import Authority, RestartResult
+from ..watched_package import Role, WatchedPackage
+from . import messages
+from .channel_name import remove_left_channels
+from .line_rpc import LineRpc, RpcLimits
+
+T = TypeVar("T")
+
+CHANGED = "the code of the server has changed"
+HIGHEST_PORT = 65_535
+_ROOTS = {"mcpServerRoot": Role.SERVER, "extensionPath": Role.EXTENSION}  # the parameters of checkForChanges
+
+
+class ServedAuthority(Authority, Protocol):
+    """The authority as peers need it: what it answers to the pipeline, and how it is."""
+
+    def status(self) -> Mapping[str, Any]: ...
+    async def mcp_ready(self) -> Mapping[str, Any]: ...
+
+
+# From the port that is wished for, if any is, to the URL; RpcError where it cannot be opened.
+OpenInspector = Callable[[int | None], Awaitable[str]]
+
+
+class ControlLimits(Value):
+    limits: RpcLimits = RpcLimits()
+    peers: int = 64  # connected at a time; one per proxy of the workspace, and the IDE's
+    progress_seconds: float = 3.0  # a peer that hears nothing for 10 s gives up
+    look_seconds: float = 10.0  # whether the socket is still there
+    restart_seconds: float = 120.0  # from the announcement until its end is known; a start takes 30 s at most
+
+
+class ControlServer:
+    def __init__(
+        self,
+        name: str,
+        authority: ServedAuthority,
+        packages: Sequence[WatchedPackage] = (),
+        policy: ControlLimits | None = None,
+        open_inspector: OpenInspector | None = None,
+    ) -> None:
+        """`packages` are those that the authority watches: a check of others is refused."""
+        self._name = name
+        self._authority = authority
+        self._roots = {package.role: package.root for package in packages}
+        self._policy = policy or ControlLimits()
+        self._open_inspector = open_inspector
+        self._listener: Listener | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._peers: set[ChannelPeer] = set()
+        self._serving = Tasks()
+        self._work = Tasks()  # goes on when the peer that began it has gone
+        self._restart: asyncio.Future[RestartResult] | None = None  # the one that was announced, until its end is known
+        self._closed = False
+
+    async def open(self) -> str:
+        """Listen; returns the path. PipeProblem where that cannot be."""
+        self._listener = await listen(self._name, self._arrived)
+        self._looking = asyncio.create_task(self._look_after_socket())
+        log.debug(f"the control channel listens on {self._listener.path}")
+        return self._listener.path
+
+    async def close(self) -> None:
+        """Peers see the end of their connections at once."""
+        self._closed = True
+        if self._looking is not None:
+            self._looking.cancel()
+        if self._listener is not None:
+            await self._listener.close()
+        self._work.cancel()
+        await asyncio.gather(*(peer.connection.close() for peer in self._peers))
+        await self._serving.wait(self._policy.limits.close_seconds)
+
+    async def announce_restart(self, seconds: float) -> None:
+        """Tell all peers that a restart is due; returns when those that run calls have none left, or in `seconds`.
+
+        Call `announce_restarted` when it is over.
+        """
+        if self._restart is None:
+            self._restart = asyncio.get_running_loop().create_future()
+        waited_for = [peer for peer in self._peers if peer.told_of_restart(CHANGED)]
+        if waited_for:
+            await asyncio.wait([peer.readiness for peer in waited_for], timeout=seconds)
+        late = [peer for peer in waited_for if peer.let_pass()]
+        if late:
+            log.info(f"the server is restarted although {len(late)} peer(s) of the control channel have not said ready")
+
+    def announce_restarted(self, outcome: RestartResult) -> None:
+        if self._restart is not None and not self._restart.done():
+            self._restart.set_result(outcome)
+        self._restart = None
+        for peer in self._peers:
+            peer.connection.notify(messages.RESTARTED, messages.restarted_json(outcome))
+
+    # --- peers come
+
+    def _arrived(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._closed or not is_this_user(writer):
+            writer.transport.abort()
+        elif len(self._peers) >= self._policy.peers:
+            problem = RpcError(BUSY, f"There are {len(self._peers)} peers already; close a connection, then try again.")
+            writer.write(error_message(None, problem) + b"\n")
+            writer.close()
+        else:
+            self._serving.start(self._attend(reader, writer))
+
+    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def answer(method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+            return await self._answer(peer, method, params)
+
+        peer = ChannelPeer(LineRpc(reader, writer, answer=answer, limits=self._policy.limits))
+        self._peers.add(peer)
+        try:
+            await peer.connection.serve()
+        finally:
+            self._peers.discard(peer)
+            peer.left()
+
+    async def _look_after_socket(self) -> None:
+        """A cleaner of the temp folder may remove it; those who are connected do not notice, others could not come.
+
+        And there may be no cleaner: what proxies that were killed have left is removed by those that come after them.
+        """
+        assert self._listener
+        await run_in_thread(remove_left_channels)
+        while True:
+            await asyncio.sleep(self._policy.look_seconds)
+            if self._listener.reachable:
+                continue
+            try:
+                previous, self._listener = self._listener, await listen(self._name, self._arrived)
+                await previous.close()
+                log.debug(f"the socket {previous.path} was removed, and is there again")
+            except PipeProblem as problem:
+                log.debug(f"the control channel is out of reach: {problem}")
+
+    # --- and ask
+
+    async def _answer(self, peer: ChannelPeer, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        if method == messages.PING:
+            return {"pong": True, "version": __version__, "processId": os.getpid()}
+        if method == messages.GET_STATUS:
+            return self._authority.status()
+        if method == messages.MCP_READY:
+            return await self._authority.mcp_ready()
+        if method == messages.CHECK:
+            return await self._check(peer, params)
+        if method == messages.READY_TO_RESTART:
+            return messages.restarted_json(await self._ready(peer))
+        if method == messages.OPEN_INSPECTOR:
+            return {"url": await self._inspector_url(params.get("port"))}
+        known = ", ".join(messages.METHODS)
+        raise RpcError(METHOD_NOT_FOUND, f"There is no method '{shown(method)}'; there are {known}.")
+
+    async def _inspector_url(self, port: object) -> str:
+        if port is not None and not (type(port) is int and 0 <= port <= HIGHEST_PORT):
+            raise RpcError(INVALID_PARAMS, f"'port' is a whole number from 0 to {HIGHEST_PORT}.")
+        if self._open_inspector is None:
+            raise RpcError(messages.NO_ANSWER, "There is no inspector in this process.")
+        return await self._whole(partial(self._open_inspector, port))
+
+    async def _check(self, peer: ChannelPeer, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name, role in _ROOTS.items():
+            self._must_be_ours(name, params.get(name), self._roots.get(role))
+        peer.takes_part()
+        with peer.kept_informed("checking for changes", self._policy.progress_seconds) as tell:
+            result = await self._whole(partial(self._authority.check, tell))
+        return result.to_json()
+
+    def _must_be_ours(self, name: str, asked: object, ours: str | None) -> None:
+        if asked is None:
+            return
+        if not isinstance(asked, str):
+            raise RpcError(INVALID_PARAMS, f"'{name}' is the absolute path of a folder.")
+        if ours is None or _real(asked) != _real(ours):
+            watched = f"this authority watches {ours}" if ours else "this authority watches no such package"
+            message = f"'{name}' is {shown(asked)}, but {watched}. Ask without it, or ask the authority of that folder."
+            raise RpcError(INVALID_PARAMS, message)
+
+    async def _ready(self, peer: ChannelPeer) -> RestartResult:
+        """One that comes too late for an announcement makes no second restart: the authority knows what is due."""
+        with peer.kept_informed("restarting", self._policy.progress_seconds), peer.being_ready():
+            if self._restart is not None:
+                return await self._announced_restart(self._restart)
+            return await self._whole(self._authority.ready_to_restart)
+
+    async def _announced_restart(self, restart: asyncio.Future[RestartResult]) -> RestartResult:
+        done, _ = await asyncio.wait([restart], timeout=self._policy.restart_seconds)
+        if not done:
+            raise RpcError(messages.NO_ANSWER, "The restart that was announced has not come to an end.")
+        return restart.result()
+
+    async def _whole(self, work: Callable[[], Awaitable[T]]) -> T:
+        """What the authority does for one peer is not broken off when that goes: others may wait for the same."""
+        done = await asyncio.shield(self._work.start(_outcome(work)))
+        if isinstance(done, RpcError):
+            raise done
+        return done
+
+
+async def _outcome(work: Callable[[], Awaitable[T]]) -> T | RpcError:
+    """Also where nobody is left to hear of a failure."""
+    try:
+        return await work()
+    except RpcError as error:
+        return error
+    except Exception as error:
+        log.debug(f"the authority has no answer for a peer: {error!r}")
+        return RpcError(messages.NO_ANSWER, f"The authority has no answer: {error or type(error).__name__}")
+
+
+def _real(path: str) -> str:
+    return os.path.normcase(os.path.realpath(path))
+
+
+class ChannelPeer:
+    def __init__(self, connection: LineRpc) -> None:
+        self.connection = connection
+        self.readiness: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # for the restart announced
+        self._is_waited_for: bool | None = None  # None: it has neither asked for changes nor let a restart pass
+        self._ready = 0  # its readyToRestart requests under way
+
+    # --- its part in restarts
+
+    def takes_part(self) -> None:
+        """It has asked for changes."""
+        if self._is_waited_for is None:
+            self._is_waited_for = True
+
+    def told_of_restart(self, reason: str) -> bool:
+        """Whether it is to be waited for; one that waits for the restart itself needs not be told."""
+        if self._ready:
+            return False
+        self.readiness = asyncio.get_running_loop().create_future()
+        self.connection.notify(messages.RESTARTING, {"reason": reason})
+        return self._is_waited_for is True and not self.connection.ended
+
+    def let_pass(self) -> bool:
+        """Whether it has not said anything to the announcement."""
+        late = not self.readiness.done()
+        if late:
+            self._is_waited_for = False
+        return late
+
+    @contextlib.contextmanager
+    def being_ready(self) -> Iterator[None]:
+        """While a readyToRestart of it is under way."""
+        self._is_waited_for = True
+        self._settle()
+        self._ready += 1
+        try:
+            yield
+        finally:
+            self._ready -= 1
+
+    def left(self) -> None:
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self.readiness.done():
+            self.readiness.set_result(None)
+
+    # --- what it hears
+
+    @contextlib.contextmanager
+    def kept_informed(self, message: str, seconds: float) -> Iterator[Callable[[str], None]]:
+        """While something of it is under way it hears what, again and again, so that it does not give up."""
+        informing = _Informing(self.connection, message, seconds)
+        try:
+            yield informing.say
+        finally:
+            informing.stop()
+
+
+class _Informing:
+    def __init__(self, connection: LineRpc, message: str, seconds: float) -> None:
+        self._connection = connection
+        self._message = message
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = self._loop.call_later(seconds, self._repeat)
+
+    def say(self, message: str) -> None:
+        self._message = message
+        if self._timer is not None:  # else it has its answer
+            self._connection.notify(messages.PROGRESS, {"message": message})
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+
+    def _repeat(self) -> None:
+        self._timer = self._loop.call_later(self._seconds, self._repeat)
+        self.say(self._message)

@@ -1,0 +1,97 @@
+"""Becomes a program that ends when whoever started it does, also by kill -9: `die_with_parent.py <program> <arguments …>`.
+
+Standard input is a pipe that nobody writes to; its end is the sign. The program takes this process over, with its
+number, its output and its exit code; a small process beside it, of the same group, waits for the sign. Run as a script,
+by itself: nothing but the standard library is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+GRACE_SECONDS = 2.0
+POLL_SECONDS = 0.05
+
+
+def main(line: list[str]) -> int:
+    if sys.platform == "win32":
+        return _beside(line)
+    import signal
+
+    leader = os.getpid()
+    first = os.fork()
+    if not first:
+        # A child of a child that has ended, so that the program has no child that it does not know.
+        if not os.fork():
+            _watch(leader)
+        os._exit(0)
+    os.waitpid(first, 0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    for name in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores, and programs inherit that
+        signal.signal(signal.Signals[name], signal.SIG_DFL)
+    try:
+        os.execv(line[0], line)  # noqa: S606
+    except OSError as error:
+        sys.stderr.write(f"{line[0]} cannot be started: {error.strerror}\n")
+    return 127  # as of a shell
+
+
+def _watch(leader: int) -> None:
+    """Until the end of the input, then end the group; this process belongs to it, so its number is no other's."""
+    import signal
+    import time
+
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    while os.read(0, 1024):
+        pass
+    if not _exists(leader):  # it has ended by itself: what it left behind is meant to stay
+        return
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.killpg(leader, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_SECONDS
+    while _exists(leader) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    os.killpg(leader, signal.SIGKILL)
+
+
+def _exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it runs as another user by now
+        pass
+    return True
+
+
+def _beside(line: list[str]) -> int:
+    """Windows has no process that becomes another."""
+    import subprocess
+    import threading
+
+    program = subprocess.Popen(line, stdin=subprocess.DEVNULL)
+
+    def watch() -> None:
+        while os.read(0, 1024):
+            pass
+        program.terminate()
+
+    threading.Thread(target=watch, daemon=True).start()
+    return program.wait()
+
+
+def guarded(line: Sequence[str]) -> tuple[str, ...]:
+    """To be run instead, with an input that is a pipe: the program ends, with its group, when that does."""
+    return (sys.executable, "-IS", os.path.abspath(__file__), *line)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

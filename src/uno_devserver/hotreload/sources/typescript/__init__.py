@@ -1,0 +1,1 @@
+"""Lists the files of a TypeScript program, as the compiler would."""

@@ -1,0 +1,326 @@
+"""The source files of a TypeScript package: what the compiler itself would list, without running it.
+
+The list is that of `tsc --listFilesOnly` for `tsconfig.build.json`, else `tsconfig.json`, and for every project that it
+references, without `node_modules` and the compiler's own library. Left out as well is what a referenced project builds:
+the compiler reads those declarations in place of the project's sources, but the sources are what somebody edits, and a
+build must not look like an edit. Nothing raises; what is broken or missing is in the problems.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from ....system.files import FileProblem, read_bytes
+from ....system.values import Value
+from ..source_tree import Sources
+from .disk import Disk
+from .imports import ImportedNames, scan
+from .paths import (
+    ALL_GROUPS,
+    DECLARATIONS,
+    IN_NODE_MODULES,
+    JAVASCRIPT,
+    TYPESCRIPT_GROUPS,
+    absolute,
+    extension_of,
+    folder_of,
+    name_of,
+    native,
+    slashed,
+    within,
+)
+from .resolution import Resolver
+from .root_files import root_files
+from .tsconfig import NEWEST, read_options, read_tsconfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, MutableMapping
+
+    from .disk import Disk
+    from .imports import ImportedNames
+    from .tsconfig import TsConfig, TsOptions
+
+CONFIG_NAMES = ("tsconfig.build.json", "tsconfig.json")
+# .json for tsconfig.json and package.json as well, which may appear where none was.
+TYPESCRIPT_ENDINGS = (".ts", ".tsx", ".mts", ".cts", ".json")
+MAX_PROJECTS = 1000  # a large workspace has a hundred; this bounds what a strange one costs
+
+
+def find_typescript(root: str, cache: dict[str, ImportedNames]) -> Sources:
+    """The sources of the package in `root`; `cache` is kept by the caller between calls."""
+    folder = slashed(os.path.abspath(root))
+    disk = Disk(case_sensitive=not _ignores_case(folder))
+    name = next((name for name in CONFIG_NAMES if disk.is_file(f"{folder}/{name}")), None)
+    if name is None:
+        disk.say(f"{folder} has neither a {CONFIG_NAMES[0]} nor a {CONFIG_NAMES[1]}; it has no TypeScript sources.")
+        return _sources(root, folder, [], disk, (".json",))
+    projects = _open_projects(f"{folder}/{name}", _compiler_version(folder, disk), disk)
+    scans = ImportCache(cache, disk)
+    found: dict[str, None] = {}
+    for path, project in projects.items():
+        found.update(dict.fromkeys(program_files(project, _referenced(path, projects), scans, disk)))
+    scans.forget_others()
+    endings = {*TYPESCRIPT_ENDINGS, *(JAVASCRIPT if any(each.options.allow_js for each in projects.values()) else ())}
+    return _sources(root, folder, sorted(found), disk, endings)
+
+
+def _ignores_case(folder: str) -> bool:
+    other = folder.swapcase()
+    return other != folder and os.path.exists(native(other))
+
+
+def _compiler_version(folder: str, disk: Disk) -> int:
+    """The major version of the TypeScript that the package would be built with."""
+    while True:
+        package = disk.package(f"{folder.rstrip('/')}/node_modules/typescript")
+        if package is not None:
+            major = str(package.get("version")).split(".", 1)[0]
+            return int(major) if major.isdecimal() else NEWEST
+        above = folder_of(folder)
+        if above == folder:
+            return NEWEST
+        folder = above
+
+
+def _open_projects(first: str, version: int, disk: Disk) -> dict[str, TsProject]:
+    """The project and all that it references, by the path of each configuration."""
+    projects: dict[str, TsProject] = {}
+    waiting = [first]
+    while waiting:
+        path = waiting.pop()
+        if path in projects:
+            continue
+        if len(projects) >= MAX_PROJECTS:
+            disk.say(f"{first} references more than {MAX_PROJECTS} projects; the rest of them does not count.")
+            break
+        config = read_tsconfig(path, disk)
+        projects[path] = open_project(config, read_options(config, version), disk)
+        for reference in config.references:
+            target = _config_of(reference)
+            if disk.is_file(target):
+                waiting.append(target)
+            else:
+                disk.say(f"{path} references {target}, which is not there; it does not count.")
+    return projects
+
+
+def _config_of(reference: str) -> str:
+    return reference if reference.endswith(".json") else f"{reference.rstrip('/')}/tsconfig.json"
+
+
+def _referenced(path: str, projects: dict[str, TsProject]) -> list[TsProject]:
+    """All that a project references, also through others; not itself, though it may be part of a circle."""
+    seen = {path}
+    waiting = [path]
+    while waiting:
+        for reference in projects[waiting.pop()].config.references:
+            target = _config_of(reference)
+            if target in projects and target not in seen:
+                seen.add(target)
+                waiting.append(target)
+    return [projects[each] for each in seen if each != path]
+
+
+def _sources(root: str, folder: str, files: list[str], disk: Disk, endings: Iterable[str]) -> Sources:
+    prefix = folder if folder.endswith("/") else f"{folder}/"
+    keys = {}
+    for path in files:
+        key = path[len(prefix) :] if path.startswith(prefix) else os.path.relpath(native(path), native(folder))
+        keys[slashed(key)] = native(path)
+    return Sources(
+        os.path.abspath(root),
+        keys,
+        frozenset(map(native, disk.folders)),
+        frozenset(map(native, disk.deciding)),
+        tuple(disk.problems),
+        frozenset(endings),
+    )
+
+
+MAX_SOURCE_BYTES = 64 * 1024 * 1024  # what is larger was not written by anybody; it counts, but is not read for imports
+
+
+class TsProject(Value):
+    config: TsConfig
+    options: TsOptions
+    roots: tuple[str, ...]
+
+    @property
+    def stand_ins(self) -> dict[str, str]:
+        """What other projects see in place of its sources: the declarations that are built from them."""
+        return {
+            root: _declaration_of(root, self.options)
+            for root in self.roots
+            if not root.endswith((*DECLARATIONS, ".json"))
+        }
+
+
+def open_project(config: TsConfig, options: TsOptions, disk: Disk) -> TsProject:
+    return TsProject(config, options, tuple(root_files(config, options, disk)))
+
+
+class ImportCache:
+    """What each file imports, remembered by content; `kept` outlives one listing."""
+
+    def __init__(self, kept: MutableMapping[str, ImportedNames], disk: Disk) -> None:
+        self._kept = kept
+        self._disk = disk
+        self._seen: dict[str, ImportedNames | None] = {}
+        self._used: set[str] = set()
+
+    def imports(self, path: str) -> ImportedNames | None:
+        """None if there is no such file any more."""
+        if path not in self._seen:
+            self._seen[path] = self._read(path)
+        return self._seen[path]
+
+    def forget_others(self) -> None:
+        """Drop what no file of this listing has as its content."""
+        for key in self._kept.keys() - self._used:
+            del self._kept[key]
+
+    def _read(self, path: str) -> ImportedNames | None:
+        if path.endswith(".json"):
+            return ImportedNames()
+        try:
+            data = read_bytes(native(path), MAX_SOURCE_BYTES)
+        except FileNotFoundError:
+            self._disk.say(f"{path} vanished while the sources were listed; it does not count.")
+            return None
+        except FileProblem as problem:
+            self._disk.say(f"{path} cannot be read: {problem.reason}; what it imports is not known.")
+            return ImportedNames()
+        javascript = path.endswith(JAVASCRIPT)
+        key = f"{'js' if javascript else 'ts'} {hashlib.sha256(data).hexdigest()}"
+        self._used.add(key)
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = scan(data, javascript=javascript)
+        return found
+
+
+def program_files(project: TsProject, others: Iterable[TsProject], scans: ImportCache, disk: Disk) -> list[str]:
+    """The files of a project; of the `others`, which it references, it has only what they do not list themselves."""
+    return _Program(project, others, scans, disk).run()
+
+
+class _Program:
+    def __init__(self, project: TsProject, others: Iterable[TsProject], scans: ImportCache, disk: Disk) -> None:
+        self._options = project.options
+        self._project = project
+        self._scans = scans
+        self._disk = disk
+        self._resolver = Resolver(project.options, project.config.path, disk)
+        self._groups = ALL_GROUPS if project.options.allow_js else TYPESCRIPT_GROUPS
+        self._elsewhere: set[str] = set()
+        for other in others:
+            for source, declaration in other.stand_ins.items():
+                self._elsewhere |= {source, declaration}
+        self._known: dict[str, str] = {}
+        self._waiting: list[str] = []
+
+    def run(self) -> list[str]:
+        for root in self._project.roots:
+            self._add_named(root, f"{self._project.config.path} names")
+        for name in self._type_packages():
+            only_roots = self._options.type_roots is not None
+            self._add(self._resolver.types(name, self._project.config.folder, only_roots=only_roots))
+        files = []
+        while self._waiting:
+            path = self._waiting.pop()
+            imports = self._scans.imports(path)
+            if imports is not None:
+                if IN_NODE_MODULES not in path:
+                    files.append(path)
+                if self._options.follows_imports:
+                    self._follow(path, imports)
+        return files
+
+    def _type_packages(self) -> Iterable[str]:
+        """The packages of types that belong to the program without being imported."""
+        if self._options.types is not None:
+            return self._options.types
+        return [
+            name
+            for root in self._options.type_roots or ()
+            for name, kind in self._disk.entries(root).items()
+            if kind and not name.startswith(".")
+        ]
+
+    def _follow(self, path: str, imports: ImportedNames) -> None:
+        folder = folder_of(path)
+        esm = self._is_esm(path)
+        node = self._options.node
+        static = imports.static
+        if self._options.jsx_import and not path.endswith(DECLARATIONS):
+            static = (*static, self._options.jsx_import)
+        for names, asks_as_esm in ((static, esm), (imports.dynamic, node or esm), (imports.required, False)):
+            for name in names:
+                self._add_import(self._resolver.module(name, folder, esm=asks_as_esm), path)
+        for name in imports.references:
+            self._add_named(absolute(name.replace("\\", "/"), folder), f"{path} refers to")
+        for name in imports.types:
+            self._add(self._resolver.types(name, folder))
+
+    def _is_esm(self, path: str) -> bool:
+        """Whether the file is an ES module, by its name, or by its package for Node, or by the `module` option."""
+        extension = extension_of(path)
+        if extension in (".mts", ".mjs", ".d.mts"):
+            return True
+        if extension in (".cts", ".cjs", ".d.cts"):
+            return False
+        if not self._options.node:
+            return self._options.module != "commonjs"
+        scope = self._disk.scope(folder_of(path))
+        return scope is not None and (self._disk.package(scope) or {}).get("type") == "module"
+
+    def _add_import(self, found: str | None, importer: str) -> None:
+        """Not everything that can be resolved belongs to the program: the options may lack what its kind needs."""
+        if found is None:
+            return
+        extension = extension_of(found)
+        if extension in JAVASCRIPT and (not self._options.allow_js or IN_NODE_MODULES in importer):
+            return
+        if extension in (".tsx", ".jsx") and not self._options.jsx:
+            return
+        if _is_arbitrary(found) and not (self._options.arbitrary_extensions or importer.endswith(DECLARATIONS)):
+            return
+        self._add(found)
+
+    def _add_named(self, path: str, reason: str) -> None:
+        """A file that a configuration or a reference names; its extension may be missing."""
+        if "." in name_of(path):
+            supported = any(path.endswith(group) for group in self._groups)
+            paths = [path] if supported or (self._options.json and path.endswith(".json")) else []
+        else:
+            paths = [path + extension for extension in self._groups[0]]
+        found = next((each for each in paths if self._disk.is_file(each)), None)
+        if found is None:
+            self._disk.say(f"{reason} {path}, which is not there or no source file; it does not count.")
+        self._add(found)
+
+    def _add(self, path: str | None) -> None:
+        if path is None or path in self._elsewhere:
+            return
+        key = path if self._disk.case_sensitive else path.lower()
+        if key not in self._known:
+            self._known[key] = path
+            self._waiting.append(path)
+
+
+def _declaration_of(source: str, options: TsOptions) -> str:
+    """Where the compiler writes the declarations of a source file."""
+    extension = extension_of(source)
+    stem = source.removesuffix(extension)
+    written = {".mts": ".d.mts", ".mjs": ".d.mts", ".cts": ".d.cts", ".cjs": ".d.cts"}.get(extension, ".d.ts")
+    if options.declarations_folder is not None and within(options.root_folder, stem):
+        stem = absolute(stem[len(options.root_folder) + 1 :], options.declarations_folder)
+    return stem + written
+
+
+def _is_arbitrary(path: str) -> bool:
+    """Declarations of what is not code: `style.d.css.ts` for `style.css`."""
+    name = name_of(path)
+    return path.endswith(".ts") and not path.endswith(".d.ts") and ".d." in name

@@ -1,0 +1,477 @@
+"""Which file does an import mean? TypeScript's ways of finding out: as Node does, as bundlers do, and the old ones.
+
+A package that lies in `node_modules` is somebody else's code and is not looked into; one that is only linked there, as
+workspaces do it, is found by its real path.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from .paths import (
+    DECLARATIONS,
+    IN_NODE_MODULES,
+    absolute,
+    extension_of,
+    folder_of,
+    is_relative,
+    name_of,
+    rooted,
+    within,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from .disk import Disk
+    from .tsconfig import TsOptions
+
+_FOREIGN = ""  # found, in a package that is not ours
+MAX_DETOURS = 10  # an entry of `imports` may name another module, and that another one
+
+_WRITTEN_FROM = {  # by the extension of an output: those of the file that it may have been made from
+    **dict.fromkeys((".d.mts", ".mjs"), (".mts", ".mjs")),
+    **dict.fromkeys((".d.cts", ".cjs"), (".cts", ".cjs")),
+    ".json": (".json",),
+    **dict.fromkeys((".d.ts", ".js"), (".tsx", ".ts", ".jsx", ".js")),
+}
+
+
+class Resolver:
+    """Resolves the imports of one program; `esm` is the format in which the importing file asks."""
+
+    def __init__(self, options: TsOptions, config_path: str, disk: Disk) -> None:
+        self._options = options
+        self._config_path = config_path
+        self._disk = disk
+        self._known: dict[tuple[str, str, bool], str | None] = {}
+        self._ours: dict[str, bool | None] = {}
+
+    def module(self, name: str, folder: str, *, esm: bool) -> str | None:
+        """The file that a module's name means in a file in `folder`; None where there is none, or it is not ours."""
+        key = (name, folder, esm)
+        if key not in self._known:
+            self._known[key] = self._resolve(name, folder, esm)
+        return self._known[key]
+
+    def types(self, name: str, folder: str, *, only_roots: bool = False) -> str | None:
+        """The file that a package of types means: from the type roots, else as a module."""
+        attempt = _Attempt(self, DECLARATION, esm=False, strict=False)
+        found = attempt.in_type_roots(name)
+        if found is None and not only_roots:
+            is_path = is_relative(name) or rooted(name)
+            found = attempt.path(name, folder) if is_path else attempt.package(name, folder)
+        return self._settled(name, found)
+
+    def _resolve(self, name: str, folder: str, esm: bool) -> str | None:
+        options = self._options
+        every = TYPED | JS | (JSON if options.json else 0)
+        in_two = options.resolution in (ResolutionMode.CLASSIC, ResolutionMode.NODE10)
+        for kinds in (TYPED, every & ~TYPED) if in_two else (every,):
+            attempt = _Attempt(self, kinds, esm=esm, strict=esm and options.node)
+            found = (
+                attempt.classic(name, folder)
+                if options.resolution is ResolutionMode.CLASSIC
+                else attempt.run(name, folder)
+            )
+            if found is not None:
+                return self._settled(name, found)
+        return None
+
+    def _settled(self, name: str, found: str | None) -> str | None:
+        if not found or is_relative(name) or rooted(name):
+            return found or None
+        if IN_NODE_MODULES in found and not self._options.preserves_links:
+            found = self._disk.real(found)
+        return None if IN_NODE_MODULES in found else found
+
+
+class _Attempt:
+    """One search through all places that a name may mean, for files of some kinds."""
+
+    def __init__(self, resolver: Resolver, kinds: int, *, esm: bool, strict: bool, detours: int = MAX_DETOURS) -> None:
+        self._resolver = resolver
+        self._options = resolver._options
+        self._disk = resolver._disk
+        self._files = Lookup(resolver._options, resolver._disk, kinds, strict=strict)
+        self._esm = esm
+        self._detours = detours
+
+    def run(self, name: str, folder: str) -> str | None:
+        found = self._by_settings(name, folder)
+        if found is not None:
+            return found
+        if is_relative(name) or rooted(name):
+            return self.path(name, folder)
+        if self._options.imports and name.startswith("#"):
+            found = self._by_imports(name, folder)
+            if found is not None:
+                return found
+        if self._options.exports:
+            scope = self._disk.scope(folder)
+            package = (scope is not None and self._disk.package(scope)) or {}
+            own = package.get("name")
+            if scope is not None and package.get("exports") and isinstance(own, str) and within(own, name):
+                found = self._by_exports(package["exports"], scope, name[len(own) + 1 :])
+                if found is not None:
+                    return found
+        if ":" in name:
+            return None
+        found = self.package(name, folder)
+        return self.in_type_roots(name) if found is None else found
+
+    def classic(self, name: str, folder: str) -> str | None:
+        """Before there were packages: the folders upwards, each as if the name were a file in it."""
+        found = self._by_settings(name, folder)
+        if found is not None or is_relative(name) or rooted(name):
+            return found or self._files.file(absolute(name, folder))
+        for above in _upwards(folder):
+            found = self._files.file(absolute(name, above), lists_folder=False)
+            if found is not None:
+                return found
+        return self.in_type_roots(name)
+
+    def path(self, name: str, folder: str) -> str | None:
+        """A name that leads from the importing file's folder."""
+        is_folder = name.endswith("/") or name_of(name) in (".", "..")
+        return self._files.place(absolute(name, folder), is_folder=is_folder)
+
+    def in_type_roots(self, name: str) -> str | None:
+        if not self._files.kinds & DECLARATION:
+            return None
+        for root in self._options.type_roots or ():
+            files = self._files.like(DECLARATION, strict=False)
+            place = absolute(name, root)
+            found = files.file(place) or files.folder(place)
+            if found is not None:
+                return found
+        return None
+
+    def package(self, name: str, folder: str) -> str | None:
+        """In the nearest `node_modules` that has it: sources and declarations first, wherever they are."""
+        for kinds in (self._files.kinds & TYPED, self._files.kinds & ~TYPED):
+            for above in _upwards(folder) if kinds else ():
+                if name_of(above) == "node_modules":
+                    continue
+                modules = f"{above.rstrip('/')}/node_modules"
+                ours = self._is_ours(modules, split_name(name)[0])
+                if ours is False:
+                    return _FOREIGN
+                if ours:
+                    found = self._like(kinds)._in_package(name, modules)
+                    if found is not None:
+                        return found
+        return None
+
+    def _by_settings(self, name: str, folder: str) -> str | None:
+        options = self._options
+        if options.paths and not is_relative(name):
+            pattern = _best_pattern(name, options.paths)
+            if pattern is not None:
+                return self._by_paths(name, pattern)
+        if not is_relative(name) and not rooted(name):
+            return self._files.place(absolute(name, options.base_url)) if options.base_url else None
+        return self._by_root_dirs(absolute(name, folder)) if options.root_dirs else None
+
+    def _by_paths(self, name: str, pattern: str) -> str | None:
+        head, _, tail = pattern.partition("*")
+        middle = name[len(head) : len(name) - len(tail)]
+        for target in self._options.paths[pattern]:
+            place = absolute(target.replace("*", middle, 1) if "*" in pattern else target, self._options.paths_base)
+            if extension_of(target) and self._disk.is_file(place):
+                return place
+            found = self._files.place(place)
+            if found is not None:
+                return found
+        return None
+
+    def _by_root_dirs(self, place: str) -> str | None:
+        """Several folders that count as one."""
+        roots = self._options.root_dirs
+        own = max((root for root in roots if within(root, place) and root != place), key=len, default=None)
+        if own is None:
+            return None
+        inside = place[len(own) :].lstrip("/")
+        places = (place, *(absolute(inside, root) for root in roots if root != own))
+        return next((found for each in places if (found := self._files.place(each)) is not None), None)
+
+    def _by_imports(self, name: str, folder: str) -> str | None:
+        scope = self._disk.scope(folder)
+        table = (self._disk.package(scope) or {}).get("imports") if scope is not None else None
+        if scope is None or not isinstance(table, dict) or name == "#":
+            return None
+        for target in mapped_targets(table, name, self._conditions()) or ():
+            if target.startswith("./"):
+                found = self._target(target, scope)
+            elif self._detours and not target.startswith(("../", "/")):
+                detour = _Attempt(
+                    self._resolver,
+                    self._files.kinds,
+                    esm=self._esm,
+                    strict=self._files.strict,
+                    detours=self._detours - 1,
+                )
+                found = detour.run(target, scope)
+            else:
+                found = None
+            if found is not None:
+                return found
+        return None
+
+    def _by_exports(self, exports: object, package_folder: str, inside: str) -> str | None:
+        """Sources and declarations first, unless JavaScript counts as a source and it is our own package."""
+        own = self._options.allow_js and IN_NODE_MODULES not in f"{package_folder}/"
+        for kinds in (self._files.kinds,) if own else (self._files.kinds & TYPED, self._files.kinds & ~TYPED):
+            for target in export_targets(exports, inside, self._conditions()) or () if kinds else ():
+                found = self._like(kinds)._target(target, package_folder) if target.startswith("./") else None
+                if found is not None:
+                    return found
+        return None
+
+    def _target(self, target: str, package_folder: str) -> str | None:
+        """A target of `exports` or `imports`: of our own package, the source in place of what is built from it."""
+        place = absolute(target, package_folder)
+        return self._source_of(place, package_folder) or self._files.named(place)
+
+    def _source_of(self, output: str, package_folder: str) -> str | None:
+        options = self._options
+        if IN_NODE_MODULES in output or not within(package_folder, self._resolver._config_path):
+            return None
+        for folder in reversed(options.out_folders):
+            if not within(folder, output):
+                continue
+            base = absolute(output[len(folder) + 1 :], options.root_folder)
+            extension = next((each for each in _WRITTEN_FROM if base.endswith(each)), None)
+            for source in _WRITTEN_FROM[extension] if extension else ():
+                place = base.removesuffix(extension or "") + source
+                if self._files.kinds & KIND_OF[source] and self._disk.is_file(place):
+                    return self._files.named(place)
+        return None
+
+    def _in_package(self, name: str, modules: str) -> str | None:
+        package_name, inside = split_name(name)
+        place = f"{modules}/{name}"
+        root = f"{modules}/{package_name}"
+        package = self._disk.package(root) or {}
+        if package.get("exports") and self._options.exports:
+            return self._by_exports(package["exports"], root, inside)
+        if inside or not self._files.strict:
+            found = self._files.file(place)
+            if found is not None:
+                return found
+        if self._files.strict and not inside:
+            return self._files.folder(place) or self._files.file(f"{place}/index.js")
+        return self._files.folder(place)
+
+    def _conditions(self) -> tuple[str, ...]:
+        options = self._options
+        node = () if options.resolution is ResolutionMode.BUNDLER else ("node",)
+        return ("import" if self._esm else "require", "types", *node, *options.conditions)
+
+    def _like(self, kinds: int) -> _Attempt:
+        return _Attempt(self._resolver, kinds, esm=self._esm, strict=self._files.strict, detours=self._detours)
+
+    def _is_ours(self, modules: str, package: str) -> bool | None:
+        """Whether a package in `modules` is only linked there and lies elsewhere; None if it is not there."""
+        known = self._resolver._ours
+        place = f"{modules}/{package}"
+        if place not in known:
+            if not self._disk.has(modules, folder=True) or not self._disk.is_folder(place):
+                known[place] = None
+            else:
+                known[place] = IN_NODE_MODULES not in f"{self._disk.real(place)}/"
+        return known[place]
+
+
+def _upwards(folder: str) -> Iterator[str]:
+    while True:
+        yield folder
+        above = folder_of(folder)
+        if above == folder:
+            return
+        folder = above
+
+
+def _best_pattern(name: str, patterns: Mapping[str, object]) -> str | None:
+    """The pattern that is the name, else the one with the longest beginning."""
+    if name in patterns and "*" not in name:
+        return name
+    best: str | None = None
+    for pattern in patterns:
+        head, star, tail = pattern.partition("*")
+        fits = star and len(name) >= len(head) + len(tail) and name.startswith(head) and name.endswith(tail)
+        if fits and (best is None or len(head) > best.index("*")):
+            best = pattern
+    return best
+
+
+# What may be looked for; numbers, because sets of them are made for every import.
+SOURCE, JS, DECLARATION, JSON = 1, 2, 4, 8
+TYPED = SOURCE | DECLARATION
+KIND_OF = {
+    **dict.fromkeys((".ts", ".tsx", ".mts", ".cts"), SOURCE),
+    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), JS),
+    **dict.fromkeys(DECLARATIONS, DECLARATION),
+    ".json": JSON,
+}
+_INSTEAD = {
+    # By the extension that is written: what may stand there, in the order of the attempts.
+    **dict.fromkeys((".mjs", ".mts", ".d.mts"), ((SOURCE, ".mts"), (DECLARATION, ".d.mts"), (JS, ".mjs"))),
+    **dict.fromkeys((".cjs", ".cts", ".d.cts"), ((SOURCE, ".cts"), (DECLARATION, ".d.cts"), (JS, ".cjs"))),
+    **dict.fromkeys(
+        (".tsx", ".jsx"), ((SOURCE, ".tsx"), (SOURCE, ".ts"), (DECLARATION, ".d.ts"), (JS, ".jsx"), (JS, ".js"))
+    ),
+    **dict.fromkeys(
+        (".ts", ".d.ts", ".js", ""),
+        ((SOURCE, ".ts"), (SOURCE, ".tsx"), (DECLARATION, ".d.ts"), (JS, ".js"), (JS, ".jsx")),
+    ),
+    ".json": ((DECLARATION, ".d.json.ts"), (JSON, ".json")),
+}
+
+
+class Lookup:
+    """A search for files of some kinds. `strict` is Node's way with ES modules: names are complete."""
+
+    def __init__(self, options: TsOptions, disk: Disk, kinds: int, *, strict: bool) -> None:
+        self.kinds = kinds
+        self.strict = strict
+        self._options = options
+        self._disk = disk
+
+    def like(self, kinds: int, *, strict: bool | None = None) -> Lookup:
+        return Lookup(self._options, self._disk, kinds, strict=self.strict if strict is None else strict)
+
+    def place(self, place: str, *, is_folder: bool = False) -> str | None:
+        """A file, or a folder with an index or a `package.json` that names one."""
+        found = None if is_folder else self.file(place)
+        folders = not self.strict and self._options.resolution is not ResolutionMode.CLASSIC
+        return self.folder(place) if found is None and folders and self._disk.is_folder(place) else found
+
+    def file(self, place: str, *, lists_folder: bool = True) -> str | None:
+        """`lists_folder` says that the folder is worth reading; else only the names themselves are asked for."""
+        found = self._replaced(place, lists_folder)
+        return self._extended(place, "", lists_folder) if found is None and not self.strict else found
+
+    def folder(self, place: str) -> str | None:
+        """By the folder's `package.json`, else its index."""
+        package = self._disk.package(place) or {}
+        entry = self._entry(package)
+        found = self._by_entry(absolute(entry, place), package) if entry is not None else None
+        return self.file(f"{place}/index") if found is None and not self.strict else found
+
+    def named(self, place: str) -> str | None:
+        """A file that a `package.json` names: sources exactly as written, outputs by what they are made from."""
+        if self.kinds & KIND_OF.get(extension_of(place), 0) & TYPED:
+            return place if self._disk.is_file(place) else None
+        return self._replaced(place, True)
+
+    def _entry(self, package: dict[str, object]) -> str | None:
+        fields = ("typings", "types", "main") if self.kinds & DECLARATION else ("main",)
+        values = (package.get(field) for field in fields if self.kinds != JSON)
+        return next((value for value in values if isinstance(value, str) and value), None)
+
+    def _by_entry(self, path: str, package: dict[str, object]) -> str | None:
+        found = self.named(path)
+        if found is not None:
+            return found
+        kinds = TYPED if self.kinds == DECLARATION else self.kinds
+        loose = self.like(kinds, strict=self.strict and package.get("type") == "module")
+        found = loose.file(path)
+        index = found is None and not loose.strict and self._disk.is_folder(path)
+        return loose.file(f"{path}/index") if index else found
+
+    def _replaced(self, place: str, lists_folder: bool) -> str | None:
+        if "." not in name_of(place):
+            return None
+        extension = extension_of(place) or place[place.rindex(".") :]
+        return self._extended(place[: len(place) - len(extension)], extension, lists_folder)
+
+    def _extended(self, stem: str, extension: str, lists_folder: bool) -> str | None:
+        for kind, added in _INSTEAD.get(extension) or ((DECLARATION, f".d{extension}.ts"),):
+            if self.kinds & kind:
+                for suffix in self._options.suffixes:
+                    path = f"{stem}{suffix}{added}"
+                    if self._disk.is_file(path) if lists_folder else self._disk.has(path, folder=False):
+                        return path
+        return None
+
+
+class ResolutionMode(Enum):
+    """How a module's name becomes a file."""
+
+    CLASSIC = "classic"
+    NODE10 = "node10"
+    NODE16 = "node16"
+    NODENEXT = "nodenext"
+    BUNDLER = "bundler"
+
+
+MAX_CONDITIONS_DEPTH = 30  # of conditions within conditions: nobody nests more than three
+_FORBIDDEN = frozenset(("..", ".", "node_modules"))  # a target stays inside its package
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """A module's name as the package's name and the path inside it."""
+    parts = name.split("/", 2 if name.startswith("@") else 1)
+    head = 2 if name.startswith("@") else 1
+    return "/".join(parts[:head]), "/".join(parts[head:])
+
+
+def export_targets(exports: object, path: str, conditions: Sequence[str]) -> list[str] | None:
+    """The targets for a path inside the package ('' is the package itself), in the order to be tried."""
+    if not path:
+        if isinstance(exports, dict) and any(key.startswith(".") for key in exports):
+            exports = exports.get(".")
+        return _targets(exports, None, conditions) if exports else None
+    if not isinstance(exports, dict) or not all(key.startswith(".") for key in exports):
+        return None
+    return mapped_targets(exports, f"./{path}", conditions)
+
+
+def mapped_targets(table: Mapping[str, object], name: str, conditions: Sequence[str]) -> list[str] | None:
+    """The targets of a name in a map whose keys may hold one `*`, or end with a slash."""
+    if not name.endswith("/") and "*" not in name and name in table:
+        return _targets(table[name], None, conditions)
+    for key in sorted((key for key in table if key.count("*") == 1 or key.endswith("/")), key=_specificity):
+        head, star, tail = key.partition("*")
+        if star and name.startswith(head) and name.endswith(tail) and len(name) >= len(key):
+            middle = name[len(head) : len(name) - len(tail)]
+            return [] if _leaves_package(middle) else _targets(table[key], middle, conditions)
+        if not star and name.startswith(key):
+            rest = name[len(key) :]
+            found = _targets(table[key], None, conditions)
+            return [] if _leaves_package(rest) else [target + rest for target in found if target.endswith("/")]
+    return None
+
+
+def _specificity(key: str) -> tuple[int, int]:
+    """Longer beginnings first, then longer keys."""
+    star = key.find("*")
+    return (-(len(key) if star < 0 else star + 1), -len(key))
+
+
+def _targets(target: object, middle: str | None, conditions: Sequence[str]) -> list[str]:
+    """The texts below a target whose conditions hold."""
+    found: list[str] = []
+    _collect(target, middle, conditions, found, MAX_CONDITIONS_DEPTH)
+    return found
+
+
+def _collect(target: object, middle: str | None, conditions: Sequence[str], found: list[str], depth: int) -> bool:
+    """Whether the search ends here: null closes what would come behind it."""
+    if target is None or depth == 0:
+        return True
+    if isinstance(target, str):
+        if not _leaves_package(target.removeprefix("./")):
+            found.append(target.replace("*", middle) if middle is not None else target)
+        return False
+    if isinstance(target, dict):
+        inside = [inner for condition, inner in target.items() if condition == "default" or condition in conditions]
+    else:
+        inside = target if isinstance(target, list) else []
+    return any(_collect(inner, middle, conditions, found, depth - 1) for inner in inside)
+
+
+def _leaves_package(path: str) -> bool:
+    return not _FORBIDDEN.isdisjoint(path.split("/"))

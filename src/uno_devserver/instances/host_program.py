@@ -1,0 +1,269 @@
+"""Which Host a workspace gets, and which add-ins it is told to load.
+
+The workspace's own .NET Host where there is one and .NET to run it, else the bundled Host. Discovery is asked only
+for what is not known without it, because it takes as long as starting a Host.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import Enum
+
+from ..issues import Issue, UserError, warning
+from ..system.folders import folders
+from ..system.programs import find_program
+from ..system.values import Value
+from ..workspace.paths import is_inside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..discovery.discover import AddInDiscovery, Discovery, DiscoveryRequest
+    from ..workspace.resolver import Workspace
+
+
+class LaunchPlan(Value):
+    """What to launch, before anything is launched."""
+
+    program: HostProgram
+    addins: str | None  # the value of --addins; None lets the Host discover them itself
+    issues: tuple[Issue, ...] = ()  # what the user should know; nothing here prevents the launch
+
+
+class HostOptions(Value):
+    """What the user said about it."""
+
+    host: str | None = None  # bundled, dotnet, or a path
+    addins: str | None = None  # the value of --addins
+    force_msbuild: bool = False  # MSBuild knows better than that value
+    trusted: bool = True  # the workspace's own code may run: its Python add-ins, its packages, and its build
+
+
+def plan_launch(wanted: HostOptions, workspace: Workspace, environ: Mapping[str, str]) -> LaunchPlan:
+    """UserError when the Host that was asked for cannot be had."""
+    return _Planner(wanted, workspace, environ).plan()
+
+
+class _Planner:
+    def __init__(self, wanted: HostOptions, workspace: Workspace, environ: Mapping[str, str]) -> None:
+        self._wanted = wanted
+        self._workspace = workspace
+        self._environ = environ
+        self._discovery: Discovery | None = None
+        self._issues: list[Issue] = []
+
+    def plan(self) -> LaunchPlan:
+        program = self._program()
+        named = None if self._wanted.force_msbuild else self._wanted.addins
+        addins = self._addins(program.kind) if named is None else (named.strip() and named) or NO_ADDINS
+        return LaunchPlan(program, addins, tuple(dict.fromkeys(self._issues)))
+
+    def _program(self) -> HostProgram:
+        if self._wanted.host is None:
+            return self._best()
+        if self._wanted.host.lower() == ProgramKind.BUNDLED.value:
+            return bundled_host()
+        if self._wanted.host.lower() == ProgramKind.DOTNET.value:
+            return self._dotnet() or self._no_dotnet_host()
+        return host_at(self._wanted.host, self._environ)
+
+    def _best(self) -> HostProgram:
+        if self._workspace.global_json is None:
+            return bundled_host()  # nothing here says that it is about Uno
+        if find_program("dotnet", self._environ) is None:
+            message = "No 'dotnet' was found in the folders of PATH, so the bundled Host is used."
+            self._issues.append(warning("DotNetNotFound", message))
+            return bundled_host()
+        return self._dotnet() or bundled_host()
+
+    def _dotnet(self) -> HostProgram | None:
+        found = self._discover()
+        if found.host.program is None or not self._may_run(found.host.program):
+            return None
+        return dotnet_host(found.host.program, self._environ, roll_forward=found.host_requires_major_roll_forward)
+
+    def _no_dotnet_host(self) -> HostProgram:
+        issues = [issue for issue in self._discover().issues if issue.fatal] or list(self._workspace.issues)
+        reasons = " ".join(issue.message for issue in issues) or "This is no Uno workspace."
+        next_step = issues[0].remediation if issues else "Use --host bundled, or go to an Uno workspace."
+        raise UserError("HostBinaryNotFound", f"The workspace has no .NET Host. {reasons}", next_step)
+
+    def _discover(self) -> Discovery:
+        if self._discovery is None:
+            from ..discovery.discover import discover
+
+            self._discovery = discover(self._request(), self._environ)
+            self._issues += self._discovery.issues
+        return self._discovery
+
+    def _request(self) -> DiscoveryRequest:
+        from ..discovery.discover import DiscoveryRequest
+
+        place = self._workspace
+        return DiscoveryRequest(place.requested_directory, force_msbuild=self._wanted.force_msbuild, workspace=place)
+
+    def _addins(self, kind: ProgramKind) -> str | None:
+        assemblies = self._assemblies()
+        scripts = _python_addins(self._workspace.working_directory) if self._wanted.trusted else []
+        paths = [addin.path for addin in assemblies.found if self._may_run(addin.path)] if assemblies else []
+        if kind is ProgramKind.BUNDLED:
+            paths = [*scripts, *paths]
+        elif scripts:
+            names = ", ".join(os.path.basename(path) for path in scripts)
+            message = f"The workspace's Python add-ins are not loaded by a .NET Host: {names}."
+            self._issues.append(warning("AddInNeedsBundledHost", message))
+        if not paths and kind is not ProgramKind.BUNDLED and not (assemblies and _is_certain(assemblies)):
+            return self._left_to_msbuild()
+        value, lost = addins_value(list(dict.fromkeys(paths)), self._workspace.working_directory)
+        for path in lost:
+            message = f"The add-in {path} cannot be named to the Host: its path has a semicolon."
+            self._issues.append(warning("AddInPathUnusable", message))
+        return value
+
+    def _may_run(self, path: str) -> bool:
+        """What the user has restored may. A workspace can name package folders, too, and bring them along."""
+        if self._wanted.trusted:
+            return True
+        from ..discovery.nuget import users_folders
+
+        place = os.path.realpath(path)
+        if any(is_inside(place, location) for location in users_folders(self._environ, folders(self._environ))):
+            return True
+        message = f"{path} is not run: it lies in no package folder of the user, who has not agreed to it."
+        self._issues.append(warning("WorkspaceNotTrusted", message))
+        return False
+
+    def _left_to_msbuild(self) -> str | None:
+        """Nobody knows the add-ins. A Host that is told none asks MSBuild, which runs the workspace's build."""
+        if self._wanted.trusted:
+            return None
+        place = self._workspace.working_directory
+        message = f"Only MSBuild could tell the add-ins of {place}, by running its build: the user has not agreed."
+        self._issues.append(warning("WorkspaceNotTrusted", message))
+        return NO_ADDINS
+
+    def _assemblies(self) -> AddInDiscovery | None:
+        if self._discovery is not None:
+            return self._discovery.addins
+        if self._workspace.global_json is None and not self._wanted.force_msbuild:
+            return None
+        from ..discovery.discover import discover_addins
+
+        found = discover_addins(self._request(), self._environ)
+        self._issues += found.issues
+        return found
+
+
+def _is_certain(addins: AddInDiscovery) -> bool:
+    """Whether "none" is the answer, and not the lack of one."""
+    return addins.possible and not addins.failed
+
+
+def _python_addins(directory: str) -> list[str]:
+    from ..workspace.addins import workspace_addins
+
+    return workspace_addins(directory)
+
+
+# Says "no add-ins": .NET launchers that build one string lose an empty value, and the Host then asks MSBuild.
+NO_ADDINS = ";"
+
+# Lets a Host that was built for an older .NET run on the next major version.
+ROLL_FORWARD = ("DOTNET_ROLL_FORWARD", "Major")
+
+
+class ProgramKind(Enum):
+    BUNDLED = "bundled"
+    DOTNET = "dotnet"
+    PATH = "path"  # a program that the user named
+
+
+class HostProgram(Value):
+    kind: ProgramKind
+    command: tuple[str, ...]  # everything before the Host's own arguments; the program by its full path
+    environment: tuple[tuple[str, str], ...] = ()  # in addition to ours
+
+
+class HostArguments(Value):
+    """What a Host is told. None: it is not told."""
+
+    port: int
+    workspace: str
+    parent: int | None = None
+    solution: str | None = None
+    ide_channel: str | None = None
+    addins: str | None = None  # the value of the flag; None lets the Host discover them itself
+    forwarded: tuple[str, ...] = ()
+
+
+def bundled_host() -> HostProgram:
+    # -P: a module in the workspace, which is the current folder, must not be taken for one of ours.
+    return HostProgram(ProgramKind.BUNDLED, (sys.executable, "-P", "-m", "uno_devserver.host"))
+
+
+def dotnet_host(path: str, environ: Mapping[str, str], *, roll_forward: bool) -> HostProgram:
+    extra = (ROLL_FORWARD,) if roll_forward else ()
+    return HostProgram(ProgramKind.DOTNET, _run_by(path, environ), extra)
+
+
+def host_at(path: str, environ: Mapping[str, str]) -> HostProgram:
+    """The Host that the user named."""
+    path = os.path.abspath(path)
+    if not os.path.isfile(path):
+        next_step = "Name a Host that exists, or use --host bundled or --host dotnet."
+        raise UserError("HostBinaryNotFound", f"There is no Host at {path}.", next_step)
+    return HostProgram(ProgramKind.PATH, _run_by(path, environ))
+
+
+def _run_by(path: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    if not path.lower().endswith(".dll"):
+        return (path,)
+    dotnet = find_program("dotnet", environ)
+    if dotnet is None:
+        message = f"{path} needs .NET to run, and no 'dotnet' was found in the folders of PATH."
+        next_step = "Install the .NET SDK, or use --host bundled."
+        raise UserError("DotNetNotFound", message, next_step)
+    return (dotnet, path)
+
+
+def command_line(program: HostProgram, arguments: HostArguments) -> list[str]:
+    """The words that start the Host, in the order in which all launchers give them."""
+    line = [*program.command, "--httpPort", str(arguments.port)]
+    named = (
+        ("--ppid", None if arguments.parent is None else str(arguments.parent)),
+        ("--solution", arguments.solution),
+        ("--ideChannel", arguments.ide_channel),
+        ("--addins", arguments.addins),
+        ("--workingDir", arguments.workspace if program.kind is ProgramKind.BUNDLED else None),
+    )
+    for flag, value in named:
+        line += [] if value is None else [flag, value]
+    return [*line, *arguments.forwarded]
+
+
+def addins_value(paths: Sequence[str], workspace: str) -> tuple[str, tuple[str, ...]]:
+    """The value of --addins, and the paths that it cannot hold.
+
+    The flag has no way to write a path with a semicolon. The Host runs in the workspace's folder, so inside a
+    workspace with such a name the relative path does it.
+    """
+    spellings = {path: _spelling(path, workspace) for path in paths}
+    written = [spelling for spelling in spellings.values() if spelling is not None]
+    return ";".join(written) or NO_ADDINS, tuple(path for path, spelling in spellings.items() if spelling is None)
+
+
+def _spelling(path: str, workspace: str) -> str | None:
+    if ";" not in path:
+        return path
+    try:
+        relative = os.path.relpath(path, workspace)
+    except ValueError:  # on another drive
+        return None
+    return None if ";" in relative else relative
+
+
+def addin_paths(value: str | None) -> tuple[str, ...]:
+    """The paths in a value of --addins, as a Host reads it."""
+    return tuple(path.strip() for path in (value or "").split(";") if path.strip())

@@ -1,0 +1,38 @@
+"""Stopping servers: each is asked, then forced, and signed out. Bounded, and never another process."""
+
+from __future__ import annotations
+
+from ..system.files import FileProblem
+from ..system.log import log
+from ..system.processes import GRACE_SECONDS, StopOutcome, stop_process
+from .registry import RegisteredServer, creation_time, unregister
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def stop_servers(
+    folder: str, servers: Sequence[RegisteredServer], *, grace_seconds: float = GRACE_SECONDS
+) -> tuple[StopOutcome, ...]:
+    """Stop running servers of this user, all at once: several stubborn ones take no longer than one."""
+    if len(servers) < 2:
+        return tuple(stop_server(folder, server, grace_seconds=grace_seconds) for server in servers)
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor() as pool:
+        return tuple(pool.map(lambda server: stop_server(folder, server, grace_seconds=grace_seconds), servers))
+
+
+def stop_server(folder: str, server: RegisteredServer, *, grace_seconds: float = GRACE_SECONDS) -> StopOutcome:
+    """Stop a running server of this user, and remove its registration."""
+    created = creation_time(server)
+    outcome = (
+        StopOutcome() if created is None else stop_process(server.process_id, created, grace_seconds=grace_seconds)
+    )
+    if outcome.gone:
+        try:
+            unregister(folder, server.process_id)
+        except FileProblem as problem:
+            log.warn(f"The server has ended, but its registration stays: {problem}.")
+    return outcome

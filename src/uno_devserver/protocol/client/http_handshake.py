@@ -1,0 +1,412 @@
+"""A conversation of the handshake era over Streamable HTTP: a session that is renewed when the server forgot it.
+
+A request is sent again only where the server said that it does not know the session, and so cannot have run it. An
+answer whose stream was cut is taken up where the server allows that. Whatever ends otherwise is Lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ...system.log import log
+from ..http.client import encode_headers
+from ..http.client_connection import HttpFailure
+from ..http.sse import EVENT_STREAM, EventReader
+from ..jsonrpc import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    SESSION_NOT_FOUND,
+    SESSION_REQUIRED,
+    STOPPED,
+    RpcError,
+    notification_message,
+    shown,
+)
+from ..versions import UNSUPPORTED_VERSION
+from .change_subscription import Backoff, announce_all_lists
+from .connection import ConnectionLost, ServerDescription, UnusableServer
+from .http_call import HttpCall
+from .http_endpoint import COMMON_HEADERS, KEEPS_METHOD, Endpoint, NotMcp, StreamCut, hear_events, media_type
+from .questions import ServerQuestions
+from .raw_messages import (
+    NOTHING,
+    RawMessage,
+    initialize_params,
+    initialized_server,
+    opened_params,
+    request_bytes,
+    result_in,
+    without_envelope,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ..http.client_connection import Reply
+    from ..service import Params
+    from .connection import Peer, PendingCall
+    from .raw_messages import RawMessage
+
+LISTENING_SECONDS = 0.5  # until the server has answered that we may listen; most do at once
+CLOSE_SECONDS = 1.0
+
+# The connection says these itself, or they speak of ids that are not known there.
+OWN_NOTIFICATIONS = frozenset({"notifications/initialized", "notifications/cancelled"})
+
+
+class _Session:
+    def __init__(self, session_id: str | None, server: ServerDescription) -> None:
+        self.id = session_id
+        self.server = server
+        named = {} if session_id is None else {"Mcp-Session-Id": session_id}
+        self.headers = encode_headers({**COMMON_HEADERS, "MCP-Protocol-Version": server.version, **named})
+        self.listening = asyncio.Event()  # or known not to be able to
+
+
+class _SessionGone(Exception):
+    """The server does not know the session, and has not looked at the request; or so it seems."""
+
+    def __init__(self, why: RpcError, *, certain: bool) -> None:
+        super().__init__(why.message)
+        self.why = why
+        self.certain = certain
+
+
+class HandshakeConnection:
+    @classmethod
+    async def open(cls, endpoint: Endpoint, peer: Peer) -> HandshakeConnection:
+        """Shake hands. RpcError, NotMcp or Refusal where the server does not."""
+        connection = cls(endpoint, peer)
+        connection._begin(await connection._shake_hands())
+        return connection
+
+    def __init__(self, endpoint: Endpoint, peer: Peer) -> None:
+        self._endpoint = endpoint
+        self._peer = peer
+        self._ids = count(1)
+        self._session: _Session
+        self._questions = ServerQuestions(self._post)
+        self._renewing = asyncio.Lock()
+        self._renewals = Backoff()  # of those that no request waits for
+        self._following = asyncio.Lock()
+        self._listener: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[Any]] = set()
+        self._wanted: frozenset[str] = frozenset()  # to be followed, in any session
+        self._followed: frozenset[str] = frozenset()  # in this one
+        self._level: str | None = None
+        self._closed = False
+
+    @property
+    def server(self) -> ServerDescription:
+        return self._session.server
+
+    async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        if self._closed:
+            raise ConnectionLost("The connection is closed.", sent=False)
+        session = self._session
+        params = without_envelope(params)
+        try:
+            return await self._call(session, method, params, peer)
+        except _SessionGone:
+            return await self._call_again(session, method, params, peer)
+
+    def send(self, call: PendingCall, name: str, params: bytes) -> bool:  # noqa: ARG002
+        if self._closed:
+            return False
+        session = self._session
+        http_call = HttpCall(call, next(self._ids), self._endpoint, partial(self._finished, session, call, params))
+        return http_call.send(session.headers, params)
+
+    def flush(self) -> None:
+        """Nothing: each call has a connection of its own, and is written at once."""
+
+    def cancel(self, call: PendingCall) -> None:
+        http_call = call.ticket
+        assert isinstance(http_call, HttpCall)
+        http_call.cancel()
+        self._tell_cancelled(http_call.request_id)
+
+    async def notify(self, method: str, params: Params) -> None:
+        if method not in OWN_NOTIFICATIONS:
+            await self._post(notification_message(method, without_envelope(params)))
+
+    async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
+        self._wanted = uris
+        async with self._following:
+            for uri in sorted(self._followed - uris):
+                await self._watch(uri, wanted=False)  # a refusal of that changes nothing
+            tried = {uri: await self._watch(uri, wanted=True) for uri in sorted(uris - self._followed)}
+        try:
+            await asyncio.wait_for(self._session.listening.wait(), LISTENING_SECONDS)
+        except TimeoutError:
+            log.debug(f"{self._endpoint.url} lets us wait for the stream of its notifications")
+        return {uri: refusal for uri, refusal in tried.items() if refusal is not None}
+
+    async def set_level(self, level: str) -> None:
+        self._level = level
+        if "logging" in self.server.capabilities:
+            await self.request("logging/setLevel", {"level": level}, self._peer)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._questions.close()
+        for task in (*self._background, *([self._listener] if self._listener else [])):
+            task.cancel()
+        self._endpoint.break_off()
+        try:
+            if self._session.id is not None:
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    (await self._endpoint.send("DELETE", self._session.headers)).release()
+        except (TimeoutError, ConnectionLost) as error:
+            log.debug(f"the session could not be ended: {error}")
+        finally:
+            self._endpoint.close()
+
+    async def _watch(self, uri: str, *, wanted: bool) -> RpcError | None:
+        """Subscribe, or no longer; the server's refusal, if it does."""
+        self._followed -= {uri}
+        try:
+            await self.request(f"resources/{'' if wanted else 'un'}subscribe", {"uri": uri}, self._peer)
+        except RpcError as refusal:
+            return refusal
+        if wanted:
+            self._followed |= {uri}
+        return None
+
+    # --- the session
+
+    async def _shake_hands(self) -> _Session:
+        request_id = next(self._ids)
+        body = request_bytes(request_id, "initialize", initialize_params(self._peer.client))
+        reply = await self._endpoint.send("POST", encode_headers(COMMON_HEADERS), body)
+        message = await self._endpoint.answer(reply, request_id, self._hear(self._peer))
+        session = _Session(reply.headers.get("mcp-session-id"), initialized_server(result_in(message)))
+        done = notification_message("notifications/initialized", None)
+        (await self._endpoint.send("POST", session.headers, done)).release()
+        return session
+
+    def _begin(self, session: _Session) -> None:
+        self._session = session
+        self._listener = asyncio.create_task(self._listen(session))
+
+    async def _renewed(self, old: _Session) -> _Session:
+        """A new session in place of that one, which the server has forgotten."""
+        async with self._renewing:
+            if self._session is old:
+                log.debug(f"{self._endpoint.url} has forgotten the session; a new one is opened")
+                try:
+                    session = await self._shake_hands()
+                except (ConnectionLost, UnusableServer, RpcError, NotMcp, StreamCut) as error:
+                    why = f"The server at {self._endpoint.url} forgot the session, and opens no new one: {error}"
+                    raise ConnectionLost(why, sent=False) from error
+                if self._closed:
+                    raise ConnectionLost("The connection is closed.", sent=False)
+                self._begin(session)
+                self._in_background(self._restore)
+            return self._session
+
+    async def _restore(self) -> None:
+        """Tell the server again what it had forgotten, and our side that anything may have changed meanwhile."""
+        await asyncio.sleep(self._renewals.next())
+        self._followed = frozenset()
+        try:
+            if self._level is not None:
+                await self.set_level(self._level)
+            await self.follow(self._wanted)
+        except (RpcError, ConnectionLost) as error:
+            log.debug(f"not everything of the former session could be had again: {error}")
+        announce_all_lists(self._peer, self.server)
+
+    # --- requests
+
+    async def _call(self, session: _Session, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        request_id = next(self._ids)
+        try:
+            reply = await self._endpoint.send("POST", session.headers, request_bytes(request_id, method, params))
+            return await self._result(session, reply, request_id, peer)
+        except asyncio.CancelledError:
+            self._tell_cancelled(request_id)
+            raise
+
+    async def _finished(
+        self, session: _Session, call: PendingCall, params: bytes, reply: Reply, request_id: int
+    ) -> msgspec.Raw:
+        """The result of a call whose answer is not plain JSON."""
+        if reply.status in KEEPS_METHOD:  # which the general way follows
+            reply.release()
+            return await self.request("tools/call", opened_params(params), call)
+        try:
+            return await self._result(session, reply, request_id, call)
+        except _SessionGone:
+            return await self._call_again(session, "tools/call", opened_params(params), call)
+
+    async def _call_again(self, forgotten: _Session, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        """The same request once more, in a new session."""
+        session = await self._renewed(forgotten)
+        try:
+            return await self._call(session, method, params, peer)
+        except _SessionGone as gone:
+            if not gone.certain:
+                raise gone.why from None
+            raise ConnectionLost(
+                f"The server at {self._endpoint.url} forgets its sessions: {gone}", sent=False
+            ) from None
+
+    def _tell_cancelled(self, request_id: int) -> None:
+        cancelled = {"requestId": request_id, "reason": "The client does not want to know any more."}
+        self._in_background(partial(self._post, notification_message("notifications/cancelled", cancelled)))
+
+    async def _result(self, session: _Session, reply: Reply, request_id: int, peer: Peer) -> msgspec.Raw:
+        """The result in the answer to a request; _SessionGone where the server does not know the session."""
+        hear = self._hear(peer)
+        try:
+            try:
+                message = await self._endpoint.answer(reply, request_id, hear)
+            except StreamCut as cut:
+                message = await resumed_answer(self._endpoint, session.headers, cut, request_id, hear)
+        except NotMcp as other:
+            error = RpcError(INTERNAL_ERROR, f"The server {other}.")
+            if other.status == 404 and session.id is not None:
+                raise _SessionGone(error, certain=True) from None
+            raise error from None
+        try:
+            return result_in(message)
+        except RpcError as error:
+            if session.id is not None and _forgot_session(reply.status, message, error):
+                raise _SessionGone(error, certain=reply.status == 404) from None
+            if reply.status == 503 and error.code == STOPPED:
+                raise ConnectionLost(f"The server at {self._endpoint.url} stops: {error.message}", sent=False) from None
+            if reply.status == 400 and error.code == UNSUPPORTED_VERSION:  # it was started anew, and is another one
+                why = f"The server at {self._endpoint.url} speaks this version of MCP no more: {error.message}"
+                raise ConnectionLost(why, sent=False) from None
+            raise
+
+    def _hear(self, peer: Peer) -> Callable[[RawMessage], None]:
+        return lambda message: self._questions.hear(message, peer)
+
+    async def _post(self, message: bytes) -> None:
+        """Send what has no answer."""
+        reply = await self._endpoint.send("POST", self._session.headers, message)
+        reply.release()
+        if reply.status >= 400:
+            log.debug(f"{self._endpoint.url} did not take a message: HTTP {reply.status}")
+
+    def _in_background(self, work: Callable[[], Awaitable[None]]) -> None:
+        if not self._closed:
+            task = asyncio.create_task(_quietly(work))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+
+    # --- what belongs to no request
+
+    async def _listen(self, session: _Session) -> None:
+        """Hear what the server says by itself, for as long as the session is in use."""
+        last_id: bytes | None = None
+        first = True  # a server that knows POST only answers 404, too, as one that has forgotten the session
+        deaf = False  # for some time, of which the server does not tell afterwards
+        backoff = Backoff()
+        while self._session is session:
+            reader = EventReader()
+            try:
+                reply = await self._endpoint.send("GET", resume_headers(session.headers, last_id))
+                session.listening.set()
+                if reply.status == 404 and session.id is not None and not first:
+                    reply.release()
+                    await asyncio.sleep(self._renewals.next())
+                    await self._renewed(session)
+                    return
+                if reply.status != 200 or media_type(reply) != EVENT_STREAM:
+                    reply.release()
+                    if last_id is None:
+                        return  # 405: the server has nothing to say by itself
+                    last_id, deaf = None, True  # it does not know any more what came behind that
+                    continue
+                if deaf:
+                    announce_all_lists(self._peer, self.server)
+                await hear_events(reply, reader, self._hear_all)
+                wait = retry_pause(reader.retry_ms)
+            except (HttpFailure, ConnectionLost, RpcError) as error:
+                log.debug(f"nothing is heard of {self._endpoint.url}: {error}")
+                wait = backoff.next()
+            last_id = reader.last_id or last_id
+            deaf = last_id is None
+            first = False
+            await asyncio.sleep(wait)
+
+    def _hear_all(self, message: RawMessage) -> bool:
+        self._questions.hear(message, self._peer)
+        return False
+
+
+def _forgot_session(status: int, answer: RawMessage, error: RpcError) -> bool:
+    """404 is what a server must answer; some that were started anew say 400, as to somebody who never had a session.
+
+    They say that before they read the request, so without its id; else the error, whose code means anything, may be
+    that of a call that ran.
+    """
+    if status == 404:
+        return error.code != METHOD_NOT_FOUND
+    unread = answer.id in NOTHING or "session" in error.message.lower()
+    return status == 400 and error.code in (SESSION_REQUIRED, SESSION_NOT_FOUND) and unread
+
+
+async def _quietly(work: Callable[[], Awaitable[None]]) -> None:
+    """Not an awaitable that exists already: a task that is cancelled before its first step would never await it."""
+    try:
+        await work()
+    except ConnectionLost as lost:
+        log.debug(f"something could not be said: {shown(str(lost))}")
+
+
+RETRY_SECONDS = 1.0  # where the server does not say
+LONGEST_RETRY_SECONDS = 300.0
+SHORTEST_RETRY_SECONDS = 0.05  # a server that ends its stream at once, and says 0, must not keep us busy
+MAX_BREAKS = 5  # of connections in a row, without a word in between
+
+
+async def resumed_answer(
+    endpoint: Endpoint, headers: bytes, cut: StreamCut, request_id: int, hear: Callable[[RawMessage], None]
+) -> RawMessage:
+    """The answer whose stream was cut, however often the server cuts it. Lost where it cannot be had any more."""
+    last_id, retry_ms, breaks = None, None, 0
+    while True:
+        heard = cut.reader.last_id not in (None, last_id)
+        last_id = cut.reader.last_id or last_id
+        retry_ms = retry_ms if cut.reader.retry_ms is None else cut.reader.retry_ms
+        breaks = breaks + 1 if cut.broken and not heard else 0
+        if last_id is None or breaks > MAX_BREAKS:
+            raise ConnectionLost(str(cut), sent=True)
+        if breaks or not cut.broken:
+            await asyncio.sleep(retry_pause(retry_ms))
+        reply = await _resume(endpoint, resume_headers(headers, last_id))
+        try:
+            return await endpoint.answer_in_events(reply, request_id, hear)
+        except StreamCut as again:
+            cut = again
+
+
+def resume_headers(headers: bytes, last_id: bytes | None) -> bytes:
+    return headers if last_id is None else b"%bLast-Event-ID: %b\r\n" % (headers, last_id)
+
+
+def retry_pause(retry_ms: int | None) -> float:
+    seconds = RETRY_SECONDS if retry_ms is None else retry_ms / 1000
+    return min(max(seconds, SHORTEST_RETRY_SECONDS), LONGEST_RETRY_SECONDS)
+
+
+async def _resume(endpoint: Endpoint, headers: bytes) -> Reply:
+    try:
+        reply = await endpoint.send("GET", headers)
+    except ConnectionLost as lost:
+        raise ConnectionLost(str(lost), sent=True) from None  # of the request whose answer this is about
+    if reply.status != 200 or media_type(reply) != EVENT_STREAM:
+        reply.release()
+        raise ConnectionLost(f"The server at {endpoint.url} does not keep the answer: HTTP {reply.status}.", sent=True)
+    return reply

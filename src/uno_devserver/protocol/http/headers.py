@@ -1,0 +1,116 @@
+"""The head of an answer as bytes: status line, the handler's headers, and those that only the server may set."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+
+from ...system.values import Value
+from .messages import Headers
+
+REASONS = {
+    200: "OK",
+    202: "Accepted",
+    204: "No Content",
+    304: "Not Modified",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    408: "Request Timeout",
+    409: "Conflict",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    417: "Expectation Failed",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    503: "Service Unavailable",
+    505: "HTTP Version Not Supported",
+}  # a status without a reason is valid too; `http.HTTPStatus` would cost an import
+BODILESS = (204, 304)
+# They frame the answer: a second one would make client and server disagree about where it ends.
+RESERVED = frozenset({"connection", "content-length", "date", "transfer-encoding", "upgrade"})
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # not strftime's, which speak the user's language
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_dated = (-1, b"")
+
+
+def response_head(status: int, headers: Headers, framing: bytes, extra: bytes = b"", keep_alive: bool = True) -> bytes:
+    """The head with its final empty line; `framing` says where the body ends, `extra` is encoded already."""
+    return b"".join(
+        (
+            b"HTTP/1.1 %d %s\r\n" % (status, REASONS.get(status, "").encode()),
+            framing,
+            date_header(int(time.time())),
+            b"" if keep_alive else b"Connection: close\r\n",
+            header_lines(headers),
+            extra,
+            b"\r\n",
+        )
+    )
+
+
+def check_headers(headers: Headers) -> None:
+    """Raise ValueError for headers that a handler cannot or must not set."""
+    for name, value in headers:
+        if _NAME.fullmatch(name) is None:
+            raise ValueError(f"HTTP does not allow a header with the name {name!r}")
+        if _VALUE.fullmatch(value) is None:  # which may be secret
+            raise ValueError(f"HTTP does not allow the value of the header {name!r}, for its characters")
+        if name.lower() in RESERVED:
+            raise ValueError(f"the header {name!r} is set by the server and by nobody else")
+
+
+def header_lines(headers: Headers) -> bytes:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers]).encode("latin-1")
+
+
+def date_header(now: int) -> bytes:
+    """The Date header line, made once per second."""
+    global _dated
+    if _dated[0] != now:
+        at = time.gmtime(now)
+        text = time.strftime("%d {} %Y %H:%M:%S GMT", at).format(_MONTHS[at.tm_mon - 1])
+        _dated = (now, f"Date: {_DAYS[at.tm_wday]}, {text}\r\n".encode())
+    return _dated[1]
+
+
+JSON = "application/json"
+
+
+class Accepts(Value):
+    json: bool
+    events: bool
+
+
+def accepted_types(headers: Mapping[str, str]) -> Accepts:
+    """The kinds of answer that the client takes. One that does not say takes both."""
+    listed = headers.get("accept")
+    if listed is None:
+        return Accepts(json=True, events=True)
+    kinds = {kind.partition(";")[0].strip().lower() for kind in listed.split(",")}
+    return Accepts(
+        json=not kinds.isdisjoint({JSON, "application/*", "*/*"}),
+        events=not kinds.isdisjoint({"text/event-stream", "text/*", "*/*"}),
+    )
+
+
+def is_json(headers: Mapping[str, str]) -> bool:
+    """Whether the body says that it is JSON. Absent does not count: a web page can send that without asking us."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
+
+
+def joined_headers(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The headers as they were received: names in lower case, and one value for each."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in fields:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers

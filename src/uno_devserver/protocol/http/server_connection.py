@@ -1,0 +1,448 @@
+"""One client's connection: its requests are answered one after the other, in the order they came.
+
+A plain handler is never cancelled because its client left: what it does may matter. A stream is, it has no reader any
+more. Every state has a deadline, except a handler at work and a stream with its client: these end by themselves or
+with the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, cast
+
+from ...system.log import log
+from ...system.tcp_peers import is_another_users
+from ...system.values import Value
+from . import cors
+from .guard import Guard
+from .headers import BODILESS, check_headers, response_head
+from .messages import Answer, Handler, Headers, Request, Response, Streaming, Upgrade
+from .request_reader import IncomingRequest, ReadStage, RequestProblem, RequestReader
+from .transport import DeadlineTimer, ServerTransport
+
+if TYPE_CHECKING:
+    from .websocket import ServerWebSocket
+
+# After the last answer we go on reading for a while: closing with unread bytes would destroy the answer on its way.
+LINGER_SECONDS = 2.0
+CROWD = 8  # of the connections that may be open, the part that may linger beyond them
+
+
+class ServerConnection(asyncio.BufferedProtocol):
+    _wire: ServerTransport
+    _alarm: DeadlineTimer
+    _inbox: RequestInbox
+    closed: asyncio.Future[None]
+
+    def __init__(
+        self, settings: ServerSettings, open_ones: set[ServerConnection], tasks: set[asyncio.Task[None]]
+    ) -> None:
+        self._settings = settings
+        self._open_ones = open_ones
+        self._tasks = tasks  # may outlive their connections
+        self._task: asyncio.Task[None] | None = None
+        self._interruptible: asyncio.Task[None] | None = None  # the task, while it can be cancelled without harm
+        self._websocket: ServerWebSocket | None = None
+        self._half_closed = False  # the client sends nothing more
+        self._last = False  # nothing is answered after the present request
+        self._stopping = False
+        self._undelivered = 0
+
+    async def _serve(self) -> None:
+        """Answer the client's requests until one of us has enough."""
+        try:
+            while not self._last and (incoming := await self._inbox.next()) is not None:
+                await self._answer(incoming)
+                if self._wire.stalled and not _running_task().cancelling():
+                    await self._delivered()
+            if self._inbox.problem is not None and not self._last:
+                self._last = True
+                self._send(error_response(self._inbox.problem.status, self._inbox.problem.reason))
+        except ConnectionError:
+            pass  # it left without its answer
+        except Exception as error:
+            log_failure("a connection", error)
+        finally:
+            self._finish()
+
+    def stop(self) -> None:
+        """The server stops: end what is idle or a stream, let a handler finish its answer."""
+        self._stopping = self._last = True
+        if self._interruptible is not None:
+            self._interruptible.cancel()
+        elif self._task is not None and (self._inbox.idle or (self._task.done() and self._websocket is None)):
+            self._wire.close()
+
+    def abort(self) -> None:
+        self._wire.abort()
+
+    # --- what the event loop tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        loop = asyncio.get_running_loop()
+        self._wire = ServerTransport(cast(asyncio.Transport, transport))
+        self._alarm = DeadlineTimer(loop, self._deadline_passed)
+        self._inbox = RequestInbox(self._settings, self._wire, self._alarm)
+        self.closed = loop.create_future()
+        self._open_ones.add(self)
+        if len(self._open_ones) > self._settings.max_connections:
+            self._inbox.refuse(RequestProblem(503, f"{self._settings.max_connections} connections are open already"))
+        elif not self._settings.everybody and is_another_users(
+            transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        ):
+            self._inbox.refuse(RequestProblem(403, "programs of other users of this machine are not served"))
+        self._task = loop.create_task(self._serve())
+        self._tasks.add(self._task)
+        self._task.add_done_callback(self._tasks.discard)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # the system's word for how much there may be
+        return self._settings.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = bytes(self._settings.buffer[:nbytes])
+        if self._websocket is not None:
+            self._websocket.received(data)
+        elif not self._last:
+            self._inbox.received(data)
+
+    def eof_received(self) -> bool:
+        """The client sends no more. While a handler works it may still want the answer, so keep the connection.
+
+        A stream ends here: a reader that leaves shows itself like this, and one that only ends its side is very rare.
+        """
+        idle = self._inbox.idle
+        self._half_closed = True
+        self._inbox.end()
+        if self._websocket is not None:
+            self._websocket.lost()
+            return False
+        return not (idle or self._interruptible is not None or (self._task is not None and self._task.done()))
+
+    def pause_writing(self) -> None:
+        self._wire.pause()
+
+    def resume_writing(self) -> None:
+        self._wire.resume()
+        if self._websocket is not None:
+            self._websocket.balance()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._wire.lost()
+        self._alarm.stop()
+        self._inbox.end()
+        if self._websocket is not None:
+            self._websocket.lost()  # its handler sees that by itself
+        elif self._interruptible is not None:
+            self._interruptible.cancel()
+        self._open_ones.discard(self)
+        self.closed.set_result(None)
+
+    def _deadline_passed(self) -> None:
+        if self._websocket is not None and not self._wire.closing:
+            self._websocket.on_alarm()
+        elif self._inbox.idle and not self._wire.closing:
+            self._inbox.on_alarm()
+        elif not self._takes_its_answer():
+            self._wire.abort()
+
+    # --- answers
+
+    async def _answer(self, incoming: IncomingRequest) -> None:
+        answer = await respond(incoming.request, self._settings.guard, self._settings.handler)
+        self._last = self._last or not incoming.keep_alive
+        if isinstance(answer, Response):
+            self._send(answer, incoming.request.method)
+        elif isinstance(answer, Streaming):
+            await self._stream(answer, incoming)
+        elif incoming.websocket:
+            await self._upgrade(answer, incoming)
+        else:
+            self._send(error_response(400, "only WebSockets are served here; send the headers of an upgrade"))
+
+    def _send(self, answer: Response, method: str = "") -> None:
+        framing = b"" if answer.status in BODILESS else b"Content-Length: %d\r\n" % len(answer.body)
+        start = self._head(answer.status, answer.headers, framing)
+        self._wire.write(start if method == "HEAD" or not framing else start + answer.body)
+
+    async def _stream(self, answer: Streaming, incoming: IncomingRequest) -> None:
+        self._last = self._last or not incoming.chunks  # the end of the connection is the end of the body
+        framing = b"Transfer-Encoding: chunked\r\n" if incoming.chunks else b""
+        self._wire.write(self._head(answer.status, answer.headers, framing))
+        if incoming.request.method == "HEAD":
+            return
+        sink = StreamSink(self._wire, incoming.chunks)
+        whole = await self._interruptibly(answer.run(sink), f"the stream of {incoming.request.path}")
+        sink.end(whole)
+        self._last = self._last or not whole
+
+    async def _upgrade(self, answer: Upgrade, incoming: IncomingRequest) -> None:
+        # websockets takes 25 ms to import, so only where one is wanted.
+        from .websocket import HandshakeRefused, ServerWebSocket, accept
+
+        try:
+            self._wire.write(accept(incoming.request, self._settings.extra))
+        except HandshakeRefused as refusal:
+            self._send(error_response(400, str(refusal)))
+            return
+        self._last = True
+        self._websocket = websocket = ServerWebSocket(self._wire, self._alarm)
+        websocket.received(self._inbox.take_held())
+        if self._half_closed or self._wire.gone:
+            websocket.lost()
+        whole = await self._interruptibly(answer.run(websocket), f"the WebSocket of {incoming.request.path}")
+        websocket.start_closing(1000 if whole else 1001 if self._stopping else 1011)
+
+    def _head(self, status: int, headers: Headers, framing: bytes) -> bytes:
+        return response_head(status, headers, framing, self._settings.extra, keep_alive=not self._last)
+
+    async def _interruptibly(self, work: Awaitable[None], what: str) -> bool:
+        """Do work that may be cancelled when the server stops, or its reader left; whether it came to its end."""
+        task = self._interruptible = _running_task()
+        if self._stopping or (self._websocket is None and (self._half_closed or self._wire.gone)):
+            task.cancel()  # takes effect where the work first waits, so it can clean up
+        try:
+            await work
+            return True
+        except asyncio.CancelledError:
+            return False
+        except Exception as error:
+            left = self._wire.closing or (self._websocket is not None and self._websocket.ended)
+            if not (left and isinstance(error, ConnectionError)):  # that is how it hears that nobody listens any more
+                log_failure(what, error)
+            return False
+        finally:
+            self._interruptible = None
+            # A cancellation that the work survived would hit whatever waits next.
+            self._last = self._last or task.cancelling() > 0
+
+    # --- the end of an answer, and of the connection
+
+    async def _delivered(self) -> None:
+        """Wait until the client took its answer, so that one that never reads cannot make us pile them up."""
+        self._undelivered = self._wire.backlog
+        self._alarm.set(self._settings.idle_timeout)
+        self._interruptible = _running_task()
+        try:
+            await self._wire.drain()
+        finally:
+            self._interruptible = None
+            self._alarm.clear()
+
+    def _takes_its_answer(self) -> bool:
+        """Whether the client took some since we last looked; then we wait on."""
+        before, self._undelivered = self._undelivered, self._wire.backlog
+        if not 0 < self._undelivered < before:
+            return False
+        self._alarm.set(self._settings.idle_timeout)
+        return True
+
+    def _finish(self) -> None:
+        self._last = True
+        if self._wire.gone:
+            return
+        if self._websocket is not None:
+            self._websocket.start_closing(1011)  # of no effect, unless something went wrong on the way
+            return
+        self._undelivered = self._wire.backlog
+        if self._stopping or self._half_closed or self._is_crowded():
+            self._wire.close()
+        else:
+            self._wire.end()
+            self._wire.go_on_reading()
+        self._alarm.set(LINGER_SECONDS)
+
+    def _is_crowded(self) -> bool:
+        """Whether so many come that no file would be left if each could linger."""
+        most = self._settings.max_connections
+        return len(self._open_ones) > most + most // CROWD
+
+
+def _running_task() -> asyncio.Task[None]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+HELD_BYTES = 64 * 1024  # what a client may send ahead while it waits for an answer, before we stop receiving
+
+
+class RequestInbox:
+    def __init__(self, settings: ServerSettings, wire: ServerTransport, alarm: DeadlineTimer) -> None:
+        self._settings = settings
+        self._wire = wire
+        self._alarm = alarm
+        self._reader = RequestReader(settings.max_body, settings.max_headers)
+        self._held = bytearray()
+        self._waiting: asyncio.Future[None] | None = None
+        self._ended = False
+
+    @property
+    def problem(self) -> RequestProblem | None:
+        """Why there are no more requests, if the client is to be told."""
+        return self._reader.problem
+
+    @property
+    def idle(self) -> bool:
+        """Whether a request is waited for, and none is here."""
+        return self._waiting is not None and not self._waiting.done()
+
+    async def next(self) -> IncomingRequest | None:
+        """Wait for a request; None when there will be none."""
+        while not self._reader.complete:
+            if self._held and self.problem is None:
+                self._read(self.take_held())
+                continue
+            if self._ended or self.problem is not None:
+                return None
+            self._waiting = asyncio.get_running_loop().create_future()
+            self._expect_more()
+            await self._waiting
+            self._waiting = None
+        self._alarm.clear()
+        return self._reader.complete.popleft()
+
+    def received(self, data: bytes) -> None:
+        if self.idle:
+            self._read(data)
+            return
+        self._held += data
+        if len(self._held) > HELD_BYTES:
+            self._wire.stop_reading()
+
+    def take_held(self) -> bytes:
+        """What came ahead and was not read."""
+        held = bytes(self._held)
+        self._held.clear()
+        self._wire.go_on_reading()
+        return held
+
+    def refuse(self, problem: RequestProblem) -> None:
+        """Hand out no requests, because of that."""
+        self._reader.problem = problem
+        self._wake()
+
+    def end(self) -> None:
+        """The client sends nothing more."""
+        self._ended = True
+        self._wake()
+
+    def on_alarm(self) -> None:
+        """The client took too long, while we were idle."""
+        if self._reader.stage is ReadStage.BETWEEN:
+            self._wire.close()
+            self._alarm.set(self._settings.idle_timeout)  # it may not even take the rest of its last answer
+        else:
+            self.refuse(RequestProblem(408, "the request did not come to its end in time"))
+
+    def _read(self, data: bytes) -> None:
+        before = self._reader.stage
+        self._held[:0] = self._reader.feed(data)
+        if self._reader.complete or self.problem is not None:
+            self._wake()
+        elif self._reader.stage is ReadStage.BODY or self._reader.stage is not before:
+            self._expect_more()  # a body may take long as long as it comes; the headers have one deadline together
+
+    def _expect_more(self) -> None:
+        in_head = self._reader.stage is ReadStage.HEAD
+        self._alarm.set(self._settings.header_timeout if in_head else self._settings.idle_timeout)
+        if self._reader.wants_continue:
+            self._reader.wants_continue = False
+            self._wire.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+class StreamSink:
+    """Implements `Sink`. Nothing gets through once the answer is over, whoever still holds it."""
+
+    def __init__(self, wire: ServerTransport, chunks: bool) -> None:
+        self._wire = wire
+        self._chunks = chunks
+        self._over = False
+
+    async def write(self, data: bytes) -> None:
+        if self._over or self._wire.gone:
+            raise ConnectionResetError("the client is gone, or its answer is over")
+        if data:  # an empty chunk would mean the end
+            self._wire.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunks else data)
+        await self._wire.drain()
+
+    def end(self, whole: bool) -> None:
+        """Nothing more comes; `whole` tells the client that it has everything."""
+        self._over = True
+        if whole and self._chunks:
+            self._wire.write(LAST_CHUNK)
+
+
+async def respond(request: Request, guard: Guard, handler: Handler) -> Answer:
+    """The answer to a request. A handler that fails is one too: 500, with the reason in the log alone."""
+    headers = request.headers
+    if (reason := guard(headers)) is not None:
+        return error_response(403, reason)
+    if cors.is_preflight(request.method, headers):
+        answer = _preflight(request)
+    else:
+        answer = await _handled(request, handler)
+    if "origin" in headers and not isinstance(answer, Upgrade):
+        return answer.replace(headers=cors.answer_headers(headers) + answer.headers)
+    return answer
+
+
+def error_response(status: int, reason: str) -> Response:
+    import json  # errors are rare, and it is not needed otherwise
+
+    body = json.dumps({"error": reason}, ensure_ascii=False).encode("utf-8", "replace")
+    return Response(status, body, (("Content-Type", "application/json"),))
+
+
+def log_failure(what: str, error: BaseException) -> None:
+    """A handler's failure: a line for everybody, the traceback for those who look for it."""
+    import traceback
+
+    log.warn(f"{what} failed: {type(error).__name__}: {error}")
+    log.debug("".join(traceback.format_exception(error)).rstrip())
+
+
+def _preflight(request: Request) -> Answer:
+    reason = cors.preflight_refusal(request.headers)
+    if reason is not None:
+        return error_response(403, reason)
+    return Response(204, b"", cors.preflight_headers(request.headers))
+
+
+async def _handled(request: Request, handler: Handler) -> Answer:
+    try:
+        answer = await handler(request)
+        if not isinstance(answer, Upgrade):
+            check_headers(answer.headers)
+        return answer
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise  # the server stops
+        failure: BaseException = error  # something that the handler waited for was cancelled: its own affair
+    except Exception as error:
+        failure = error
+    log_failure(f"{request.method} {request.path}", failure)
+    return error_response(500, "the request failed; the server's log has the reason")
+
+
+class ServerSettings(Value):
+    handler: Handler
+    guard: Guard
+    max_body: int
+    max_headers: int
+    header_timeout: float
+    idle_timeout: float
+    max_connections: int
+    # What is received is read before anything else happens in the event loop, so all connections can share it. Without,
+    # asyncio would have 256 KiB mapped and unmapped for each request.
+    buffer: memoryview
+    extra: bytes  # header lines for every answer
+    everybody: bool  # other users of this machine may connect

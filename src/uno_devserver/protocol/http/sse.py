@@ -1,0 +1,117 @@
+"""Server-sent events on the wire: events, their ids, comments; written, and read out of bytes as they come."""
+
+from __future__ import annotations
+
+import re
+
+from ...system.values import Value
+
+EVENT_STREAM = "text/event-stream"
+# The last one keeps reverse proxies from holding events back.
+HEADERS = (("Content-Type", EVENT_STREAM), ("Cache-Control", "no-cache, no-transform"), ("X-Accel-Buffering", "no"))
+KEEP_ALIVE = b": keep-alive\n\n"
+MAX_EVENT = 64 * 1024 * 1024  # as much as a whole answer may have
+
+_BOM = b"\xef\xbb\xbf"
+_HEADER_VALUE = re.compile(rb"[\x20-\x7e\x80-\xff]+")  # an id travels back in a header
+_MILLISECONDS = re.compile(rb"[0-9]{1,9}")
+
+
+def event(data: bytes, name: str | None = None) -> bytes:
+    """One message. `data` is JSON on one line."""
+    head = b"" if name is None else b"id: %s\n" % name.encode()
+    return b"%sevent: message\ndata: %s\n\n" % (head, data)
+
+
+def priming(name: str, retry_ms: int) -> bytes:
+    """An id to resume from before anything was said, and how long to wait before resuming."""
+    return b"id: %s\nretry: %d\ndata: \n\n" % (name.encode(), retry_ms)
+
+
+def retry(retry_ms: int) -> bytes:
+    """How long to wait before resuming, without an event."""
+    return b"retry: %d\n\n" % retry_ms
+
+
+def event_id(stream: str, number: int) -> str:
+    return f"{stream}-{number}"
+
+
+def position(name: str) -> tuple[str, int] | None:
+    """The stream and the number that an event id names; None when it is none of ours."""
+    stream, dash, number = name.rpartition("-")
+    if not dash or not (number.isascii() and number.isdigit()) or len(number) > 18:
+        return None
+    return stream, int(number)
+
+
+class SseEvent(Value):
+    name: str
+    data: bytes
+
+
+class EventReader:
+    """Events out of the bytes of a stream, however they are cut; ValueError for one that is too long."""
+
+    def __init__(self, limit: int = MAX_EVENT) -> None:
+        self.last_id: bytes | None = None  # from where the stream can be resumed
+        self.retry_ms: int | None = None  # how long the server wants us to wait before
+        self._limit = limit
+        self._first = True
+        self._after_return = False
+        self._line = bytearray()  # of which the end is still to come
+        self._name = ""
+        self._id: bytes | None = None
+        self._data = bytearray()  # its lines; an object for each may cost many times as much
+
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        """The events that are complete now."""
+        if self._after_return and chunk.startswith(b"\n"):  # the second half of a line's end
+            chunk = chunk[1:]
+        self._after_return = chunk.endswith(b"\r")
+        if b"\r" in chunk:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *ends, rest = chunk.split(b"\n")
+        if ends and self._line:
+            self._line += ends[0]
+            ends[0] = bytes(self._line)
+            self._line.clear()
+        events: list[SseEvent] = []
+        for line in ends:
+            self._read(line, events)
+        if rest:
+            self._line += rest
+            self._check_size()
+        return events
+
+    def _read(self, line: bytes, events: list[SseEvent]) -> None:
+        if self._first:
+            self._first = False
+            line = line.removeprefix(_BOM)
+        if not line:
+            self._finish(events)
+            return
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data += value
+            self._data += b"\n"
+            self._check_size()
+        elif field == b"event":
+            self._name = value.decode("utf-8", "replace")
+        elif field == b"id":
+            self._id = value if _HEADER_VALUE.fullmatch(value) else None
+        elif field == b"retry" and _MILLISECONDS.fullmatch(value):
+            self.retry_ms = int(value)
+
+    def _finish(self, events: list[SseEvent]) -> None:
+        self.last_id = self._id
+        if self._data:
+            del self._data[-1]  # the end of the last line is not part of it
+            events.append(SseEvent(self._name or "message", bytes(self._data)))
+            self._data.clear()
+        self._name = ""
+
+    def _check_size(self) -> None:
+        if len(self._line) + len(self._data) > self._limit:
+            raise ValueError(f"an event is longer than {self._limit} bytes")

@@ -1,0 +1,130 @@
+"""Handshake-era sessions over HTTP: who is connected, and what still waits for them.
+
+A session ends when its client says so, when it has been idle for long, or to make room: the longest idle one first,
+never one that a call or a connection keeps busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+
+from ..jsonrpc import RpcError
+from ..peer_info import ClientInfo
+from .handshake import HandshakeSession
+from .limits import EndpointLimits
+from .message_stream import MessageStream
+
+STANDING = "s"  # the name of the stream for what belongs to no request
+
+
+class HttpSession(HandshakeSession):
+    """Keeps the streams of its calls, so that a client that lost a connection can go on with another one."""
+
+    def __init__(self, client: ClientInfo, policy: EndpointLimits, *, relayed: bool) -> None:
+        self.id = os.urandom(16).hex()
+        self.standing = MessageStream(policy, STANDING)
+        self.touched = 0.0
+        self._streams: dict[str, MessageStream] = {STANDING: self.standing}
+        self._kept: dict[str, asyncio.TimerHandle] = {}
+        self._ended = False
+        self._last_stream = 0
+        super().__init__(client, policy, self.standing, relayed=relayed)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.calls) or any(stream.connected for stream in self._streams.values())
+
+    def open_stream(self, needs_connection: bool) -> MessageStream:
+        self._last_stream += 1
+        stream = MessageStream(self.policy, str(self._last_stream), needs_connection)
+        self._streams[str(self._last_stream)] = stream
+        return stream
+
+    def stream(self, name: str) -> MessageStream | None:
+        return self._streams.get(name)
+
+    def settle(self, stream: MessageStream) -> None:
+        """All is said on a stream: keep its answer for a client that has lost the connection, within bounds."""
+        assert stream.name is not None
+        stream.end()
+        if self._ended or not (stream.needs_connection and stream.answered):
+            self.forget(stream)
+            return
+        self._kept[stream.name] = self.loop.call_later(self.policy.keep_answer_seconds, self.forget, stream)
+        while len(self._kept) > 1 and (
+            len(self._kept) > self.policy.kept_answers
+            or sum(self._streams[name].size for name in self._kept) > self.policy.stream_bytes
+        ):
+            self.forget(self._streams[next(iter(self._kept))])
+
+    def forget(self, stream: MessageStream) -> None:
+        """Nobody can resume it."""
+        assert stream.name is not None
+        self._streams.pop(stream.name, None)
+        timer = self._kept.pop(stream.name, None)
+        if timer is not None:
+            timer.cancel()
+
+    def stop(self, why: RpcError) -> None:
+        self._ended = True
+        super().stop(why)
+        for timer in self._kept.values():
+            timer.cancel()
+
+
+class HttpSessions:
+    """All of them, by id, the longest untouched first."""
+
+    def __init__(self, policy: EndpointLimits, ended: Callable[[HttpSession], None]) -> None:
+        self._policy = policy
+        self._ended = ended
+        self._by_id: dict[str, HttpSession] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[HttpSession]:
+        return iter(list(self._by_id.values()))
+
+    def add(self, session: HttpSession) -> bool:
+        """Take it in; False when all places are taken by busy ones."""
+        if len(self._by_id) >= self._policy.sessions:
+            idle = next((other for other in self if not other.busy), None)
+            if idle is None:
+                return False
+            self.remove(idle)
+        self._by_id[session.id] = session
+        self._touch(session)
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().call_later(self._policy.sweep_seconds, self._sweep)
+        return True
+
+    def get(self, session_id: str) -> HttpSession | None:
+        session = self._by_id.get(session_id)
+        if session is not None:
+            self._touch(session)
+        return session
+
+    def remove(self, session: HttpSession) -> None:
+        if self._by_id.pop(session.id, None) is not None:
+            self._ended(session)
+
+    def _touch(self, session: HttpSession) -> None:
+        session.touched = asyncio.get_running_loop().time()
+        self._by_id[session.id] = self._by_id.pop(session.id)
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        for session in self:
+            if session.busy:
+                self._touch(session)
+            elif loop.time() - session.touched >= self._policy.session_idle_seconds:
+                self.remove(session)
+        self._sweeper = loop.call_later(self._policy.sweep_seconds, self._sweep) if self._by_id else None
+
+    def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()

@@ -1,0 +1,205 @@
+"""The way to a client, as calls and sessions see it: whoever speaks never waits."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections import deque
+from typing import Protocol
+
+from ...system.values import Value
+from ..http import sse
+from ..http.messages import Sink
+from .limits import EndpointLimits
+
+
+class MessageKind(enum.Enum):
+    NOTIFICATION = 0  # the first to go when a client does not keep up
+    REQUEST = 1
+    ANSWER = 2
+
+
+class Channel(Protocol):
+    """Messages to one client, in order. Used in the event loop."""
+
+    @property
+    def ended(self) -> bool: ...
+
+    def send(self, data: bytes, kind: MessageKind = MessageKind.NOTIFICATION) -> None:
+        """Say something; dropped after the end."""
+
+    def send_once(self, data: bytes) -> None:
+        """Send, unless the same message still waits: for 'something changed', twice says no more than once."""
+
+    def end(self) -> None:
+        """Nothing follows."""
+
+    def hang_up(self) -> None:
+        """End the connection, where there is one that the client can replace, but not the channel."""
+
+
+class StreamOpening(enum.Enum):
+    """How a connection begins, by what the client understands."""
+
+    COMMENT = 0
+    RETRY = 1
+    PRIMING = 2  # an event without data
+
+
+class QueuedMessage(Value):
+    number: int
+    kind: MessageKind
+    data: bytes
+
+
+class MessageStream:
+    """Implements `channel.Channel`."""
+
+    def __init__(self, policy: EndpointLimits, name: str | None = None, needs_connection: bool = False) -> None:
+        self.name = name  # None: cannot be resumed, so its events have no ids
+        self.needs_connection = needs_connection  # else answers alone may do
+        self.ended = False
+        self._policy = policy
+        self._events: deque[QueuedMessage] = deque()
+        self._bytes = 0
+        self._next = 1  # 0 is the position before the first event
+        self._sent = 0
+        self._connected_once = False
+        self._hang_up = False
+        self._reader: object = None
+        self._waiters: set[asyncio.Future[bool]] = set()
+
+    @property
+    def connected(self) -> bool:
+        return self._reader is not None
+
+    @property
+    def answered(self) -> bool:
+        return any(event.kind is MessageKind.ANSWER for event in self._events)
+
+    @property
+    def size(self) -> int:
+        return self._bytes
+
+    def send(self, data: bytes, kind: MessageKind = MessageKind.NOTIFICATION) -> None:
+        if self.ended:
+            return
+        self._events.append(QueuedMessage(self._next, kind, data))
+        self._next += 1
+        self._bytes += len(data)
+        if kind is not MessageKind.ANSWER:
+            self.needs_connection = True
+        self._trim()
+        self._wake()
+
+    def send_once(self, data: bytes) -> None:
+        if all(event.data != data for event in self._after(self._sent)):
+            self.send(data)
+
+    def end(self) -> None:
+        """Nothing follows; connections end when they have delivered what is there."""
+        self.ended = True
+        self._wake()
+
+    def hang_up(self) -> None:
+        """End the connection (the present one, or the first), but not the stream."""
+        if self.connected or not self._connected_once:
+            self.needs_connection = True
+            self._hang_up = True
+            self._wake()
+
+    def pour_into(self, channel: Channel) -> None:
+        """Say there what was said here."""
+        for event in self._events:
+            channel.send(event.data, event.kind)
+
+    async def plain_answers(self, seconds: float | None) -> list[bytes] | None:
+        """Wait for the end: the answers. None when a connection is needed, to say more or because it takes long."""
+        deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        while not self.ended and not self.needs_connection:
+            left = None if deadline is None else deadline - asyncio.get_running_loop().time()
+            if not await self._changed(left):
+                self.needs_connection = True
+        if self.needs_connection:
+            return None
+        return [event.data for event in self._events if event.kind is MessageKind.ANSWER]
+
+    async def deliver(
+        self, sink: Sink, after: int | None = None, opening: StreamOpening = StreamOpening.COMMENT
+    ) -> None:
+        """Write what follows `after` (None: what was never written) until the stream or the connection ends."""
+        place = self._sent if after is None else min(after, self._next - 1)
+        me = self._reader = object()
+        self._connected_once = True
+        self._wake()  # a former connection learns that it is replaced
+        try:
+            await sink.write(self._opening(opening, place))
+            while self._reader is me:
+                if fresh := self._after(place):
+                    place = fresh[-1].number
+                    await sink.write(b"".join(self._wire(event) for event in fresh))
+                    self._sent = max(self._sent, place)
+                elif self._hang_up:
+                    self._hang_up = False
+                    return
+                elif self.ended:
+                    return
+                elif not await self._changed(self._policy.keep_alive_seconds):
+                    await sink.write(sse.KEEP_ALIVE)
+        except ConnectionError:
+            return  # the client is gone; what it did not get stays for the next connection
+        finally:
+            if self._reader is me:
+                self._reader = None
+
+    def _opening(self, opening: StreamOpening, place: int) -> bytes:
+        """Something at once: the client sees that it is connected, and learns what it needs to come back."""
+        if opening is StreamOpening.COMMENT or self.name is None:
+            return sse.KEEP_ALIVE
+        if opening is StreamOpening.RETRY:
+            return sse.retry(self._policy.retry_ms)
+        return sse.priming(sse.event_id(self.name, place), self._policy.retry_ms)
+
+    def _wire(self, event: QueuedMessage) -> bytes:
+        return sse.event(event.data, None if self.name is None else sse.event_id(self.name, event.number))
+
+    def _after(self, number: int) -> list[QueuedMessage]:
+        fresh = []
+        for event in reversed(self._events):
+            if event.number <= number:
+                break
+            fresh.append(event)
+        fresh.reverse()
+        return fresh
+
+    def _trim(self) -> None:
+        while len(self._events) > self._policy.stream_events or self._bytes > self._policy.stream_bytes:
+            for index, event in enumerate(self._events):
+                if event.number <= self._sent or event.kind is MessageKind.NOTIFICATION:
+                    del self._events[index]
+                    self._bytes -= len(event.data)
+                    break
+            else:
+                return  # only questions and answers that nobody has seen: they are few, and none is lost
+
+    async def _changed(self, seconds: float | None) -> bool:
+        """Wait for a change; False when there was none in time."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        self._waiters.add(waiter)
+        timer = None if seconds is None else loop.call_later(seconds, _resolve, waiter, False)
+        try:
+            return await waiter
+        finally:
+            self._waiters.discard(waiter)
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            _resolve(waiter, True)
+
+
+def _resolve(waiter: asyncio.Future[bool], value: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(value)

@@ -1,0 +1,187 @@
+"""Modern subscriptions: they tell a client what changed, of the kinds it asked for, until it does not want that."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ...system.log import log
+from ..jsonrpc import BUSY, INVALID_PARAMS, Id, RpcError, RpcRequest, notification_message, result_message, shown
+from ..peer_info import ServerInfo
+from ..service import Params, Service
+from ..versions import SUBSCRIPTION_KEY, modern_error, modern_result
+from .call_runner import Tasks, attempt
+from .limits import EndpointLimits
+from .message_stream import Channel, MessageKind
+
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+RESOURCES = "resourceSubscriptions"
+UPDATED = "notifications/resources/updated"
+# What a client asks for, the notification, and the capability that promises it.
+KINDS = (
+    ("toolsListChanged", "notifications/tools/list_changed", "tools"),
+    ("promptsListChanged", "notifications/prompts/list_changed", "prompts"),
+    ("resourcesListChanged", "notifications/resources/list_changed", "resources"),
+)
+
+
+class Subscription:
+    def __init__(self, request_id: Id, methods: frozenset[str], uris: frozenset[str], channel: Channel) -> None:
+        self.id = request_id
+        self.methods = methods
+        self.uris = uris
+        self._channel = channel
+
+    def tell(self, method: str, params: Params | None) -> None:
+        told = dict(params or {})
+        meta = told.get("_meta")
+        told["_meta"] = {**(meta if isinstance(meta, dict) else {}), SUBSCRIPTION_KEY: self.id}
+        self._channel.send_once(notification_message(method, told))
+
+    def end(self, info: ServerInfo) -> None:
+        """Say that this is the end, so that the client does not take it for a lost connection."""
+        result = modern_result("subscriptions/listen", {"_meta": {SUBSCRIPTION_KEY: self.id}}, info)
+        self._channel.send(result_message(self.id, result), MessageKind.ANSWER)
+        self._channel.end()
+
+
+class Subscriptions:
+    def __init__(self, policy: EndpointLimits, followed: WatchedResources) -> None:
+        self._policy = policy
+        self._followed = followed
+        self._open: set[Subscription] = set()
+        self._opening = 0
+
+    async def open(self, request: RpcRequest, capabilities: dict[str, Any], channel: Channel) -> Subscription:
+        """Open one, acknowledged with what of the wish the server can fulfil."""
+        wish = request.params.get("notifications")
+        if not isinstance(wish, dict):
+            raise RpcError(INVALID_PARAMS, "'subscriptions/listen' needs notifications: an object that says which.")
+        if len(self._open) + self._opening >= self._policy.subscriptions:
+            raise RpcError(BUSY, f"{self._policy.subscriptions} subscriptions are open already; close some.")
+        granted = _granted(wish, capabilities, self._policy)
+        self._opening += 1
+        try:
+            uris = await self._follow(granted)
+        finally:
+            self._opening -= 1
+        methods = frozenset(method for key, method, _ in KINDS if key in granted)
+        subscription = Subscription(request.id, methods, uris, channel)
+        subscription.tell(ACKNOWLEDGED, {"notifications": granted})
+        self._open.add(subscription)
+        return subscription
+
+    def remove(self, subscription: Subscription) -> None:
+        if subscription in self._open:
+            self._open.remove(subscription)
+            for uri in subscription.uris:
+                self._followed.end(uri)
+
+    def broadcast(self, method: str, params: Params | None) -> None:
+        for subscription in self._open:
+            if method in subscription.methods:
+                subscription.tell(method, params)
+
+    def resource_updated(self, uri: str) -> None:
+        for subscription in self._open:
+            if uri in subscription.uris:
+                subscription.tell(UPDATED, {"uri": uri})
+
+    def close(self, info: ServerInfo) -> None:
+        for subscription in list(self._open):
+            subscription.end(info)
+            self.remove(subscription)
+
+    async def _follow(self, granted: dict[str, Any]) -> frozenset[str]:
+        """Watch the resources of the wish. What the service refuses is not granted; RpcError if nothing else was."""
+        wanted = list(dict.fromkeys(granted.pop(RESOURCES, ())))
+        begun: set[str] = set()
+
+        async def begin(uri: str) -> None:
+            await self._followed.begin(uri)
+            begun.add(uri)
+
+        try:
+            said = await asyncio.gather(*map(begin, wanted), return_exceptions=True)
+        except asyncio.CancelledError:
+            for uri in begun:
+                self._followed.end(uri)
+            raise
+        if begun:
+            granted[RESOURCES] = [uri for uri in wanted if uri in begun]
+        refusal = next((error for error in said if isinstance(error, RpcError)), None)
+        if refusal is not None and not granted:
+            raise modern_error(refusal)
+        return frozenset(begun)
+
+
+def _granted(wish: dict[str, Any], capabilities: dict[str, Any], policy: EndpointLimits) -> dict[str, Any]:
+    granted: dict[str, Any] = {
+        key: True
+        for key, _, capability in KINDS
+        if wish.get(key) is True and capabilities.get(capability, {}).get("listChanged")
+    }
+    uris = wish.get(RESOURCES)
+    if uris is not None and not (isinstance(uris, list) and all(isinstance(uri, str) for uri in uris)):
+        raise RpcError(INVALID_PARAMS, "resourceSubscriptions must be a list of URIs.")
+    if uris and len(uris) > policy.watched:
+        raise RpcError(INVALID_PARAMS, f"A subscription can watch {policy.watched} resources.")
+    if uris and capabilities.get("resources", {}).get("subscribe"):
+        granted[RESOURCES] = uris
+    return granted
+
+
+METHODS = {True: "resources/subscribe", False: "resources/unsubscribe"}
+
+
+class WatchedResources:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._resources: dict[str, _Resource] = {}
+        self._tasks = Tasks()
+
+    async def begin(self, uri: str) -> None:
+        """One more watches; RpcError when the service refuses, and then it does not."""
+        resource = self._resources.setdefault(uri, _Resource())
+        resource.watchers += 1
+        try:
+            await self._tell(uri, resource, True)
+        except BaseException:
+            self.end(uri)
+            raise
+
+    def end(self, uri: str) -> None:
+        """One watches no longer."""
+        resource = self._resources[uri]
+        resource.watchers -= 1
+        if not resource.watchers:
+            self._tasks.start(self._tell_the_end(uri, resource))
+
+    async def close(self, seconds: float) -> None:
+        """Wait until the service has heard of the last ones, within a bound."""
+        await self._tasks.wait(seconds)
+
+    async def _tell(self, uri: str, resource: _Resource, wanted: bool) -> None:
+        async with resource.telling:
+            if resource.told == wanted or (resource.watchers > 0) != wanted:
+                return
+            resource.told = wanted  # before: if this is cancelled, the service may have heard of it
+            refused = await attempt(self._service.followed(uri, wanted), METHODS[wanted])
+            if isinstance(refused, RpcError):
+                resource.told = False
+                raise refused
+
+    async def _tell_the_end(self, uri: str, resource: _Resource) -> None:
+        try:
+            await self._tell(uri, resource, False)
+        except RpcError as error:
+            log.warn(f"The server could not be told that nobody watches '{shown(uri)}' any more: {error.message}")
+        if not resource.watchers and not resource.told and self._resources.get(uri) is resource:
+            del self._resources[uri]
+
+
+class _Resource:
+    def __init__(self) -> None:
+        self.watchers = 0
+        self.told = False  # that it is watched
+        self.telling = asyncio.Lock()

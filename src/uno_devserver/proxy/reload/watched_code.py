@@ -1,0 +1,139 @@
+"""The code that hot reload watches in a workspace: its packages, and what the config says about them.
+
+Where there is none, where it is switched off, or where the user does not trust the workspace, the answer is the reason.
+Reads the disk, so the event loop calls it in a thread. Cheap to import: a launch looks at its code first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ...system.log import log
+from ...system.values import Value
+from ...workspace.config_file import CONFIG, find_config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...hotreload.watched_package import WatchedPackage
+    from ...workspace.config import Config
+    from ...workspace.resolver import Workspace
+    from ..options import ProxyOptions
+
+NOT_TRUSTED = "the workspace is not trusted ('uno-devserver trust')"
+NO_CONFIG = f"no {CONFIG} says where the code of the command is"
+BEHIND_URL = "the code of a server behind a URL is not known"
+NOT_YET = "no server runs yet"
+_WILDCARDS = re.compile(r"[*?{}\\]")  # of patterns, which have no way to quote them
+
+
+class WatchedCode(Value):
+    folder: str  # of the workspace
+    packages: tuple[WatchedPackage, ...]
+    config: Config  # without its issues, which others report
+    channel: str | None = None  # of the proxy that owns the Host, and watches its code; None: we watch it ourselves
+
+
+def find_watched_code(
+    options: ProxyOptions,
+    workspace: Workspace | None,
+    environ: Mapping[str, str],
+    before: WatchedCode | None = None,
+    *,
+    untrusted: bool = False,
+) -> WatchedCode | str:
+    """The code to watch; or why there is none, as the end of a sentence.
+
+    `workspace`: None where the upstream does not depend on one; then a config near the command names its code.
+    `before`: the subject until now, which stays while the config cannot be read, because it is just being written.
+    `untrusted`: answer as if the user trusted the workspace; for readers only.
+    """
+    if options.url is not None:
+        return BEHIND_URL
+    if workspace is not None:
+        folder, path = workspace.working_directory, workspace.config
+    else:
+        path = find_config(options.directory)
+        if path is None:
+            return NO_CONFIG
+        folder = os.path.dirname(os.path.dirname(path))
+    from ...workspace.config import read_config
+    from ...workspace.trust import is_trusted, was_trusted
+
+    trusted = is_trusted(environ, folder)
+    config = read_config(path)
+    if trusted and not is_trusted(environ, folder):  # it was saved while it was read
+        trusted, config = False, read_config(path)
+    if not config.readable and before is not None and before.config.path == path and was_trusted(environ, folder):
+        return before
+    packages = packages_of(folder, config, typed=bool(options.command))
+    if not packages:
+        return "there is no code to watch"
+    if not config.hot_reload.enabled:
+        return f"hotReload.enabled is false in {config.path}"
+    if not trusted and not untrusted:
+        return NOT_TRUSTED
+    return WatchedCode(folder, packages, config.replace(issues=()))
+
+
+def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[WatchedPackage, ...]:
+    """The packages of a workspace, also where hot reload is off. `typed`: the user has typed the server's command."""
+    from ...hotreload.watched_package import Role, WatchedPackage
+    from ...workspace.addins import ADDINS_FOLDER as ADDINS
+
+    include, exclude = config.hot_reload.include, config.hot_reload.exclude
+    packages = []
+    root = config.server_folder or (folder if typed and config.path is not None else None)
+    extension = config.extension_path
+    if root is not None:
+        packages.append(WatchedPackage(Role.SERVER, root, include, (*exclude, *_pattern_inside(root, extension))))
+    elif not typed and os.path.isdir(os.path.join(folder, ADDINS)):
+        packages.append(WatchedPackage(Role.SERVER, folder, include, exclude, addins=True))
+    if extension is not None:
+        packages.append(
+            WatchedPackage(Role.EXTENSION, extension, include, (*exclude, *_pattern_inside(extension, root)))
+        )
+    return tuple(packages)
+
+
+def _pattern_inside(root: str, other: str | None) -> tuple[str, ...]:
+    """The pattern of the other package's folder, if that lies inside this one: it has a build of its own."""
+    above = os.path.join(root, "")
+    if other is None or not other.startswith(above):
+        return ()
+    return (_WILDCARDS.sub("?", other[len(above) :].replace(os.sep, "/")),)
+
+
+def unknown_code(options: ProxyOptions) -> str | None:
+    """Why the place of the server's code is not known, where no workspace names it; None: it may be known."""
+    if options.url is not None:
+        return BEHIND_URL
+    return NO_CONFIG if find_config(options.directory) is None else None
+
+
+def content_at_launch(options: ProxyOptions, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
+    """The digest of the code of the server that is about to be started; None: it is not watched, or cannot be read."""
+    # A typed command starts without the user's trust in the config, which may follow while it runs.
+    subject = find_watched_code(options, workspace, environ, untrusted=bool(options.command))
+    if isinstance(subject, str):
+        return None
+    from ...hotreload.fingerprint import Fingerprint
+    from ...hotreload.sources.finder import find_sources
+    from ...hotreload.watched_package import Role
+
+    server = next((package for package in subject.packages if package.role is Role.SERVER), None)
+    if server is None:
+        return None
+    try:
+        return Fingerprint(lambda: find_sources(server), watches=False).digest()
+    except Exception as error:
+        log.debug(f"the code of the server cannot be read while it starts: {error}")
+        return None
+
+
+def not_reloaded(why: str) -> str:
+    """The message to clients where the user does not trust the config as it is now."""
+    stays = "What runs stays, and is not reloaded until the user agrees by 'uno-devserver trust'."
+    return f"New code is not loaded, because {why}. {stays}"

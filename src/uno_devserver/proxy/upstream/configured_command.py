@@ -1,0 +1,110 @@
+"""The MCP server that the workspace's config names, as upstream: a command, started if the user trusts the config.
+
+The config is read at each start, so an edit counts at the next one; while it cannot be read, the last readable one
+counts. All servers that it names print into the same log. Cheap to import: the launch waits for it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ...issues import Issue, fatal
+from ...system.folders import folders
+from ...system.text import usable_name
+from ...workspace.config import read_config
+from ...workspace.server_command import folder_name, given_name, server_command
+from ...workspace.trust import is_trusted, refusal, was_trusted
+from .base import StartFailure, Upstream
+from .command_launch import CommandUpstream, log_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...workspace.config import Config
+    from ...workspace.resolver import Workspace
+    from ...workspace.server_command import ServerLine
+    from .command_process import CommandProcess
+    from .launcher import UpstreamObserver
+
+UNNAMED = "The server of the workspace"
+CORRECT_FILE = "Correct the file (comments and trailing commas are allowed): when it is saved, the server is started."
+
+
+class ConfiguredUpstream(Upstream):
+    def __init__(self, workspace: Workspace, environ: Mapping[str, str]) -> None:
+        self._path = workspace.config
+        self._folder = workspace.working_directory
+        self._environ = environ
+        self._state = folders(environ).state
+        self._line: ServerLine | None = None
+        self._command: CommandUpstream | None = None  # of that line
+        self._given_name: str | None = None  # by the config, or the package
+        self._own_name: str | None = None  # by the server, when it was last connected
+        self.config: Config | None = None  # as the last start has read it
+        self.named = UNNAMED  # at the beginning of a sentence
+        self.trusted: bool | None = None  # at the last start
+        self.refusal = ""  # why not: the end of a sentence
+        self.issues: tuple[Issue, ...] = ()  # always empty: the readers of the config report what is wrong with it
+
+    def start(self, observer: UpstreamObserver) -> CommandProcess:
+        self.config = config = self._trusted_config()
+        if not config.names_server:
+            raise StartFailure(self._names_no_server(config), final=True)
+        try:
+            return self._command_of(config).start(observer)
+        finally:
+            self._given_name = given_name(config)  # takes some time, while the server starts
+            self.named = f"The server '{self._given_name or self._own_name or folder_name(config)}'"
+
+    def renegotiate(self) -> None:
+        if self._command is not None:
+            self._command.renegotiate()
+
+    def introduced(self, name: object) -> None:
+        """The server is connected, and calls itself so."""
+        self._own_name = usable_name(name)
+        if self._own_name and not self._given_name:
+            self.named = f"The server '{self._own_name}'"
+
+    def _trusted_config(self) -> Config:
+        trusted, config = self._is_trusted(), read_config(self._path)
+        if trusted and not self._is_trusted():  # it was saved while it was read
+            trusted, config = False, read_config(self._path)
+        if not config.readable and self.config is not None:
+            trusted, config = was_trusted(self._environ, self._folder), self.config
+        elif not config.readable:
+            raise StartFailure(self._names_no_server(config), final=True)
+        self.trusted = trusted
+        self.refusal = "" if trusted else refusal(self._state, self._folder)
+        if not trusted:
+            message = f"The server that {self._path} names is a command of the workspace, and {self.refusal}."
+            raise StartFailure(fatal("WorkspaceNotTrusted", message), final=True)
+        return config
+
+    def _is_trusted(self) -> bool:
+        return is_trusted(self._environ, self._folder)
+
+    def _command_of(self, config: Config) -> CommandUpstream:
+        found = server_command(config, self._environ, sys.platform)
+        if isinstance(found, Issue):
+            raise StartFailure(found, final=True)
+        if self._command is None or found != self._line:
+            self._line = found
+            self._command = CommandUpstream(
+                found.line,
+                found.folder,
+                found.environ(self._environ),
+                self._state,
+                named_where=f"as mcpServer.command in {config.path}",
+                with_interpreter='"command": "python", "args": ["{}"]',
+                log_file=log_path(self._state, self._folder, ("config",)),
+            )
+        return self._command
+
+    def _names_no_server(self, config: Config) -> Issue:
+        """It did when this upstream was chosen; the watcher of the workspace chooses anew when it is saved."""
+        if config.unclear is not None:
+            return fatal(config.unclear.code, config.unclear.message, CORRECT_FILE)
+        message = f"{self._path} names no server any more."
+        return fatal("ConfigInvalid", message, "Write mcpServerRoot or mcpServer into it.")

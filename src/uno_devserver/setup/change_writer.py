@@ -1,0 +1,309 @@
+"""Planned changes, written: each file all or nothing, with a way back, and none of them stops the others.
+
+What undoes a change is on the disk before the change is. A file that somebody else changes at the same moment is
+planned again, once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+
+from ..issues import UserError
+from ..system.files import FileProblem, decode, is_write_protected, read_bytes, rewrite, sweep, write_atomic
+from ..system.locks import FileLock
+from ..system.log import log
+from ..system.values import Value
+from .backups import backups_of, keep_backup
+from .change_records import Original, continued_record, forget_record, keep_record, record_of
+from .config_file import MAX_BYTES
+from .plan.changes import Action, FileChange
+from .profiles import Scope
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from .change_records import ChangeRecord
+    from .plan.changes import ChangePlan, FileChange, Operation
+
+    T = TypeVar("T")
+
+READ_ONLY = "File is read-only"
+CLASH = "Another program keeps changing it; nothing was written. Run this again"
+
+
+class WriteOptions(Value):
+    """How changes are made."""
+
+    folder: str  # of our state
+    backup: bool = True  # keep the whole file as it was, too
+    dry_run: bool = False
+
+
+def apply_plan(plan: Callable[[], ChangePlan], ways: WriteOptions) -> tuple[Operation, ...]:
+    """Plan and apply, and say what was done."""
+    done: list[Operation] = []
+    clashed: list[FileChange] = []
+    for item in plan():
+        try:
+            done += _apply(item, ways) if isinstance(item, FileChange) else (item,)
+        except ClashError:
+            assert isinstance(item, FileChange)
+            clashed.append(item)
+    if clashed:
+        done += _once_more(plan(), clashed, done, ways)
+    return tuple(done)
+
+
+def _once_more(
+    plan: ChangePlan, clashed: list[FileChange], told: list[Operation], ways: WriteOptions
+) -> list[Operation]:
+    """What the new plan says about these files, and about servers of which nothing was told yet."""
+    paths = {change.path for change in clashed}
+    servers = {one.server for change in clashed for one in change.operations} - {one.server for one in told}
+    done: list[Operation] = []
+    for item in plan:
+        if isinstance(item, FileChange):
+            if item.path in paths:
+                try:
+                    done += _apply(item, ways)
+                except ClashError:
+                    done += _failed(item, CLASH)
+        elif item not in told and (item.path in paths or item.server in servers):
+            done.append(item)
+    return done
+
+
+def _apply(change: FileChange, ways: WriteOptions) -> tuple[Operation, ...]:
+    if change.before == change.after:
+        return change.operations
+    if is_write_protected(change.path):
+        return _failed(change, READ_ONLY, f"Make '{change.path}' writable, and run this again.")
+    if ways.dry_run:
+        diff = unified_diff(change.path, change.before, change.after)
+        return (change.operations[0].replace(diff=diff), *change.operations[1:])
+    try:
+        return _write_recorded(change, ways)
+    except FileProblem as problem:
+        return _failed(change, f"Could not be written: {problem.reason}")
+    except OSError as error:
+        return _failed(change, _reason(error, change.path))
+
+
+def _failed(change: FileChange, reason: str, next_step: str = "") -> tuple[Operation, ...]:
+    return tuple(one.failed(reason, next_step) for one in change.operations)
+
+
+def _reason(error: OSError, path: str) -> str:
+    refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    if refused and isinstance(error.filename, str) and error.filename != os.path.realpath(path):
+        return f"Could not be written: '{os.path.dirname(error.filename)}' is a folder that may not be changed"
+    return f"Could not be written: {error.strerror or error}"
+
+
+def _write_recorded(change: FileChange, ways: WriteOptions) -> tuple[Operation, ...]:
+    earlier = record_of(ways.folder, change.path)
+    missing = missing_folders(change.path) if change.before is None else ()
+    record, original = continued_record(earlier, change.path, change.before, change.after, missing)
+    undoes = earlier is not None and earlier.original(change.before) == Original(change.after)
+    ends = change.closes or undoes
+    try:
+        if not ends:
+            record = _keep(record, original, ways)
+            kept = record.backup
+        else:
+            kept = None if undoes else _keep_present(change, ways.folder)
+    except OSError as error:
+        if ways.backup:
+            problem = unusable(ways.folder, error)
+            return _failed(change, f"{problem.message} {problem.next_step}")
+        log.warn(f"{change.path} cannot be put back later: {error}")
+        kept = None
+    try:
+        write(change, (earlier or record).folders)
+    except BaseException:
+        if not ends:
+            _take_back(ways.folder, record, earlier)
+        raise
+    if ends and earlier is not None:
+        forget_record(ways.folder, earlier, keep_backup=not undoes)
+    return tuple(one if one.action is Action.ERROR else one.replace(backup=kept) for one in change.operations)
+
+
+def _keep(record: ChangeRecord, original: Original, ways: WriteOptions) -> ChangeRecord:
+    """What undoes the change, and the whole original before the first."""
+    if ways.backup and record.backup is None and original.content is not None:
+        record = record.replace(backup=keep_backup(ways.folder, record.path, original.content))
+    keep_record(ways.folder, record)
+    return record
+
+
+def _keep_present(change: FileChange, folder: str) -> str | None:
+    """The content that is given up for an older one, unless it is kept already."""
+    if change.before is None:
+        return None
+    same = (one.path for one in backups_of(folder, change.path) if one.content == change.before)
+    return next(same, None) or keep_backup(folder, change.path, change.before)
+
+
+def _take_back(folder: str, record: ChangeRecord, earlier: ChangeRecord | None) -> None:
+    """The change did not happen, so there is nothing more to undo than before."""
+    try:
+        if earlier is not None:
+            keep_record(folder, earlier)
+        else:
+            forget_record(folder, record)
+    except OSError as error:
+        log.debug(f"the record of {record.path} stays as it is, and holds for both contents: {error}")
+
+
+WORKSPACE_MODE = 0o644  # before the umask: such files are shared through the repository
+USER_MODE = 0o600  # configurations of clients hold tokens, sooner or later
+
+
+class ClashError(Exception):
+    """The file is no longer what the change was planned for."""
+
+
+def write(change: FileChange, folders: tuple[str, ...]) -> None:
+    """`folders`: that we made for the file; they go with it. Raises ClashError, FileProblem, OSError."""
+    if change.after is None:
+        assert change.before is not None
+        _remove(change.path, change.before, folders)
+        return
+    folder, name = os.path.split(os.path.realpath(change.path))
+    sweep(folder, name)
+    if change.before is None:
+        _create(change, change.after)
+        return
+    try:
+        rewrite(change.path, change.after, was=change.before)
+    except (FileProblem, FileNotFoundError) as error:
+        if _content(change.path) != change.before:
+            raise ClashError from error
+        raise
+
+
+def missing_folders(path: str) -> tuple[str, ...]:
+    """Those that have to be made for a file, the outermost first."""
+    missing: list[str] = []
+    folder = os.path.dirname(path)
+    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:  # a drive may be missing, too
+        missing.insert(0, folder)
+        folder = os.path.dirname(folder)
+    return tuple(missing)
+
+
+def _create(change: FileChange, data: bytes) -> None:
+    made = missing_folders(change.path)
+    try:
+        os.makedirs(os.path.dirname(change.path), exist_ok=True)  # with the usual mode: it is not ours
+        try:
+            write_atomic(change.path, data, WORKSPACE_MODE if change.scope is Scope.WORKSPACE else USER_MODE, new=True)
+        except FileExistsError as error:
+            raise ClashError from error
+    except BaseException:
+        _remove_empty(made)
+        raise
+
+
+def _remove(path: str, was: bytes, folders: tuple[str, ...]) -> None:
+    if _content(path) != was:
+        raise ClashError
+    os.unlink(os.path.realpath(path))
+    _remove_empty(folders)
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        return read_bytes(path, MAX_BYTES)
+    except (FileNotFoundError, FileProblem):
+        return None
+
+
+def _remove_empty(folders: tuple[str, ...]) -> None:
+    for folder in reversed(folders):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return  # somebody has put something there, or it is gone
+
+
+LOCK = "registration.lock"
+WAIT_SECONDS = 10.0  # a run takes a tenth of one; whoever has it for longer hangs at a dead network drive
+
+
+def exclusively(folder: str, work: Callable[[], T], *, required: bool) -> T:
+    """Do it while no other run does, with the lock in the folder of our state; raises UserError.
+
+    Where there can be no lock, and none is required, it is done without.
+    """
+    lock = FileLock(os.path.join(folder, LOCK))
+    try:
+        if not lock.acquire(WAIT_SECONDS, lambda holder: log.debug(f"waiting for {_named(holder)}")):
+            message = f"{_named(lock.holder())} has been changing configuration files for {WAIT_SECONDS:g} s."
+            raise UserError("Busy", message, "Wait until it has ended, or end it; then run this again.")
+    except OSError as error:
+        if required:
+            raise unusable(folder, error) from error
+        log.warn(f"other runs cannot be kept out: {error}")
+        return work()
+    try:
+        return work()
+    finally:
+        lock.release()
+
+
+def unusable(folder: str, error: OSError) -> UserError:
+    message = f"The folder '{folder}', for backups and what undoes a change, cannot be used: {error.strerror}."
+    next_step = "Make it writable; install and uninstall can do without: --no-backup."
+    return UserError("StateNotWritable", message, next_step)
+
+
+def _named(holder: int | None) -> str:
+    return "Another run" if holder is None else f"Another run (process {holder})"
+
+
+CONTEXT = 3  # lines around a change, as usual
+_HUNK = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
+
+
+def unified_diff(path: str, before: bytes | None, after: bytes | None) -> str:
+    from difflib import unified_diff as compare
+
+    old, new = _lines(before), _lines(after)
+    # Almost all of a big file is the same, and comparing it line by line takes seconds.
+    skipped = max(0, _common(old, new) - CONTEXT)
+    tail = max(0, _common(old[skipped:][::-1], new[skipped:][::-1]) - CONTEXT)
+    name = path.replace("\\", "/").lstrip("/")
+    end = "\t" if " " in name else ""  # tells programs that the name goes up to here
+    lines = compare(
+        old[skipped : len(old) - tail],
+        new[skipped : len(new) - tail],
+        "/dev/null" if before is None else f"a/{name}{end}",
+        "/dev/null" if after is None else f"b/{name}{end}",
+        n=CONTEXT,
+    )
+    return "".join(_finished(_HUNK.sub(lambda hunk: _moved(hunk, skipped), line)) for line in lines)
+
+
+def _lines(content: bytes | None) -> list[str]:
+    return [] if content is None else re.findall(r"[^\n]*\n|[^\n]+", decode(content))
+
+
+def _common(one: list[str], other: list[str]) -> int:
+    for number, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return number
+    return min(len(one), len(other))
+
+
+def _moved(hunk: re.Match[str], by: int) -> str:
+    return f"@@ -{int(hunk[1]) + by}{hunk[2] or ''} +{int(hunk[3]) + by}{hunk[4] or ''} @@"
+
+
+def _finished(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

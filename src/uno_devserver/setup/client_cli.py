@@ -1,0 +1,171 @@
+"""Asking a client itself which of the servers it sees, with the command that its users have for that.
+
+The client is run as its user would run it in the workspace, without a terminal, within a bound; whatever it does, there
+is an answer. Nothing is believed but what it prints: a server is seen where the name of its entry stands as a word, or
+as a name in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from ..system.programs import find_program
+from ..system.run import run, stop_all
+from ..system.values import Value
+from .config_file import read_place
+from .profiles import Use
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from .profiles import Profile
+    from .servers import ServerDefinition
+
+SECONDS = 30.0  # they take one to five; some connect to every server first
+KEEP_BYTES = 1024 * 1024  # a list of servers has some hundred
+AT_ONCE = 4  # each is a whole editor's worth of program
+MAX_LINES = 8  # of what it says, where it says more than about our servers
+MAX_LINE = 200
+MAX_DEPTH = 8  # a list of servers has three
+
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][0-9A-B]")
+# Why servers that are there do not count: what else a client prints is of no interest where it names them.
+_EXPLAINS = re.compile(r"untrusted|not trusted|malformed|\binvalid\b|not a valid|\[error\]", re.IGNORECASE)
+_NAMES = ("name", "id", "key")  # how a list in JSON calls its servers
+_STATES = ("status", "state", "enabled", "disabled", "disabled_reason", "connected", "approved", "trusted", "error")
+
+
+class ClientAnswer(Value):
+    client: str
+    command: str  # as one would type it
+    sees: Mapping[str, bool]  # by server
+    said: tuple[str, ...] = ()  # what it prints about them, with its own words for their state
+    problem: str = ""  # why there is no answer
+
+
+def can_ask(profile: Profile) -> bool:
+    return profile.program is not None and bool(profile.program.list)
+
+
+def ask_all(
+    profiles: Sequence[Profile], servers: tuple[ServerDefinition, ...], workspace: str
+) -> tuple[ClientAnswer, ...]:
+    """The answers of those that have a command for it, in their order; some at a time, for the slow ones."""
+    asked = [profile for profile in profiles if can_ask(profile)]
+    if len(asked) < 2:
+        return tuple(ask(profile, servers, workspace) for profile in asked)
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        try:
+            return tuple(threads.map(lambda profile: ask(profile, servers, workspace), asked))
+        except KeyboardInterrupt:
+            stop_all()  # nobody waits for them any more, but for the threads
+            raise
+
+
+def ask(profile: Profile, servers: tuple[ServerDefinition, ...], workspace: str) -> ClientAnswer:
+    """What the client sees of the servers; a client without a command for it is one that gives no answer."""
+    if profile.program is None or not profile.program.list:
+        return ClientAnswer(profile.id, "", {}, problem=f"{profile.name} has no command that lists its servers")
+    name = profile.program.executable
+    command = " ".join((name, *profile.program.list))
+    environ = {**os.environ, **profile.program.environ}
+    path = find_program(name, environ)
+    if path is None:
+        return ClientAnswer(profile.id, command, {}, problem=f"'{name}' is not on PATH")
+    line = (path, *profile.program.list)
+    outcome = run(line, cwd=workspace, environ=environ, seconds=SECONDS, keep_bytes=KEEP_BYTES)
+    printed = _plain(outcome.output)
+    if outcome.exit_code is None:
+        return ClientAnswer(profile.id, command, {}, tuple(_some(printed)), f"'{command}' {outcome.problem}")
+    names = _names(profile, servers)
+    sees, said = _heard(printed, names)
+    if outcome.exit_code != 0 and not any(sees.values()):
+        problem = f"'{command}' ended with exit code {outcome.exit_code}"
+        return ClientAnswer(profile.id, command, {}, tuple(_some(printed)), problem)
+    return ClientAnswer(profile.id, command, sees, said)
+
+
+def _names(profile: Profile, servers: tuple[ServerDefinition, ...]) -> dict[str, set[str]]:
+    """By server, what its entries are called in the files that the client reads; its own name, if there are none."""
+    found: dict[str, set[str]] = {server.name: set() for server in servers}
+    for place in profile.places:
+        if place.use is not Use.LEGACY:
+            for match in read_place(place, servers).matches:
+                if match.certain:
+                    found[match.server.name].add(match.entry.name)
+    return {server: names or {server} for server, names in found.items()}
+
+
+def _plain(output: bytes) -> str:
+    return _COLOUR.sub("", output.decode("utf-8", "replace"))
+
+
+def _heard(printed: str, names: Mapping[str, set[str]]) -> tuple[dict[str, bool], tuple[str, ...]]:
+    listed = _in_json(printed)
+    if listed is None:
+        return _in_lines(printed, names)
+    found = dict(_named_objects(listed))
+    sees = {server: not keys.isdisjoint(found) for server, keys in names.items()}
+    ours = [name for keys in names.values() for name in sorted(keys) if name in found]
+    return sees, tuple(_shortened(f"{name}: {_state(found[name])}") for name in ours)
+
+
+def _in_json(printed: str) -> object:
+    """The JSON among what was printed: warnings may stand before it. None: there is none."""
+    for start in re.finditer(r"^[\[{]", printed, re.MULTILINE):
+        try:
+            value, _ = json.JSONDecoder().raw_decode(printed, start.start())
+        except (ValueError, RecursionError):
+            continue
+        return value
+    return None
+
+
+def _named_objects(value: object, depth: int = 0) -> Iterator[tuple[str, Mapping[str, object]]]:
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        for one in value:
+            if isinstance(one, dict):
+                name = next((one[key] for key in _NAMES if isinstance(one.get(key), str)), None)
+                if name is not None:
+                    yield name, one
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            if isinstance(one, dict):
+                yield key, one
+            yield from _named_objects(one, depth + 1)
+
+
+def _state(settings: Mapping[str, object]) -> str:
+    """The client's own words, e.g. `enabled true`."""
+    words = [f"{key} {json.dumps(settings[key])}" for key in _STATES if settings.get(key) is not None]
+    return ", ".join(words) or "listed"
+
+
+def _in_lines(printed: str, names: Mapping[str, set[str]]) -> tuple[dict[str, bool], tuple[str, ...]]:
+    patterns = {server: _word(keys) for server, keys in names.items()}
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    sees = {server: any(map(pattern.search, lines)) for server, pattern in patterns.items()}
+    said = [line for line in lines if _EXPLAINS.search(line) or any(one.search(line) for one in patterns.values())]
+    return sees, tuple(_shortened(line) for line in said[:MAX_LINES]) or tuple(_some(printed))
+
+
+def _word(names: set[str]) -> re.Pattern[str]:
+    """One of the names for itself: neither part of another, nor of a path or an address."""
+    either = "|".join(re.escape(name) for name in sorted(names))
+    return re.compile(rf"(?<![\w./\\@-])(?:{either})(?![\w/\\@-])")
+
+
+def _some(printed: str) -> list[str]:
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    return [_shortened(line) for line in lines[:MAX_LINES]]
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= MAX_LINE else line[: MAX_LINE - 1] + "…"

@@ -1,0 +1,1 @@
+"""Examines whether a registered server works."""

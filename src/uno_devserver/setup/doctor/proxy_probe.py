@@ -1,0 +1,98 @@
+"""What stands behind a proxy of this program, or of its .NET twin: asked of the proxy itself, until its start is over.
+
+A proxy answers whatever is behind it, so its first answers tell nothing of the server that they are for. What it says
+is JSON of a process that was started a moment ago, and may be anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from ...instances.host_kind import HostKind
+from ...instances.probe import HEALTH_TOOL
+from ...issues import Severity
+from ...protocol.client.raw_messages import object_in
+from ...system.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...protocol.client.connection import Connection, Peer
+
+SETTLE_SECONDS = 15.0  # a .NET Host takes 1 to 3 s, a server that a runner has to build some more
+POLL_SECONDS = 0.1  # of a question that takes a millisecond
+DEGRADED = "Degraded"  # the connection state in the report of a proxy that has given up
+TOLD_ISSUES = 2  # the first says what is wrong, the second as a rule why
+MAX_CHARACTERS = 1000  # of what they say
+
+
+class ProxyHealth(Value):
+    health: str  # the proxy's own word: Healthy, Degraded or Unhealthy
+    tools: int | None  # of the server behind it; None: there is none
+    problem: str = ""  # as sentences
+    next_step: str = ""
+    fatal: bool = False  # because of the problem nothing can be used
+    untold: bool = False  # the problem is that nobody has told it its workspace, as a client or an agent may later
+
+
+async def probe_proxy(connection: Connection, peer: Peer, connected: Callable[[], None]) -> ProxyHealth | None:
+    """How it stands when the start is over, well or not; `connected` is called once there is a server.
+
+    None: what answers does not say so in the way that we know.
+    """
+    deadline = time.monotonic() + SETTLE_SECONDS
+    is_connected = False
+    before: ProxyHealth | None = None  # a proxy learns one thing after the other: what it says twice is what it means
+    while (report := await _asked(connection, peer)) is not None:
+        if report.get("upstreamConnected") is True and not is_connected:
+            is_connected = True
+            connected()
+        now = health_of_report(report)
+        if (_is_settled(report) and now == before) or time.monotonic() >= deadline:
+            return now
+        before = now
+        await asyncio.sleep(POLL_SECONDS)
+    return None
+
+
+async def _asked(connection: Connection, peer: Peer) -> Mapping[str, Any] | None:
+    result = object_in(await connection.request("tools/call", {"name": HEALTH_TOOL, "arguments": {}}, peer)) or {}
+    try:
+        report = json.loads(result["content"][0]["text"])
+    except (ValueError, LookupError, TypeError):
+        return None
+    return report if isinstance(report, dict) and isinstance(report.get("status"), str) else None
+
+
+def _is_settled(report: Mapping[str, Any]) -> bool:
+    if report.get("connectionState") == DEGRADED:
+        return True
+    # Our Host is asked by its proxy how its add-ins are, soon after it is connected; until then nobody knows this.
+    unasked = report.get("hostKind") == HostKind.BUNDLED.value and report.get("ideChannelConnected") is None
+    fresh = _object(report.get("proxy")).get("listsFresh", True)
+    return report.get("upstreamConnected") is True and bool(fresh) and not unasked and not report.get("addInsLoading")
+
+
+def health_of_report(report: Mapping[str, Any]) -> ProxyHealth:
+    told = report.get("issues")
+    issues = [_object(issue) for issue in told][:TOLD_ISSUES] if isinstance(told, list) else []
+    count = report.get("toolCount")
+    tools = (count if isinstance(count, int) else 0) if report.get("upstreamConnected") is True else None
+    severe = any(issue.get("severity") == Severity.FATAL.value for issue in issues)
+    problem = " ".join(_text(issue.get("message")) for issue in issues)[:MAX_CHARACTERS].strip()
+    if tools is None:
+        problem = problem or "It does not say why."
+    step = _text(issues[0].get("remediation")) if issues else ""
+    untold = tools is None and _object(report.get("proxy")).get("fallback") is True
+    return ProxyHealth(report["status"], tools, problem, step, severe or (bool(problem) and not tools), untold)
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

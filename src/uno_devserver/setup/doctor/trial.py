@@ -1,0 +1,246 @@
+"""One attempt to use a server as a client does: start or reach it, shake hands, ask for its tools; with its times.
+
+Of a proxy it is also asked what stands behind it.
+
+Whatever it does, this returns within a bound and says what happened; nothing that was started is left running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ... import __version__
+from ...instances.child import Output, spawn
+from ...instances.probe import HEALTH_TOOL
+from ...protocol.client.connection import ConnectionLost, UnusableServer
+from ...protocol.client.pipe_lines import PipeLines
+from ...protocol.client.raw_messages import object_in
+from ...protocol.client.stdio import StdioConnection
+from ...protocol.client.streamable_http import connect_http
+from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError, shown
+from ...protocol.peer_info import ClientInfo
+from ...protocol.versions import NEWEST_HANDSHAKE
+from ...system.process_exit import process_exit
+from ...system.threads import run_in_thread
+from ...system.values import Value
+from .proxy_probe import probe_proxy
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+
+    from ...instances.child import Child
+    from ...protocol.client.connection import Connection
+    from ...protocol.service import Params, Result
+    from .launch_spec import LaunchSpec
+    from .proxy_probe import ProxyHealth
+
+PATIENCE_SECONDS = 60.0  # longer than any client's own limit that counts: the first start by a runner downloads
+MORE_SECONDS = 10.0  # than a client waits: what comes too late for it is told apart from what never comes
+INPUT_SECONDS = 2.0  # a server sees the end of its input, and ends with all that it started: so MCP means it
+STOP_SECONDS = 2.0  # then it is asked by signal, then ended
+LAST_WORDS_SECONDS = 0.5  # between the end of a process and the end of its output, and the other way round
+POLL_SECONDS = 0.05  # for the end of a process, where the system cannot tell us
+LAST_LINES = 5
+MAX_STRAYS = 3
+MAX_CHARACTERS = 500  # of what a server says about itself
+MAX_PAGES = 100  # of a list of tools
+READY = "ready"  # until there is a server behind a proxy, which the client does not wait for
+
+T = TypeVar("T")
+
+
+class Trial(Value):
+    milliseconds: Mapping[str, int]  # of `spawn`, `initialize`, `tools`, `ready`, as far as it came, each for itself
+    tools: int | None = None  # how many it offers
+    problem: str = ""  # why it cannot be used, as sentences; "": it can
+    behind: ProxyHealth | None = None  # what stands behind it, if it is a proxy that says so
+
+    @property
+    def seconds(self) -> float:
+        """What its client waits for."""
+        return sum(spent for name, spent in self.milliseconds.items() if name != READY) / 1000
+
+
+def patience_of(start: LaunchSpec) -> float:
+    limit = start.limit_seconds
+    return PATIENCE_SECONDS if limit is None else min(limit + MORE_SECONDS, PATIENCE_SECONDS)
+
+
+def try_command(program: str, start: LaunchSpec, patience: float | None = None) -> Trial:
+    """`program`: the file that the command's first word means."""
+    patience = patience_of(start) if patience is None else patience
+    with tempfile.TemporaryDirectory(prefix="uno-devserver-") as folder:
+        output = Output(os.path.join(folder, "stderr.log"))
+        try:
+            return asyncio.run(_over_pipes(program, start, output, patience))
+        finally:
+            output.close()
+
+
+def try_address(start: LaunchSpec) -> Trial:
+    return asyncio.run(_over_http(start, patience_of(start)))
+
+
+class _Stopwatch:
+    def __init__(self) -> None:
+        self.milliseconds: dict[str, int] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.milliseconds[name] = round((now - self._last) * 1000)
+        self._last = now
+
+
+async def _over_pipes(program: str, start: LaunchSpec, output: Output, patience: float) -> Trial:
+    watch = _Stopwatch()
+    line = (program, *start.command[1:])
+    try:
+        child = spawn(line, folder=start.folder, environ=start.environ, output=output, spoken_to=True)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return Trial({}, problem=f"'{program}' cannot be started: {reason}.")
+    watch.lap("spawn")
+    assert child.pipes is not None
+    strays: list[bytes] = []
+    connection = StdioConnection(_Nobody(), lambda line: strays.append(line) if len(strays) < MAX_STRAYS else None)
+    lines = PipeLines(connection, lambda: None)
+    try:
+        await lines.open(*child.pipes)
+        try:
+            problem, tools = await _until_it_ends(_talk(lines, connection, watch), child, start, patience)
+            behind: ProxyHealth | None = None
+            if HEALTH_TOOL in (tools or ()):
+                asking = probe_proxy(connection, _Nobody(), lambda: watch.lap(READY))
+                problem, behind = await _until_it_ends(asking, child, start, patience)
+        finally:
+            lines.close_output()
+            gone = asyncio.ensure_future(process_exit(child.pid, POLL_SECONDS))
+            await asyncio.wait((gone,), timeout=INPUT_SECONDS)
+            gone.cancel()
+            lines.close()
+    finally:
+        await run_in_thread(lambda: child.stop(STOP_SECONDS))
+        child.end_the_rest()
+    count = None if tools is None else len(tools) if behind is None else behind.tools
+    return Trial(watch.milliseconds, count, _explained(problem, strays, child) if problem else "", behind)
+
+
+async def _talk(lines: PipeLines, connection: StdioConnection, watch: _Stopwatch) -> list[object]:
+    await connection.begin(lines, modern_first=False)
+    watch.lap("initialize")
+    tools = await _tools(connection)
+    watch.lap("tools")
+    return tools
+
+
+async def _until_it_ends(
+    talk: Coroutine[Any, Any, T], child: Child, start: LaunchSpec, patience: float
+) -> tuple[str, T | None]:
+    """Talk, unless the process ends meanwhile: something that it started may hold its output open."""
+    talking = asyncio.ensure_future(talk)
+    gone = asyncio.ensure_future(process_exit(child.pid, POLL_SECONDS))
+    try:
+        await asyncio.wait((talking, gone), timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        if gone.done():
+            await asyncio.wait((talking,), timeout=LAST_WORDS_SECONDS)
+        if not talking.done():
+            return (_ended(child) if gone.done() else _silence(start, patience)), None
+        try:
+            return "", talking.result()
+        except ConnectionLost:
+            await asyncio.wait((gone,), timeout=LAST_WORDS_SECONDS)
+            return _ended(child), None
+        except (UnusableServer, RpcError) as refused:
+            return _sentence(refused), None
+    finally:
+        for task in (talking, gone):
+            task.cancel()
+        await asyncio.wait((talking, gone))
+
+
+async def _over_http(start: LaunchSpec, patience: float) -> Trial:
+    watch = _Stopwatch()
+    connection: Connection | None = None
+    try:
+        async with asyncio.timeout(patience):
+            connection = await connect_http(
+                start.url, _Nobody(), modern_first=False, seconds=patience, headers=start.headers
+            )
+            watch.lap("initialize")
+            tools = await _tools(connection)
+            watch.lap("tools")
+        return Trial(watch.milliseconds, len(tools))
+    except (ConnectionLost, UnusableServer, RpcError) as error:
+        return Trial(watch.milliseconds, problem=_sentence(error))
+    except TimeoutError:
+        return Trial(watch.milliseconds, problem=_silence(start, patience))
+    finally:
+        if connection is not None:
+            await connection.close()
+
+
+async def _tools(connection: Connection) -> list[object]:
+    """Their names."""
+    if "tools" not in connection.server.capabilities:
+        return []
+    names: list[object] = []
+    params: Params = {}
+    for _ in range(MAX_PAGES):
+        page = object_in(await connection.request("tools/list", params, _Nobody())) or {}
+        tools = page.get("tools")
+        if not isinstance(tools, list):
+            raise UnusableServer("its answer to tools/list has no list of tools")
+        names += [tool.get("name") if isinstance(tool, dict) else None for tool in tools]
+        if page.get("nextCursor") is None:
+            break
+        params = {"cursor": page["nextCursor"]}
+    return names
+
+
+class _Nobody:
+    """A client that wants nothing but answers."""
+
+    client = ClientInfo("uno-devserver-doctor", __version__, {}, NEWEST_HANDSHAKE)
+    log_level = None
+
+    def notify(self, method: str, params: Params) -> None:
+        pass
+
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
+        if method == "ping":
+            return {}
+        raise RpcError(METHOD_NOT_FOUND, f"'{method}' is not answered here.")
+
+
+def _silence(start: LaunchSpec, patience: float) -> str:
+    waits = f"; its client waits {start.limit_seconds:g} s" if start.limit_seconds is not None else ""
+    return f"It gave no answer within {patience:g} s{waits}."
+
+
+def _ended(child: Child) -> str:
+    code = child.exit_code()
+    if code is None:
+        return "It closed its output before it answered."
+    how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+    return f"It ended with {how} before it answered."
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)[:MAX_CHARACTERS].rstrip(".")
+    return text[:1].upper() + text[1:] + "."
+
+
+def _explained(problem: str, strays: list[bytes], child: Child) -> str:
+    """With what it printed: on its output, where only messages belong, and beside that."""
+    if strays:
+        lines = "; ".join(shown(line.decode("utf-8", "replace").strip()) for line in strays)
+        problem += f" On its output, where only MCP belongs, it printed: {lines}"
+    printed = [line.strip() for line in child.printed().splitlines() if line.strip()][-LAST_LINES:]
+    if printed:
+        problem += " Its last words: " + " / ".join(line[:MAX_CHARACTERS] for line in printed)
+    return problem

@@ -1,0 +1,133 @@
+"""The servers in a TOML file, as Codex keeps them: changed by their own bytes, whatever way they are written in.
+
+`tomllib` says what a text means, before and after. A change is handed out only if the new text means the old one with
+that change, and if all that is stated beside the entry is still written as it was.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .document import UNSAFE, EditProblem, ServerEntry, WrongKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from .document import Remark
+
+    Table = dict[str, object]
+    Path = tuple[str, ...]
+
+_KINDS = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "an array"}
+_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")  # in what tomllib says
+
+
+class TomlDocument:
+    """A Document; see there. An entry's name is there once, so a new one of a name that is taken is a change of it."""
+
+    remarks: tuple[Remark, ...] = ()  # comments are part of TOML, for every reader
+
+    def __init__(self, text: str, root: Path) -> None:
+        self._text = text
+        self._root = root
+        self._data = _meaning(text)
+        self._servers = _table_at(self._data, root)
+        # tomllib fills its tables as it reads, so this is the order of first appearance.
+        self.entries = tuple(
+            ServerEntry(name, value if isinstance(value, dict) else None) for name, value in self._servers.items()
+        )
+
+    def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
+        from . import toml_edit  # only for changes: its patterns cost 3 ms
+
+        name = name if at is None else self.entries[at].name
+        new = dict(settings)
+        old = self._servers.get(name)
+        if isinstance(old, dict):
+            gone = [key for key in old if key in drop and key not in new]
+            kept = {key: value for key, value in old.items() if key not in gone}
+            servers = {**self._servers, name: {**kept, **new}}
+            return self._changed([name], servers, lambda text, path: toml_edit.update(text, path, old, new, gone))
+        change = toml_edit.replace if name in self._servers else toml_edit.add
+        return self._changed([name], {**self._servers, name: new}, lambda text, path: change(text, path, new))
+
+    def remove(self, indexes: Collection[int]) -> str:
+        from . import toml_edit
+
+        names = [self.entries[index].name for index in indexes]
+        servers = {name: value for name, value in self._servers.items() if name not in names}
+        return self._changed(names, servers, toml_edit.without)
+
+    def _changed(self, names: Sequence[str], servers: Table, change: Callable[[str, Path], str]) -> str:
+        """The text after that change of each of these entries, if it leaves these `servers` and nothing else is new."""
+        from .toml_edit import foreign
+
+        text = self._text
+        try:
+            for name in names:
+                path = (*self._root, name)
+                new = change(text, path)
+                if foreign(new, path) != foreign(text, path):
+                    raise self._unsafe(name)
+                text = new
+            if not self._means(text, servers):
+                raise self._unsafe(*names)
+        except RecursionError:
+            raise self._unsafe(*names) from None
+        return text
+
+    def _means(self, text: str, servers: Table) -> bool:
+        from .toml_edit import same
+
+        try:
+            data = _meaning(text)
+            found = _table_at(data, self._root)
+        except EditProblem:
+            return False
+        return same(_holding(data, self._root, found), _holding(self._data, self._root, servers))
+
+    def _unsafe(self, *names: str) -> EditProblem:
+        entries = ", ".join(f"'{'.'.join((*self._root, name))}'" for name in names)
+        return EditProblem(f"{entries} {UNSAFE}")
+
+
+def _meaning(text: str) -> Table:
+    import tomllib  # costs 9 ms
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        reason = str(error)
+    except RecursionError:
+        raise EditProblem("nested too deeply") from None
+    except ValueError:  # Python's limit, thousands of digits
+        raise EditProblem("a number has too many digits") from None
+    place = _PLACE.search(reason)
+    if place is None:
+        raise EditProblem(reason)
+    end = text.count("\n") + 1, len(text) - text.rfind("\n")
+    line, column = map(int, place.groups()) if place[1] else end
+    raise EditProblem(reason[: place.start()], line, column)
+
+
+def _table_at(data: Table, path: Path) -> Table:
+    """The table that these keys lead to; an empty one if they lead nowhere."""
+    table = data
+    for depth, key in enumerate(path, start=1):
+        value = table.get(key, {})
+        if not isinstance(value, dict):
+            kind = _KINDS.get(type(value), "a date or time")
+            raise WrongKind(f"'{'.'.join(path[:depth])}' is {kind}, not a table")
+        table = value
+    return table
+
+
+def _holding(data: Table, path: Path, table: Table) -> Table:
+    """The data with that table there. Empty ones on the way are left out: headers bring and take them."""
+    if not path:
+        return table
+    rest = {key: value for key, value in data.items() if key != path[0]}
+    inner = data.get(path[0])
+    held = _holding(inner if isinstance(inner, dict) else {}, path[1:], table)
+    return {**rest, path[0]: held} if held else rest

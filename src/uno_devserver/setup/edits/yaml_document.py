@@ -1,0 +1,343 @@
+"""YAML files in which clients keep their servers, changed without writing anything anew but the entry.
+
+The servers are a mapping by name, or a list whose items have a name. A change is made of small steps, each checked
+by reading the text again (see `yaml_check`); one that would change anything else is refused.
+"""
+
+from __future__ import annotations
+
+from . import yaml_block, yaml_flow
+from .document import EditProblem, ServerEntry, WrongKind, newline_of, spliced
+from .yaml_layout import column_of, style_of, unsafe
+from .yaml_nodes import (
+    ALIAS,
+    MAPPING,
+    SEQUENCE,
+    ValueReader,
+    YamlNode,
+    after_colon,
+    after_properties,
+    content,
+    equal,
+    is_merge,
+    is_null,
+    kind_of,
+    name_of,
+    problem_at,
+    read,
+    referent,
+    walk,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from .document import Remark, Splice
+
+
+class YamlDocument:
+    """`root`: the keys that lead to the servers. `name_key`: they are a list, and this key of an item is its name."""
+
+    remarks: tuple[Remark, ...] = ()  # comments are part of YAML, for every reader
+
+    def __init__(self, text: str, root: tuple[str, ...], name_key: str | None) -> None:
+        self._text, self._root, self._name_key = text, root, name_key
+        self._stream = read(text)
+        self._way: list[YamlNode] = []  # from the top to the servers, as far as that goes; without aliases
+        self._positions: list[int] = []  # of the pair that was followed, in each node of the way but the last
+        self._missing = root  # the keys that are not there
+        self._find_servers()
+        self._slots = self._find_slots()
+        meanings = ValueReader()
+        self.entries = tuple(self._entry(slot, meanings) for slot in self._slots)
+
+    def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
+        wanted = {key: value for key, value in settings.items() if key != self._name_key}
+        unwanted = [key for key in drop if key not in wanted and key != self._name_key]
+        if at is None:
+            document, at = self._with_entry(name, wanted), len(self.entries)
+        else:
+            document = self._with_settings(at, name, wanted, unwanted)
+        found = document.entries[at].settings or {}  # as a whole: what is merged into an entry counts, too
+        if any(key not in found or not equal(found[key], wanted[key]) for key in wanted) or found.keys() & set(
+            unwanted
+        ):
+            raise self._unsafe()
+        return document._text
+
+    def remove(self, indexes: Collection[int]) -> str:
+        document = self
+        for index in sorted(set(indexes), reverse=True):
+            document = document._without_entry(index)
+        return document._text
+
+    # Reading
+
+    def _find_servers(self) -> None:
+        top = self._stream.top
+        if top is None:
+            return
+        node = self._enter(top)
+        for depth, key in enumerate(self._root):
+            if depth and is_null(node):
+                return
+            self._demand(node, MAPPING, depth)
+            found = [at for at, (name, _) in enumerate(node.pairs) if ValueReader().of(name) == key]
+            if not found:
+                return
+            self._positions.append(found[-1])  # of twins the last counts
+            self._missing = self._root[depth + 1 :]
+            node = self._enter(node.pairs[found[-1]][1])
+        if not is_null(node):
+            self._demand(node, SEQUENCE if self._name_key else MAPPING, len(self._root))
+
+    def _enter(self, node: YamlNode) -> YamlNode:
+        self._way.append(referent(node))
+        return self._way[-1]
+
+    def _demand(self, node: YamlNode, kind: str, depth: int) -> None:
+        if node.kind != kind:
+            name = f"'{'.'.join(self._root[:depth])}'" if depth else "the top level"
+            found = problem_at(self._text, node.begin, f"{name} is {kind_of(node)}, not a {kind}")
+            raise WrongKind(found.reason, found.line, found.column)
+
+    def _find_slots(self) -> list[int]:
+        """The positions of the entries among the pairs, or items, of the servers."""
+        servers = self._servers
+        if servers is None:
+            return []
+        if servers.kind == SEQUENCE:
+            return list(range(len(servers.items)))
+        return [at for at, (key, _) in enumerate(servers.pairs) if not is_merge(key)]
+
+    @property
+    def _servers(self) -> YamlNode | None:
+        """None: not there, or null."""
+        return None if self._missing or is_null(self._way[-1]) else self._way[-1]
+
+    def _entry(self, slot: int, meanings: ValueReader) -> ServerEntry:
+        node = self._value(slot)
+        value = meanings.of(node)
+        settings = value if isinstance(value, dict) else None
+        if self._name_key is None:
+            return ServerEntry(name_of(self._way[-1].items[2 * slot]), settings)
+        if settings is None:
+            return ServerEntry("", None)
+        name = [name_of(value) for key, value in referent(node).pairs if name_of(key) == self._name_key]
+        return ServerEntry(name[-1] if name else "", settings)
+
+    def _value(self, slot: int) -> YamlNode:
+        servers = self._way[-1]
+        return servers.items[2 * slot + 1 if servers.kind == MAPPING else slot]
+
+    # Changing
+
+    def _with_entry(self, name: str, settings: dict[str, object]) -> YamlDocument:
+        entry: object = {self._name_key: name, **settings} if self._name_key else settings
+        value: object = [entry] if self._name_key else {name: entry}
+        for key in reversed(self._missing[1:]):
+            value = {key: value}
+        if self._stream.top is None:
+            return self._at_the_end(self._missing[0], value)
+        node = self._way[-1]
+        if is_null(node) or (len(self._way) > 1 and yaml_flow.is_empty(self._text, node)):
+            filling = {self._missing[0]: value} if self._missing else value
+            return self._with_value(self._way[:-1], self._positions[-1], filling)
+        if self._missing:
+            return self._with_pair(self._way, self._missing[0], value)
+        if node.kind == MAPPING:
+            return self._with_pair(self._way, name, entry)
+        return self._with_item(node, entry)
+
+    def _with_settings(self, at: int, name: str, settings: dict[str, object], drop: list[str]) -> YamlDocument:
+        slot = self._slots[at]
+        node = self._value(slot)
+        if node.kind == ALIAS:
+            raise self._unsafe()
+        if node.kind != MAPPING or yaml_flow.is_empty(self._text, node):
+            if self._name_key is None:
+                return self._with_value(self._way, slot, settings)
+            return self._with_replaced_item(slot, {self._name_key: name, **settings})
+        document = self
+        for key, value in settings.items():
+            document = document._with_setting(slot, key, value)
+        for key in drop:
+            document = document._without_setting(slot, key)
+        return document
+
+    def _with_setting(self, slot: int, key: str, value: object) -> YamlDocument:
+        node = self._value(slot)
+        found = _positions_of(node, key)
+        if not found:
+            return self._with_pair([*self._way, node], key, value)
+        if equal(ValueReader().of(node.pairs[found[-1]][1]), value):
+            return self
+        return self._with_value([*self._way, node], found[-1], value)
+
+    def _without_setting(self, slot: int, key: str) -> YamlDocument:
+        document = self
+        for position in reversed(_positions_of(self._value(slot), key)):
+            node = document._value(slot)
+            document = document._without_pair([*document._way, node], position)
+        return document
+
+    def _without_entry(self, index: int) -> YamlDocument:
+        slot, servers = self._slots[index], self._way[-1]
+        if servers.kind == MAPPING and (servers.flow or len(servers.pairs) > 1):
+            return self._without_pair(self._way, slot)
+        gone = servers.pairs[slot] if servers.kind == MAPPING else (servers.items[slot],)
+        if servers.flow:
+            splices = yaml_flow.without(self._text, servers, slot)
+        elif len(servers.items) > len(gone):
+            splices = yaml_block.without_item(self._text, servers, slot)
+        else:
+            colon = after_colon(self._text, self._way[-2].pairs[self._positions[-1]][0])
+            if colon is None:
+                raise self._unsafe()
+            behind = colon if servers.is_bare else after_properties(self._text, servers)
+            splices = yaml_block.emptied(self._text, servers, behind)
+        return self._changed(splices, self._way, gone, _lost(servers, gone))
+
+    # Steps: the last node of a way is the one that is changed
+
+    def _at_the_end(self, key: str, value: object) -> YamlDocument:
+        splices = yaml_block.at_the_end(self._text, self._stream.end, 0, key, value, style_of(self._text))
+        document = self._again(splices)
+        top = document._stream.top
+        if top is None or not equal(ValueReader().of(top), {key: value}):
+            raise self._unsafe()
+        return document
+
+    def _with_pair(self, way: list[YamlNode], key: str, value: object) -> YamlDocument:
+        text, node = self._text, way[-1]
+        style = style_of(text, self._way[-1], self._way[0])
+        if node.flow:
+            splices = yaml_flow.added_pair(text, node, key, value, style.newline)
+        elif len(way) == 1:
+            column = column_of(text, content(text, node))
+            splices = yaml_block.at_the_end(text, self._stream.end, column, key, value, style)
+        else:
+            splices = yaml_block.added_pair(text, node, key, value, style)
+        return self._changed(splices, way, (), _gained(node, key, value))
+
+    def _with_item(self, node: YamlNode, value: object) -> YamlDocument:
+        if node.flow:
+            splices = yaml_flow.added_item(self._text, node, value, newline_of(self._text))
+        else:
+            splices = yaml_block.added_item(self._text, node, value, style_of(self._text, node, self._way[0]))
+        return self._changed(splices, self._way, (), _gained(node, value))
+
+    def _with_value(self, way: list[YamlNode], position: int, value: object) -> YamlDocument:
+        text, node = self._text, way[-1]
+        if node.flow:
+            splices = yaml_flow.replaced_value(text, node, position, value)
+        else:
+            style = style_of(text, self._way[-1], self._way[0])
+            splices = yaml_block.replaced_value(text, node, position, value, style)
+        old = node.pairs[position][1]
+        return self._changed(splices, way, (old,), _means(value), old)
+
+    def _with_replaced_item(self, position: int, value: object) -> YamlDocument:
+        text, node = self._text, self._way[-1]
+        if node.flow:
+            splices = yaml_flow.replaced_item(node, position, value)
+        else:
+            splices = yaml_block.replaced_item(text, node, position, value, style_of(text, node, self._way[0]))
+        old = node.items[position]
+        return self._changed(splices, self._way, (old,), _means(value), old)
+
+    def _without_pair(self, way: list[YamlNode], position: int) -> YamlDocument:
+        node = way[-1]
+        change = yaml_flow.without if node.flow else yaml_block.without_pair
+        gone = node.pairs[position]
+        return self._changed(change(self._text, node, position), way, gone, _lost(node, gone))
+
+    def _changed(
+        self,
+        splices: list[Splice],
+        way: list[YamlNode],
+        gone: tuple[YamlNode, ...],
+        fits: Callable[[YamlNode], bool],
+        changed: YamlNode | None = None,
+    ) -> YamlDocument:
+        """The text with a change of the last node on the way, or of `changed` below it, which then `fits`."""
+        document = self._again(splices)
+        top = document._stream.top
+        if (
+            is_referred_to(self._way[0], way, gone)
+            or top is None
+            or not same_node(self._way[0], top, changed or way[-1], fits)
+        ):
+            raise self._unsafe()
+        return document
+
+    def _again(self, splices: list[Splice]) -> YamlDocument:
+        try:
+            return YamlDocument(spliced(self._text, splices), self._root, self._name_key)
+        except EditProblem as problem:
+            raise self._unsafe() from problem
+
+    def _unsafe(self) -> EditProblem:
+        return unsafe(self._text, self._way[-1].begin if self._way else 0)
+
+
+def _positions_of(node: YamlNode, key: str) -> list[int]:
+    return [at for at, (name, _) in enumerate(node.pairs) if name_of(name) == key]
+
+
+def _gained(node: YamlNode, *values: object) -> Callable[[YamlNode], bool]:
+    """It holds what it held, and these behind it."""
+
+    def fits(new: YamlNode) -> bool:
+        kept, more = new.items[: -len(values)], new.items[-len(values) :]
+        added = [ValueReader().of(one) for one in more]
+        return alike(node, new) and same_nodes(node.items, kept) and equal(added, list(values))
+
+    return fits
+
+
+def _lost(node: YamlNode, gone: tuple[YamlNode, ...]) -> Callable[[YamlNode], bool]:
+    kept = tuple(item for item in node.items if not any(item is one for one in gone))
+    return lambda new: alike(node, new) and same_nodes(kept, new.items)
+
+
+def _means(value: object) -> Callable[[YamlNode], bool]:
+    return lambda new: new.is_bare and equal(ValueReader().of(new), value)
+
+
+def same_node(
+    old: YamlNode, new: YamlNode, changed: YamlNode | None = None, fits: Callable[[YamlNode], bool] | None = None
+) -> bool:
+    """The nodes mean the same; where `changed` was, stands what `fits`."""
+    if old is changed and fits is not None:
+        return fits(new)
+    return alike(old, new) and same_nodes(old.items, new.items, changed, fits)
+
+
+def same_nodes(
+    old: tuple[YamlNode, ...],
+    new: tuple[YamlNode, ...],
+    changed: YamlNode | None = None,
+    fits: Callable[[YamlNode], bool] | None = None,
+) -> bool:
+    return len(old) == len(new) and all(
+        same_node(one, other, changed, fits) for one, other in zip(old, new, strict=True)
+    )
+
+
+def alike(old: YamlNode, new: YamlNode) -> bool:
+    """The same, apart from what they hold."""
+    return (old.kind, old.tag, old.anchor, old.value) == (new.kind, new.tag, new.anchor, new.value) and (
+        bool(old.style) == bool(new.style)
+    )
+
+
+def is_referred_to(top: YamlNode, above: Iterable[YamlNode], gone: Iterable[YamlNode]) -> bool:
+    """An alias that stays leads to a node that is changed: one that holds the change, or is in what goes."""
+    leaving = {id(inner) for node in gone for inner in walk(node)}
+    touched = leaving | {id(node) for node in above}
+    return any(
+        node.kind == ALIAS and id(node) not in leaving and (node.target is None or id(node.target) in touched)
+        for node in walk(top)
+    )

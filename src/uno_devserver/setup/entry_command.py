@@ -1,0 +1,97 @@
+"""What an entry's command is, by the rules of all systems, since files travel; and whether it is there."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..system.folders import folders
+from ..system.programs import named_program_candidates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_ENDINGS = (".exe", ".cmd", ".bat")
+
+
+def base_name(command: str) -> str:
+    """The program's name, without its folder and Windows' endings: `C:\\tools\\uvx.exe` is `uvx`."""
+    name = command.replace("\\", "/").rpartition("/")[2]
+    ending = name[-4:].lower()
+    return name[:-4] if ending in _ENDINGS else name
+
+
+def is_absolute(command: str) -> bool:
+    return command.startswith(("/", "\\\\")) or command[1:3] in (":\\", ":/")
+
+
+def on_path(name: str, environ: Mapping[str, str], platform: str) -> bool:
+    return any(
+        os.path.isfile(path) and os.access(path, os.X_OK)
+        for path in named_program_candidates(name, "", environ, platform)
+    )
+
+
+def command_problem(command: str, environ: Mapping[str, str], platform: str) -> str:
+    """Why it cannot be started, as a sentence's end; "" where it can, or where that cannot be known from here."""
+    if is_absolute(command):
+        return "" if os.path.exists(command) else f"'{command}' does not exist"
+    if any(sign in command for sign in "/\\$~%"):
+        return ""  # from a folder, or with a variable, that only the client knows
+    return "" if on_path(command, environ, platform) else f"'{command}' is not on PATH"
+
+
+PROGRAM_NAMES = ("uno-devserver", "uno.devserver")
+MODULE = "uno_devserver"
+# -P: clients start servers in the folder that they show, and without it Python imports what lies there before its own.
+RUNS_MODULE = ("-P", "-m", MODULE)
+_SCRIPT_ENDINGS = ("", ".exe")
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  # looked at, never written to
+# Runners such as uvx and pipx keep what they install for one run in their caches, and clear these.
+_PASSING = ("UV_CACHE_DIR", "TMPDIR", "TEMP", "TMP")
+
+
+def own_command(executable: str = sys.executable, called: str | None = None) -> tuple[str, ...]:
+    """The console script's absolute path; without one, the interpreter and the module."""
+    called = sys.argv[0] if called is None else called
+    for script in _scripts(executable, called):
+        if os.path.isfile(script):
+            return (script,)
+    return (os.path.abspath(executable), *RUNS_MODULE)
+
+
+def is_temporary(path: str, environ: Mapping[str, str]) -> bool:
+    """It lies where things are cleared away sooner or later, so that an entry would point to nothing."""
+    if not os.path.isabs(path):
+        return False  # a name, which is looked for anew each time
+    cleared = [environ[name] for name in _PASSING if environ.get(name)]
+    cleared += [*_TEMPORARY, *_caches(environ)]
+    places = (os.path.realpath(path), os.path.abspath(path))
+    return any(_is_below(place, os.path.realpath(folder)) for place in places for folder in cleared)
+
+
+def _scripts(executable: str, called: str) -> list[str]:
+    """The one that was called comes first: a link to it on PATH outlives the environment that it leads to."""
+    name = os.path.basename(called).lower()
+    scripts = (
+        [os.path.abspath(called)] if name.removesuffix(".exe") in PROGRAM_NAMES and os.path.dirname(called) else []
+    )
+    beside = os.path.dirname(os.path.abspath(executable))
+    return scripts + [os.path.join(beside, name + ending) for name in PROGRAM_NAMES for ending in _SCRIPT_ENDINGS]
+
+
+def _caches(environ: Mapping[str, str]) -> Sequence[str]:
+    known = folders(environ)
+    cache = environ.get("XDG_CACHE_HOME") or os.path.join(known.home, ".cache")
+    return (
+        os.path.join(cache, "uv"),
+        os.path.join(cache, "pipx"),
+        os.path.join(known.home, ".local", "share", "pipx", ".cache"),
+        os.path.join(known.home, "Library", "Caches"),
+        os.path.join(known.local_application_data, "uv", "cache"),
+    )
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/\\") + os.sep)

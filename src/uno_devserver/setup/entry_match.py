@@ -1,0 +1,179 @@
+"""Which entries of a file are ours, for which server, in which variant, and what starts them; pure."""
+
+from __future__ import annotations
+
+import re
+
+from ..system.values import Value
+from .entry_command import PROGRAM_NAMES, RUNS_MODULE, base_name
+from .entry_format import spec_of, transport_of
+from .profiles import HTTP, STDIO
+from .servers import LEGACY_HTTP, PINNED, PRERELEASE, STABLE, EntrySpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .edits.document import ServerEntry
+    from .profiles import Dialect
+    from .servers import ServerDefinition
+
+# Patterns may come from a user's file, and some take a time that grows with the square of the text: so what they see is
+# bounded. A real command has some hundred characters.
+SEEN_CHARACTERS = 4096
+
+PATH_RUNNER = "path"  # this program itself, by its name or path
+
+# `name@1.2.3` of uvx, dnx and npx, and `name==1.2.3` of pip.
+_PINNED_NAME = r"(@?[\w.-]+(?:/[\w.-]+)?)(?:@|==)([^\s@/:]+)"
+_NEWEST = "latest"
+_STABLE_AFTER_ALL = ("disallow", "if-necessary")  # values of uvx's --prerelease; dnx's has none
+
+
+class Match(Value):
+    """An entry that is a server's."""
+
+    server: ServerDefinition
+    entry: ServerEntry
+    says: EntrySpec  # in whatever dialect that is written
+    index: int  # among the entries of the file
+    transport: str  # stdio, http or unknown
+    variant: str  # stable, prerelease, pinned:<version> or legacy-http
+    runner: str | None  # what starts it, where that is one of the server's
+    certain: bool  # False: a local address such as others have, under a name that does not say whose it is
+    own_way: bool  # it starts the server in a way that no definition has: somebody's choice, and no old form of ours
+    shadowed: bool = False  # a later entry has the same name, and clients read the last of such twins
+
+
+def matches(entries: Sequence[ServerEntry], servers: Iterable[ServerDefinition], dialect: Dialect) -> tuple[Match, ...]:
+    """All entries that are a server's, in the order of the file. Names of all servers count before any content."""
+    known = tuple(servers)
+    last = {entry.name: index for index, entry in enumerate(entries)}
+    found = []
+    for index, entry in enumerate(entries):
+        says = spec_of(entry, dialect)
+        owner = _owner(entry, says, known)
+        if owner is None:
+            continue
+        server, certain = owner
+        found.append(
+            Match(
+                server,
+                entry,
+                says,
+                index,
+                transport_of(says),
+                _variant(says, server),
+                _runner(says, server),
+                certain,
+                _is_own_way(says, server),
+                last[entry.name] != index,
+            )
+        )
+    return tuple(found)
+
+
+def _owner(
+    entry: ServerEntry, says: EntrySpec, servers: tuple[ServerDefinition, ...]
+) -> tuple[ServerDefinition, bool] | None:
+    for server in servers:
+        if _any(server.detection.keys, entry.name):
+            return server, True
+    command = _line(says)
+    for server in servers:
+        if (command and _any(server.detection.commands, command)) or (
+            says.url and _any(server.detection.urls, says.url)
+        ):
+            return server, True
+    for server in servers:
+        if says.url and _any(server.detection.weak_urls, says.url):
+            return server, _any(server.detection.weak_keys, entry.name)
+    return None
+
+
+def _line(says: EntrySpec) -> str:
+    return " ".join((says.command, *says.args)) if says.command else ""
+
+
+def _any(patterns: tuple[str, ...], text: str) -> bool:
+    # `re` keeps what it has compiled, so each pattern costs that once, and only where it is needed.
+    return any(re.search(pattern, text[:SEEN_CHARACTERS], re.IGNORECASE) for pattern in patterns)
+
+
+def _variant(says: EntrySpec, server: ServerDefinition) -> str:
+    if server.transport == STDIO and transport_of(says) == HTTP:
+        return LEGACY_HTTP
+    args, _ = divided(says.args, server)
+    unpinned = STABLE
+    for word, following in zip(args, (*args[1:], ""), strict=False):
+        option, _, value = word.partition("=")
+        if option == "--version" and (value or following):
+            return f"{PINNED}:{value or following}"
+        if option == "--prerelease":
+            unpinned = STABLE if (value or following) in _STABLE_AFTER_ALL else PRERELEASE
+        named = re.fullmatch(_PINNED_NAME, word) if "@" in word or "==" in word else None
+        if named is not None and named[2] != _NEWEST:
+            return f"{PINNED}:{named[2]}"
+    return unpinned
+
+
+def _runner(says: EntrySpec, server: ServerDefinition) -> str | None:
+    """By its program: an entry of any version, and with any further arguments, keeps the runner that it has."""
+    if not says.command or not (_ends(server).intersection(says.args) or _any(server.detection.commands, _line(says))):
+        return None
+    program = base_name(without_dotnet(says).command)
+    for name, variants in ((server.runner, server.variants), *server.runners.items()):
+        if name == PATH_RUNNER:
+            if program in PROGRAM_NAMES or runs_our_module(says):
+                return name
+        elif name and any(base_name(without_dotnet(one).command) == program for one in variants.values()):
+            return name
+    return None
+
+
+def _is_own_way(says: EntrySpec, server: ServerDefinition) -> bool:
+    line = _line(says)
+    if not server.runner or _ends(server).isdisjoint(line.split()) or not _any(server.detection.commands, line):
+        return False
+    if _runner(says, server) is None:
+        return True
+    args = divided(without_dotnet(says).args, server)[0]
+    known = {_unpinned(word) for one in _definitions(server) for word in one.args}
+    known |= set(RUNS_MODULE) if runs_our_module(says) else set()
+    return any(
+        _unpinned(word) not in known and before != "--version" for before, word in zip(("", *args), args, strict=False)
+    )
+
+
+def _unpinned(word: str) -> str:
+    """Without the version, or the value of an option: these tell variants apart, and no ways."""
+    named = re.fullmatch(_PINNED_NAME, word.replace("{version}", "0"))
+    return named[1] if named is not None else word.partition("=")[0] if word.startswith("--") else word
+
+
+def divided(args: tuple[str, ...], server: ServerDefinition) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is ours of an entry's arguments, and what the user put behind that."""
+    ends = _ends(server)
+    at = next((number for number, word in enumerate(args, 1) if word in ends), len(args))
+    return args[:at], args[at:]
+
+
+def _ends(server: ServerDefinition) -> set[str]:
+    """The last arguments of all definitions: for UnoApp that is `--mcp-app`, however it is started."""
+    return {one.args[-1] for one in _definitions(server) if one.args}
+
+
+def _definitions(server: ServerDefinition) -> list[EntrySpec]:
+    return [one for variants in (server.variants, *server.runners.values()) for one in variants.values()]
+
+
+def without_dotnet(definition: EntrySpec) -> EntrySpec:
+    if base_name(definition.command) == "dotnet" and definition.args[:1] == ("dnx",):
+        return definition.replace(command="dnx", args=definition.args[1:])
+    return definition
+
+
+def runs_our_module(says: EntrySpec) -> bool:
+    """Also without -P, as people write it."""
+    args = says.args[1:] if says.args[:1] == RUNS_MODULE[:1] else says.args
+    return base_name(says.command).startswith("python") and args[:2] == RUNS_MODULE[1:]

@@ -1,0 +1,1 @@
+"""Plans what a registration changes in a client's files."""

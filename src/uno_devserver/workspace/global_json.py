@@ -1,0 +1,87 @@
+"""global.json: the one place in the project that finds it and knows what its `msbuild-sdks` say about Uno.
+
+Reading never raises: a file that is missing, malformed or not about Uno is a value with an issue that names it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..issues import Issue, fatal
+from ..system.files import FileProblem, read_bytes
+from ..system.jsonc import JsonProblem, parse
+from ..system.values import Value
+from .paths import absolute, upwards
+
+GLOBAL_JSON = "global.json"
+SECTION = "msbuild-sdks"
+# The public package first: a file that names both means the public one.
+UNO_SDKS = ("Uno.Sdk", "Uno.Sdk.Private")
+
+# A real file has some hundred bytes.
+MAX_BYTES = 1024 * 1024
+
+
+class UnoSdk(Value):
+    """Name and version belong together: both packages may exist with the same version."""
+
+    package: str
+    version: str
+
+
+class GlobalJson(Value):
+    path: str
+    uno_sdk: UnoSdk | None
+    issue: Issue | None
+    document: object  # the parsed text, for those who need other sections; None when it could not be parsed
+
+
+def find_global_json(directory: str) -> str | None:
+    """The nearest global.json in the directory or above it. A folder of that name does not count."""
+    for folder in upwards(absolute(directory)):
+        path = os.path.join(folder, GLOBAL_JSON)
+        if os.path.isfile(path):
+            return path
+    return None
+
+
+def read_global_json(path: str) -> GlobalJson:
+    try:
+        document = parse(read_bytes(path, MAX_BYTES))
+    except JsonProblem as problem:
+        return _invalid(
+            path, f"{path} is not valid JSON: line {problem.line}, column {problem.column}: {problem.reason}."
+        )
+    except FileNotFoundError:
+        return _invalid(path, f"{path} does not exist.")
+    except FileProblem as problem:
+        return _invalid(path, f"{path} cannot be read: {problem.reason}.")
+    if not isinstance(document, dict):
+        return _invalid(path, f"{path} holds no JSON object: line 1, column 1 must begin with '{{'.")
+    section = document.get(SECTION)
+    sdks = section if isinstance(section, dict) else {}
+    for package in UNO_SDKS:
+        version = sdks.get(package)
+        if isinstance(version, str) and _can_name_a_folder(version):
+            return GlobalJson(path, UnoSdk(package, version), None, document)
+    return GlobalJson(path, None, fatal("UnoSdkNotInGlobalJson", _what_is_missing(path, sdks)), document)
+
+
+def _can_name_a_folder(version: str) -> bool:
+    """A version becomes a folder name in the NuGet cache, so it must not be able to lead out of it."""
+    return version.isprintable() and version.strip(" .") != "" and not {"/", "\\"} & set(version)
+
+
+def _invalid(path: str, message: str) -> GlobalJson:
+    return GlobalJson(path, None, fatal("GlobalJsonInvalid", message), None)
+
+
+def _what_is_missing(path: str, sdks: dict[str, object]) -> str:
+    for package in UNO_SDKS:
+        if package in sdks:
+            return f"{path} names {package} under {SECTION}, but its version is not a version."
+    known = {package.lower(): package for package in UNO_SDKS}
+    for name in sdks:
+        if name.lower() in known:
+            return f"{path} says '{name}' under {SECTION}; it must be spelled '{known[name.lower()]}'."
+    return f"{path} names neither {UNO_SDKS[0]} nor {UNO_SDKS[1]} under {SECTION}."

@@ -1,0 +1,378 @@
+"""`mcp status`: the document that extensions read, the lines that people read, and what it costs to get there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.machine import Machine
+from support.registration import DNX, DOCS, UVX, Clients, of_client
+from uno_devserver import __version__
+
+# Real clients' files hold other servers, whose addresses look like old ones of ours.
+FIGMA = {"url": "http://localhost:3845/mcp"}
+# None of these is worth its milliseconds on the way to a look at some JSON files.
+COSTLY = {"dataclasses", "typing", "pathlib", "subprocess", "threading", "tomllib", "yaml", "logging", "shutil"}
+COSTLY |= {"tempfile", "difflib", "hashlib", "asyncio", "inspect", "uno_devserver.setup.client_cli"}
+
+
+@pytest.fixture
+def clients(machine: Machine) -> Clients:
+    for name in ("uvx", "dnx"):
+        (machine.tools / name).touch(mode=0o755)
+    return Clients(machine)
+
+
+def _servers(*entries: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    return {"mcpServers": dict(entries)}
+
+
+def test_programs_get_one_document_with_whole_paths(clients: Clients) -> None:
+    local = clients.write(".kiro/settings/mcp.json", _servers(("mine", UVX), ("figma", FIGMA)))
+    users = clients.write("~/.kiro/settings/mcp.json", _servers(("UnoApp", DNX), ("UnoDocs", DOCS)))
+
+    told = clients.status("kiro", "--release").json
+
+    assert list(told) == [
+        *("version", "callerIde", "toolVersion", "expectedVariant"),
+        *("detectedIdes", "supportedIdes", "ides", "servers", "nextSteps"),
+    ]
+    assert (told["version"], told["callerIde"], told["toolVersion"], told["expectedVariant"]) == (
+        *("1.0", "kiro", __version__, "stable"),
+    )
+    assert told["detectedIdes"] == ["kiro"]
+    assert {"ide": "kiro", "strategy": "file", "detected": True} in told["supportedIdes"]
+    assert {
+        "id": "kiro",
+        "detected": True,
+        "configPaths": [str(local), str(users)],
+        "writeTarget": str(local),
+    } in told["ides"]
+    assert [one["ide"] for one in told["supportedIdes"]] == [one["id"] for one in told["ides"]]
+    assert told["servers"] == [
+        {
+            "name": "UnoApp",
+            "transport": "stdio",
+            "definition": UVX,
+            "ides": [
+                {
+                    "ide": "kiro",
+                    "status": "registered",
+                    "locations": [
+                        {
+                            "path": str(local),
+                            "variant": "stable",
+                            "transport": "stdio",
+                            "scope": "workspace",
+                            "key": "mine",
+                            "runner": "uvx",
+                        },
+                        {
+                            "path": str(users),
+                            "variant": "stable",
+                            "transport": "stdio",
+                            "scope": "user",
+                            "key": "UnoApp",
+                            "runner": "dnx",
+                        },
+                    ],
+                    "warnings": ["Registered in multiple config files"],
+                }
+            ],
+        },
+        {
+            "name": "UnoDocs",
+            "transport": "http",
+            "definition": DOCS,
+            "ides": [
+                {
+                    "ide": "kiro",
+                    "status": "registered",
+                    "locations": [
+                        {
+                            "path": str(users),
+                            "variant": "stable",
+                            "transport": "http",
+                            "scope": "user",
+                            "key": "UnoDocs",
+                        }
+                    ],
+                }
+            ],
+        },
+    ]
+
+
+def test_without_a_caller_and_without_clients_all_are_known_and_none_is_listed(clients: Clients) -> None:
+    told = clients.status().json
+
+    assert told["callerIde"] is None
+    assert told["detectedIdes"] == []
+    assert {"vscode", "cursor", "claude-code", "codex", "zed", "aider"} <= {one["id"] for one in told["ides"]}
+    assert all(server["ides"] == [] for server in told["servers"])
+    assert all(Path(path).is_absolute() for one in told["ides"] for path in one["configPaths"])
+
+
+def test_a_caller_that_is_not_there_is_listed_and_an_alias_is_told_by_its_name(clients: Clients) -> None:
+    told = clients.status("copilot-vscode").json
+
+    assert told["callerIde"] == "vscode"
+    assert [one["ides"] for one in told["servers"]] == [[{"ide": "vscode", "status": "missing"}]] * 2
+
+
+def test_a_file_that_the_client_reads_no_more_is_a_legacy_location(clients: Clients) -> None:
+    path = clients.write("~/.vscode/mcp.json", {"servers": {"UnoApp": UVX}})
+
+    found = of_client(clients.status("vscode", "--release"), "UnoApp", "vscode")
+
+    assert found["status"] == "outdated"
+    assert [(one["path"], one["legacy"]) for one in found["locations"]] == [(str(path), True)]
+    (warning,) = found["warnings"]
+    assert warning.startswith(f"VS Code does not read '{path}'; it looks in '")
+
+
+def test_a_file_that_clients_share_lists_only_those_that_are_here_and_the_caller(clients: Clients) -> None:
+    clients.write(".mcp.json", _servers(("UnoApp", UVX)))
+    clients.write(".vscode/mcp.json", {"servers": {"UnoApp": UVX}})
+
+    told = clients.status("copilot-cli", "--release").json
+
+    for server in told["servers"]:
+        assert {one["ide"] for one in server["ides"]} == {*told["detectedIdes"], "copilot-cli"}
+    assert {"unknown", "visual-studio", "copilot-cli"}.isdisjoint(told["detectedIdes"])
+
+
+def test_the_wished_definition_is_shown(clients: Clients) -> None:
+    def definition(*options: str) -> Any:
+        return clients.status(*options).json["servers"][0]["definition"]
+
+    assert definition("--version", "1.2.3") == {"command": "uvx", "args": ["uno-devserver@1.2.3", "--mcp-app"]}
+    assert definition("--release", "--runner", "dnx") == DNX
+    assert definition("--runner", "path")["args"][-1] == "--mcp-app"
+
+
+def test_people_get_a_line_per_client_and_entry(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", _servers(("mine", DNX), ("figma", FIGMA)))
+    clients.write("~/.cursor/mcp.json", _servers(("UnoApp", {**UVX, "disabled": True})))
+    clients.write("~/.kiro/settings/mcp.json", _servers(("UnoDocs", DOCS)))
+
+    lines = clients.text("status", "kiro", "--release").stdout.splitlines()
+
+    assert lines == [
+        "MCP Server Status",
+        "=================",
+        "",
+        "IDEs detected: cursor, kiro",
+        "Caller IDE:    kiro",
+        "Expected:      stable (--release)",
+        "",
+        "UnoApp (stdio)",
+        "  cursor  registered dnx stable     .cursor/mcp.json (as mine)",
+        "                     stable         ~/.cursor/mcp.json",
+        "          ⚠ Registered in multiple config files",
+        "  kiro    missing",
+        "",
+        "UnoDocs (http)",
+        "  cursor  missing",
+        "  kiro    registered stable         ~/.kiro/settings/mcp.json",
+        "",
+        "Next steps:",
+        "- Run 'uno-devserver mcp install kiro --release' to register what is missing or",
+        "  outdated.",
+    ]
+
+
+def test_an_entry_started_in_a_way_of_its_own_is_registered_and_has_no_runner(clients: Clients) -> None:
+    own = {"command": "uvx", "args": ["--python", "3.12", "uno-devserver@1.2", "--mcp-app"]}
+    clients.write(".cursor/mcp.json", _servers(("UnoApp", own)))
+
+    found = of_client(clients.status("cursor"), "UnoApp", "cursor")
+
+    assert found["status"] == "registered"
+    assert "runner" not in found["locations"][0]
+    assert "  cursor  registered own            .cursor/mcp.json\n" in clients.text("status").stdout
+    assert of_client(clients.status("cursor", "--runner", "uvx"), "UnoApp", "cursor")["status"] == "outdated"
+
+
+def test_columns_stay_in_line_beside_a_long_variant(clients: Clients) -> None:
+    pinned = {"command": "dnx", "args": ["-y", "--version", "5.6.0", "uno.devserver", "--mcp-app"]}
+    clients.write(".cursor/mcp.json", _servers(("UnoApp", pinned)))
+    clients.write("~/.cursor/mcp.json", _servers(("UnoApp", UVX)))
+
+    text = clients.text("status").stdout
+
+    assert (
+        "  cursor  registered dnx pinned:5.6.0 .cursor/mcp.json\n"
+        "                     stable           ~/.cursor/mcp.json\n"
+    ) in text
+
+
+def test_without_a_caller_one_line_is_for_all_that_lack_something_and_the_last_names_the_rest(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", _servers(("mine", UVX), ("UnoApp", UVX)))
+    clients.write("~/.kiro/settings/mcp.json", "{")
+    clients.write(".gemini/settings.json", _servers(("UnoDocs", DOCS)))
+
+    text = clients.text("status", "--release").stdout
+
+    run = "Run 'uno-devserver mcp install <client> --release' for each of cursor, gemini-cli, or with --all-ides"
+    steps, known = text.split("\nNext steps:\n")[1].split("\n\n")
+    assert [" ".join(step.split()) for step in steps.removeprefix("- ").split("\n- ")] == [
+        "Repair the file '~/.kiro/settings/mcp.json', or take it away, and run this again.",
+        f"{run} for all at once, to register what is missing or outdated.",
+        "Remove one of the entries 'mine', 'UnoApp' from '.cursor/mcp.json': one is enough for UnoApp.",
+    ]
+    assert known.startswith("'uno-devserver mcp install <client> --release' also knows: vscode, ")
+    assert {"cursor", "kiro", "aider", "unknown"}.isdisjoint(known.replace(",", " ").split())
+
+
+def test_what_is_said_to_run_means_the_same_workspace(clients: Clients) -> None:
+    other = clients.workspace / "a b"
+    other.mkdir()
+
+    text = clients.text("status", "kiro", "--workspace", str(other), "--runner", "dnx").stdout
+
+    assert f"mcp install kiro --workspace '{other}' --runner dnx' to" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("entry", "shown"),
+    [
+        ({"command": "uno-devserver", "args": ["--mcp-app"]}, "registered path           .cursor"),
+        ({"command": "npx", "args": ["something"]}, "outdated   other          .cursor"),
+        ({"command": "uvx", "args": ["something"]}, "outdated   other          .cursor"),
+        ({}, "outdated   other          .cursor"),
+        ({"url": "http://localhost:1/mcp"}, "outdated   legacy-http    .cursor"),
+        ({"command": "uvx", "args": ["uno-devserver@1", "--mcp-app"]}, "outdated   pinned:1       .cursor"),
+    ],
+)
+def test_what_starts_an_entry_is_shown_where_it_is_not_the_usual(
+    clients: Clients, entry: dict[str, Any], shown: str
+) -> None:
+    clients.write(".cursor/mcp.json", _servers(("UnoApp", entry)))
+
+    assert f"  cursor  {shown}/mcp.json\n" in clients.text("status", "cursor").stdout
+
+
+def test_two_parts_of_one_file_are_told_apart(clients: Clients) -> None:
+    off = {**UVX, "disabled": True}
+    projects = {str(clients.workspace): _servers(("UnoApp", off))}
+    path = clients.write("~/.claude.json", {"projects": projects, **_servers(("UnoApp", UVX))})
+
+    found = of_client(clients.status("claude-code", "--release"), "UnoApp", "claude-code")
+    text = clients.text("status", "claude-code", "--release").stdout
+
+    assert found["warnings"] == [
+        f"Registered several times in '{path}'",
+        f"The entry 'UnoApp' is disabled in '{path}', this project",
+    ]
+    assert " ~/.claude.json, this project\n" in text
+    assert " ~/.claude.json\n" in text
+
+    clients.write("~/.claude.json", "{")
+    assert len(of_client(clients.status("claude-code"), "UnoApp", "claude-code")["warnings"]) == 1
+
+
+def test_lines_fit_80_columns_also_with_many_clients_long_versions_and_broken_files(clients: Clients) -> None:
+    for client in clients.status().json["ides"]:
+        for path in client["configPaths"]:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text("{")
+    pinned = {"command": "uvx", "args": ["uno-devserver@12.34.567-dev.8901+abcdef", "--mcp-app"]}
+    clients.write("~/.config/Code/User/mcp.json", {"servers": {"UnoApp": pinned}})
+
+    text = clients.text("status").stdout
+
+    assert "    ~/.config/Code/User/mcp.json" in text
+    assert "pinned:12.34.567-dev.8901+abcdef" in text
+    assert text.count("Invalid JSON in config file '") > 10
+    for line in text.splitlines():
+        assert len(line) <= 80 or len(line.split()) < 3, line  # a long path stays whole
+    assert str(clients.home) not in text
+
+
+def test_what_has_no_mcp_client_is_told_so_when_it_is_named(clients: Clients) -> None:
+    named = clients.text("status", "aider")
+
+    assert named.exit_code == 0
+    assert "  aider  missing\n         ⚠ Aider has no MCP client" in named.stdout
+    assert "aider" not in clients.text("status").stdout
+
+
+def test_a_server_that_a_client_cannot_take_says_why_it_is_missing(clients: Clients) -> None:
+    text = clients.text("status", "claude-desktop").stdout
+
+    assert "  claude-desktop  missing    (takes no http servers)" in text
+    assert "  claude-desktop  missing\n" in text
+
+
+def test_control_characters_in_names_do_not_reach_the_terminal(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", json.dumps(_servers(("\x1b[31mred\nline", UVX))))
+
+    text = clients.text("status").stdout
+
+    assert "\x1b" not in text
+    assert "(as \\x1b[31mred\\nline)" in text
+
+
+def test_a_wished_runner_is_told(clients: Clients) -> None:
+    assert "\nExpected:      stable (--release), started by dnx\n" in (
+        clients.text("status", "--release", "--runner", "dnx").stdout
+    )
+
+
+def test_the_client_itself_is_asked(machine: Machine, clients: Clients) -> None:
+    claude = machine.tools / "claude"
+    claude.write_text("#!/bin/sh\necho 'UnoApp: uvx uno-devserver --mcp-app - connected'\n")
+    claude.chmod(0o755)
+
+    told = clients.status("--verify").json
+    text = clients.text("status", "claude-code", "--verify").stdout
+
+    assert told["detectedIdes"] == ["claude-code"]
+    assert told["verified"] == [
+        {
+            "client": "claude-code",
+            "command": "claude mcp list",
+            "sees": {"UnoApp": True, "UnoDocs": False},
+            "said": ["UnoApp: uvx uno-devserver --mcp-app - connected"],
+        }
+    ]
+    assert (
+        "What the clients themselves see\n"
+        "  claude-code: sees UnoApp, does not see UnoDocs (claude mcp list)\n"
+        "    | UnoApp: uvx uno-devserver --mcp-app - connected\n"
+    ) in text
+
+
+def test_a_named_client_that_cannot_be_asked_says_why(clients: Clients) -> None:
+    (answer,) = clients.status("cursor", "--verify").json["verified"]
+
+    assert (answer["client"], answer["problem"]) == ("cursor", "Cursor has no command that lists its servers")
+    assert "  cursor: ⚠ Cursor has no command" in clients.text("status", "cursor", "--verify").stdout
+    assert "no client is here that has a command for it" in clients.text("status", "--verify").stdout
+
+
+def test_nothing_costly_is_imported_for_json_files(machine: Machine, clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", _servers(("UnoApp", UVX)))
+    program = (
+        "import sys; before = set(sys.modules); from uno_devserver.cli.main import main; code = main(sys.argv[1:]);"
+        "sys.stderr.write(' '.join(set(sys.modules) - before)); sys.exit(code)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, "mcp", "status"],
+        cwd=machine.workspace,
+        env=machine.variables(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert COSTLY.isdisjoint(done.stderr.split()), COSTLY.intersection(done.stderr.split())
+    assert "UnoApp (stdio)" in done.stdout

@@ -1,0 +1,29 @@
+"""A proxy that a command runs; what it serves is held by the tests of `inspect`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.servers import wait_until
+from uno_devserver.cli import proxy_child
+from uno_devserver.cli.proxy_child import ProxyChild
+
+
+def test_of_what_it_prints_while_nobody_reads_the_newest_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given one that says much, and a terminal that is held
+    monkeypatch.setattr(proxy_child, "WAITING_LINES", 2)
+    proxy = ProxyChild(str(tmp_path), ["--inspector", "0", "-l", "Debug"])
+    wait_until(lambda: proxy._left_out > 0)
+
+    # when it goes on
+    proxy.end()
+    runs = proxy.stay(lambda: False, {})
+
+    # then it has not been held up, and what is missing is told
+    assert not runs
+    assert "lines left out" in capsys.readouterr().err
+    assert proxy.last_lines  # how many of them depends on when each was printed

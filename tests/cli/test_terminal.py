@@ -1,0 +1,251 @@
+"""Colours, and lines that fit: on real terminals, for people; on pipes there is the text alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.machine import Machine
+from support.packages import app_mcp, settings
+from support.registration import DNX
+from support.servers import Processes, Registry
+from support.terminals import Terminal, columns_of, shown
+from support.workspace import WorkspaceBuilder
+from uno_devserver.cli.terminal import (
+    ENABLE_VIRTUAL_TERMINAL_PROCESSING,
+    MAX_WIDTH,
+    Style,
+    colours_wanted,
+    columns,
+    mode_with_escapes,
+    styled,
+)
+
+COMMANDS = ["disco", "list", "health", "mcp status", "mcp doctor", "config", "trust --list"]
+NAME = "Contoso.Field.Service.Mobile.Application"
+CLIENTS = [".claude", ".cursor", ".codeium/windsurf", ".gemini", ".codex", ".config/opencode", ".vscode", ".kiro"]
+CLIENTS += [".junie", ".qwen", ".copilot", ".factory", ".trae", ".continue", ".config/goose", ".config/zed", ".kimi"]
+CONFIG = {
+    "mcpServerRoot": "../servers/contoso-mcp",
+    "client": {"command": "no-such-node", "args": ["--enable-source-maps", "dist/client/index.js", "--workspace", "."]},
+    "hotReload": {"bogus": 1},
+    "unknown": True,
+}
+
+
+@pytest.fixture
+def rich(machine: Machine, registry: Registry, processes: Processes) -> Iterator[Path]:
+    """A workspace with long names and much that is wrong; three servers, and clients that know it in several ways."""
+    machine.install_dotnet()
+    workspace = WorkspaceBuilder(machine, NAME).uno_6_5()
+    project = "src/Contoso.Field.Service.Mobile/Contoso.Field.Service.Mobile.csproj"
+    workspace.project(project, [app_mcp(), settings()], missing=[settings("9.9.9")])
+    workspace.solution("Contoso.Field.Service.Mobile.slnx")
+    for number in range(3):
+        solution = str(workspace.root / "Contoso.Field.Service.Mobile.slnx") if number < 2 else None
+        registry.sign_in(processes.start().pid, port=5611 + number, workspace=workspace.root, solution=solution)
+    for folder in CLIENTS:
+        (machine.home / folder).mkdir(parents=True)
+    missing = str(workspace.root / "tools" / "uno-devserver-that-is-not-there")
+    servers = {"UnoApp": {"command": missing, "args": ["--mcp-app"]}, "uno-other": DNX}
+    workspace.file(".mcp.json", json.dumps({"mcpServers": servers}))
+    workspace.file(".cursor/mcp.json", "{ broken")
+    workspace.file(".devtools/host.config.jsonc", json.dumps(CONFIG))
+    machine.run("trust", cwd=workspace.root)
+    workspace.file(".devtools/host.config.jsonc", json.dumps(CONFIG) + "\n")
+    yield workspace.root
+    shutil.rmtree(workspace.root)
+
+
+OF_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # not what a busy machine shows of its progress
+
+
+def on_terminal(machine: Machine, command: str, *, cwd: Path | None = None, **options: object) -> str:
+    return Terminal(machine, *command.split(), cwd=cwd, **options).end()  # type: ignore[arg-type]
+
+
+# --- colours ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_terminal_has_colours_and_a_pipe_has_none(machine: Machine, rich: Path, command: str) -> None:
+    assert OF_COLOURS.search(on_terminal(machine, command, cwd=rich))
+    assert "\x1b" not in machine.run(*command.split(), cwd=rich).stdout
+
+
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"NO_COLOR": "0"}, {"TERM": "dumb"}], ids=str)
+def test_whoever_wants_no_colours_gets_none(machine: Machine, rich: Path, variables: dict[str, str]) -> None:
+    for command in COMMANDS:
+        assert not OF_COLOURS.search(on_terminal(machine, command, cwd=rich, env=variables))
+
+
+def test_an_empty_no_color_says_nothing(machine: Machine) -> None:
+    assert "\x1b[1m" in on_terminal(machine, "list", env={"NO_COLOR": ""})
+
+
+@pytest.mark.parametrize("variables", [{"FORCE_COLOR": "1"}, {"CLICOLOR_FORCE": "1"}], ids=str)
+def test_a_pipe_is_never_given_colours(machine: Machine, variables: dict[str, str]) -> None:
+    """Editors set these for all that they start, and read what we print."""
+    assert "\x1b" not in machine.run("list", env=variables).stdout
+
+
+@pytest.mark.parametrize("command", ["list --json", "health --json", "frobnicate --json"])
+def test_json_has_no_colours_on_a_terminal_either(machine: Machine, command: str) -> None:
+    sent = on_terminal(machine, command)
+
+    assert "\x1b" not in sent
+    assert json.loads(sent)
+
+
+def test_what_is_wrong_is_red_and_what_to_do_about_it_can_be_found(machine: Machine) -> None:
+    sent = on_terminal(machine, "frobnicate")
+
+    assert sent.startswith(f"\x1b[{Style.BAD.value}merror:\x1b[0m There is no command")
+    assert f"\r\n\x1b[{Style.NAME.value}mnext:\x1b[0m Run" in sent
+
+
+def test_a_status_word_has_the_colour_of_what_it_means(machine: Machine, rich: Path) -> None:
+    health, status = (on_terminal(machine, command, cwd=rich) for command in ("health", "mcp status"))
+
+    assert f"\x1b[{Style.WARN.value}mDegraded\x1b[0m" in health
+    assert f"\x1b[{Style.WARN.value}m[Warning] \x1b[0m" in health
+    assert f"\x1b[{Style.WARN.value}moutdated" in status
+    assert f"\x1b[{Style.DIM.value}mmissing" in status
+
+
+def test_what_is_missing_stands_out(machine: Machine) -> None:
+    assert f"\x1b[{Style.WARN.value}m<null> (missing a .sln or .slnx file)" in on_terminal(machine, "disco")
+
+
+def test_warnings_of_the_log_stand_out_on_a_terminal(machine: Machine) -> None:
+    assert f"\x1b[{Style.WARN.value}mwarn:\x1b[0m Ignoring '--frob'." in on_terminal(machine, "disco --frob")
+    assert machine.run("disco", "--frob").stderr.startswith("warn: Ignoring '--frob'.")
+
+
+def test_each_output_has_colours_if_it_is_a_terminal_itself(machine: Machine, tmp_path: Path) -> None:
+    """One of them goes to a file, while the other is looked at."""
+    for command in ("disco --frob", "frobnicate", "list"):
+        for kept in ("stdout", "stderr"):
+            with (tmp_path / "kept").open("wb") as file:
+                sent = on_terminal(machine, command, **{kept: file.fileno()})  # type: ignore[arg-type]
+            assert b"\x1b" not in (tmp_path / "kept").read_bytes()
+            assert bool(OF_COLOURS.search(sent)) is bool(sent), (command, kept)
+
+
+def test_a_log_file_has_no_colours(machine: Machine, tmp_path: Path) -> None:
+    on_terminal(machine, f"disco --frob --file-log {tmp_path / 'log'}")
+
+    log = (tmp_path / "log").read_text()
+    assert "Ignoring '--frob'." in log
+    assert "\x1b" not in log
+
+
+def test_every_line_of_a_text_is_coloured_by_itself() -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal:
+        text = styled("one\n\ntwo", Style.GOOD, terminal)
+    os.close(ours)
+
+    assert text == "\x1b[32mone\x1b[0m\n\n\x1b[32mtwo\x1b[0m"
+
+
+def test_a_file_cannot_bring_colours_of_its_own(machine: Machine, rich: Path) -> None:
+    odd = {"\x1b[31mred": {"command": "\x1b[7muno-devserver", "args": ["--mcp-app"]}}
+    (rich / ".mcp.json").write_text(json.dumps({"mcpServers": odd}))
+
+    for command in ("mcp status", "mcp doctor", "mcp install claude-code --dry-run"):
+        sent = on_terminal(machine, command, cwd=rich)
+        assert "\x1b[7m" not in sent
+        assert "\x1b[31mred" not in sent
+
+
+def test_the_name_of_a_folder_cannot_move_the_cursor(machine: Machine) -> None:
+    folder = machine.workspace / "odd\x1b[7m\x9b2J\u202e"
+    folder.mkdir()
+    (folder / ".mcp.json").write_text("{ broken")
+
+    for command in (*COMMANDS, "trust", "disco --solution none.sln", "mcp install claude-code"):
+        sent = on_terminal(machine, command, cwd=folder, env={"NO_COLOR": "1"})
+        assert "\x1b[7m" not in sent
+        assert "\x9b" not in sent
+        assert "\u202e" not in sent
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_terminal", "expected"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"NO_COLOR": "yes"}, True, False),
+        ({"NO_COLOR": ""}, True, True),
+        ({"TERM": "dumb"}, True, False),
+        ({"TERM": "xterm", "CLICOLOR_FORCE": "1"}, False, False),
+    ],
+)
+def test_when_colours_are_wanted(environ: dict[str, str], is_terminal: bool, expected: bool) -> None:
+    assert colours_wanted(environ, is_terminal=is_terminal) is expected
+
+
+def test_a_windows_console_is_told_to_show_them_once() -> None:
+    assert mode_with_escapes(0x0003) == 0x0003 | ENABLE_VIRTUAL_TERMINAL_PROCESSING
+    assert mode_with_escapes(0x0003 | ENABLE_VIRTUAL_TERMINAL_PROCESSING) is None
+
+
+# --- widths -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [80, 60, 132])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_lines_fit_the_terminal(machine: Machine, rich: Path, command: str, columns: int) -> None:
+    """But a path or a command that is longer than a line: it can be copied from where the terminal itself wraps it."""
+    too_long = [
+        line for line in shown(on_terminal(machine, command, cwd=rich, columns=columns)) if columns_of(line) > columns
+    ]
+
+    # Behind its key or mark, such a line has a single word, and perhaps where it was found.
+    assert [line for line in too_long if not _is_a_path(line)] == []
+
+
+def _is_a_path(line: str) -> bool:
+    if line.strip(" .,").count("'") == 2 and line.strip(" .,").startswith("'"):
+        return True  # a command, which is never broken either
+    *before, path = line.removesuffix(" (targets)").rstrip(":;,.").split()
+    return "/" in path and len(before) <= 2
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_paths_are_said_from_where_one_is(machine: Machine, rich: Path, command: str) -> None:
+    sent = "\n".join(shown(on_terminal(machine, command, cwd=rich, columns=300)))
+
+    assert f"{rich}/" not in sent
+
+
+@pytest.mark.parametrize("command", ["disco", "health", "config"])
+def test_a_pipe_has_whole_paths_in_lines_of_any_length(machine: Machine, rich: Path, command: str) -> None:
+    text = machine.run(command, cwd=rich).stdout
+
+    assert f"{rich}/.devtools/host.config.jsonc" in text
+    assert max(len(line) for line in text.splitlines()) > 80
+
+
+@pytest.mark.parametrize(("columns", "longest"), [(20, 20), (80, 80), (300, MAX_WIDTH)])
+def test_an_error_fits_its_terminal_and_is_never_too_wide_to_be_read(
+    machine: Machine, columns: int, longest: int
+) -> None:
+    lines = shown(on_terminal(machine, "mcp install nobody", columns=columns))
+
+    assert longest - 15 < max(map(len, lines)) <= longest
+
+
+def test_the_width_of_a_text_is_that_on_the_screen() -> None:
+    assert columns("plain") == 5
+    assert columns("\x1b[31mred\x1b[0m") == 3
+    assert columns("日本") == 4
+    assert columns("e\u0301") == 1

@@ -1,0 +1,382 @@
+"""Edits of source files: what is changed, what is kept, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uno_devserver.host.remote_control import file_edits
+from uno_devserver.host.remote_control.file_edits import (
+    BAD_REQUEST,
+    DONE,
+    FAILED,
+    NO_CHANGES,
+    NOT_AVAILABLE,
+    NOT_FOUND,
+    EditResult,
+    FileEdit,
+    TextFile,
+    apply_edits,
+    decode_text,
+    encode_text,
+    plan_edits,
+)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    page = tmp_path / "ws" / "Main.xaml"
+    page.parent.mkdir()
+    page.write_bytes(b"<Page>\n  <Text>one</Text>\n  <Text>one</Text>\n</Page>\n")
+    return page
+
+
+def edit(page: Path, *edits: FileEdit) -> list[EditResult]:
+    return list(apply_edits(str(page.parent), edits))
+
+
+def test_a_text_is_replaced_wherever_it_occurs(page: Path) -> None:
+    results = edit(page, FileEdit("Main.xaml", "one", "two"))
+
+    assert results == [EditResult("Main.xaml", DONE)]
+    assert page.read_bytes() == b"<Page>\n  <Text>two</Text>\n  <Text>two</Text>\n</Page>\n"
+
+
+def test_the_whole_file_is_replaced_without_an_old_text(page: Path) -> None:
+    assert edit(page, FileEdit(str(page), None, "<Page />"))[0].result == DONE
+    assert page.read_bytes() == b"<Page />"
+
+
+def test_a_new_file_is_made_where_that_is_allowed(page: Path) -> None:
+    results = edit(page, FileEdit("new/deep/A.cs", None, "class A;\n", True), FileEdit("B.cs", None, "class B;\n"))
+
+    assert [result.result for result in results] == [DONE, NOT_FOUND]
+    assert (page.parent / "new" / "deep" / "A.cs").read_bytes() == b"class A;\n"
+    assert sorted(os.listdir(page.parent)) == ["Main.xaml", "new"]
+
+
+def test_new_files_and_folders_have_the_usual_permissions(page: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        edit(page, FileEdit("new/A.cs", None, "x", True))
+    finally:
+        os.umask(before)
+
+    assert (page.parent / "new" / "A.cs").stat().st_mode & 0o777 == 0o644
+    assert (page.parent / "new").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_file_is_deleted_where_that_is_allowed(page: Path) -> None:
+    assert edit(page, FileEdit("Main.xaml", None, None))[0].result == BAD_REQUEST
+    assert page.exists()
+
+    assert edit(page, FileEdit("Main.xaml", None, None, True))[0].result == DONE
+    assert not page.exists()
+
+    assert edit(page, FileEdit("Main.xaml", None, None, True))[0].result == NOT_FOUND
+
+
+def test_a_file_that_changed_meanwhile_is_not_deleted(page: Path) -> None:
+    (result,) = edit(page, FileEdit("Main.xaml", "what the app knew", None, True))
+
+    assert result.result == BAD_REQUEST
+    assert page.exists()
+
+
+def test_line_ends_do_not_make_a_file_another_one_when_it_is_deleted(page: Path) -> None:
+    (result,) = edit(page, FileEdit("Main.xaml", "<Page>\r\n  <Text>", None, True))
+
+    assert result.result == DONE
+    assert not page.exists()
+
+
+def test_an_edit_that_changes_nothing_says_so_and_does_not_touch_the_file(page: Path) -> None:
+    stamp = page.stat()
+
+    assert edit(page, FileEdit("Main.xaml", None, page.read_text()))[0].result == NO_CHANGES
+    assert edit(page, FileEdit("Main.xaml", "one", "one"))[0].result == NO_CHANGES
+    assert (page.stat().st_ino, page.stat().st_mtime_ns) == (stamp.st_ino, stamp.st_mtime_ns)
+
+
+def test_an_old_text_that_is_not_there_is_an_error_and_the_file_stays(page: Path) -> None:
+    before = page.read_bytes()
+
+    (result,) = edit(page, FileEdit("Main.xaml", "three", "four"))
+
+    assert result.result == BAD_REQUEST
+    assert "does not hold OldText" in (result.error or "")
+    assert page.read_bytes() == before
+
+
+def test_an_empty_old_text_is_an_error(page: Path) -> None:
+    assert edit(page, FileEdit("Main.xaml", "", "x"))[0].result == BAD_REQUEST
+
+
+def test_a_missing_file_is_not_found(page: Path) -> None:
+    (result,) = edit(page, FileEdit("Missing.xaml", "a", "b", True))
+
+    assert (result.result, result.error) == (NOT_FOUND, "'Missing.xaml' does not exist.")
+
+
+def test_the_edits_of_a_file_are_made_in_order(page: Path) -> None:
+    results = edit(
+        page,
+        FileEdit("Main.xaml", "one", "two"),
+        FileEdit(str(page), "two", "three"),
+        FileEdit("./Main.xaml", None, None, True),
+        FileEdit("Main.xaml", None, "four", True),
+    )
+
+    assert [result.result for result in results] == [DONE] * 4
+    assert page.read_text() == "four"
+
+
+def test_all_edits_of_a_file_are_made_or_none_and_other_files_do_not_care(page: Path) -> None:
+    other = page.parent / "Other.cs"
+    other.write_text("a")
+    before = page.read_bytes()
+
+    results = edit(
+        page, FileEdit("Main.xaml", "one", "two"), FileEdit("Other.cs", "a", "b"), FileEdit("Main.xaml", "nowhere", "x")
+    )
+
+    assert [result.result for result in results] == [BAD_REQUEST, DONE, BAD_REQUEST]
+    assert "Another edit" in (results[0].error or "")
+    assert "does not hold" in (results[2].error or "")
+    assert page.read_bytes() == before
+    assert other.read_text() == "b"
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [(b"", "utf-8"), (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"),
+     (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be")],
+)  # fmt: skip
+def test_encoding_and_byte_order_mark_stay(page: Path, mark: bytes, encoding: str) -> None:
+    page.write_bytes(mark + "Příliš one\r\n".encode(encoding))
+
+    assert edit(page, FileEdit("Main.xaml", "one", "žluťoučký 🚀"))[0].result == DONE
+    assert page.read_bytes() == mark + "Příliš žluťoučký 🚀\r\n".encode(encoding)
+
+    assert edit(page, FileEdit("Main.xaml", None, "whole\n"))[0].result == DONE
+    assert page.read_bytes() == mark + "whole\r\n".encode(encoding)
+
+
+def test_a_mark_that_comes_back_as_a_character_is_not_doubled(page: Path) -> None:
+    page.write_bytes(b"\xef\xbb\xbfone")
+
+    edit(page, FileEdit("Main.xaml", None, "\ufefftwo"))
+
+    assert page.read_bytes() == b"\xef\xbb\xbftwo"
+
+
+def test_a_mark_for_a_file_that_has_none_is_written(page: Path) -> None:
+    edit(page, FileEdit("Main.xaml", None, "\ufefftwo"))
+
+    assert page.read_bytes() == b"\xef\xbb\xbftwo"
+
+
+@pytest.mark.parametrize("content", [b"one\xff\xfea", "\ufeffone\0a".encode("utf-16-le")])
+def test_an_edit_after_which_the_file_would_be_read_in_another_encoding_is_refused(page: Path, content: bytes) -> None:
+    page.write_bytes(content)
+
+    result = edit(page, FileEdit("Main.xaml", "one", ""))[0]
+
+    assert result.result == FAILED
+    assert "its first bytes would be the mark of utf-" in (result.error or "")
+    assert page.read_bytes() == content
+
+
+def test_bytes_that_are_not_valid_text_survive(page: Path) -> None:
+    page.write_bytes(b"caf\xe9 one\x80\xff\n")
+
+    assert edit(page, FileEdit("Main.xaml", "one", "två"))[0].result == DONE
+    assert page.read_bytes() == b"caf\xe9 tv\xc3\xa5\x80\xff\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"a\r\nb\r\n", "a\nb", "c\nd\ne", b"c\r\nd\r\ne\r\n"),
+        (b"a\nb\n", "a\r\nb", "c\r\nd", b"c\nd\n"),
+        (b"a\r\nb\nc", "b\nc", "x\r\ny\nz", b"a\r\nx\r\ny\nz"),  # mixed: as it was sent
+        (b"one line", "line", "two\nlines", b"one two\nlines"),
+        (b"a\rb\n", "a\rb", "c\rd", b"c\rd\n"),
+    ],
+)
+def test_line_ends_stay_those_of_the_file(page: Path, before: bytes, old: str, new: str, after: bytes) -> None:
+    page.write_bytes(before)
+
+    assert edit(page, FileEdit("Main.xaml", old, new))[0].result == DONE
+    assert page.read_bytes() == after
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o664, 0o755, 0o600, 0o777])
+def test_permissions_stay(page: Path, mode: int) -> None:
+    page.chmod(mode)
+
+    edit(page, FileEdit("Main.xaml", "one", "two"))
+
+    assert page.stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_the_owner_stays(page: Path) -> None:
+    os.chown(page, 1234, 5678)
+
+    edit(page, FileEdit("Main.xaml", "one", "two"))
+
+    assert (page.stat().st_uid, page.stat().st_gid) == (1234, 5678)
+
+
+def test_another_name_of_the_same_file_elsewhere_is_not_edited(page: Path) -> None:
+    outside = page.parent.parent / "outside.xaml"
+    os.link(page, outside)
+
+    assert edit(page, FileEdit("Main.xaml", "one", "two"))[0].result == DONE
+    assert "one" in outside.read_text()
+
+
+def test_a_link_inside_stays_a_link(page: Path) -> None:
+    link = page.parent / "link.xaml"
+    link.symlink_to("Main.xaml")
+
+    assert edit(page, FileEdit("link.xaml", "one", "two"))[0].result == DONE
+    assert link.is_symlink()
+    assert "two" in page.read_text()
+
+
+@pytest.mark.parametrize("change", [("one", "two"), (None, "new"), (None, None)])
+def test_path_escape_is_refused_for_every_kind_of_edit(page: Path, change: tuple[str | None, str | None]) -> None:
+    # given
+    outside = page.parent.parent / "outside.cs"
+    outside.write_text("one")
+    (page.parent / "link.cs").symlink_to(outside)
+    (page.parent / "up").symlink_to("..")
+    paths = [
+        "../outside.cs",
+        str(outside),
+        "link.cs",
+        "up/outside.cs",
+        "up/new.cs",
+        f"{page.parent}/../outside.cs",
+        "/etc/hosts",
+    ]
+    paths += ["a\0b", "", "/dev/stdin", f"{page.parent}x/a.cs"]
+
+    # when
+    results = edit(page, *(FileEdit(path, *change, True) for path in paths))
+
+    # then
+    assert {result.result for result in results} == {BAD_REQUEST}
+    assert all("is refused" in (result.error or "") for result in results)
+    assert outside.read_text() == "one"
+    assert sorted(os.listdir(page.parent.parent)) == ["outside.cs", "ws"]
+
+
+def test_without_a_workspace_every_edit_is_refused(page: Path) -> None:
+    results = apply_edits(None, [FileEdit(str(page), "one", "two"), FileEdit("x.cs", None, "x", True)])
+
+    assert [result.result for result in results] == [NOT_AVAILABLE] * 2
+    assert "without a workspace" in (results[0].error or "")
+    assert "one" in page.read_text()
+
+
+def test_what_is_no_regular_file_is_refused_at_once(page: Path) -> None:
+    folder = page.parent / "folder"
+    folder.mkdir()
+    os.mkfifo(page.parent / "fifo")
+
+    for name in ("folder", "fifo", "Main.xaml/below"):
+        for old in ("one", None):
+            (result,) = edit(page, FileEdit(name, old, "two", True))
+            assert result.result == BAD_REQUEST
+            assert "is not edited" in (result.error or "") or "refused" in (result.error or "")
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize("change", [("one", "two"), (None, "x"), (None, None)])
+def test_a_read_only_file_is_refused(page: Path, change: tuple[str | None, str | None]) -> None:
+    before = page.read_bytes()
+    page.chmod(0o444)
+
+    (result,) = edit(page, FileEdit("Main.xaml", *change, True))
+
+    assert result.result == BAD_REQUEST
+    assert "read-only" in (result.error or "")
+    assert page.read_bytes() == before
+
+
+def test_a_huge_file_is_refused(page: Path) -> None:
+    with open(page, "wb") as stream:
+        stream.truncate(file_edits.MAX_SIZE + 1)
+
+    (result,) = edit(page, FileEdit("Main.xaml", "one", "two"))
+
+    assert result.result == BAD_REQUEST
+    assert "the limit is" in (result.error or "")
+
+
+def test_a_replacement_that_would_become_huge_is_refused_before_it_is_made(page: Path) -> None:
+    page.write_bytes(b"a" * 1_000_000)
+
+    for change in (("a", "b" * 1_000_000), (None, "b" * (file_edits.MAX_SIZE + 1))):
+        (result,) = edit(page, FileEdit("Main.xaml", *change))
+        assert result.result == BAD_REQUEST
+        assert "more than" in (result.error or "")
+    assert page.stat().st_size == 1_000_000
+
+
+def test_utf_16_that_is_cut_is_refused(page: Path) -> None:
+    page.write_bytes(b"\xff\xfea")
+
+    (result,) = edit(page, FileEdit("Main.xaml", "a", "b"))
+
+    assert result.result == BAD_REQUEST
+    assert "utf-16-le" in (result.error or "")
+
+
+def test_half_a_surrogate_pair_is_refused(page: Path) -> None:
+    page.write_bytes(b"one \x80")
+
+    for change in (("one", "\udc80"), ("\udc80", "x"), (None, "\ud800")):
+        assert edit(page, FileEdit("Main.xaml", *change))[0].result == BAD_REQUEST
+    assert page.read_bytes() == b"one \x80"
+
+
+def test_a_failing_disk_is_told(page: Path) -> None:
+    # given: the new file cannot be made beside the old one, since its temporary name would be too long
+    name = "n" * 250
+    (page.parent / name).write_text("one")
+
+    (result,) = edit(page, FileEdit(name, "one", "two"))
+
+    assert result.result == FAILED
+    assert "could not be changed: File name too long" in (result.error or "")
+    assert (page.parent / name).read_text() == "one"
+
+
+def test_nothing_but_the_file_is_left_in_the_folder(page: Path) -> None:
+    edit(page, FileEdit("Main.xaml", "one", "two"))
+
+    assert os.listdir(page.parent) == ["Main.xaml"]
+
+
+def test_a_plan_touches_nothing() -> None:
+    results, after = plan_edits([FileEdit("a", "x", "y"), FileEdit("a", "y", "z")], TextFile("x"))
+
+    assert [result.result for result in results] == [DONE, DONE]
+    assert after == TextFile("z")
+
+
+@given(st.binary())
+def test_any_file_is_written_back_as_it_was_read(data: bytes) -> None:
+    try:
+        file = decode_text(data)
+    except UnicodeDecodeError:
+        return
+    assert encode_text(file) == data

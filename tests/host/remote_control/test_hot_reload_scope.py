@@ -1,0 +1,217 @@
+"""The scope HotReload over the wire: honest about updates of code, careful with files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from host.remote_control.apps import app_at, app_of, remote_control, served
+
+SCOPE = "HotReload"
+
+
+def ask(workspace: Path | None, name: str, content: object) -> tuple[str, Any]:
+    async def scenario() -> tuple[str, Any]:
+        async with app_of(remote_control(workspace=str(workspace) if workspace else None)) as app:
+            return await app.ask(SCOPE, name, content)
+
+    return asyncio.run(scenario())
+
+
+def test_updates_of_code_are_said_to_need_the_dotnet_host() -> None:
+    async def scenario() -> None:
+        async with app_of(remote_control()) as app:
+            await app.send(SCOPE, "ConfigureServer", {"ProjectPath": "/p/App.csproj", "EnableMetadataUpdates": True})
+            loaded, status = await app.receive(), await app.receive()
+            assert (loaded.scope, loaded.name, loaded.content) == (
+                SCOPE,
+                "UpdateFile",
+                '{"WorkspaceInitialized":false}',
+            )
+            assert (status.scope, status.name) == (SCOPE, "HotReloadStatusMessage")
+            assert list(json.loads(status.content)) == ["State", "Operations", "ServerError", "Scope"]
+            content = json.loads(status.content)
+            assert (content["State"], content["Operations"]) == (-1, [])
+            assert "--host dotnet" in content["ServerError"]
+
+    asyncio.run(scenario())
+
+
+def test_files_are_edited_and_every_edit_has_its_result(tmp_path: Path) -> None:
+    (tmp_path / "Main.xaml").write_text("one")
+    edits: list[dict[str, Any]] = [
+        {"FilePath": "Main.xaml", "OldText": "one", "NewText": "two", "IsCreateDeleteAllowed": False},
+        {"FilePath": str(tmp_path / "New.cs"), "OldText": None, "NewText": "new", "IsCreateDeleteAllowed": True},
+        {"FilePath": "Missing.cs", "OldText": "a", "NewText": "b"},
+        {"FilePath": "../out.cs", "NewText": "b", "IsCreateDeleteAllowed": True},
+    ]
+
+    name, response = ask(tmp_path, "UpdateFileRequest", {"RequestId": "r-1", "Edits": edits, "ForceSaveOnDisk": False})
+
+    assert name == "UpdateFileResponse_2"
+    assert list(response) == ["RequestId", "GlobalError", "Results", "HotReloadCorrelationId"]
+    assert (response["RequestId"], response["GlobalError"]) == ("r-1", None)
+    assert response["HotReloadCorrelationId"] is None  # there is nothing to wait for
+    assert [list(result) for result in response["Results"]] == [["FilePath", "Result", "Error"]] * 4
+    assert [result["Result"] for result in response["Results"]] == [200, 200, 404, 400]
+    assert [result["FilePath"] for result in response["Results"]] == [edit["FilePath"] for edit in edits]
+    assert [result["Error"] is None for result in response["Results"]] == [True, True, False, False]
+    assert (tmp_path / "Main.xaml").read_text() == "two"
+    assert (tmp_path / "New.cs").read_text() == "new"
+    assert not (tmp_path.parent / "out.cs").exists()
+
+
+def test_an_older_app_edits_one_file(tmp_path: Path) -> None:
+    (tmp_path / "Main.xaml").write_text("one")
+
+    name, response = ask(
+        tmp_path, "UpdateFile", {"requestId": "r", "filePath": "Main.xaml", "oldText": "one", "newText": "two"}
+    )
+
+    assert name == "UpdateFileResponse"
+    assert list(response.items()) == [
+        ("RequestId", "r"),
+        ("FilePath", "Main.xaml"),
+        ("Result", 200),
+        ("Error", None),
+        ("HotReloadCorrelationId", None),
+    ]
+    assert (tmp_path / "Main.xaml").read_text() == "two"
+
+
+@pytest.mark.parametrize("name", ["UpdateFile", "UpdateFileRequest"])
+def test_a_request_that_cannot_be_answered_edits_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / "Main.xaml").write_text("one")
+    change = {"FilePath": "Main.xaml", "OldText": "one", "NewText": "two"}
+
+    async def scenario() -> None:
+        async with app_of(remote_control(workspace=str(tmp_path))) as app:
+            await app.send(SCOPE, name, {"RequestId": 7, "Edits": [change], **change})
+            # The answer to the next one of this scope comes after it.
+            assert (await app.ask(SCOPE, "UpdateFile", {"RequestId": "next"}))[1]["RequestId"] == "next"
+
+    asyncio.run(scenario())
+
+    assert (tmp_path / "Main.xaml").read_text() == "one"
+
+
+def test_a_relative_workspace_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "Main.xaml"
+    page.write_text("one")
+    monkeypatch.chdir(tmp_path)
+    control = remote_control(workspace="")  # the folder of "App.sln"
+    monkeypatch.chdir("/")
+
+    async def scenario() -> None:
+        async with app_of(control) as app:
+            change = {"RequestId": "r", "FilePath": str(page), "OldText": "one", "NewText": "two"}
+            assert (await app.ask(SCOPE, "UpdateFile", change))[1]["Result"] == 200
+
+    asyncio.run(scenario())
+
+    assert page.read_text() == "two"
+
+
+def test_without_a_workspace_nothing_is_edited(tmp_path: Path) -> None:
+    page = tmp_path / "Main.xaml"
+    page.write_text("one")
+    change = {"FilePath": str(page), "OldText": "one", "NewText": "two"}
+
+    _, response = ask(None, "UpdateFileRequest", {"RequestId": "r", "Edits": [change]})
+    _, older = ask(None, "UpdateFile", {"RequestId": "r", **change})
+
+    assert response["Results"][0]["Result"] == older["Result"] == 503
+    assert "--solution" in older["Error"]
+    assert page.read_text() == "one"
+
+
+@pytest.mark.parametrize(
+    ("request_", "problem"),
+    [
+        ({"Edits": []}, "0 edits"),
+        ({}, "0 edits"),
+        ({"Edits": [{"FilePath": "a"}] * 1001}, "1,001 edits"),
+        ({"Edits": "x"}, "Edits is not a list of objects"),
+        ({"Edits": [{"FilePath": 5}]}, "FilePath is not a text"),
+        ({"Edits": [{"FilePath": "a", "IsCreateDeleteAllowed": "yes"}]}, "IsCreateDeleteAllowed"),
+    ],
+)
+def test_a_request_that_cannot_be_understood_is_answered_too(
+    tmp_path: Path, request_: dict[str, Any], problem: str
+) -> None:
+    _, response = ask(tmp_path, "UpdateFileRequest", {"RequestId": "r", **request_})
+
+    assert response["RequestId"] == "r"
+    assert problem in response["GlobalError"]
+    assert response["Results"] == []
+
+
+def test_an_older_request_that_cannot_be_understood_is_answered_too(tmp_path: Path) -> None:
+    _, response = ask(tmp_path, "UpdateFile", {"RequestId": "r", "FilePath": 5})
+
+    assert (response["RequestId"], response["Result"]) == ("r", 400)
+
+
+def test_what_an_app_reports_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    async def scenario() -> None:
+        async with app_of(remote_control()) as app:
+            error = {"FilePath": "Main.xaml", "ExceptionType": "XamlParseException", "Message": "bad \x1b[31m tag"}
+            await app.send(SCOPE, "XamlLoadError", error)
+            await app.send(SCOPE, "HotReloadClientOperationEvent", {"OperationSequenceId": 1})
+            await app.send(SCOPE, "UnknownMessage", {})
+            await app.send(SCOPE, "UpdateFileRequest", "not JSON")
+            # A last question in the same scope: what came before has been handled.
+            assert (await app.ask(SCOPE, "UpdateFile", {"RequestId": "last"}))[1]["RequestId"] == "last"
+
+    asyncio.run(scenario())
+
+    logged = capsys.readouterr().err
+    assert "The app could not load Main.xaml: XamlParseException: bad" in logged
+    assert "\x1b" not in logged
+    assert "[HotReload / UpdateFileRequest] could not be read: it is not JSON" in logged
+
+
+def test_edits_of_many_apps_at_once_do_not_undo_each_other(tmp_path: Path) -> None:
+    # given: a file in which each app changes a line of its own
+    page = tmp_path / "Main.xaml"
+    page.write_text("".join(f"<a{number}>old</a{number}>\n" for number in range(8)))
+
+    async def scenario() -> None:
+        async with served(remote_control(workspace=str(tmp_path))) as port:
+
+            async def change(number: int) -> int:
+                async with app_at(port) as app:
+                    edit = {"FilePath": "Main.xaml", "OldText": f"<a{number}>old", "NewText": f"<a{number}>new"}
+                    _, response = await app.ask(SCOPE, "UpdateFileRequest", {"RequestId": "r", "Edits": [edit]})
+                    return int(response["Results"][0]["Result"])
+
+            assert await asyncio.gather(*map(change, range(8))) == [200] * 8
+
+    # when
+    asyncio.run(scenario())
+
+    # then
+    assert page.read_text() == "".join(f"<a{number}>new</a{number}>\n" for number in range(8))
+
+
+def test_an_edit_is_made_also_when_the_app_leaves_at_once(tmp_path: Path) -> None:
+    page = tmp_path / "Main.xaml"
+    page.write_text("one")
+
+    async def scenario() -> None:
+        async with served(remote_control(workspace=str(tmp_path))) as port:
+            async with app_at(port) as app:
+                edit = {"FilePath": "Main.xaml", "OldText": "one", "NewText": "two"}
+                await app.send(SCOPE, "UpdateFileRequest", {"RequestId": "r", "Edits": [edit]})
+            for _ in range(1000):
+                if page.read_text() == "two":
+                    return
+                await asyncio.sleep(0.01)
+
+    asyncio.run(scenario())
+
+    assert page.read_text() == "two"

@@ -1,0 +1,166 @@
+"""Processors that an app asks for: ours are there, those of .NET are named with the reason why they are not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from host.remote_control.apps import SERVER_SCOPE, VERSION, app_of, remote_control
+from support.assemblies import SERVER_PROCESSOR, assembly
+from uno_devserver.host.addins.handlers import Processor
+from uno_devserver.host.remote_control import server_scope
+from uno_devserver.host.remote_control.server_scope import NEEDS_DOTNET, ProcessorInfo
+
+PROCESSORS_DLL = "Uno.UI.RemoteControl.Server.Processors.dll"
+HOT_RELOAD = "Uno.UI.RemoteControl.Host.HotReload.ServerHotReloadProcessor"
+
+
+def discover(*base_paths: object, processors: list[Processor] | None = None) -> list[dict[str, Any]]:
+    """The answers to discoveries on one connection, one after the other."""
+
+    async def scenario() -> list[dict[str, Any]]:
+        async with app_of(remote_control(processors=lambda: processors or [])) as app:
+            answers = []
+            for base in base_paths:
+                content = {"BasePath": base, "AppInstanceId": "app-1"}
+                name, answer = await app.ask(SERVER_SCOPE, "ProcessorsDiscovery", content)
+                assert name == "ProcessorsDiscoveryResponse"
+                answers.append(answer)
+            return answers
+
+    return asyncio.run(scenario())
+
+
+def dll(path: Path, *types: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(assembly([(SERVER_PROCESSOR, name) for name in types], version=(6, 5, 0, 1)))
+    return path
+
+
+def described(path: Path, type_: str) -> dict[str, Any]:
+    return {
+        "AssemblyPath": str(path),
+        "Type": type_,
+        "Version": "6.5.0.1",
+        "IsLoaded": False,
+        "LoadError": NEEDS_DOTNET,
+    }
+
+
+def test_dotnet_processors_in_a_folder_are_named_with_what_they_need(tmp_path: Path) -> None:
+    found = dll(tmp_path / PROCESSORS_DLL, HOT_RELOAD)
+    dll(tmp_path / "Other.Processors.dll", "Not.Ours")
+    dll(tmp_path / "Uno.UI.dll", "Not.A.Processor")
+
+    (answer,) = discover(str(tmp_path))
+
+    assert answer["Assemblies"] == [str(found)]
+    assert answer["Processors"] == [described(found, HOT_RELOAD)]
+
+
+def test_the_folder_of_the_newest_framework_is_looked_into(tmp_path: Path) -> None:
+    dll(tmp_path / PROCESSORS_DLL, "Old")
+    dll(tmp_path / "net9.0" / PROCESSORS_DLL, "Nine")
+    ten = dll(tmp_path / "net10.0" / PROCESSORS_DLL, "Ten")
+
+    assert discover(str(tmp_path))[0]["Assemblies"] == [str(ten)]
+
+
+def test_a_relative_path_is_nowhere_even_where_it_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dll(tmp_path / "folder" / PROCESSORS_DLL, "One")
+    monkeypatch.chdir(tmp_path)
+
+    assert [answer["Assemblies"] for answer in discover("folder", f"folder/{PROCESSORS_DLL}")] == [[], []]
+
+
+def test_a_folder_full_of_assemblies_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_scope, "MAX_ASSEMBLIES", 2)
+    paths = [str(dll(tmp_path / f"Uno.UI.Processor{number}.dll", "One")) for number in range(3)]
+
+    assert discover(str(tmp_path))[0]["Assemblies"] == paths[:2]
+
+
+def test_a_single_assembly_can_be_named(tmp_path: Path) -> None:
+    found = dll(tmp_path / "Any.dll", "Acme.One", "Acme.Two")
+
+    (answer,) = discover(str(found))
+
+    assert answer["Processors"] == [described(found, "Acme.One"), described(found, "Acme.Two")]
+
+
+def test_processors_add_up_over_a_connection_and_assemblies_do_not(tmp_path: Path) -> None:
+    one, two = dll(tmp_path / "One.dll", "One"), dll(tmp_path / "Two.dll", "Two")
+
+    first, second, third = discover(str(one), str(two), str(one))
+
+    assert [first["Assemblies"], second["Assemblies"]] == [[str(one)], [str(two)]]
+    assert first["Processors"] == [described(one, "One")]
+    assert second["Processors"] == third["Processors"] == [described(one, "One"), described(two, "Two")]
+
+
+def test_processors_of_addins_are_listed_as_loaded() -> None:
+    async def nothing(*_: object) -> None: ...
+
+    (answer,) = discover(None, processors=[Processor("Acme", nothing, "/addins/acme.py")])
+
+    assert answer["Processors"] == [
+        {"AssemblyPath": "/addins/acme.py", "Type": "Acme", "Version": VERSION, "IsLoaded": True, "LoadError": None}
+    ]
+
+
+@pytest.mark.parametrize(
+    "base", [None, "", "relative", "a\0b", "/none/such", "/dev/zero", "/proc/self/mem", 5, "x" * 100_000]
+)
+def test_odd_paths_are_answered_quickly_with_nothing(base: object) -> None:
+    began = time.monotonic()
+
+    (answer,) = discover(base)
+
+    assert (answer["Assemblies"], answer["Processors"]) == ([], [])
+    assert time.monotonic() - began < server_scope.DISCOVERY_SECONDS
+
+
+def test_a_disk_that_does_not_answer_does_not_keep_an_app_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given
+    disk_is_back = threading.Event()
+
+    def hang(_: object) -> tuple[list[str], list[ProcessorInfo]]:
+        disk_is_back.wait(30)
+        return [], []
+
+    monkeypatch.setattr(server_scope, "find_processors", hang)
+    monkeypatch.setattr(server_scope, "DISCOVERY_SECONDS", 0.01)
+
+    async def scenario() -> None:
+        async with app_of(remote_control(workspace=str(tmp_path))) as app:
+            for _ in range(40):  # more than asyncio has threads
+                # when
+                name, answer = await app.ask(SERVER_SCOPE, "ProcessorsDiscovery", {"BasePath": "/share"})
+                # then
+                assert (name, answer["Assemblies"]) == ("ProcessorsDiscoveryResponse", [])
+            assert await app.answers() == []
+            change = {"RequestId": "r", "FilePath": "a.cs", "NewText": "x", "IsCreateDeleteAllowed": True}
+            assert (await app.ask("HotReload", "UpdateFile", change))[1]["Result"] == 200
+
+    asyncio.run(scenario())  # also ends, while all of them still wait
+    disk_is_back.set()
+
+    assert "/share could not be searched" in capsys.readouterr().err
+
+
+def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    found = dll(tmp_path / PROCESSORS_DLL, HOT_RELOAD)
+    (tmp_path / "Uno.Broken.Processors.dll").write_bytes(b"MZ broken")
+    (tmp_path / "Uno.Folder.Processors.dll").mkdir()
+    (tmp_path / "Uno.Gone.Processors.dll").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "Uno.Pipe.Processors.dll")
+
+    assert discover(str(tmp_path))[0]["Assemblies"] == [str(found)]

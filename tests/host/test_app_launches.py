@@ -1,0 +1,375 @@
+"""Launches of apps: told over HTTP, by the IDE or by the app; matched with the app that connects."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.assemblies import MVID, TARGET_PLATFORM, assembly
+from support.golden import GOLDEN
+from uno_devserver.host import app_launches as module
+from uno_devserver.host.app_launches import LaunchMonitor, guid, register_message, timeout_from
+from uno_devserver.host.remote_control.frames import Members
+from uno_devserver.host.routes import applaunch
+from uno_devserver.protocol.http.server import HttpServer, open_sockets
+
+OTHER = "11111111-2222-3333-4444-555555555555"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def on_loop(scenario: Callable[[LaunchMonitor, Clock], None]) -> None:
+    async def run() -> None:
+        clock = Clock()
+        monitor = LaunchMonitor(clock=clock)
+        scenario(monitor, clock)
+        monitor.close()
+
+    asyncio.run(run())
+
+
+def states(monitor: LaunchMonitor) -> list[object]:
+    return [launch["state"] for launch in monitor.snapshot()]
+
+
+def test_a_connection_is_matched_with_its_launch() -> None:
+    def scenario(monitor: LaunchMonitor, clock: Clock) -> None:
+        monitor.register(MVID, "Desktop", True, "vscode", "1.0")
+        clock.now += 2.5
+        assert monitor.connected(MVID, "Desktop", True) is True
+        (launch,) = monitor.snapshot()
+        assert launch.pop("launchedAt").endswith("Z")  # type: ignore[attr-defined]
+        assert launch == {
+            "mvid": MVID,
+            "platform": "Desktop",
+            "isDebug": True,
+            "ide": "vscode",
+            "plugin": "1.0",
+            "state": "Connected",
+            "connectedAfterSeconds": 2.5,
+        }
+
+    on_loop(scenario)
+
+
+@pytest.mark.parametrize(
+    "other", [(OTHER, "Desktop", True), (MVID, "desktop", True), (MVID, "Desktop", False), (MVID, None, True)]
+)
+def test_another_app_platform_or_debugger_is_no_match(other: tuple[str, str | None, bool]) -> None:
+    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
+        monitor.register(MVID, "Desktop", True, "vscode", "1.0")
+        assert monitor.connected(*other) is False
+        assert states(monitor) == ["Waiting"]
+
+    on_loop(scenario)
+
+
+def test_no_platform_is_the_platform_unspecified() -> None:
+    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
+        monitor.register(MVID, None, False, None, None)
+        assert monitor.snapshot()[0]["platform"] == "Unspecified"
+        assert monitor.snapshot()[0]["ide"] == "Unknown"
+        assert monitor.connected(MVID, "Unspecified", False) is True
+
+    on_loop(scenario)
+
+
+def test_of_equal_launches_the_oldest_comes_first() -> None:
+    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
+        for ide in ("first", "second"):
+            monitor.register(MVID, "Desktop", True, ide, "1")
+        monitor.connected(MVID, "Desktop", True)
+        assert [(launch["ide"], launch["state"]) for launch in monitor.snapshot()] == [
+            ("second", "Waiting"),
+            ("first", "Connected"),
+        ]
+        assert monitor.connected(MVID, "Desktop", True) is True
+        assert states(monitor) == ["Connected", "Connected"]
+        assert monitor.connected(MVID, "Desktop", True) is False
+
+    on_loop(scenario)
+
+
+def test_an_app_that_comes_again_pushes_nobody_out_and_counts_as_the_newest() -> None:
+    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
+        for number in (*range(module.MAX_KEPT), 1):
+            monitor.connected(MVID, f"P{number}", False)
+        monitor.register(MVID, "P0", False, "x", "1")
+        assert states(monitor) == ["Connected"]
+        for number in (1000, 1001):  # one takes the place of P0, one that of the oldest, which is P2 now
+            monitor.connected(MVID, f"P{number}", False)
+        for number in (1, 2):
+            monitor.register(MVID, f"P{number}", False, "x", "1")
+        assert states(monitor) == ["Waiting", "Connected", "Connected"]
+
+    on_loop(scenario)
+
+
+def test_an_app_that_comes_before_its_launch_is_matched_when_that_is_told() -> None:
+    def scenario(monitor: LaunchMonitor, clock: Clock) -> None:
+        assert monitor.connected(MVID, "Desktop", True) is False
+        clock.now += 1.5
+        monitor.register(MVID, "Desktop", True, "vscode", "1")
+        assert monitor.snapshot()[0]["connectedAfterSeconds"] == -1.5
+        monitor.register(MVID, "Desktop", True, "vscode", "1")
+        assert states(monitor) == ["Waiting", "Connected"]
+
+    on_loop(scenario)
+
+
+def test_launches_are_forgotten_after_half_an_hour_and_connections_after_an_hour() -> None:
+    def scenario(monitor: LaunchMonitor, clock: Clock) -> None:
+        monitor.register(MVID, "Desktop", True, "vscode", "1")
+        clock.now += 30 * 60 - 1
+        assert states(monitor) == ["Waiting"]
+        clock.now += 2
+        assert states(monitor) == []
+        assert monitor.connected(MVID, "Desktop", True) is False
+        clock.now += 60 * 60 + 1
+        monitor.register(MVID, "Desktop", True, "vscode", "1")
+        assert states(monitor) == ["Waiting"]
+
+    on_loop(scenario)
+
+
+def test_memory_is_bounded() -> None:
+    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
+        for number in range(3 * module.MAX_KEPT):
+            monitor.connected(OTHER, f"P{number}", False)
+            monitor.register(MVID, f"P{number}", False, "x", "1")
+        assert len(monitor.snapshot()) == module.MAX_KEPT
+        assert monitor.snapshot()[0]["platform"] == f"P{3 * module.MAX_KEPT - 1}"
+        # A connection that was pushed out is no match any more; one that was not, is.
+        monitor.register(OTHER, "P0", False, "x", "1")
+        monitor.register(OTHER, f"P{3 * module.MAX_KEPT - 1}", False, "x", "1")
+        assert states(monitor)[:2] == ["Connected", "Waiting"]
+
+    on_loop(scenario)
+
+
+def test_an_app_that_does_not_come_is_reported_and_may_still_come(capsys: pytest.CaptureFixture[str]) -> None:
+    async def scenario() -> None:
+        monitor = LaunchMonitor(timeout_seconds=0.01)
+        monitor.register(MVID, "Desktop", True, "vscode", "1")
+        for _ in range(1000):
+            if states(monitor) == ["TimedOut"]:
+                break
+            await asyncio.sleep(0.005)
+        assert states(monitor) == ["TimedOut"]
+        assert monitor.connected(MVID, "Desktop", True) is True
+        assert states(monitor) == ["Connected"]
+
+    asyncio.run(scenario())
+
+    assert f"has not connected: {MVID} on Desktop, with a debugger" in capsys.readouterr().err
+
+
+def test_an_app_that_came_is_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    async def scenario() -> None:
+        monitor = LaunchMonitor(timeout_seconds=0.01)
+        monitor.register(MVID, "Desktop", True, "vscode", "1")
+        monitor.connected(MVID, "Desktop", True)
+        monitor.register(OTHER, None, False, "vscode", "1")  # its alarm goes off later than that of the first would
+        for _ in range(1000):
+            if "TimedOut" in states(monitor):
+                break
+            await asyncio.sleep(0.005)
+        assert states(monitor) == ["TimedOut", "Connected"]
+
+    asyncio.run(scenario())
+
+    assert MVID not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"), [({}, 60), ({module.TIMEOUT_VARIABLE: " 90 "}, 90), ({module.TIMEOUT_VARIABLE: ""}, 60)]
+)
+def test_the_timeout_is_read_from_the_environment(given: dict[str, str], seconds: float) -> None:
+    assert timeout_from(given) == seconds
+
+
+@pytest.mark.parametrize("given", ["soon", "-1", "0", "nan", "inf", "1e9"])
+def test_an_impossible_timeout_is_warned_of(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert timeout_from({module.TIMEOUT_VARIABLE: given}) == 60
+    assert f"UNO_DEVSERVER_APPLAUNCH_TIMEOUT is '{given}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", [MVID, MVID.upper(), MVID.replace("-", ""), MVID.replace("-", "").upper(), f"{{{MVID}}}", f"({MVID})"]
+)
+def test_every_usual_form_of_a_guid_is_read(text: str) -> None:
+    assert guid(text) == MVID
+
+
+@pytest.mark.parametrize(
+    "text", ["", "not-a-guid", MVID[:-1], MVID + "0", "{" + MVID, MVID.replace("-", "", 1), f"{MVID}\n"]
+)
+def test_what_is_no_guid_is_none(text: str) -> None:
+    assert guid(text) is None
+
+
+def test_a_launch_told_by_the_ide_is_registered() -> None:
+    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
+        body = {"Mvid": MVID, "Platform": "Desktop", "isDebug": True, "Ide": "vscode", "Plugin": "1"}
+        assert register_message(Members(body), monitor) is True
+        assert register_message(Members({**body, "Mvid": "x"}), monitor) is False
+        assert register_message(Members({"Mvid": MVID}), monitor) is False
+        assert len(monitor.snapshot()) == 1
+        assert monitor.connected(MVID, "Desktop", True)
+
+    on_loop(scenario)
+
+
+# --- over HTTP
+
+Reply = tuple[int, dict[str, str], str]
+
+
+@asynccontextmanager
+async def routes(monitor: LaunchMonitor) -> AsyncIterator[Callable[[str], Coroutine[Any, Any, Reply]]]:
+    server = HttpServer(applaunch(monitor), open_sockets(0))
+    await server.start()
+
+    async def get(target: str, method: str = "GET") -> Reply:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode("latin-1"))
+        head, _, body = (await asyncio.wait_for(reader.read(), 10)).partition(b"\r\n\r\n")
+        writer.close()
+        status, *lines = head.decode().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        return int(status.split()[1]), headers, body.decode()
+
+    try:
+        yield get
+    finally:
+        await server.stop(grace_seconds=0.1)
+        monitor.close()
+
+
+def ask(*targets: str) -> tuple[list[Reply], list[dict[str, object]]]:
+    """The answers to these requests, and the launches that are known then."""
+
+    async def scenario() -> tuple[list[Reply], list[dict[str, object]]]:
+        monitor = LaunchMonitor()
+        async with routes(monitor) as get:
+            return [await get(target) for target in targets], monitor.snapshot()
+
+    return asyncio.run(scenario())
+
+
+RECORDED = {
+    record["name"]: record
+    for record in json.loads((GOLDEN / "host" / "http" / "with-addin.json").read_text("utf-8"))
+    if "/applaunch" in record["name"]
+}
+# Ours says why where the .NET Host sends an empty body, and takes the plain path.
+EMPTY_IN_DOTNET = {"GET /applaunch bad bool", "GET /applaunch/asm empty"}
+WORKS_HERE = {"GET /applaunch/asm existing assembly, plain path"}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_requests_get_the_recorded_answers(name: str, tmp_path: Path) -> None:
+    # given
+    places = {"CACHE": str(tmp_path / "cache"), "ADDINS": str(tmp_path / "addins")}
+    sample = tmp_path / "cache" / "sample.addin" / "1.0.0" / "tools" / "devserver" / "Sample.AddIn.dll"
+    broken = tmp_path / "addins" / "NotDotNet" / "NotDotNet.dll"
+    mvid = "9c99979b-6ea1-4610-8914-0ee6ad08f09a"
+    for file, content in ((sample, assembly(mvid=mvid)), (broken, b"not dotnet")):
+        file.parent.mkdir(parents=True)
+        file.write_bytes(content)
+    line = RECORDED[name]["request"].split("\r\n")[0]
+    for placeholder, place in places.items():
+        line = line.replace(f"{{{placeholder}}}", place)
+        line = line.replace(f"{{{placeholder} as %2F...}}", place.replace("/", "%2F"))
+    method, target, _ = line.split(" ")
+
+    # when
+    async def scenario() -> Reply:
+        async with routes(LaunchMonitor()) as get:
+            return await get(target, method)  # type: ignore[call-arg]
+
+    status, headers, body = asyncio.run(scenario())
+
+    # then
+    head, expected = RECORDED[name]["responseHead"], RECORDED[name]["responseBody"]
+    if name in WORKS_HERE:
+        assert (status, json.loads(body)["mvid"]) == (200, mvid)
+        return
+    assert status == int(head.split(" ")[1])
+    assert body if name in EMPTY_IN_DOTNET else body == expected
+    for header in ("Content-Type: application/json", "Allow: GET"):
+        if header in head:
+            assert headers[header.split(":")[0].lower()] == header.split(": ")[1]
+
+
+@pytest.mark.parametrize("folder", ["plain", "with space", "příliš", "plus+sign", "hash#percent%41"])
+def test_an_assembly_is_found_however_its_path_is_written(folder: str, tmp_path: Path) -> None:
+    from urllib.parse import quote, quote_plus
+
+    app = tmp_path / folder / "App.dll"
+    app.parent.mkdir()
+    app.write_bytes(assembly([(TARGET_PLATFORM, "Desktop1.0")]))
+    encoded = [quote(str(app), safe=""), quote_plus(str(app)), quote(str(app))[1:], quote(str(app))]
+
+    replies, known = ask(*(f"/applaunch/asm/{path}?ide=vscode&plugin=1&IsDebug=TRUE" for path in encoded))
+
+    assert [(status, json.loads(body)) for status, _, body in replies] == [
+        (200, {"mvid": MVID, "targetFramework": "Desktop1.0"})
+    ] * 4
+    assert [(launch["platform"], launch["isDebug"], launch["ide"]) for launch in known] == [
+        ("Desktop1.0", True, "vscode")
+    ] * 4
+
+
+def test_a_file_name_that_is_no_text_is_found(tmp_path: Path) -> None:
+    app = bytes(tmp_path) + b"/caf\xe9.dll"
+    with open(app, "wb") as stream:
+        stream.write(assembly())
+
+    replies, _ = ask("/applaunch/asm/" + app.decode("latin-1").replace("/", "%2F").replace("é", "%E9"))
+
+    assert replies[0][0] == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/applaunch/asm/%00", 400),
+        ("/applaunch/asm/%2Fdev%2Fzero", 400),
+        ("/applaunch/asm/%2Ftmp", 400),
+        ("/applaunch/asm/%2e%2e%2f%2e%2e%2fetc%2fpasswd", 400),
+        ("/applaunch/asm", 404),
+        ("/applaunch/", 404),
+        (f"/applaunch/{MVID}/more", 404),
+        (f"/AppLaunch/{MVID}/", 200),
+        (f"/applaunch/{MVID}?" + "&".join(f"a{n}=1" for n in range(200)), 400),
+        (f"/applaunch/{MVID}?isDebug=&platform=%FF", 200),
+        (f"/applaunch/{MVID}?isDebug=1", 400),
+    ],
+)
+def test_odd_requests_get_a_plain_answer(target: str, status: int) -> None:
+    replies, known = ask(target)
+
+    assert replies[0][0] == status
+    assert len(known) == (status == 200)
+    if status == 400:
+        assert replies[0][2].endswith(".")
+
+
+def test_a_platform_is_answered_as_it_was_asked_and_escaped() -> None:
+    replies, known = ask(f"/applaunch/{MVID}?platform=net10.0%2Bx%22&isDebug=true&ide=vscode&plugin=1")
+
+    assert replies[0][2] == f'{{"mvid":"{MVID}","targetPlatform":"net10.0\\u002Bx\\u0022"}}'
+    assert known[0]["platform"] == 'net10.0+x"'

@@ -1,0 +1,142 @@
+"""The endpoint by which another IDE names its pipe, against the recorded answers."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.golden import GOLDEN
+from uno_devserver.host.routes import rebind
+from uno_devserver.protocol.http.messages import Request
+
+from .ide.client import Ide, open_channel, run
+
+PREFIX = "/devserver/idechannel/"
+RECORDS = [
+    record
+    for record in json.loads((GOLDEN / "host/http/without-addin.json").read_text("utf-8"))
+    if PREFIX in record.get("request", "") and "Origin" not in record["request"]
+]
+# Where our answer is another one: its status, and why.
+DIFFERENCES = {
+    "POST /devserver/idechannel/ (empty)": (400, "a blank id, like %20; routing may answer 404 before we are asked"),
+    "POST /devserver/idechannel/a%2Fb": (500, "%2F is a slash, which a pipe's name cannot have; .NET keeps the three"),
+}
+
+
+def post(segment: str, method: str = "POST") -> Request:
+    return Request(method, PREFIX + segment, "", {}, b"")
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: str(record["name"]))
+def test_answers_are_as_recorded(record: dict[str, Any]) -> None:
+    method, path = record["request"].split()[:2]
+    _, status, *_ = record["responseHead"].split()
+
+    async def conversation() -> None:
+        async with open_channel(None) as (channel, _):
+            rebound: list[str] = []
+            segment = path.removeprefix(PREFIX)
+            response = await rebind(post(segment, method), segment, channel, rebound.append)
+
+            if record["name"] in DIFFERENCES:
+                assert response.status == DIFFERENCES[record["name"]][0] != int(status)
+                assert not rebound
+                return
+            assert response.status == int(status)
+            assert response.body.decode() == record["responseBody"]
+            head = record["responseHead"].lower()
+            assert all(f"{name}: {value}".lower() in head for name, value in response.headers)
+            assert rebound == ([segment] if status == "200" else [])
+
+    run(conversation)
+
+
+@pytest.mark.parametrize(
+    ("segment", "channel_id"),
+    [("abc", "abc"), ("a%20b", "a b"), ("%C3%A4", "ä"), ("a+b", "a+b"), ("100%25", "100%"), ("%zz", "%zz")],
+)
+def test_the_id_is_percent_decoded_once(segment: str, channel_id: str) -> None:
+    async def conversation() -> None:
+        async with open_channel(None) as (channel, _):
+            response = await rebind(post(segment), segment, channel, lambda _: None)
+
+            assert json.loads(response.body) == {"ideChannelId": channel_id}
+            await Ide.greeted(channel_id)
+
+    run(conversation)
+
+
+def test_a_pipe_can_be_named_by_its_full_path(temp: Path) -> None:
+    async def conversation() -> None:
+        async with open_channel(None) as (channel, _):
+            segment = f"{temp}/y.sock".replace("/", "%2F")
+            response = await rebind(post(segment), segment, channel, lambda _: None)
+
+            assert response.status == 200
+            assert (temp / "y.sock").is_socket()
+
+    run(conversation)
+
+
+@pytest.mark.parametrize("segment", ["", "%20", "%09%0A", "%FF"])
+def test_an_id_that_is_no_text_is_refused(segment: str) -> None:
+    async def conversation() -> None:
+        async with open_channel() as (channel, _):
+            response = await rebind(post(segment), segment, channel, lambda _: None)
+
+            assert (response.status, json.loads(response.body)) == (400, "channelId is required.")
+            assert channel.channel_id == "one"
+
+    run(conversation)
+
+
+def test_a_failure_says_why_and_the_old_channel_stays(temp: Path) -> None:
+    (temp / "CoreFxPipe_plain").write_text("")
+
+    async def conversation() -> None:
+        async with open_channel() as (channel, _):
+            rebound: list[str] = []
+            response = await rebind(post("plain"), "plain", channel, rebound.append)
+
+            assert response.status == 500
+            assert dict(response.headers)["Content-Type"] == "application/problem+json"
+            detail = json.loads(response.body)["detail"]
+            assert detail.startswith("Failed to configure IDE channel 'plain'.")
+            assert "is no socket" in detail
+            assert not rebound
+            await Ide.greeted("one")
+
+    run(conversation)
+
+
+def test_the_connected_ide_changes_when_another_one_names_its_pipe(temp: Path) -> None:
+    async def conversation() -> None:
+        async with open_channel() as (channel, _):
+            first = await Ide.greeted("one")
+            await rebind(post("two"), "two", channel, lambda _: None)
+
+            assert await first.rest() == b""
+            await Ide.greeted("two")
+            assert os.listdir(temp) == ["CoreFxPipe_two"]
+
+    run(conversation)
+
+
+def test_a_registry_that_cannot_be_written_does_not_cost_the_channel(capsys: pytest.CaptureFixture[str]) -> None:
+    def full(_: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def conversation() -> None:
+        async with open_channel(None) as (channel, _):
+            response = await rebind(post("abc"), "abc", channel, full)
+
+            assert response.status == 200
+            await Ide.greeted("abc")
+
+    run(conversation)
+    assert "No space left on device" in capsys.readouterr().err

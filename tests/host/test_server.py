@@ -1,0 +1,470 @@
+"""The Host as a process: its flags, files, endpoints and end, as a launcher, an agent and an IDE see them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.bundled import (
+    BOTH,
+    HOST,
+    PATIENCE,
+    BundledHost,
+    ask,
+    changed,
+    joined,
+    run_host,
+    visit,
+    wait_for,
+    write_addin,
+)
+
+GREETER = '''
+from uno_devserver.host.addins import AddIn
+
+
+def register(addin: AddIn) -> None:
+    @addin.tool(read_only=True)
+    def greet(name: str, times: int = 1) -> str:
+        """Says hello."""
+        return f"hello {name} " * times
+'''
+BROKEN = "raise RuntimeError('no such luck')\n"
+
+
+# Flags
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--httpPort"),
+        (["--httpPort", "abc"], "'abc'"),
+        (["--httpPort", "70000"], "'70000'"),
+        (["--httpPort", "-5"], "'-5'"),
+        (["--httpPort", "0", "--ppid", "abc"], "--ppid"),
+        (["--httpPort", "0", "--solution", "/nowhere/App.sln"], "/nowhere/App.sln"),
+        (["--HTTPPORT"], "Write --httpPort <port>."),
+        (["--httpPort", "0", "--bind", "nowhere.invalid"], "nowhere.invalid"),
+        (["--command=dance"], "dance"),
+    ],
+)
+def test_bad_arguments_end_with_1_and_a_sentence(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = run_host(tmp_path, *arguments)
+
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "next: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_is_said_plainly(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        done = run_host(tmp_path, "--httpPort", str(port), "--addins", ";")
+
+    assert done.returncode == 1
+    assert f"Port {port} is taken" in done.stderr
+
+
+def test_flags_may_come_from_the_environment(tmp_path: Path) -> None:
+    host = BundledHost(tmp_path, environ={"UNO_DEVSERVER_httpPort": "0", "UNO_DEVSERVER_addins": ";"})
+    host.argv = host.argv[: host.argv.index("--httpPort")]
+
+    with host:
+        assert host.health()["addIns"] == []
+        assert "no add-ins are loaded" not in host.output
+
+
+def test_a_folder_that_is_gone_is_said_plainly(tmp_path: Path) -> None:
+    host = BundledHost(tmp_path, "--addins", ";")
+    (tmp_path / "gone").mkdir()
+    command = ["sh", "-c", 'cd gone && rmdir ../gone && exec "$@"', "sh", *host.argv]
+
+    done = subprocess.run(command, cwd=tmp_path, env=host.environ, capture_output=True, text=True, timeout=PATIENCE)
+
+    assert done.returncode == 1
+    assert "folder does not exist any more" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_host_command_is_the_same_host(tmp_path: Path) -> None:
+    source = "import gc\ndef register(addin):\n    addin.tool(name='collects')(lambda: str(gc.isenabled()))\n"
+    host = BundledHost(tmp_path, "--addins", write_addin(tmp_path, "collecting.py", source))
+    host.argv[:4] = [str(Path(sys.executable).with_name("uno-devserver")), "host"]
+
+    with host:
+        assert host.health()["status"] == "Healthy"
+        assert host.call("collects")["content"][0]["text"] == "True"  # commands do without, a Host lives for days
+
+
+@pytest.mark.parametrize(("level", "shown"), [("Debug", True), ("Information", False)])
+def test_the_log_shows_what_it_is_told_to(tmp_path: Path, level: str, shown: bool) -> None:
+    with BundledHost(tmp_path, "--addins", ";", "--log-level", level, "--ppid", str(os.getpid())) as host:
+        assert ("dbug: " in host.output) is shown
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--httpPort", "0", "--addins", ";"]])
+def test_an_output_that_takes_nothing_is_no_error(tmp_path: Path, arguments: list[str]) -> None:
+    """As a file on a disk that is full."""
+    environ = BundledHost(tmp_path).environ
+    with open("/dev/full", "wb") as full:
+        process = subprocess.Popen([*HOST, *arguments], env=environ, stdout=full, stderr=subprocess.PIPE)
+    if "--help" not in arguments:
+        registry = tmp_path / "data" / "Uno Platform" / "DevServers" / f"devserver-{process.pid}.json"
+        wait_for(lambda: registry.exists() or None)
+        process.terminate()
+    _, errors = process.communicate(timeout=PATIENCE)
+
+    assert process.returncode == 0
+    assert b"Exception" not in errors
+
+
+def test_help_shows_the_flags(tmp_path: Path) -> None:
+    done = run_host(tmp_path, "--help")
+
+    assert done.returncode == 0
+    assert "--ideChannel" in done.stdout
+
+
+# The registry
+
+
+def test_it_is_in_the_registry_while_it_runs(tmp_path: Path) -> None:
+    solution = tmp_path / "App.sln"
+    solution.touch()
+
+    with BundledHost(tmp_path, "--addins", ";", "--solution", "App.sln", "--ppid", str(os.getpid())) as host:
+        entry = json.loads(host.entry.read_text("utf-8"))
+        path = host.entry
+
+    assert list(entry) == [
+        "ProcessId", "ParentProcessId", "SolutionPath", "StartTime", "Port", "MachineName", "UserName", "IdeChannelId",
+    ]  # fmt: skip
+    assert entry["ProcessId"] == host.process.pid
+    assert entry["ParentProcessId"] == os.getpid()
+    assert entry["SolutionPath"] == str(solution)
+    assert entry["Port"] == host.port
+    assert host.process.returncode == 0
+    assert not path.exists()
+
+
+def test_whoever_gets_an_answer_finds_it_in_the_registry(tmp_path: Path) -> None:
+    lines = (
+        "import glob, os",
+        "from uno_devserver.protocol.http.server import HttpServer",
+        "start = HttpServer.start",
+        "async def checked(self):",
+        "    entries = os.path.join(os.environ['XDG_DATA_HOME'], '*', 'DevServers', f'devserver-{os.getpid()}.json')",
+        "    print('entries before it answers:', len(glob.glob(entries)))",
+        "    await start(self)",
+        "HttpServer.start = checked",
+    )
+    with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
+        assert "entries before it answers: 1" in host.output
+
+
+def test_whoever_finds_it_in_the_registry_learns_which_folder_it_serves(tmp_path: Path) -> None:
+    lines = (
+        "from uno_devserver.host import server",
+        "register = app.register",
+        "def checked(folder, entry):",
+        "    print('knows its folder before it is found:', app.has_sidecar(folder, entry.process_id))",
+        "    return register(folder, entry)",
+        "server.register = checked",
+    )
+    with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
+        assert "knows its folder before it is found: True" in host.output
+        sidecar = host.entry.with_suffix(".aux.json")
+        assert json.loads(sidecar.read_text("utf-8"))["WorkspaceDirectory"] == str(tmp_path)
+
+
+def test_what_its_launcher_has_recorded_stays(tmp_path: Path) -> None:
+    lines = (
+        "from uno_devserver.host import server",
+        "def faster(folder, pid):",
+        "    app.write_sidecar(folder, pid, ide_channel=None, workspace='/of the launcher', log_file='/its.log')",
+        "    return False",
+        "server.has_sidecar = faster  # it was written a moment after the look",
+    )
+    with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
+        sidecar = json.loads(host.entry.with_suffix(".aux.json").read_text("utf-8"))
+        assert (sidecar["WorkspaceDirectory"], sidecar["LogFile"]) == ("/of the launcher", "/its.log")
+
+
+def test_a_registry_that_does_not_answer_keeps_it_neither_from_serving_nor_from_ending(tmp_path: Path) -> None:
+    hang = "server.register = app.unregister = lambda *_: threading.Event().wait()"
+    lines = ("import threading", "from uno_devserver.host import server", "server.REGISTRY_SECONDS = 0.1", hang)
+    with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
+        assert host.health()["status"] == "Healthy"
+        host.process.terminate()
+
+        assert host.ended() == 0
+        assert host.output.count("did not answer within 0.1 s") == 2
+
+
+def test_a_registry_that_cannot_be_written_is_only_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file where the folder should be")
+
+    with BundledHost(tmp_path, "--addins", ";") as host:
+        assert host.health()["status"] == "Healthy"
+        assert "Failed to register" in host.output
+
+
+# Endpoints
+
+
+def test_it_answers_on_both_loopback_addresses_and_on_no_other(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", ";") as host:
+        assert host.ask("GET", "/health").status == 200
+        if socket.has_ipv6:
+            assert host.ask("GET", "/health", address="::1").status == 200
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((_own_address(), host.port), 2).close()
+
+
+def test_bind_opens_it_to_others_who_may_call_the_machine_by_its_name(tmp_path: Path) -> None:
+    named = {"Host": socket.gethostname()}
+    with BundledHost(tmp_path, "--addins", ";", "--bind", "0.0.0.0") as host:
+        assert host.ask("GET", "/health", address=_own_address()).status == 200
+        assert host.ask("GET", "/health", headers=named).status == 200
+    with BundledHost(tmp_path, "--addins", ";") as host:
+        assert host.ask("GET", "/health", headers=named).status == 403
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/rc", "/health", "/devserver/idechannel/x", "/applaunch/x"])
+@pytest.mark.parametrize("header", [{"Origin": "https://evil.example"}, {"Host": "evil.example"}])
+def test_web_sites_are_refused_everywhere(tmp_path: Path, path: str, header: dict[str, str]) -> None:
+    with BundledHost(tmp_path, "--addins", ";") as host:
+        assert host.ask("POST", path, headers=header).status == 403
+
+
+def test_health_shows_a_failed_addin_and_the_host_lives_on(tmp_path: Path) -> None:
+    good = write_addin(tmp_path, "greeter.py", GREETER)
+    broken = write_addin(tmp_path, "broken.py", BROKEN)
+
+    with BundledHost(tmp_path, "--addins", joined([broken, tmp_path / "missing.py", "/x/Some.dll", good])) as host:
+        report = host.health()
+        assert report["status"] == "Degraded"
+        assert [addin["loaded"] for addin in report["addIns"]] == [False, False, False, True]
+        errors = [addin["error"] for addin in report["addIns"]]
+        assert "no such luck" in errors[0]
+        assert "missing.py" in errors[1] or "exist" in errors[1]
+        assert ".NET Host" in errors[2]
+        assert host.call("greet", name="Ada")["content"][0]["text"].startswith("hello Ada")
+        told = json.loads(host.call("uno_health")["content"][0]["text"])
+        assert told["status"] == "Degraded"
+
+
+def test_the_log_says_when_and_what_is_loaded_and_why_something_is_not(tmp_path: Path) -> None:
+    good = write_addin(tmp_path, "greeter.py", "__version__ = '1.0'\n" + GREETER)
+    failing = write_addin(tmp_path, "failing.py", "def begin():\n    raise RuntimeError('no luck')\n\nbegin()\n")
+    unreadable = write_addin(tmp_path, "unreadable.py", "def register(addin):\n    x = = 3\n")
+
+    with BundledHost(tmp_path, "--addins", joined([failing, unreadable, good])) as host:
+        host.health()
+        lines = [line for line in host.output.splitlines() if "~" not in line]  # Python 3.13 underlines more
+
+    stamped = [line.partition(" ")[2] for line in lines if re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", line)]
+    assert "Add-in greeter 1.0 is loaded: 1 tool." in stamped
+    place = lines.index("    raise RuntimeError('no luck')")
+    assert stamped[0] == "warn: [failing] loading failed:"
+    assert lines[place - 3 : place] == [
+        f'  File "{failing}", line 4, in <module>',
+        "    begin()",
+        f'  File "{failing}", line 2, in begin',
+    ]
+    place = lines.index("    x = = 3")
+    assert lines[place - 1] == f'  File "{unreadable}", line 2'
+    assert lines[place + 1 : place + 3] == ["        ^", "SyntaxError: invalid syntax"]
+    assert any(line.startswith("Now listening on: ") for line in lines)
+    assert any(line.startswith("DevServer registered: ") for line in lines)
+
+
+def test_pages_that_are_isolated_can_load_its_answers(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", ";") as host:
+        headers = host.ask("GET", "/health").headers
+
+    assert headers["cross-origin-embedder-policy"] == "require-corp"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+
+
+COUNTING = """
+def register(addin):
+    @addin.health
+    def health() -> str:
+        return "counting"
+
+    @addin.tool
+    def count() -> str:
+        addin.resource_updated("counter://now")
+        addin.remove_tool("other")
+        return "counted"
+
+    @addin.tool
+    def other() -> None: ...
+"""
+
+
+def test_health_says_what_there_is_and_how_it_is(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", write_addin(tmp_path, "counting.py", COUNTING)) as host:
+        report = host.health()
+        assert report["addIns"][0]["detail"] == "counting"
+        assert report["toolCount"] == 3  # with its own
+        host.call("count")
+        report = host.health()
+
+    assert report["toolCount"] == 2
+    assert report["sessions"] == 1
+    assert report["processId"] == host.process.pid
+    assert report["port"] == host.port
+
+
+def test_changes_reach_those_whom_they_concern(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", write_addin(tmp_path, "counting.py", COUNTING)) as host:
+        host.health()
+        watching, other = host.open_session(), host.open_session()
+        host.mcp("resources/subscribe", {"uri": "counter://now"}, watching)
+        host.call("count")
+        told = {session: _first_events(host, session) for session in (watching, other)}
+
+    updated, changed_list = b"notifications/resources/updated", b"notifications/tools/list_changed"
+    assert [updated in told[session] for session in (watching, other)] == [True, False]
+    assert [changed_list in told[session] for session in (watching, other)] == [True, True]
+
+
+def _first_events(host: BundledHost, session: str) -> bytes:
+    """What a session is told, up to the change of the tools."""
+    with socket.create_connection(("127.0.0.1", host.port), PATIENCE) as stream:
+        head = f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
+        stream.sendall(head.encode())
+        told = b""
+        while b"tools/list_changed" not in told:
+            told += stream.recv(65536)
+        return told
+
+
+def test_health_as_a_resource(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", ";") as host:
+        session = host.open_session()
+        result = host.mcp("resources/read", {"uri": "uno://health"}, session).json["result"]
+        assert json.loads(result["contents"][0]["text"])["status"] == "Healthy"
+
+
+def test_bad_json_is_a_json_rpc_error_and_not_a_500(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", ";") as host:
+        reply = host.ask("POST", "/mcp", b"{nope", {"Content-Type": "application/json", "Accept": BOTH})
+        assert reply.status == 400
+        assert reply.json["error"]["code"] == -32700
+
+
+def test_paths_ignore_case_and_a_last_slash(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", ";") as host:
+        assert host.ask("GET", "/Health/").status == 200
+        assert host.ask("GET", "/MCP/").status == 406
+        assert host.ask("GET", "/").status == 404
+        assert host.ask("DELETE", "/health").status == 405
+        assert host.ask("GET", "/rc").status == 400
+
+
+# Add-ins and MSBuild
+
+
+def test_addins_win_over_the_solution_and_empty_means_none(tmp_path: Path) -> None:
+    solution = tmp_path / "App.sln"
+    solution.touch()
+    spaced = write_addin(tmp_path / "with blanks", "greeter.py", GREETER)
+
+    with BundledHost(tmp_path, "--solution", str(solution), "--addins", f" {spaced} ; ;{spaced};") as host:
+        assert [addin["name"] for addin in host.health()["addIns"]] == ["greeter"]
+    with BundledHost(tmp_path, "--solution", str(solution), "--addins", "") as host:
+        report = host.health()
+        assert (report["addIns"], report["discoveryError"], report["status"]) == ([], None, "Healthy")
+
+
+def test_without_addins_msbuild_is_asked_for_those_of_the_solution(tmp_path: Path) -> None:
+    solution = tmp_path / "App.sln"
+    solution.write_text("Microsoft Visual Studio Solution File, Format Version 12.00\n")
+
+    with BundledHost(tmp_path, "--solution", str(solution), environ={"PATH": "/nowhere"}) as host:
+        report = host.health()
+        assert report["status"] == "Degraded"
+        assert "dotnet" in report["discoveryError"]
+        assert host.open_session()
+
+
+def test_without_addins_and_solution_it_says_that_there_are_none(tmp_path: Path) -> None:
+    with BundledHost(tmp_path) as host:
+        assert host.health()["status"] == "Healthy"
+        assert "no add-ins are loaded" in host.output
+
+
+# The IDE channel
+
+
+def test_an_ide_channel_is_a_pipe_and_can_be_rebound(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", ";", "--ideChannel", "one") as host:
+        folder = Path(host.temp.name)
+        assert (folder / "CoreFxPipe_one").is_socket()
+        assert "IDE Channel : Configured: \\\\.\\pipe\\one" in host.output
+
+        assert host.ask("POST", "/devserver/IDEchannel/Two").json == {"ideChannelId": "Two"}
+        assert (folder / "CoreFxPipe_Two").is_socket()
+        assert not (folder / "CoreFxPipe_one").exists()
+        assert json.loads(host.entry.read_text("utf-8"))["IdeChannelId"] == "Two"
+        with socket.socket(socket.AF_UNIX) as ide:
+            ide.connect(str(folder / "CoreFxPipe_Two"))
+            assert b"KeepAliveIdeMessage" in ide.recv(4096)
+            wait_for(lambda: host.health()["ideChannelConnected"] or None)
+        assert host.ask("POST", "/devserver/idechannel/").status == 400
+
+
+def test_an_ide_that_came_early_hears_of_addins_that_failed_later(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    source = (
+        f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\nraise RuntimeError('too late')\n"
+    )
+    addin = write_addin(tmp_path, "late.py", source)
+
+    with BundledHost(tmp_path, "--addins", addin, "--ideChannel", "one") as host, visit(host, "one") as ide:
+        wait_for(lambda: host.ask("GET", "/health").json["ideChannelConnected"] or None)
+        go.touch()
+        ide.settimeout(PATIENCE)
+        heard = b""
+        while b"too late" not in heard:
+            heard += ide.recv(4096)
+
+    assert b"Unable to load Studio" in heard
+
+
+def test_a_channel_that_cannot_be_opened_is_said_at_once(tmp_path: Path) -> None:
+    done = run_host(tmp_path, "--httpPort", "0", "--addins", ";", "--ideChannel", "x" * 200)
+
+    assert done.returncode == 1
+    assert "next: " in done.stderr
+
+
+def _own_address() -> str:
+    """An address of this machine that is not loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            pytest.skip("this machine has no network address besides loopback")
+        return str(probe.getsockname()[0])
+
+
+def test_two_hosts_do_not_share_a_port(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", ";") as host:
+        done = run_host(tmp_path, "--httpPort", str(host.port), "--addins", ";")
+
+        assert done.returncode == 1
+        assert "is taken" in done.stderr
+        assert ask(host.port, "GET", "/health").json["processId"] == host.process.pid

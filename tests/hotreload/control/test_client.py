@@ -1,0 +1,455 @@
+"""The authority of another process: the same answers, no waiting for one that is not there, and restarts in step."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from protocol.conversations import asynchronous
+from uno_devserver.hotreload.authority import CheckResult, RestartResult
+from uno_devserver.hotreload.control import server as channels
+from uno_devserver.hotreload.control.client import NoAuthority, RemoteAuthority, RemoteLimits
+
+from ..channels import SECONDS, Opened, StandIn, open_channel, until
+
+ALL = CheckResult(True, False, "error TS1005: ';' expected", True, True, "warning", True)
+IMPATIENT = RemoteLimits(silence_seconds=0.2)
+AT_ONCE = 2.0  # seconds, for what takes a millisecond; a wait for the owner would be one of ten
+
+
+class Adopter:
+    """A proxy that uses another's Host: its calls, and what it hears of restarts."""
+
+    def __init__(self, path: str, policy: RemoteLimits | None = None) -> None:
+        self.idle = asyncio.Event()  # no call runs
+        self.idle.set()
+        self.announced = 0
+        self.broken_off = 0
+        self.restarted: list[RestartResult] = []
+        self.told: list[str] = []
+        self.authority = RemoteAuthority(path, self._announced, self.restarted.append, policy)
+
+    async def check(self) -> CheckResult:
+        return await self.authority.check(self.told.append)
+
+    async def _announced(self) -> None:
+        self.announced += 1
+        try:
+            await self.idle.wait()
+        except asyncio.CancelledError:
+            self.broken_off += 1
+            raise
+
+
+async def restart(opened: Opened, seconds: float = SECONDS) -> None:
+    """As the owner does it."""
+    await opened.channel.announce_restart(seconds)
+    opened.authority.restarts += 1
+    opened.channel.announce_restarted(RestartResult(True, lists="grown"))
+
+
+# --- answers
+
+
+@asynchronous
+async def test_the_answers_are_those_of_the_owners_authority() -> None:
+    async with open_channel() as opened:
+        opened.authority.result = ALL
+        opened.authority.outcome = RestartResult(False, "It died.", ("one", "two"), True, "changed")
+        adopter = Adopter(opened.path)
+
+        assert adopter.authority.news() is None
+        assert await adopter.check() == ALL
+        assert await adopter.authority.ready_to_restart() == opened.authority.outcome
+        await adopter.authority.close()
+
+
+@asynchronous
+async def test_the_whole_output_of_a_large_build_arrives() -> None:
+    async with open_channel() as opened:
+        opened.authority.result = CheckResult(True, False, "é" * 5_000_000)
+        adopter = Adopter(opened.path)
+
+        assert await adopter.check() == opened.authority.result
+        await adopter.authority.close()
+
+
+@asynchronous
+async def test_checks_at_the_same_time_are_one_question_and_all_hear_how_it_goes() -> None:
+    async with open_channel() as opened:
+        opened.authority.goes_on.clear()
+        adopter = Adopter(opened.path)
+        checks = [asyncio.create_task(adopter.check()) for _ in range(8)]
+        await until(lambda: opened.authority.checks)
+
+        opened.authority.tell("npm run build")
+        await until(lambda: len(adopter.told) == 8)
+        checks.pop().cancel()
+        opened.authority.goes_on.set()
+
+        assert len(await asyncio.gather(*checks)) == 7, "one that is cancelled takes nobody along"
+        assert set(adopter.told) == {"npm run build"}
+        assert opened.authority.checks == 2, "the first may have looked before the others saved"
+        await adopter.authority.close()
+
+
+@asynchronous
+async def test_whoever_joins_a_check_that_finds_something_shares_what_it_found() -> None:
+    async with open_channel() as opened:
+        opened.authority.goes_on.clear()
+        opened.authority.result = ALL
+        adopter = Adopter(opened.path)
+        checks = [asyncio.create_task(adopter.check()) for _ in range(8)]
+        await until(lambda: opened.authority.checks)
+
+        opened.authority.goes_on.set()
+
+        assert await asyncio.gather(*checks) == [ALL] * 8
+        assert opened.authority.checks == 1
+        await adopter.authority.close()
+
+
+@asynchronous
+async def test_a_build_that_takes_long_is_no_silence() -> None:
+    async with open_channel(policy=channels.ControlLimits(progress_seconds=0.05)) as opened:
+        opened.authority.goes_on.clear()
+        adopter = Adopter(opened.path, RemoteLimits(silence_seconds=0.8))
+        check = asyncio.create_task(adopter.check())
+
+        begun = time.monotonic()
+        await until(lambda: time.monotonic() - begun > 2)
+
+        assert not check.done()
+        opened.authority.goes_on.set()
+        assert not (await check).server_changed
+        await adopter.authority.close()
+
+
+# --- no answers
+
+
+@pytest.mark.parametrize("path", ["/nowhere/CoreFxPipe_x", "/tmp", "/tmp/" + "x" * 200, "/tmp/\0"])
+@asynchronous
+async def test_where_nobody_listens_that_is_known_at_once(path: str) -> None:
+    adopter = Adopter(path, RemoteLimits(opening_seconds=0))
+
+    begun = time.monotonic()
+    with pytest.raises(NoAuthority, match="is not reached"):
+        await adopter.check()
+
+    assert time.monotonic() - begun < AT_ONCE
+    await adopter.authority.close()
+
+
+@asynchronous
+async def test_a_channel_that_its_owner_is_about_to_open_is_waited_for() -> None:
+    """The registry names it from the launch of the Host on."""
+    with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
+        path = f"{folder}/c"
+        adopter = Adopter(path)
+        check = asyncio.create_task(adopter.check())
+        await asyncio.sleep(0.05)
+        assert not check.done()
+
+        authority = StandIn()
+        channel = channels.ControlServer(path, authority)
+        await channel.open()
+
+        assert not (await check).server_changed
+        assert authority.checks == 1
+        await channel.close()
+        await adopter.authority.close()
+
+
+@asynchronous
+async def test_a_channel_that_is_never_opened_is_waited_for_once() -> None:
+    adopter = Adopter("/nowhere/CoreFxPipe_x", RemoteLimits(opening_seconds=0.2))
+
+    begun = time.monotonic()
+    with pytest.raises(NoAuthority, match="is not reached"):
+        await adopter.check()
+    assert time.monotonic() - begun >= 0.2
+
+    begun = time.monotonic()
+    for _ in range(20):
+        with pytest.raises(NoAuthority, match="is not reached"):
+            await adopter.check()
+    assert time.monotonic() - begun < AT_ONCE
+    await adopter.authority.close()
+
+
+@asynchronous
+async def test_a_restart_is_heard_of_also_by_one_that_has_never_asked() -> None:
+    async with open_channel() as opened:
+        adopter = Adopter(opened.path)
+        await until(lambda: opened.channel._peers)
+
+        await restart(opened)
+
+        await until(lambda: adopter.restarted)
+        assert (adopter.announced, adopter.authority.restarts) == (1, 1)
+        await adopter.authority.close()
+
+
+@asynchronous
+async def test_what_the_owners_authority_cannot_answer_is_said_in_its_words() -> None:
+    async with open_channel() as opened:
+        opened.authority.result = ValueError("the disk is on fire")
+        adopter = Adopter(opened.path)
+
+        with pytest.raises(NoAuthority, match="the disk is on fire"):
+            await adopter.check()
+        await adopter.authority.close()
+
+
+@asynchronous
+async def test_an_owner_that_comes_back_is_asked_again() -> None:
+    async with open_channel() as opened:
+        adopter = Adopter(opened.path)
+        await adopter.check()
+        await opened.channel.close()
+        with pytest.raises(NoAuthority):
+            await adopter.check()
+
+        again = channels.ControlServer(opened.path, opened.authority)
+        await again.open()
+
+        assert not (await adopter.check()).server_changed
+        await again.close()
+        await adopter.authority.close()
+
+
+@asynchronous
+async def test_after_close_nothing_is_asked() -> None:
+    async with open_channel() as opened:
+        adopter = Adopter(opened.path)
+        await adopter.authority.close()
+
+        with pytest.raises(NoAuthority):
+            await adopter.check()
+
+
+OWNER = """
+import asyncio, sys
+from uno_devserver.hotreload.control.server import ControlServer, Policy
+
+class Hanging:
+    async def check(self, tell):
+        tell("under way")
+        await asyncio.Event().wait()
+
+async def main():
+    await ControlChannel(sys.argv[1], Hanging(), policy=Policy(progress_seconds=0.05)).open()
+    print("open", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+asyncio.run(main())
+"""
+
+
+async def with_owner(use: Callable[[str, subprocess.Popen[bytes]], Awaitable[None]], program: str = OWNER) -> None:
+    """Another process that owns the server, and whose checks take forever."""
+    with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
+        os.chmod(folder, 0o777)  # one of the programs becomes another user
+        path = str(Path(folder) / "c")
+        argv = [sys.executable, "-c", program, path]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+            try:
+                assert owner.stdout
+                assert owner.stdout.readline() == b"open\n"
+                await use(path, owner)
+            finally:
+                owner.kill()
+
+
+@asynchronous
+async def test_an_owner_that_is_killed_while_a_check_waits_is_noticed_at_once() -> None:
+    async def kill(path: str, owner: subprocess.Popen[bytes]) -> None:
+        adopter = Adopter(path)
+        check = asyncio.create_task(adopter.check())
+        await until(lambda: adopter.told)
+
+        owner.kill()
+        begun = time.monotonic()
+        with pytest.raises(NoAuthority, match="has closed"):
+            await check
+
+        assert time.monotonic() - begun < AT_ONCE
+        await adopter.authority.close()
+
+    await with_owner(kill)
+
+
+@asynchronous
+async def test_an_owner_that_is_busy_for_ever_is_given_up_although_it_is_not_silent() -> None:
+    async def wait(path: str, _: subprocess.Popen[bytes]) -> None:
+        adopter = Adopter(path, RemoteLimits(whole_seconds=0.5))
+
+        with pytest.raises(NoAuthority, match="has not come to an end"):
+            await adopter.check()
+
+        assert adopter.told
+        await adopter.authority.close()
+
+    await with_owner(wait)
+
+
+OTHER_USER = """
+import os, socket, sys
+os.setuid(65534)
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(sys.argv[1])
+os.chmod(sys.argv[1], 0o666)
+listening.listen()
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
+@asynchronous
+async def test_a_program_of_another_user_in_the_owners_place_is_not_asked() -> None:
+    async def ask(path: str, _: subprocess.Popen[bytes]) -> None:
+        with pytest.raises(NoAuthority, match="belongs to another user"):
+            await Adopter(path).check()
+
+    await with_owner(ask, OTHER_USER)
+
+
+@asynchronous
+async def test_a_frozen_owner_costs_one_wait_and_then_none_until_it_stirs() -> None:
+    async def freeze(path: str, owner: subprocess.Popen[bytes]) -> None:
+        adopter = Adopter(path, IMPATIENT)
+        check = asyncio.create_task(adopter.check())
+        await until(lambda: adopter.told)
+        os.kill(owner.pid, signal.SIGSTOP)
+
+        with pytest.raises(NoAuthority, match=r"silent for 0\.2 s"):
+            await check
+        begun = time.monotonic()
+        for _ in range(100):
+            with pytest.raises(NoAuthority, match="asked again later"):
+                await adopter.check()
+        assert time.monotonic() - begun < AT_ONCE
+
+        os.kill(owner.pid, signal.SIGCONT)  # and it goes on telling that it is at it
+        await until(lambda: not adopter.authority._is_doubted())
+        check = asyncio.create_task(adopter.check())
+        adopter.told.clear()
+        await until(lambda: adopter.told)
+        check.cancel()
+        await adopter.authority.close()
+
+    await with_owner(freeze)
+
+
+# --- restarts
+
+
+@asynchronous
+async def test_two_adopters_let_their_calls_finish_before_the_owner_restarts() -> None:
+    async with open_channel() as opened:
+        adopters = [Adopter(opened.path) for _ in range(2)]
+        for adopter in adopters:
+            await adopter.check()
+            adopter.idle.clear()
+
+        restarting = asyncio.create_task(restart(opened))
+        await until(lambda: all(adopter.announced for adopter in adopters))
+        adopters[0].idle.set()
+        await asyncio.sleep(0)
+        assert not restarting.done(), "a call of the second one still runs"
+        adopters[1].idle.set()
+        await restarting
+
+        await until(lambda: all(adopter.restarted for adopter in adopters))
+        for adopter in adopters:
+            assert adopter.restarted == [RestartResult(True, lists="grown")]
+            await adopter.authority.close()
+        assert opened.authority.restarts == 1
+
+
+@asynchronous
+async def test_a_restart_that_one_adopter_wants_is_one_for_all() -> None:
+    async with open_channel() as opened:
+        first, second = Adopter(opened.path), Adopter(opened.path)
+        opened.authority.result = CheckResult(server_changed=True, server_rebuilt=True)
+        await first.check()
+        await second.check()
+        wanted = opened.authority.ready_to_restart
+
+        async def owner_restarts() -> RestartResult:
+            await opened.channel.announce_restart(SECONDS)
+            outcome = await wanted()
+            opened.channel.announce_restarted(outcome)
+            return outcome
+
+        opened.authority.ready_to_restart = owner_restarts  # type: ignore[method-assign]
+
+        assert await first.authority.ready_to_restart() == RestartResult(True)
+        await until(lambda: second.restarted)
+
+        assert (opened.authority.restarts, first.announced, second.announced) == (1, 0, 1)
+        await first.authority.close()
+        await second.authority.close()
+
+
+@asynchronous
+async def test_a_restart_that_does_not_wait_any_longer_breaks_off_the_waiting_and_is_not_made_twice() -> None:
+    async with open_channel() as opened:
+        adopter = Adopter(opened.path)
+        await adopter.check()
+        adopter.idle.clear()
+
+        await restart(opened, 0.05)
+
+        await until(lambda: adopter.restarted and adopter.broken_off)
+        assert (adopter.announced, adopter.broken_off) == (1, 1)
+        adopter.idle.set()
+        await adopter.check()
+        assert (adopter.restarted, opened.authority.restarts) == ([RestartResult(True, lists="grown")], 1)
+        await adopter.authority.close()
+
+
+@pytest.mark.parametrize("calls_run", [False, True])
+@asynchronous
+async def test_an_owner_that_goes_in_the_middle_of_a_restart_is_told_as_such(calls_run: bool) -> None:
+    async with open_channel() as opened:
+        adopter = Adopter(opened.path)
+        await adopter.check()
+        if calls_run:
+            adopter.idle.clear()
+        announcing = asyncio.create_task(opened.channel.announce_restart(SECONDS))
+        await until(lambda: adopter.announced if calls_run else announcing.done())
+
+        await opened.channel.close()
+        await announcing
+
+        await until(lambda: adopter.restarted)
+        assert [outcome.ok for outcome in adopter.restarted] == [False]
+        await adopter.authority.close()
+
+
+@asynchronous
+async def test_an_adopter_that_cannot_let_its_calls_finish_says_ready_all_the_same() -> None:
+    async def fails() -> None:
+        raise ValueError("no pipeline")
+
+    async with open_channel() as opened:
+        restarted: list[RestartResult] = []
+        authority = RemoteAuthority(opened.path, fails, restarted.append)
+        await authority.check(print)
+
+        await asyncio.wait_for(restart(opened), SECONDS)
+
+        await until(lambda: restarted)
+        await authority.close()

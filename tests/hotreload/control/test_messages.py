@@ -1,0 +1,24 @@
+"""What became of a restart, on the wire: whole, and from a peer that says it otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from uno_devserver.hotreload.authority import RestartResult
+from uno_devserver.hotreload.control.messages import restarted_json, restarted_of
+
+
+def test_all_of_it_arrives() -> None:
+    outcome = RestartResult(False, "It died.", ("one", "two"), True, "changed")
+
+    assert restarted_of(restarted_json(outcome)) == outcome
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{}, {"ok": "yes", "problem": 5, "lastLines": "one", "kept": 1, "lists": None}, {"lastLines": [1, None]}],
+)
+def test_members_of_another_kind_are_as_good_as_absent(told: dict[str, Any]) -> None:
+    assert restarted_of(told) == RestartResult(False)

@@ -1,0 +1,366 @@
+"""Which files are the code of a package: by what lies in its root, on real folders."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from hotreload.trees import as_ordinary_user
+from support.files import write, write_all
+from uno_devserver.hotreload.sources import source_tree
+from uno_devserver.hotreload.sources.finder import PackageKind, find_sources, kind_of
+from uno_devserver.hotreload.sources.source_tree import Sources
+from uno_devserver.hotreload.watched_package import Role, WatchedPackage
+
+PYPROJECT = "pyproject.toml"
+
+
+def package(
+    root: Path, include: tuple[str, ...] = (), exclude: tuple[str, ...] = (), addins: bool = False
+) -> WatchedPackage:
+    return WatchedPackage(Role.SERVER, str(root), include, exclude, addins)
+
+
+def find(root: Path, include: tuple[str, ...] = (), exclude: tuple[str, ...] = (), addins: bool = False) -> Sources:
+    sources = find_sources(package(root, include, exclude, addins))
+    for name, path in sources.files.items():
+        assert os.path.isabs(path)
+        assert os.path.samefile(path, root / name)
+        assert os.path.dirname(path) in sources.folders | {os.path.dirname(each) for each in sources.files.values()}
+    return sources
+
+
+def names(root: Path, include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> list[str]:
+    return sorted(find(root, include, exclude).files)
+
+
+# --- the kind ---
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        (["tsconfig.json", "package.json"], PackageKind.TYPESCRIPT),
+        (["tsconfig.build.json"], PackageKind.TYPESCRIPT),
+        (["package.json", "pyproject.toml"], PackageKind.JAVASCRIPT),
+        (["pyproject.toml", "x.csproj"], PackageKind.PYTHON),
+        (["x.csproj", "tool.py"], PackageKind.DOTNET),
+        (["x.FSPROJ"], PackageKind.DOTNET),
+        (["server.py"], PackageKind.PYTHON),
+        ([], PackageKind.PYTHON),
+    ],
+)
+def test_what_lies_in_the_root_tells_the_kind(tmp_path: Path, files: list[str], kind: PackageKind) -> None:
+    write_all(tmp_path, dict.fromkeys(files, ""))
+
+    assert kind_of(package(tmp_path)) is kind
+
+
+def test_add_ins_are_a_kind_whatever_lies_beside_them(tmp_path: Path) -> None:
+    write(tmp_path / "package.json", "{}")
+
+    assert kind_of(package(tmp_path, addins=True)) is PackageKind.ADDINS
+
+
+def test_a_typescript_package_is_read_from_its_tsconfig_and_include_and_exclude_count(tmp_path: Path) -> None:
+    write_all(
+        tmp_path,
+        {"tsconfig.json": '{"include": ["src"]}', "src/a.ts": "", "src/b.ts": "", "other.ts": "", "q/x.sql": ""},
+    )
+
+    assert names(tmp_path) == ["src/a.ts", "src/b.ts"]
+    assert names(tmp_path, ("q/*.sql",), ("src/b.ts",)) == ["q/x.sql", "src/a.ts"]
+
+
+def test_a_root_that_does_not_exist_is_a_sentence(tmp_path: Path) -> None:
+    sources = find(tmp_path / "missing")
+
+    assert not sources.files
+    assert any(str(tmp_path / "missing") in problem for problem in sources.problems)
+
+
+# --- JavaScript ---
+
+
+def test_javascript_is_all_below_the_root_but_what_others_or_builds_wrote(tmp_path: Path) -> None:
+    code = ["a.js", "b.mjs", "c.cjs", "d.jsx", "e.ts", "f.mts", "g.cts", "src/build/x.js", "packages/p/i.js"]
+    others = [
+        "node_modules/x/i.js", "packages/p/node_modules/y.js", ".cache/x.js", "dist/a.js", "build/a.js", "out/a.js",
+        "coverage/a.js", "packages/p/dist/i.js", "README.md", "data.json",
+    ]  # fmt: skip
+    write_all(tmp_path, dict.fromkeys([*code, *others], ""))
+    write_all(tmp_path, {"package.json": "{}", "packages/p/package.json": "{}"})
+
+    assert names(tmp_path) == sorted(code)
+
+
+# --- Python ---
+
+
+LAYOUT = [
+    "src/my_server/__init__.py", "src/my_server/deep/x.py", "my_server/__init__.py", "other/__init__.py", "tool.py",
+    "tests/test_x.py", ".venv/pyvenv.cfg", ".venv/lib/x.py", "env/pyvenv.cfg", "env/lib/x.py", "setup.py",
+    "my_server/__pycache__/x.py", "my_server/notes.txt", "lib/pkg_a/a.py", "lib/pkg_b/b.py",
+]  # fmt: skip
+BUILT = '[build-system]\nrequires = []\n[project]\nname = "my-server"\n'
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        (BUILT, ["src/my_server/__init__.py", "src/my_server/deep/x.py"]),
+        (BUILT + '[tool.hatch.build.targets.wheel]\npackages = ["other"]', ["other/__init__.py"]),
+        (BUILT + '[tool.setuptools]\npackages = ["other"]\npy-modules = ["tool"]', ["other/__init__.py", "tool.py"]),
+        (BUILT + '[tool.setuptools]\npackages = ["a"]\npackage-dir = {a = "lib/pkg_a"}', ["lib/pkg_a/a.py"]),
+        (BUILT + '[tool.setuptools]\npackages = ["pkg_b"]\npackage-dir = {"" = "lib"}', ["lib/pkg_b/b.py"]),
+        (BUILT + '[tool.setuptools]\npackage-dir = {"" = "lib"}', ["lib/pkg_a/a.py", "lib/pkg_b/b.py"]),
+        (BUILT + '[tool.setuptools.packages.find]\nwhere = ["lib"]', ["lib/pkg_a/a.py", "lib/pkg_b/b.py"]),
+        (BUILT + '[tool.setuptools.packages.find]\nwhere = ["lib"]\nexclude = ["*_b"]', ["lib/pkg_a/a.py"]),
+        (BUILT + '[tool.setuptools.packages.find]\ninclude = ["oth*"]', ["other/__init__.py"]),
+        (BUILT + '[[tool.poetry.packages]]\ninclude = "pkg_a"\nfrom = "lib"', ["lib/pkg_a/a.py"]),
+        (BUILT + '[[tool.poetry.packages]]\ninclude = "lib/**/*.py"', ["lib/pkg_a/a.py", "lib/pkg_b/b.py"]),
+        (BUILT + '[tool.flit.module]\nname = "other"', ["other/__init__.py"]),
+        (BUILT + '[tool.flit.module]\nname = "tool"', ["tool.py"]),
+        (BUILT + '[tool.uv.build-backend]\nmodule-name = "other"\nmodule-root = ""', ["other/__init__.py"]),
+        (BUILT + '[tool.uv.build-backend]\nmodule-name = "my_server"', LAYOUT[:2]),
+        (BUILT + '[tool.uv.build-backend]\nmodule-name = ["pkg_a", "pkg_b"]\nmodule-root = "lib"', LAYOUT[-2:]),
+    ],
+)
+def test_a_pyproject_means_what_its_build_backend_would_pack(
+    tmp_path: Path, manifest: str, expected: list[str]
+) -> None:
+    write_all(tmp_path, dict.fromkeys(LAYOUT, ""))
+    write(tmp_path / PYPROJECT, manifest)
+
+    assert names(tmp_path) == sorted(expected)
+
+
+def test_without_a_src_folder_the_package_named_like_the_project_counts(tmp_path: Path) -> None:
+    write_all(tmp_path, {PYPROJECT: BUILT, "my_server/a.py": "", "other/b.py": ""})
+
+    assert names(tmp_path) == ["my_server/a.py"]
+
+
+def test_without_that_all_counts_but_tests_and_environments(tmp_path: Path) -> None:
+    write_all(tmp_path, {PYPROJECT: BUILT, "a.py": "", "b/c.py": "", "tests/t.py": "", "conftest.py": "", "v/d.py": ""})
+    write(tmp_path / "v/pyvenv.cfg", "")
+
+    assert names(tmp_path) == ["a.py", "b/c.py"]
+
+
+def test_a_project_that_is_not_built_runs_as_it_lies_there(tmp_path: Path) -> None:
+    write_all(tmp_path, {PYPROJECT: '[project]\nname = "app"\n', "app/a.py": "", "main.py": "", "src/b.py": ""})
+
+    assert names(tmp_path) == ["app/a.py", "main.py", "src/b.py"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[",
+        b"\xff\xfe",
+        b"[tool]\nhatch = 3\nsetuptools = []\npoetry = {packages = 1}\n",
+        b"a = " + b"[" * 5000,
+        b'[tool.uv.build-backend]\nmodule-root = "\\u0000"\nmodule-name = ["\\u0000"]\n',
+        b'[tool.setuptools.packages.find]\nwhere = ["\\u0000"]\ninclude = ["a"]\n',
+    ],
+)
+def test_a_broken_pyproject_is_told_and_the_code_is_found_all_the_same(tmp_path: Path, content: bytes) -> None:
+    write_all(tmp_path, {PYPROJECT: content, "a.py": ""})
+
+    sources = find(tmp_path)
+
+    assert list(sources.files) == ["a.py"]
+    assert bool(sources.problems) is (content[:5] != b"[tool")
+
+
+def test_a_package_outside_of_the_project_is_told(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write_all(root, {PYPROJECT: '[tool.hatch.build.targets.wheel]\npackages = ["../x", "pkg"]', "pkg/a.py": ""})
+    write(tmp_path / "x/b.py", "")
+
+    sources = find(root)
+
+    assert list(sources.files) == ["pkg/a.py"]
+    assert '"../x"' in sources.problems[0]
+
+
+def test_without_a_manifest_all_python_files_count(tmp_path: Path) -> None:
+    write_all(tmp_path, dict.fromkeys([*LAYOUT, "site-packages/x.py", "node_modules/y.py"], ""))
+
+    assert names(tmp_path) == sorted(
+        [
+            *("src/my_server/__init__.py", "src/my_server/deep/x.py", "my_server/__init__.py", "other/__init__.py"),
+            *("tool.py", "tests/test_x.py", "setup.py", "lib/pkg_a/a.py", "lib/pkg_b/b.py"),
+        ]
+    )
+
+
+def test_add_ins_are_the_python_files_in_their_folder(tmp_path: Path) -> None:
+    write_all(
+        tmp_path,
+        {
+            "app.py": "",
+            ".devtools/addins/one.py": "",
+            ".devtools/addins/two/__init__.py": "",
+            ".devtools/addins/two/_own/x.py": "",
+            ".devtools/addins/__pycache__/one.py": "",
+            ".devtools/addins/notes.md": "",
+        },
+    )
+
+    assert sorted(find(tmp_path, addins=True).files) == [
+        ".devtools/addins/one.py",
+        ".devtools/addins/two/__init__.py",
+        ".devtools/addins/two/_own/x.py",
+    ]
+
+
+# --- .NET ---
+
+
+def test_a_csharp_project_has_the_default_files_of_the_sdk(tmp_path: Path) -> None:
+    code = ["Program.cs", "Deep/A.cs", "Deep/bin/B.cs", "Texts.resx", "App.csproj"]
+    write_all(tmp_path, dict.fromkeys([*code, "bin/x.cs", "obj/y.cs", ".vs/z.cs", "readme.txt"], ""))
+    write(tmp_path / "App.csproj", '<Project Sdk="Microsoft.NET.Sdk"></Project>')
+
+    assert names(tmp_path) == sorted(code)
+
+
+def test_what_a_project_removes_or_adds_counts(tmp_path: Path) -> None:
+    root = tmp_path / "app"
+    project = (
+        '<Project Sdk="Microsoft.NET.Sdk"><ItemGroup><Compile Remove="Old\\**;gone.cs" />'
+        '<Compile Include="..\\Shared\\S.cs;gen\\*.g" /><Compile Include="$(Where)\\x.cs" /></ItemGroup></Project>'
+    )
+    write_all(root, {"App.csproj": project, "a.cs": "", "Old/b.cs": "", "gone.cs": "", "gen/c.g": ""})
+    write(tmp_path / "Shared/S.cs", "")
+
+    sources = find(root)
+
+    assert sorted(sources.files) == ["../Shared/S.cs", "App.csproj", "a.cs", "gen/c.g"]
+    assert any("$(Where)" in problem for problem in sources.problems)
+
+
+@pytest.mark.parametrize("switch", ["EnableDefaultItems", "EnableDefaultCompileItems"])
+def test_without_default_items_only_what_is_named_counts(tmp_path: Path, switch: str) -> None:
+    group = f"<PropertyGroup><{switch}> False </{switch}></PropertyGroup>"
+    project = f'<Project>{group}<ItemGroup><Compile Include="a.cs" /></ItemGroup></Project>'
+    write_all(tmp_path, {"App.csproj": project, "a.cs": "", "b.cs": ""})
+
+    assert names(tmp_path) == ["App.csproj", "a.cs"]
+
+
+def test_an_fsharp_project_names_its_files(tmp_path: Path) -> None:
+    project = '<Project><ItemGroup><Compile Include="B.fs" /><Compile Include="x/A.fs" /></ItemGroup></Project>'
+    write_all(tmp_path, {"App.fsproj": project, "B.fs": "", "x/A.fs": "", "C.fs": ""})
+
+    assert names(tmp_path) == ["App.fsproj", "B.fs", "x/A.fs"]
+
+
+def test_a_project_that_is_no_xml_is_told_and_the_default_files_count(tmp_path: Path) -> None:
+    write_all(tmp_path, {"App.csproj": "<Project", "a.cs": ""})
+
+    sources = find(tmp_path)
+
+    assert sorted(sources.files) == ["App.csproj", "a.cs"]
+    assert "App.csproj" in sources.problems[0]
+
+
+# --- include and exclude ---
+
+
+def test_include_adds_files_and_exclude_wins_over_everything(tmp_path: Path) -> None:
+    write_all(tmp_path, dict.fromkeys(["a.py", "b.py", "data/x.sql", "data/y.sql", "data/z.txt", ".hid/h.sql"], ""))
+
+    assert names(tmp_path, ("data/*.sql",), ("b.py", "**/y.sql")) == ["a.py", "data/x.sql"]
+    assert names(tmp_path, ("**/*.sql",)) == ["a.py", "b.py", "data/x.sql", "data/y.sql"]
+    assert names(tmp_path, (".hid/*.sql",), ("*.py",)) == [".hid/h.sql"]
+    assert names(tmp_path, ("**/.hid/*.sql",), ("*.py",)) == [".hid/h.sql"]
+    assert names(tmp_path, ("data",), ("*.py",)) == ["data/x.sql", "data/y.sql", "data/z.txt"]
+
+
+def test_node_modules_count_only_if_they_are_named(tmp_path: Path) -> None:
+    write_all(tmp_path, dict.fromkeys(["package.json", "a.js", "node_modules/x/i.js", "node_modules/y/i.js"], ""))
+
+    assert names(tmp_path, ("**/*.js",)) == ["a.js"]
+    assert names(tmp_path, ("node_modules/x/*.js",)) == ["a.js", "node_modules/x/i.js"]
+
+
+def test_an_excluded_folder_is_not_looked_into(tmp_path: Path) -> None:
+    write_all(tmp_path, dict.fromkeys(["a.py", "huge/b.py", "huge/deep/c.py"], ""))
+
+    sources = find(tmp_path, exclude=("huge",))
+
+    assert list(sources.files) == ["a.py"]
+    assert sources.folders == {str(tmp_path)}
+
+
+def test_a_pattern_that_leads_out_is_told(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write_all(tmp_path, {"secret.py": "", "root/a.py": ""})
+
+    sources = find(root, include=("../*.py",))
+
+    assert list(sources.files) == ["a.py"]
+    assert '"../*.py"' in sources.problems[0]
+
+
+# --- links, bounds, faults ---
+
+
+def test_links_are_followed_once_and_circles_end(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write_all(tmp_path, {"root/z/a.py": "", "shared/s.py": "", "one.py": ""})
+    (root / "again").symlink_to("z")  # earlier or later by name: the folder's own path counts
+    (root / "zz").symlink_to("z")
+    (root / "z/up").symlink_to("..")
+    (root / "z/self").symlink_to("self")
+    (root / "lib").symlink_to(tmp_path / "shared")
+    (root / "one.py").symlink_to(tmp_path / "one.py")
+    (root / "dangling.py").symlink_to("missing.py")
+
+    sources = find(root)
+
+    assert sorted(sources.files) == ["lib/s.py", "one.py", "z/a.py"]
+    assert str(root / "dangling.py") in sources.deciding
+    assert sources.problems == ()
+
+
+def test_a_folder_that_cannot_be_read_is_told_and_the_rest_counts() -> None:
+    with as_ordinary_user() as root:
+        write_all(root, {"a.py": "", "closed/b.py": ""})
+        (root / "closed").chmod(0)
+
+        sources = find(root)
+
+        assert list(sources.files) == ["a.py"]
+        assert str(root / "closed") in sources.problems[0]
+
+
+@pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_FOLDERS"])
+def test_too_many_files_or_folders_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(source_tree, limit, 10)
+    for folder in range(20):
+        write(tmp_path / f"p{folder:02}/a.py", "")
+
+    sources = find(tmp_path)
+
+    assert 10 <= len(sources.files) < 20
+    assert "hotReload.exclude" in sources.problems[0]
+
+
+def test_twenty_thousand_files_are_listed_at_once(tmp_path: Path) -> None:
+    for folder in range(200):
+        (tmp_path / f"p{folder}").mkdir()
+        for name in range(100):
+            os.close(os.open(tmp_path / f"p{folder}/m{name}.py", os.O_CREAT))
+    start = time.monotonic()
+
+    sources = find_sources(package(tmp_path))
+
+    assert len(sources.files) == 20_000
+    assert time.monotonic() - start < 2  # 30 ms, on a machine that does nothing else

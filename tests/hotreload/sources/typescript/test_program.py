@@ -1,0 +1,235 @@
+"""What a listing tells besides the files, and what it makes of input that is broken."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from support.files import write, write_all
+from uno_devserver.hotreload.sources.typescript import root_files
+from uno_devserver.hotreload.sources.typescript.disk import Disk
+from uno_devserver.hotreload.sources.typescript.imports import ImportedNames
+from uno_devserver.hotreload.sources.typescript.program import find_typescript
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path.resolve() / "package"
+
+
+def test_folders_are_all_in_which_a_source_may_appear(root: Path) -> None:
+    write_all(
+        root,
+        {
+            "tsconfig.json": '{"files": ["src/a.ts"], "include": ["lib"]}',
+            "src/a.ts": "import './gone'; import '../other/b'",
+            "other/b.ts": "",
+            "lib/empty/x.txt": "",
+        },
+    )
+
+    sources = find_typescript(str(root), {})
+
+    assert list(sources.files) == ["other/b.ts", "src/a.ts"]
+    assert sources.folders == {str(root / name) for name in (".", "src", "other", "lib", "lib/empty")}
+    assert sources.deciding == {str(root / "tsconfig.json")}
+    assert sources.endings == frozenset((".ts", ".tsx", ".mts", ".cts", ".json"))
+
+
+def test_a_file_beside_the_root_is_named_from_the_root(root: Path) -> None:
+    write_all(root, {"tsconfig.json": '{"include": ["../shared/*"]}', "../shared/a.ts": ""})
+
+    assert find_typescript(str(root), {}).files == {"../shared/a.ts": str(root.parent / "shared/a.ts")}
+
+
+def test_the_cache_holds_what_is_there_now_and_spares_reading_it_again(root: Path) -> None:
+    # Given
+    write_all(root, {"tsconfig.json": '{"files": ["a.ts"]}', "a.ts": "import './b'", "b.ts": "", "c.ts": ""})
+    cache: dict[str, ImportedNames] = {}
+    find_typescript(str(root), cache)
+    before = set(cache)
+
+    # When
+    write(root / "a.ts", "import './c'")
+    sources = find_typescript(str(root), cache)
+
+    # Then
+    assert sorted(sources.files) == ["a.ts", "c.ts"]
+    assert len(cache) == 2
+    assert len(before & set(cache)) == 1, "b.ts and c.ts have the same content"
+
+    # And: what the cache says is believed
+    for key in cache:
+        cache[key] = ImportedNames()
+    assert sorted(find_typescript(str(root), cache).files) == ["a.ts"]
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ('{"include": ["src"', "tsconfig.json is not JSON: "),
+        ("17", "tsconfig.json holds no JSON object"),
+        ('{"extends": "./nowhere"}', "extends ./nowhere, which is not found"),
+        ('{"extends": "@corp/missing/base.json"}', "extends @corp/missing/base.json, which is not found"),
+        ('{"extends": ["./a.json", 5]}', "extends holds 5 where a text is expected"),
+        ('{"extends": "./tsconfig"}', "in a circle"),
+        ('{"extends": "./circle.json"}', "in a circle"),
+        ('{"include": "src"}', "include is not a list"),
+        ('{"exclude": [1]}', "exclude holds 1 where a text is expected"),
+        ('{"include": ["src", "lib/**"]}', "lib/** ends with **"),
+        ('{"include": ["src", "**/../x"]}', "has .. behind **"),
+        ('{"include": ["src", "a*a*a*a*b"]}', "has more than 3 wildcards"),
+        ('{"include": ["src"], "exclude": ["**/a/**/a/**/a/**/b"]}', "has more than 3 wildcards"),
+        ('{"compilerOptions": []}', "compilerOptions is not an object"),
+        ('{"references": [{"path": "./missing"}]}', "missing/tsconfig.json, which is not there"),
+        ('{"references": ["src"]}', "references holds 'src'"),
+        ('{"files": ["src/a.ts", "src/missing.ts"]}', "src/missing.ts, which is not there"),
+        ('{"files": ["src/a.ts", "src/a.css"]}', "src/a.css, which is not there or no source file"),
+    ],
+)
+def test_a_broken_configuration_is_said_and_the_rest_counts(config: str, problem: str, root: Path) -> None:
+    write_all(root, {"tsconfig.json": config, "circle.json": '{"extends": "./tsconfig.json"}', "a.json": "{}"})
+    write_all(root, {"src/a.ts": "", "src/a.css": ""})
+
+    sources = find_typescript(str(root), {})
+
+    assert any(problem in sentence for sentence in sources.problems), sources.problems
+    assert list(sources.files) == ["src/a.ts"]
+
+
+def test_patterns_that_lead_through_the_whole_disk_come_to_an_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(root_files, "MAX_FOLDERS", 20)
+    write_all(root, {"tsconfig.json": '{"include": ["src", "/**/*"]}', "src/a.ts": ""})
+
+    sources = find_typescript(str(root), {})
+
+    assert "src/a.ts" in sources.files
+    assert any("more than 20 folders" in problem for problem in sources.problems)
+
+
+def test_a_folder_without_a_configuration_has_no_sources(root: Path) -> None:
+    write(root / "a.ts", "")
+
+    sources = find_typescript(str(root), {})
+
+    assert sources.files == {}
+    assert sources.folders == {str(root)}
+    assert "neither a tsconfig.build.json nor a tsconfig.json" in sources.problems[0]
+
+
+def test_a_folder_that_is_not_there_has_no_sources(root: Path) -> None:
+    sources = find_typescript(str(root), {})
+
+    assert sources.files == {}
+    assert not sources.folders
+    assert sources.problems
+
+
+def test_projects_may_reference_each_other_in_a_circle(root: Path) -> None:
+    write_all(
+        root,
+        {
+            "tsconfig.json": '{"files": ["a.ts"], "references": [{"path": "other"}, {"path": "."}]}',
+            "other/tsconfig.json": '{"references": [{"path": ".."}]}',
+            "a.ts": "import './other/b'",
+            "other/b.ts": "import '../a'",
+        },
+    )
+
+    assert sorted(find_typescript(str(root), {}).files) == ["a.ts", "other/b.ts"]
+
+
+def test_entries_of_a_package_may_lead_to_each_other_in_a_circle(root: Path) -> None:
+    package = {"imports": {"#a": "#b", "#b": "#a", "#c": {"default": ["#d", "./c.ts"]}}}
+    write_all(root, {"tsconfig.json": '{"files": ["a.ts"]}', "package.json": json.dumps(package), "c.ts": ""})
+    write(root / "a.ts", "import '#a'; import '#c'")
+
+    assert sorted(find_typescript(str(root), {}).files) == ["a.ts", "c.ts"]
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_counts() -> None:
+    # Given
+    base = Path(tempfile.mkdtemp(prefix="u")).resolve()
+    try:
+        write_all(base, {"tsconfig.json": "{}", "a.ts": "", "secret.ts": "", "closed/b.ts": ""})
+        base.chmod(0o755)
+        (base / "secret.ts").chmod(0)
+        (base / "closed").chmod(0)
+
+        # When: root may read everything, so it is somebody else for that moment
+        is_root = os.geteuid() == 0
+        if is_root:
+            os.seteuid(NOBODY)
+        try:
+            sources = find_typescript(str(base), {})
+        finally:
+            if is_root:
+                os.seteuid(0)
+
+        # Then: a file that cannot be read is one all the same
+        assert sorted(sources.files) == ["a.ts", "secret.ts"]
+        assert any("secret.ts cannot be read" in problem for problem in sources.problems)
+        assert any(f"The folder {base}/closed cannot be read" in problem for problem in sources.problems)
+    finally:
+        (base / "closed").chmod(0o700)
+        shutil.rmtree(base)
+
+
+def test_a_disk_that_ignores_case_finds_a_file_by_any_spelling(root: Path) -> None:
+    write(root / "Main.ts", "")
+
+    assert Disk(case_sensitive=False).is_file(f"{root}/mAIN.TS")
+    assert not Disk(case_sensitive=True).is_file(f"{root}/mAIN.TS")
+
+
+_ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(["", ".", "./a", "#x", "a\0b", "*", "**", "nodenext", "..", "/"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["path", ".", "./*", "a", "*", "default", "a/*"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+_OPTIONS = st.dictionaries(
+    st.sampled_from(
+        ("module", "moduleResolution", "target", "paths", "baseUrl", "rootDirs", "typeRoots", "types", "outDir", "jsx")
+        + ("allowJs", "moduleSuffixes", "customConditions", "rootDir", "declarationDir", "resolveJsonModule")
+    ),
+    _ANYTHING,
+)
+_CONFIG = st.fixed_dictionaries(
+    {},
+    optional=dict.fromkeys(("extends", "files", "include", "exclude", "references"), _ANYTHING)
+    | {"compilerOptions": _OPTIONS},
+)
+_PACKAGE = st.dictionaries(
+    st.sampled_from(("name", "exports", "imports", "types", "main", "type", "tsconfig", "version")), _ANYTHING
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(config=_CONFIG, package=_PACKAGE)
+def test_no_configuration_makes_the_listing_fail(config: object, package: object, root: Path) -> None:
+    write_all(root, {"tsconfig.json": json.dumps(config), "package.json": json.dumps(package)})
+    write_all(
+        root, {"node_modules/typescript/package.json": json.dumps(package), "linked/package.json": json.dumps(package)}
+    )
+    write(
+        root / "a.ts", "import 'a'; import './a'; import '#x'; import 'linked'; import '..'; import 'a\\0b'; import ''"
+    )
+    if not (root / "node_modules/linked").exists():
+        (root / "node_modules/linked").symlink_to("../linked")
+
+    find_typescript(str(root), {})

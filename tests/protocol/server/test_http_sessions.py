@@ -1,0 +1,110 @@
+"""How sessions are kept and end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uno_devserver.protocol.jsonrpc import BUSY
+from uno_devserver.protocol.service import Call, Result
+
+from ..conversations import Client, ScriptedService, asynchronous, endpoint_of, in_virtual_time, until
+
+
+async def _wait(call: Call) -> Result:
+    call.notify("notifications/progress", {"progress": 1})
+    await asyncio.Event().wait()
+    return {}
+
+
+@asynchronous
+async def test_the_longest_idle_session_makes_room_for_a_new_one() -> None:
+    service = ScriptedService()
+    endpoint = endpoint_of(service, sessions=3)
+    clients = [Client(endpoint) for _ in range(4)]
+    for client in clients[:3]:
+        await client.initialize()
+    await clients[0].ask("ping")
+
+    await clients[3].initialize()
+    statuses = [(await client.ask("ping")).status for client in clients]
+
+    assert statuses == [200, 404, 200, 200]
+    assert endpoint.session_count == 3
+    assert len(service.sessions) == 3
+
+
+@asynchronous
+async def test_busy_sessions_are_not_ended_for_a_new_one() -> None:
+    endpoint = endpoint_of(ScriptedService(wait=_wait), sessions=2)
+    calling, listening, late = Client(endpoint), Client(endpoint), Client(endpoint)
+    await calling.initialize()
+    await listening.initialize()
+    call = await calling.stream("tools/call", {"name": "wait"})
+    listener = await listening.listen()
+    await listener.event()
+
+    refused = await late.ask("initialize", {})
+    await listener.lose()
+    await late.initialize()
+
+    assert (refused.status, refused.error) == (503, BUSY)
+    assert (await listening.ask("ping")).status == 404
+    assert (await calling.ask("ping")).status == 200
+    await endpoint.close()
+    await call.end()
+
+
+@asynchronous
+async def test_idle_sessions_expire() -> None:
+    service = ScriptedService()
+    client = Client(endpoint_of(service, session_idle_seconds=0.02, sweep_seconds=0.005))
+    await client.initialize()
+
+    await until(lambda: client.endpoint.session_count == 0)
+
+    assert (await client.ask("ping")).status == 404
+    assert service.sessions == []
+
+
+@in_virtual_time
+async def test_a_session_that_is_used_or_listened_to_does_not_expire() -> None:
+    endpoint = endpoint_of(ScriptedService(wait=_wait), session_idle_seconds=0.3, sweep_seconds=0.01)
+    listening, calling, idle = Client(endpoint), Client(endpoint), Client(endpoint)
+    await listening.initialize()
+    await calling.initialize()
+    listener = await listening.listen()
+    call = await calling.stream("tools/call", {"name": "wait"})
+    await call.lose()  # the call goes on
+    await idle.initialize()
+
+    await until(lambda: endpoint.session_count == 2)  # the last one that came has expired
+
+    assert (await listening.ask("ping")).status == 200
+    assert (await calling.ask("ping")).status == 200
+    await listener.lose()
+    await endpoint.close()
+
+
+@asynchronous
+async def test_sessions_can_come_again_after_all_have_expired() -> None:
+    endpoint = endpoint_of(ScriptedService(), session_idle_seconds=0.01, sweep_seconds=0.005)
+    for _ in range(2):
+        await Client(endpoint).initialize()
+        await until(lambda: endpoint.session_count == 0)
+
+
+@asynchronous
+async def test_a_service_that_fails_on_coming_and_going_does_no_harm() -> None:
+    class Failing(ScriptedService):
+        def opened(self, session: object) -> None:
+            raise ValueError
+
+        def closed(self, session: object) -> None:
+            raise ValueError
+
+    client = Client(endpoint_of(Failing()))
+    await client.initialize()
+
+    assert (await client.ask("ping")).status == 200
+    await client.send("DELETE")
+    assert client.endpoint.session_count == 0

@@ -1,0 +1,224 @@
+"""What hot reload is about: nothing, without the user's agreement; else the packages that config and folder name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.files import write
+from uno_devserver.hotreload.sources.finder import find_sources
+from uno_devserver.hotreload.watched_package import Role
+from uno_devserver.proxy.options import ProxyOptions
+from uno_devserver.proxy.reload.watched_code import WatchedCode, content_at_launch, find_watched_code
+from uno_devserver.system.folders import folders
+from uno_devserver.workspace import config as config_module
+from uno_devserver.workspace.config import Config, read_config
+from uno_devserver.workspace.resolver import resolve
+from uno_devserver.workspace.trust import TRUST_VARIABLE, agree, revoke, trust_question
+
+TYPED = ("node", "a.js")
+
+
+class World:
+    def __init__(self, root: Path) -> None:
+        self.root = root / "ws"
+        self.environ = {"HOME": str(root), "XDG_DATA_HOME": str(root / "data")}
+        self.config('{"mcpServerRoot": "../server", "extensionPath": "../extension"}')
+        write(self.root / "server" / "main.py", "")
+        write(self.root / "extension" / "main.py", "")
+
+    def config(self, content: str) -> None:
+        write(self.root / ".devtools" / "host.config.jsonc", content)
+
+    def agree(self) -> None:
+        agree(folders(self.environ).state, trust_question(str(self.root)), "trust")
+
+    def subject(self, *typed: str, url: str | None = None) -> WatchedCode | str:
+        options = ProxyOptions(str(self.root), command=typed, url=url)
+        return find_watched_code(options, resolve(str(self.root)) if options.uses_host else None, self.environ)
+
+    def roots(self, *typed: str) -> list[tuple[Role, str]]:
+        subject = self.subject(*typed)
+        assert isinstance(subject, WatchedCode)
+        return [(package.role, str(Path(package.root).relative_to(self.root))) for package in subject.packages]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.mark.parametrize("typed", [(), TYPED])
+def test_nothing_is_watched_or_built_before_the_user_agrees(world: World, typed: tuple[str, ...]) -> None:
+    before = world.subject(*typed)
+    world.agree()
+
+    assert before == "the workspace is not trusted ('uno-devserver trust')"
+    assert world.roots(*typed) == [(Role.SERVER, "server"), (Role.EXTENSION, "extension")]
+
+
+def test_an_edited_config_needs_a_new_agreement(world: World) -> None:
+    world.agree()
+    world.config('{"mcpServerRoot": "../server", "client": {"command": "evil"}}')
+
+    assert "not trusted" in str(world.subject())
+
+
+def test_a_config_that_is_saved_while_it_is_read_does_not_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.agree()
+
+    def saved_before(path: str | None) -> Config:
+        world.config('{"mcpServerRoot": "../server", "client": {"command": "evil"}}')
+        return read_config(path)
+
+    monkeypatch.setattr(config_module, "read_config", saved_before)
+
+    assert "not trusted" in str(world.subject())
+
+
+def test_a_config_that_is_being_written_while_it_is_read_changes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.agree()
+    before = world.subject()
+    assert isinstance(before, WatchedCode)
+
+    def saved_behind(path: str | None) -> Config:
+        config = read_config(path)
+        world.config('{"mcpServerRoot": "../ser')
+        return config
+
+    monkeypatch.setattr(config_module, "read_config", saved_behind)
+    now = find_watched_code(ProxyOptions(str(world.root)), resolve(str(world.root)), world.environ, before)
+
+    assert now is before
+
+
+def test_what_counted_before_does_not_where_the_user_has_taken_the_agreement_back(world: World) -> None:
+    world.agree()
+    before = world.subject()
+    assert isinstance(before, WatchedCode)
+    world.config('{"mcpServerRoot": "../ser')
+
+    def now() -> WatchedCode | str:
+        return find_watched_code(ProxyOptions(str(world.root)), resolve(str(world.root)), world.environ, before)
+
+    assert now() is before
+    revoke(folders(world.environ).state, str(world.root))
+    assert isinstance(now(), str)
+
+
+def test_what_counted_before_does_not_in_another_workspace(tmp_path: Path) -> None:
+    here, there = World(tmp_path / "here"), World(tmp_path / "there")
+    here.agree()
+    there.agree()
+    before = here.subject()
+    assert isinstance(before, WatchedCode)
+    there.config('{"mcpServerRoot": "../ser')
+
+    now = find_watched_code(ProxyOptions(str(there.root)), resolve(str(there.root)), there.environ, before)
+
+    assert isinstance(now, str)
+
+
+def test_automation_agrees_by_the_environment(world: World) -> None:
+    world.environ[TRUST_VARIABLE] = "1"
+
+    assert isinstance(world.subject(), WatchedCode)
+
+
+def test_it_can_be_switched_off(world: World) -> None:
+    world.config('{"mcpServerRoot": "../server", "hotReload": {"enabled": false}}')
+    world.agree()
+
+    assert str(world.subject()).startswith("hotReload.enabled is false in ")
+
+
+def test_a_workspace_without_code_of_its_own_has_nothing_to_watch_whether_it_is_trusted_or_not(world: World) -> None:
+    world.config("{}")
+
+    assert world.subject() == "there is no code to watch"
+
+
+def test_the_code_of_a_url_is_not_known(world: World) -> None:
+    world.agree()
+
+    assert isinstance(world.subject(url="http://localhost:1/mcp"), str)
+
+
+def test_addins_are_the_code_where_no_server_is_named_but_not_that_of_a_typed_command(world: World) -> None:
+    write(world.root / ".devtools" / "addins" / "a.py", "")
+    world.config("{}")
+    world.agree()
+
+    subject = world.subject()
+
+    assert isinstance(subject, WatchedCode)
+    assert [package.addins for package in subject.packages] == [True]
+    assert world.roots(*TYPED) == [(Role.SERVER, ".")]
+
+
+@pytest.mark.parametrize("inner", ["extension", "packages/{ext}"])
+@pytest.mark.parametrize("around", ["mcpServerRoot", "extensionPath"])
+def test_a_package_within_the_other_is_no_part_of_it(world: World, around: str, inner: str) -> None:
+    within = "extensionPath" if around == "mcpServerRoot" else "mcpServerRoot"
+    world.config(json.dumps({around: "../server", within: f"../server/{inner}"}))
+    write(world.root / "server" / inner / "main.py", "")
+    world.agree()
+
+    subject = world.subject()
+
+    assert isinstance(subject, WatchedCode)
+    assert [sorted(find_sources(package).files) for package in subject.packages] == [["main.py"], ["main.py"]]
+
+
+@pytest.mark.parametrize("manifest", ["", "pyproject.toml", "package.json", "tsconfig.json", "App.csproj"])
+def test_what_lies_beside_the_config_is_no_code_of_a_server_around_it(world: World, manifest: str) -> None:
+    world.config('{"mcpServerRoot": ".."}')
+    contents = {"package.json": '{"main": "main.js"}', "tsconfig.json": "{}", "App.csproj": "<Project/>"}
+    if manifest:
+        write(world.root / manifest, contents.get(manifest, ""))
+    for name in ("a.py", "a.js", "a.ts", "a.cs"):
+        write(world.root / name, "")
+        write(world.root / ".devtools" / "addins" / name, "")
+    world.agree()
+
+    subject = world.subject()
+
+    assert isinstance(subject, WatchedCode)
+    [package] = subject.packages
+    files = find_sources(package).files
+    assert files
+    assert not [path for path in files if path.startswith(".devtools")]
+
+
+def test_a_typed_command_without_a_config_is_not_watched(world: World) -> None:
+    (world.root / ".devtools" / "host.config.jsonc").unlink()
+    world.agree()
+
+    assert "says where the code of the command is" in str(world.subject(*TYPED))
+
+
+def test_the_code_that_a_server_is_started_with_is_known_only_where_it_is_watched(world: World) -> None:
+    options, workspace = ProxyOptions(str(world.root)), resolve(str(world.root))
+    untrusted = content_at_launch(options, workspace, world.environ)
+    world.agree()
+
+    first = content_at_launch(options, workspace, world.environ)
+    write(world.root / "server" / "main.py", "edited")
+    second = content_at_launch(options, workspace, world.environ)
+
+    assert untrusted is None
+    assert first is not None
+    assert second not in (None, first)
+
+
+def test_the_code_that_a_typed_command_is_started_with_is_known_before_the_user_agrees(world: World) -> None:
+    options = ProxyOptions(str(world.root), command=TYPED)
+    before = content_at_launch(options, None, world.environ)
+    world.agree()
+
+    assert before is not None
+    assert content_at_launch(options, None, world.environ) == before

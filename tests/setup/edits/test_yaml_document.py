@@ -1,0 +1,513 @@
+"""Servers in a YAML file: found in whatever way they are written, changed without touching anything else."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.yaml_texts import SETTINGS, YamlText, yaml_texts
+from uno_devserver.setup.edits.document import EditProblem
+from uno_devserver.setup.edits.yaml_document import YamlDocument
+
+UNO = {"command": "uvx", "args": ["uno-devserver", "--mcp-app"]}
+Server = tuple[str, dict[str, object]]  # its name, and its settings
+
+IN_LINES = "command: uvx\n{0}args:\n{0}  - uno-devserver\n{0}  - --mcp-app\n"
+
+
+def goose(text: str) -> YamlDocument:
+    return YamlDocument(text, ("extensions",), None)
+
+
+def cont(text: str) -> YamlDocument:
+    return YamlDocument(text, ("mcpServers",), "name")
+
+
+def opened(file: YamlText, text: str) -> YamlDocument:
+    return YamlDocument(text, (file.root,), file.name_key)
+
+
+# Reading
+
+
+def test_entries_of_a_mapping_are_found_with_plain_values() -> None:
+    text = dedent("""\
+        extensions:
+          dev: {cmd: 'a', "args": [x, 'on'], enabled: true, timeout: 300}
+          12:
+            ratio: .5
+            none: ~
+            old: yes
+            forced: !!str 1
+    """)
+    first, second = goose(text).entries
+    assert (first.name, first.settings) == ("dev", {"cmd": "a", "args": ["x", "on"], "enabled": True, "timeout": 300})
+    assert (second.name, second.settings) == ("12", {"ratio": 0.5, "none": None, "old": "yes", "forced": "1"})
+
+
+def test_entries_of_a_list_have_the_name_that_they_say() -> None:
+    entries = cont("mcpServers:\n- name: dev\n  command: x\n- command: y\n- text\n").entries
+    assert [entry.name for entry in entries] == ["dev", "", ""]
+    assert [entry.settings for entry in entries] == [{"name": "dev", "command": "x"}, {"command": "y"}, None]
+
+
+@pytest.mark.parametrize("items", ["- - ", "- []", "- [a]", "- [a, b, c]", "- x", "- "])
+def test_an_item_that_is_no_mapping_has_no_name(items: str) -> None:
+    assert [(entry.name, entry.settings) for entry in cont(f"mcpServers:\n{items}\n").entries] == [("", None)]
+
+
+def test_twins_are_both_entries() -> None:
+    assert [entry.settings for entry in goose("extensions:\n  a: {x: 1}\n  a: {x: 2}\n").entries] == [
+        {"x": 1},
+        {"x": 2},
+    ]
+
+
+def test_aliases_and_merges_are_followed() -> None:
+    text = (
+        "base: &b {cmd: x, args: [1]}\nextensions:\n  one: *b\n  two: {<<: *b, cmd: y}\n  three: {<<: [{cmd: z}, *b]}\n"
+    )
+    assert [entry.settings for entry in goose(text).entries] == [
+        {"cmd": "x", "args": [1]},
+        {"cmd": "y", "args": [1]},
+        {"cmd": "z", "args": [1]},
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "# only this", "---\n", "--- # c\n...\n", "a: 1", "extensions:", "{}"])
+def test_a_text_without_servers_has_no_entries(text: str) -> None:
+    assert goose(text).entries == ()
+    assert goose(text).remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a: b: c\n", "mapping values are not allowed"),
+        ("a: [1\n", "did not find expected ',' or ']'"),
+        ("é: \x01\n", r"holds a control character \(line 1, column 4\)"),
+        ("a: *b\n", r"has no anchor for the alias \*b \(line 1, column 4\)"),
+        ("a: 1\n---\nb: 2\n", r"several documents.*\(line 2, column 1\)"),
+        ("- a\n", "the top level is a list, not a mapping"),
+        ("null\n", "the top level is null, not a mapping"),
+        ("extensions: []\n", r"'extensions' is a list, not a mapping \(line 1, column 13\)"),
+        ("extensions: on\n", "'extensions' is a text, not a mapping"),
+        ("extensions: 3\n", "'extensions' is a number or truth value, not a mapping"),
+        ("extensions: {a: &a [*a]}\n", r"refers to itself through the alias \*a"),
+        ("a: " + "[" * 200 + "]" * 200, "nested too deeply"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_place(text: str, reason: str) -> None:
+    with pytest.raises(EditProblem, match=reason):
+        goose(text)
+
+
+def test_a_mapping_is_no_list() -> None:
+    with pytest.raises(EditProblem, match="'mcpServers' is a mapping, not a list"):
+        cont("mcpServers:\n  a: 1\n")
+
+
+def test_aliases_of_aliases_are_not_followed_without_end() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]" for at in range(1, 12)]
+    with pytest.raises(EditProblem, match="too much"):
+        goose("\n".join(lines) + "\nextensions: {bomb: {args: *a11}}\n")
+
+
+# Adding
+
+
+def test_a_new_file_gets_two_columns_and_a_final_newline() -> None:
+    assert goose("").put(None, "UnoApp", UNO) == "extensions:\n  UnoApp:\n    " + IN_LINES.format("    ")
+    assert cont("").put(None, "UnoApp", UNO) == "mcpServers:\n  - name: UnoApp\n    " + IN_LINES.format("    ")
+
+
+@pytest.mark.parametrize("text", ["# c\n", "---\n", "%YAML 1.2\n---\n# c\n", "model: x\n# about the end\n\n"])
+def test_a_missing_root_goes_behind_everything(text: str) -> None:
+    assert goose(text).put(None, "UnoApp", UNO) == text + goose("").put(None, "UnoApp", UNO)
+
+
+def test_a_missing_root_goes_before_the_end_of_the_document() -> None:
+    assert goose("a: 1\n...\n").put(None, "new", {"x": 1}) == "a: 1\nextensions:\n  new:\n    x: 1\n...\n"
+
+
+def test_several_missing_keys_are_made() -> None:
+    document = YamlDocument("a:\n    x: 1\n", ("a", "b", "c"), None)
+    assert document.put(None, "new", {"k": "v"}) == (
+        "a:\n    x: 1\n    b:\n        c:\n            new:\n                k: v\n"
+    )
+
+
+@pytest.mark.parametrize("empty", ["", " {}", " ~", " null"])
+def test_an_empty_root_is_filled_and_its_comment_stays(empty: str) -> None:
+    text = f"extensions:{empty} # mine\nb: 1\n"
+    assert goose(text).put(None, "new", {"x": 1}) == "extensions: # mine\n  new:\n    x: 1\nb: 1\n"
+
+
+def test_a_new_entry_is_laid_out_like_its_neighbours() -> None:
+    text = (
+        "mcpServers:\r\n-   name: a # first\r\n    args:\r\n    - x # its own\r\n    # and this\r\n# not this\r\nb: 1"
+    )
+    new = "-   name: UnoApp\n    command: uvx\n    args:\n    - uno-devserver\n    - --mcp-app\n".replace("\n", "\r\n")
+    assert cont(text).put(None, "UnoApp", UNO) == text.replace("# not this", new + "# not this")
+
+
+def test_a_text_without_final_newline_stays_without() -> None:
+    assert goose("extensions:\n  a: {}").put(None, "b", {"x": 1}) == "extensions:\n  a: {}\n  b:\n    x: 1"
+
+
+@pytest.mark.parametrize("text", [
+    "# one\r\nextensions:\r\n  dev:\n    cmd: a\nother: 1\r\n",
+    "# one\nextensions:\n  dev:\r\n    cmd: a\r\nother: 1\n",
+    "# one\r\nextensions: {\r\n  dev: {cmd: a}, # dev\n}\r\n",
+])  # fmt: skip
+def test_mixed_line_ends_come_back_as_they_were(text: str) -> None:
+    changed = goose(text).put(None, "UnoApp", UNO)
+
+    assert goose(changed).remove([1]) == text
+
+
+def test_brackets_stay_brackets() -> None:
+    put = "UnoApp: {command: uvx, args: [uno-devserver, --mcp-app]}"
+    assert goose("extensions: {a: {x: 1}}\n").put(None, "UnoApp", UNO) == f"extensions: {{a: {{x: 1}}, {put}}}\n"
+    assert goose("{extensions: {}}").put(None, "UnoApp", UNO) == f"{{extensions: {{{put}}}}}"
+    assert cont("mcpServers: [{name: a},]\n").put(None, "b", {"x": 1}) == "mcpServers: [{name: a}, {name: b, x: 1},]\n"
+
+
+def test_json_in_yaml_stays_json() -> None:
+    text = '{\n\t"extensions": {\n\t\t"a": {"x": 1} # mine\n\t}\n}\n'
+    assert goose(text).put(None, "b", {"y": ["z"]}) == text.replace(
+        '{"x": 1} # mine', '{"x": 1}, # mine\n\t\t"b": {"y": ["z"]}'
+    )
+
+
+# Changing
+
+
+def test_only_what_differs_is_written_anew() -> None:
+    text = dedent("""\
+        extensions:
+          uno:  # mine
+            cmd:   "old"   # was it
+            args: # these
+            # first
+            - 'uno-devserver'
+            - --mcp-app # last
+            url: http://x
+            enabled: yes
+            keep: [1,2]
+        # end
+    """)
+    wanted = {"cmd": "uvx", "args": ["uno-devserver", "--mcp-app"], "enabled": True, "timeout": 300}
+    assert goose(text).put(0, "uno", wanted, ["url", "nothing"]) == dedent("""\
+        extensions:
+          uno:  # mine
+            cmd:   "uvx"   # was it
+            args: # these
+            # first
+            - 'uno-devserver'
+            - --mcp-app # last
+            enabled: true
+            keep: [1,2]
+            timeout: 300
+        # end
+    """)
+
+
+def test_a_value_may_change_its_kind() -> None:
+    text = "extensions:\n  uno:\n    a: x # c\n    b: # d\n      - 1\n      - 2 # gone\n    c: [1]\n"
+    text += "    d: |\n      text\n    e:\n"
+    put = goose(text).put(0, "uno", {"a": ["v"], "b": "z", "c": ["w"], "d": {"k": 1}, "e": 5})
+    assert put == (
+        "extensions:\n  uno:\n    a: # c\n      - v\n    b: z # d\n    c: [w]\n    d:\n      k: 1\n    e: 5\n"
+    )
+
+
+def test_the_name_of_an_entry_in_a_list_stays() -> None:
+    text = "mcpServers:\n  - name: my uno\n    command: x\n"
+    assert cont(text).put(0, "UnoApp", {"name": "UnoApp", "command": "z"}, ["name"]) == text.replace("x\n", "z\n")
+
+
+def test_the_key_beside_a_dash_can_be_dropped() -> None:
+    text = "mcpServers:\n  - url: x # gone\n    name: a\n  - url: x\n    # stays\n    name: b\n"
+    assert cont(text).put(0, "a", {"name": "a"}, ["url"]) == text.replace("url: x # gone\n    ", "")
+    assert cont(text).put(1, "b", {"name": "b"}, ["url"]) == text.replace("- url: x\n    # stays", "-\n    # stays")
+
+
+@pytest.mark.parametrize("old", ["", " 3 # c", " ~", " {}", "\n    - a\n    - b"])
+def test_what_is_no_mapping_becomes_one(old: str) -> None:
+    text = f"extensions:\n  uno:{old}\n  b: 1\n"
+    put = goose(text).put(0, "uno", {"x": 1})
+    assert yaml.safe_load(put) == {"extensions": {"uno": {"x": 1}, "b": 1}}
+    assert ("# c" in put) == ("# c" in old)
+    assert cont("mcpServers:\n- 3 # c\n").put(0, "new", {"x": 1}) == "mcpServers:\n- name: new\n  x: 1 # c\n"
+
+
+def test_what_is_no_mapping_becomes_one_in_a_list_in_brackets_too() -> None:
+    put = cont("mcpServers: [3, {name: b}]\n").put(0, "new", {"x": 1})
+
+    assert put == "mcpServers: [{name: new, x: 1}, {name: b}]\n"
+
+
+@pytest.mark.parametrize("text", ["a: 1", "# only\n# comments"])
+def test_a_missing_root_leaves_a_text_without_final_newline_without_one(text: str) -> None:
+    assert goose(text).put(None, "uno", {"x": 1}) == f"{text}\nextensions:\n  uno:\n    x: 1"
+
+
+@pytest.mark.parametrize("empty", ["{ # c\n}", "{# c\n}"])
+def test_empty_brackets_with_a_comment_are_filled_and_keep_it(empty: str) -> None:
+    put = goose(f"extensions: {empty}\n").put(None, "uno", {"x": 1})
+
+    assert yaml.safe_load(put) == {"extensions": {"uno": {"x": 1}}}
+    assert "# c\n" in put
+
+
+def test_a_setting_that_is_put_is_not_dropped() -> None:
+    text = goose("extensions:\n  x:\n    url: a\n").put(0, "x", {"url": "b"}, drop=["url"])
+
+    assert text == "extensions:\n  x:\n    url: b\n"
+
+
+def test_of_twin_settings_the_last_is_changed_and_all_are_dropped() -> None:
+    text = "extensions:\n  uno:\n    a: 1\n    u: 1\n    a: 2\n    u: 2\n"
+    assert goose(text).put(0, "uno", {"a": 3}, ["u"]) == "extensions:\n  uno:\n    a: 1\n    a: 3\n"
+
+
+# Removing
+
+
+def test_an_entry_goes_with_its_lines_and_its_own_comments_only() -> None:
+    text = dedent("""\
+        extensions:
+          # above
+          a:
+            x: 1 # in it
+            # in it, too
+
+          # between
+          b: {y: 1}
+        c: 1
+    """)
+    assert goose(text).remove([0]) == "extensions:\n  # above\n\n  # between\n  b: {y: 1}\nc: 1\n"
+
+
+def test_the_last_entry_leaves_empty_brackets() -> None:
+    assert goose("extensions: # c\n  a:\n    x: 1\n  b: 2\nc: 1\n").remove([1, 0]) == "extensions: {} # c\nc: 1\n"
+    assert cont("mcpServers:\n- name: a").remove([0]) == "mcpServers: []"
+    assert goose("extensions: !!map\n  a: 1\n").remove([0]) == "extensions: !!map {}\n"
+    assert goose("extensions: {a: 1, b: 2,}\n").remove([0, 1]) == "extensions: {}\n"
+
+
+def test_a_text_before_it_keeps_its_line_break() -> None:
+    text = "extensions:\n  a:\n    x: |\n      line\n  b: 1"
+    assert goose(text).remove([1]) == "extensions:\n  a:\n    x: |\n      line\n"
+
+
+def test_a_comment_below_a_text_before_it_ends_the_file_again() -> None:
+    text = "extensions:\n  dev:\n    about: |\n      text\n    # end"
+
+    assert goose(goose(text).put(None, "UnoApp", UNO)).remove([1]) == text
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("extensions: {a: {}, b: {}\n}\n", "extensions: {a: {}\n}\n"),
+    ("extensions:\n  a: {}\n  ? b\n  : {}\n", "extensions:\n  a: {}\n"),
+])  # fmt: skip
+def test_an_entry_goes_in_whatever_way_it_is_written(before: str, after: str) -> None:
+    assert goose(before).remove([1]) == after
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("extensions: {x, y: 1}\n", "extensions: {x: {cmd: a}, y: 1}\n"),
+    ("extensions: {x: , y: 1}\n", "extensions: {x: {cmd: a} , y: 1}\n"),
+])  # fmt: skip
+def test_a_name_in_brackets_with_nothing_behind_it_gets_settings(before: str, after: str) -> None:
+    assert goose(before).put(0, "x", {"cmd": "a"}) == after
+
+
+def test_a_text_before_it_gets_no_blank_lines() -> None:
+    text = "extensions:\n  a:\n    x: |+\n      line\n\n  b: 1\n\n \nc: 1\n"
+    assert goose(text).remove([1]) == "extensions:\n  a:\n    x: |+\n      line\n\nc: 1\n"
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_of_lines_in_brackets_one_goes_and_the_commas_fit(at: int) -> None:
+    lines = ["  {name: a}", "  {name: b}", "  {name: c}"]
+    text = "mcpServers: [\n{}, # 1\n{}, # 2\n{} # 3\n]\n".format(*lines)
+    removed = cont(text).remove([at])
+    assert [entry.name for entry in cont(removed).entries] == [name for name in "abc" if name != "abc"[at]]
+    assert [f"# {number}" in removed for number in (1, 2, 3)] == [number != at + 1 for number in (1, 2, 3)]
+
+
+# Refusing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "extensions: &e\n  uno: {x: 1}\ncopy: *e\n",
+        "extensions:\n  uno: &u {x: 1}\n  copy: *u\n",
+        "extensions:\n  uno: {x: &x 1}\n  copy: {y: *x}\n",
+        "a: &u 1\nextensions:\n  uno: {x: &u 1}\n  copy: {y: *u}\n",
+        "base: &b {uno: {x: 1}}\nextensions: *b\n",
+    ],
+)
+def test_what_others_refer_to_is_not_changed(text: str) -> None:
+    document = goose(text)
+    with pytest.raises(EditProblem, match="is written in a way that cannot be changed safely"):
+        document.remove([0])
+    with pytest.raises(EditProblem, match="is written in a way that cannot be changed safely"):
+        document.put(0, "uno", {"x": 2})
+
+
+@pytest.mark.parametrize("text", ["extensions:\n  ? uno\n", "extensions:\n  a: 1\n  ? uno\n"])
+def test_a_key_without_a_colon_gets_no_value(text: str) -> None:
+    document = goose(text)
+
+    with pytest.raises(EditProblem, match="cannot be changed safely"):
+        document.put(len(document.entries) - 1, "uno", {"x": 1})
+
+
+def test_the_only_key_beside_a_dash_is_not_dropped() -> None:
+    with pytest.raises(EditProblem, match="line 2, column 3"):
+        cont("mcpServers:\n- url: x\n").put(0, "a", {}, ["url"])
+
+
+def test_a_list_in_a_list_gives_no_way_to_settings() -> None:
+    with pytest.raises(EditProblem, match="line 2, column 1"):
+        cont("mcpServers:\n- - a\n  - b\n").put(0, "a", {"x": 1})
+
+
+@pytest.mark.parametrize("gone", [[0], [0, 1]])
+def test_an_item_behind_the_colon_of_a_long_key_does_not_go(gone: list[int]) -> None:
+    with pytest.raises(EditProblem, match="line 2, column 3"):
+        cont("? mcpServers\n: - name: a\n  - name: b\n").remove(gone)
+
+
+def test_an_alias_that_stands_for_nothing_gives_way() -> None:
+    text = goose("none: &none\nextensions: *none\nother: *none\n").put(None, "UnoApp", {"cmd": "uvx"})
+
+    assert text == "none: &none\nextensions:\n  UnoApp:\n    cmd: uvx\nother: *none\n"
+
+
+def test_an_entry_that_is_an_alias_is_not_changed_but_can_go() -> None:
+    text = "base: &b {x: 1}\nextensions:\n  uno: *b\n  o: 1\n"
+    with pytest.raises(EditProblem, match="safely"):
+        goose(text).put(0, "uno", {"x": 2})
+    assert goose(text).remove([0]) == "base: &b {x: 1}\nextensions:\n  o: 1\n"
+
+
+def test_a_setting_that_is_merged_into_an_entry_cannot_be_dropped() -> None:
+    text = "base: &b {url: x}\nextensions:\n  uno:\n    <<: *b\n    k: 1\n"
+    with pytest.raises(EditProblem, match="safely"):
+        goose(text).put(0, "uno", {"command": "y"}, ["url"])
+    assert goose(text).put(0, "uno", {"url": "z"}) == text + "    url: z\n"
+
+
+def test_a_text_that_would_gain_a_line_break_is_not_changed() -> None:
+    with pytest.raises(EditProblem, match="safely"):
+        goose("extensions:\n  a:\n    x: |\n      no newline").put(None, "new", {"x": 1})
+
+
+# In general
+
+
+@given(
+    st.text(max_size=8) | st.sampled_from(["y", "NO", "1e3", "0o7", "1:2", "=", "<<", "---", "- ", "+.inf", "a:", ":a"])
+)
+@settings(max_examples=100)
+def test_any_text_is_written_so_that_old_and_new_readers_take_it_as_text(value: str) -> None:
+    for text in ("", "{extensions: {a: {}}}", '{extensions: {"a": {}}}'):
+        put = goose(text).put(None, "n", {"k": value, "l": [value], value: 1})
+        expected = {"k": value, "l": [value], value: 1}
+        assert yaml.safe_load(put)["extensions"]["n"] == expected
+        assert goose(put).entries[-1].settings == expected
+
+
+@given(yaml_texts(), SETTINGS)
+@settings(max_examples=100)
+def test_putting_a_new_entry_keeps_all_else_and_removing_it_gives_the_text_back(
+    file: YamlText, values: dict[str, object]
+) -> None:
+    document = opened(file, file.text)
+    assert tuple(entry.name for entry in document.entries) == file.names
+
+    put = document.put(None, "UnoApp", values)
+
+    assert meaning(file, put) == [*meaning(file, file.text), as_entry(file, "UnoApp", values)]
+    assert others(file, put) == others(file, file.text)
+    again = opened(file, put)
+    assert again.put(len(file.names), "UnoApp", values) == put
+    removed = again.remove([len(file.names)])
+    assert meaning(file, removed) == meaning(file, file.text)
+    if file.names:
+        assert removed == file.text
+        assert is_inserted(file.text, put, file.is_flow)
+
+
+@given(yaml_texts(min_servers=1), SETTINGS, st.data())
+@settings(max_examples=100)
+def test_changing_or_removing_an_entry_keeps_all_else(
+    file: YamlText, values: dict[str, object], data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(file.names) - 1))
+    before = meaning(file, file.text)
+    drop = sorted({"url", "args", "a b"} - values.keys())
+
+    put = opened(file, file.text).put(at, file.names[at], values, drop)
+
+    name, old = before[at]
+    kept = {key: value for key, value in old.items() if str(key) not in {*values, *drop}}
+    after = meaning(file, put)
+    assert after[at] == (name, {**kept, **as_entry(file, name, values)[1]})
+    assert after[:at] + after[at + 1 :] == before[:at] + before[at + 1 :]
+    assert others(file, put) == others(file, file.text)
+    assert opened(file, put).put(at, file.names[at], values, drop) == put
+
+    removed = opened(file, file.text).remove([at])
+    assert meaning(file, removed) == before[:at] + before[at + 1 :]
+    assert others(file, removed) == others(file, file.text)
+
+
+def test_it_works_without_the_parser_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(yaml, "CSafeLoader")
+    text = "mcpServers:\n- name: a\n  x: |+\n    y\n\nb:\n"
+    put = cont(text).put(None, "b", {"c": ["d"]})
+    assert put == text.replace("b:\n", "- name: b\n  c:\n  - d\nb:\n")
+    assert cont(put).remove([1]) == text
+    with pytest.raises(EditProblem, match=r"holds a control character \(line 1, column 4\)"):
+        cont("é: \x01\n")
+
+
+def meaning(file: YamlText, text: str) -> list[Server]:
+    """The servers, as another reader sees them."""
+    servers = yaml.safe_load(text)[file.root] or []
+    pairs = [(entry["name"], entry) for entry in servers] if file.name_key else list(dict(servers).items())
+    return [(str(name), {str(key): value for key, value in entry.items()}) for name, entry in pairs]
+
+
+def as_entry(file: YamlText, name: str, values: dict[str, object]) -> Server:
+    return name, {**({"name": name} if file.name_key else {}), **values}
+
+
+def others(file: YamlText, text: str) -> dict[object, object]:
+    return {key: value for key, value in yaml.safe_load(text).items() if key != file.root}
+
+
+def is_inserted(old: str, new: str, is_flow: bool) -> bool:
+    """The new text is the old one with something in between, and in brackets perhaps a comma before that."""
+    prefix, suffix = shared(old, new), shared(old[::-1], new[::-1])
+    if prefix + suffix >= len(old):
+        return True
+    return is_flow and new[prefix] == "," and is_inserted(old, new[:prefix] + new[prefix + 1 :], False)
+
+
+def shared(one: str, other: str) -> int:
+    """How many characters they begin with in common."""
+    return next(
+        (at for at, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its), min(len(one), len(other))
+    )

@@ -1,0 +1,243 @@
+"""Files put back as they were before our first change, and what others did since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from setup.made import SERVERS, WISH, client, place
+from support.files import write
+from uno_devserver.setup.change_records import record_of
+from uno_devserver.setup.change_writer import WriteOptions, apply_plan
+from uno_devserver.setup.definitions import Definitions
+from uno_devserver.setup.plan.changes import Action, Operation
+from uno_devserver.setup.plan.install import plan_install
+from uno_devserver.setup.plan.request import ChangeRequest, PlannedFiles
+from uno_devserver.setup.plan.restore import plan_restore
+from uno_devserver.setup.profiles import Scope
+from uno_devserver.setup.servers import VariantChoice
+
+THEIRS = b'{"theirs": 1}'
+
+
+class Setup:
+    def __init__(self, root: Path) -> None:
+        self.path = root / "new" / "mcp.json"
+        self.ways = WriteOptions(str(root / "state"))
+        profile = client(place(self.path))
+        self.task = ChangeRequest(profile, SERVERS, Definitions((profile,), SERVERS))
+
+    def install(self, *, wish: VariantChoice = WISH, backup: bool = True) -> None:
+        ways = self.ways.replace(backup=backup)
+        done = apply_plan(lambda: plan_install(self.task, wish, PlannedFiles()), ways)
+        assert all(one.action is not Action.ERROR for one in done), done
+
+    def restore(self, *, force: bool = False) -> Operation:
+        places = self.task.reach(all_scopes=False)
+        (done,) = apply_plan(lambda: plan_restore(self.task, places, self.ways.folder, force=force), self.ways)
+        return done
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Setup:
+    return Setup(tmp_path)
+
+
+@pytest.mark.parametrize("backup", [True, False])
+def test_all_our_changes_are_undone_at_once(setup: Setup, backup: bool) -> None:
+    write(setup.path, "{ } // mine")
+    setup.install(backup=backup)
+    setup.install(wish=VariantChoice("pinned:1.2.3"), backup=backup)
+
+    done = setup.restore()
+
+    assert done.action is Action.RESTORED
+    assert done.server is None
+    assert setup.path.read_bytes() == b"{ } // mine"
+    assert record_of(setup.ways.folder, str(setup.path)) is None
+    assert setup.restore().action is Action.NOT_FOUND
+
+
+def test_a_file_that_we_made_is_removed_with_its_folder(setup: Setup) -> None:
+    setup.install()
+
+    assert setup.restore().reason == "Removed: it did not exist before"
+    assert not setup.path.parent.exists()
+
+
+def test_a_file_that_others_changed_is_only_put_back_by_force_and_theirs_is_kept(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    setup.path.write_bytes(THEIRS)
+
+    refused = setup.restore()
+    assert refused.action is Action.ERROR
+    assert "--force" in refused.reason
+    assert setup.path.read_bytes() == THEIRS
+
+    forced = setup.restore(force=True)
+    assert forced.action is Action.RESTORED
+    assert setup.path.read_bytes() == b"{ }"
+    assert Path(forced.backup or "").read_bytes() == THEIRS
+    assert setup.restore().action is Action.NOT_FOUND
+
+
+def test_a_file_that_the_user_has_put_back_is_left_alone(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    write(setup.path, "{ }")
+
+    assert setup.restore(force=True).action is Action.NOT_FOUND
+
+
+def test_what_is_kept_from_before_others_changed_the_file_is_told_of_and_reached_by_force(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    setup.path.write_bytes(THEIRS)
+    setup.install()
+
+    undone = setup.restore()
+    assert undone.action is Action.RESTORED
+    assert setup.path.read_bytes() == THEIRS, "what was there before our changes since then"
+
+    told = setup.restore()
+    assert told.action is Action.NOT_FOUND
+    assert "--force" in told.reason
+    assert told.reason.startswith("No change of ours is left to undo. What it was at ")
+    assert len(told.notes) == 1, "the one content that is kept"
+    assert setup.path.read_bytes() == THEIRS
+
+    forced = setup.restore(force=True)
+    assert setup.path.read_bytes() == b"{ }"
+    assert Path(forced.backup or "").read_bytes() == THEIRS
+    assert any("mcp restore cursor --force" in note for note in forced.notes)
+
+
+def test_by_force_all_that_is_kept_can_be_reached_and_nothing_is_lost(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    for content in (b'{"a": 1}', b'{"a": 2}'):
+        setup.path.write_bytes(content)
+        setup.install()
+    setup.path.write_bytes(THEIRS)
+
+    seen = []
+    for _ in range(5):
+        assert setup.restore(force=True).action is Action.RESTORED
+        seen.append(setup.path.read_bytes())
+
+    assert seen == [b'{"a": 2}', b'{"a": 1}', b"{ }", THEIRS, b'{"a": 2}']
+
+
+def test_an_original_that_others_have_put_back_is_kept_when_an_older_one_takes_its_place(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    setup.path.write_bytes(THEIRS)
+    setup.install()
+    setup.path.write_bytes(THEIRS)  # by hand
+
+    forced = setup.restore(force=True)
+
+    assert setup.path.read_bytes() == b"{ }"
+    assert Path(forced.backup or "").read_bytes() == THEIRS
+
+
+def test_a_file_that_we_made_and_others_changed_goes_by_force_and_theirs_is_kept(setup: Setup) -> None:
+    setup.install()
+    setup.path.write_bytes(THEIRS)
+
+    forced = setup.restore(force=True)
+
+    assert not setup.path.parent.exists()
+    assert Path(forced.backup or "").read_bytes() == THEIRS
+
+
+def test_a_file_that_others_removed_is_put_back_by_force(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    setup.path.unlink()
+
+    assert "It was removed since" in setup.restore().reason
+    assert setup.restore(force=True).action is Action.RESTORED
+    assert setup.path.read_bytes() == b"{ }"
+
+
+def test_without_a_backup_force_cannot_help_and_says_so(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install(backup=False)
+    setup.path.write_bytes(THEIRS)
+
+    done = setup.restore(force=True)
+
+    assert done.action is Action.ERROR
+    assert "no backup was kept" in done.reason
+    assert setup.path.read_bytes() == THEIRS
+
+
+def test_a_backup_that_is_gone_is_an_error_that_names_it(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    record = record_of(setup.ways.folder, str(setup.path))
+    assert record is not None
+    Path(record.backup or "").unlink()
+    setup.path.write_bytes(THEIRS)
+
+    done = setup.restore(force=True)
+
+    assert done.action is Action.ERROR
+    assert record.backup in done.reason if record.backup else False
+    assert setup.path.read_bytes() == THEIRS
+
+
+def test_a_file_that_cannot_be_read_is_an_error(setup: Setup) -> None:
+    setup.install()
+    setup.path.unlink()
+    setup.path.mkdir()
+
+    assert setup.restore().action is Action.ERROR
+
+
+def test_other_clients_that_read_the_file_are_named(setup: Setup) -> None:
+    other = client(place(setup.path)).replace(id="other", name="Another Client")
+    setup.task = setup.task.replace(definitions=Definitions((setup.task.profile, other), SERVERS))
+    setup.install()
+
+    assert "Another Client" in setup.restore().notes[0]
+
+
+def test_contents_of_one_second_are_told_apart(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    setup.path.write_bytes(b'{"a": 1}')
+    setup.install()
+    setup.path.write_bytes(THEIRS)
+
+    notes = setup.restore().notes
+
+    assert len({note.partition(": ")[0] for note in notes}) == len(notes) == 2
+
+
+def test_after_an_older_content_was_put_back_nothing_is_said_to_be_undone(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    ours = setup.path.read_bytes()
+    setup.path.write_bytes(ours + b"\n")
+    setup.install(wish=VariantChoice("pinned:1.2.3"))
+    setup.path.write_bytes(THEIRS)
+    setup.restore(force=True)
+    assert setup.path.read_bytes() == ours + b"\n", "with our entries"
+
+    told = setup.restore()
+
+    assert told.action is Action.NOT_FOUND
+    assert "undone" not in told.reason
+    assert any(Path(note.rpartition(": ")[2].strip("'")).read_bytes() == b"{ }" for note in told.notes)
+
+
+def test_a_file_of_the_user_counts_elsewhere_too(setup: Setup) -> None:
+    profile = client(place(setup.path, Scope.USER)).replace(default_scope=Scope.USER)
+    setup.task = ChangeRequest(profile, SERVERS, Definitions((profile,), SERVERS))
+    setup.install()
+
+    assert setup.restore().notes == (f"'{setup.path}' is your own configuration: other workspaces use it, too.",)
