@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import inspect
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -15,6 +17,8 @@ from support.servers import Processes, Registry, registry_of
 from support.workspace import WorkspaceBuilder
 from uno_devserver.instances import child
 from uno_devserver.system import run
+
+ASYNC_TEST_SECONDS = 90  # for a busy machine; below the limit of pytest-timeout, so that the loop is closed well
 
 # A busy machine is no reason to fail. Where a test does not ask for more, forty examples find what a change broke; more
 # of them, again and again, cost everybody minutes.
@@ -36,6 +40,17 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run each async test in a loop of its own, within a bound."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
+    asyncio.run(asyncio.wait_for(test(**arguments), ASYNC_TEST_SECONDS))
+    return True
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -20,7 +20,7 @@ GRACE_SECONDS = 1.0  # for an IDE to come back, which takes milliseconds
 SHORT_GRACE = (
     "from functools import partial",
     "from uno_devserver.host import lifetime",
-    f"lifetime.Policy = partial(lifetime.Policy, ide_grace_seconds={GRACE_SECONDS})",
+    f"lifetime.LifetimeLimits = partial(lifetime.LifetimeLimits, ide_grace_seconds={GRACE_SECONDS})",
 )
 
 
@@ -232,7 +232,7 @@ def test_it_is_gone_in_time_even_if_an_addin_never_lets_go(tmp_path: Path) -> No
     lines = (
         "from functools import partial",
         "from uno_devserver.host import lifetime",
-        "lifetime.Policy = partial(lifetime.Policy, shutdown_seconds=0.5)",
+        "lifetime.LifetimeLimits = partial(lifetime.LifetimeLimits, shutdown_seconds=0.5)",
     )
 
     with changed(BundledHost(tmp_path, "--addins", addin, "--ppid", str(parent.pid)), *lines) as host:

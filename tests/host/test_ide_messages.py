@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous, until
+from support.addins import AddInFolder, until
 from uno_devserver.host import server
 from uno_devserver.host.app_launches import LaunchMonitor
 from uno_devserver.host.ide.channel import IdeChannel
@@ -60,7 +60,6 @@ def heard(addins: AddInFolder) -> list[str]:
     return (addins.folder / "heard").read_text().split()
 
 
-@asynchronous
 async def test_an_app_that_the_ide_launches_is_expected(addins: AddInFolder) -> None:
     launches = LaunchMonitor()
 
@@ -71,7 +70,6 @@ async def test_an_app_that_the_ide_launches_is_expected(addins: AddInFolder) -> 
     launches.close()
 
 
-@asynchronous
 async def test_a_launch_without_an_app_is_told(addins: AddInFolder, capsys: pytest.CaptureFixture[str]) -> None:
     launches = LaunchMonitor()
 
@@ -81,7 +79,6 @@ async def test_a_launch_without_an_app_is_told(addins: AddInFolder, capsys: pyte
     assert "needs Mvid, Ide and Plugin" in capsys.readouterr().err
 
 
-@asynchronous
 async def test_add_ins_get_their_messages_in_order_and_a_failure_costs_one(addins: AddInFolder) -> None:
     words = ["one", "bad", "two", "three"]
 
@@ -90,7 +87,6 @@ async def test_add_ins_get_their_messages_in_order_and_a_failure_costs_one(addin
     assert heard(addins) == ["one", "two", "three"]
 
 
-@asynchronous
 async def test_an_add_in_that_hangs_does_not_hold_up_the_next_message(
     addins: AddInFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

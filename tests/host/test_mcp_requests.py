@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from support.addins import asynchronous
 from uno_devserver.host.mcp_requests import HostCall
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 
 
-@asynchronous
 @pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "roots/list"])
 async def test_the_host_answers_no_questions(method: str) -> None:
     call = HostCall("tools/list")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous, health_of, text_of
+from support.addins import AddInFolder, health_of, text_of
 from uno_devserver.host.addins.manager import AddInManager
 from uno_devserver.host.addins.testing import Client
 from uno_devserver.host.mcp_service import HostService
@@ -25,7 +25,6 @@ def addins(tmp_path: Path) -> AddInFolder:
     return AddInFolder(tmp_path)
 
 
-@asynchronous
 async def test_the_health_is_a_tool_and_a_resource(addins: AddInFolder) -> None:
     path = addins.write("good.py", GOOD)
     async with addins.serve(path) as client:
@@ -77,7 +76,6 @@ async def test_the_health_is_a_tool_and_a_resource(addins: AddInFolder) -> None:
         None,
     ],
 )
-@asynchronous
 async def test_any_failed_add_in_degrades_the_host(addins: AddInFolder, broken: str | None) -> None:
     bad = str(addins.folder / "missing.dll") if broken is None else addins.write("bad.py", broken)
     async with addins.serve(addins.write("good.py", GOOD), bad) as client:
@@ -89,7 +87,6 @@ async def test_any_failed_add_in_degrades_the_host(addins: AddInFolder, broken: 
     assert text_of(said) == "good"
 
 
-@asynchronous
 async def test_the_health_needs_no_arguments_and_takes_none(addins: AddInFolder) -> None:
     async with addins.serve() as client:
         without = await client.request("tools/call", {"name": "uno_health"})
@@ -100,7 +97,6 @@ async def test_the_health_needs_no_arguments_and_takes_none(addins: AddInFolder)
     assert text_of(refused) == "uno_health takes no arguments."
 
 
-@asynchronous
 async def test_the_health_answers_before_anything_is_loaded(addins: AddInFolder) -> None:
     collection = AddInManager(workspace=str(addins.folder))
     client = Client(collection)
@@ -122,7 +118,6 @@ async def test_the_health_answers_before_anything_is_loaded(addins: AddInFolder)
         ("tasks/list", {}, METHOD_NOT_FOUND, "Method 'tasks/list' is not available."),
     ],
 )
-@asynchronous
 async def test_a_bad_request_is_told_what_is_wrong(
     addins: AddInFolder, method: str, params: dict[str, Any], code: int, message: str
 ) -> None:
@@ -133,7 +128,6 @@ async def test_a_bad_request_is_told_what_is_wrong(
     assert (raised.value.code, raised.value.message) == (code, message)
 
 
-@asynchronous
 async def test_lists_without_add_ins_hold_what_the_host_has(addins: AddInFolder) -> None:
     async with addins.serve() as client:
         assert list(await client.tools()) == ["uno_health"]

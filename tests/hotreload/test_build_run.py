@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import asynchronous
 from uno_devserver.hotreload import build_run
 from uno_devserver.hotreload.build_command import BuildCommand, build_of
 from uno_devserver.hotreload.build_run import BuildOutput, log_path, run_build
@@ -30,7 +29,6 @@ async def run(build: BuildCommand, folder: Path, seconds: float = NEVER) -> str 
     return await run_build(build, os.environ, str(folder / "logs" / "build.log"), seconds)
 
 
-@asynchronous
 async def test_a_build_by_npm_that_goes_well_says_nothing(tmp_path: Path) -> None:
     project = Project(tmp_path / "server", real_npm(tmp_path / "bin"))
     build = build_of(WatchedPackage(Role.SERVER, str(project.root)), project.environ, "linux")
@@ -42,7 +40,6 @@ async def test_a_build_by_npm_that_goes_well_says_nothing(tmp_path: Path) -> Non
     assert (project.root / "dist" / "main.js").read_text() == "one"
 
 
-@asynchronous
 async def test_a_build_by_npm_that_fails_tells_what_it_printed_on_both_streams(tmp_path: Path) -> None:
     project = Project(tmp_path / "server", real_npm(tmp_path / "bin"))
     project.save("broken")
@@ -59,7 +56,6 @@ async def test_a_build_by_npm_that_fails_tells_what_it_printed_on_both_streams(t
 
 
 @pytest.mark.parametrize("manager", ["pnpm", "yarn", "bun"])
-@asynchronous
 async def test_other_managers_are_called_with_run_and_the_script(tmp_path: Path, manager: str) -> None:
     lockfile = {"pnpm": "pnpm-lock.yaml", "yarn": "yarn.lock", "bun": "bun.lock"}[manager]
     (tmp_path / lockfile).touch()
@@ -73,14 +69,12 @@ async def test_other_managers_are_called_with_run_and_the_script(tmp_path: Path,
     assert (tmp_path / "called").read_text() == f"{tmp_path / manager} run build\n"
 
 
-@asynchronous
 async def test_a_hint_comes_behind_what_was_printed(tmp_path: Path) -> None:
     error = await run(python("print('tsc: not found'); raise SystemExit(127)", tmp_path, hint="Install it."), tmp_path)
 
     assert error == "tsc: not found\nthe build ended with exit code 127.\nInstall it."
 
 
-@asynchronous
 async def test_colours_are_not_for_agents(tmp_path: Path) -> None:
     code = r"print('\x1b[91merror\x1b[0m \x1b]8;;http://x\x07TS1\x1b]8;;\x07: \x1b[7m1\x1b[0m'); raise SystemExit(1)"
 
@@ -90,7 +84,6 @@ async def test_colours_are_not_for_agents(tmp_path: Path) -> None:
     assert error.startswith("error TS1: 1\n")
 
 
-@asynchronous
 async def test_a_build_that_hangs_is_ended_with_all_that_it_started_and_what_it_printed_is_told(tmp_path: Path) -> None:
     # given a build that leaves a child, says something, and never ends
     code = (
@@ -107,7 +100,6 @@ async def test_a_build_that_hangs_is_ended_with_all_that_it_started_and_what_it_
     await until(lambda: not any(is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()))
 
 
-@asynchronous
 async def test_cancelling_a_build_ends_all_of_it_before_it_returns(tmp_path: Path) -> None:
     code = (
         "import os, signal\nif not (pid := os.fork()): signal.pause()\n"
@@ -124,7 +116,6 @@ async def test_cancelling_a_build_ends_all_of_it_before_it_returns(tmp_path: Pat
     assert [is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()] == [False, False]
 
 
-@asynchronous
 async def test_a_build_ends_with_all_that_it_started_when_the_process_that_runs_it_is_killed(tmp_path: Path) -> None:
     # given a process that runs a build with a child
     code = (
@@ -149,7 +140,6 @@ async def test_a_build_ends_with_all_that_it_started_when_the_process_that_runs_
     await until(lambda: not any(is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()))
 
 
-@asynchronous
 async def test_of_a_flood_the_beginning_and_the_end_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # given small bounds
     monkeypatch.setattr(build_run, "KEPT_BYTES", 2000)
@@ -169,7 +159,6 @@ async def test_of_a_flood_the_beginning_and_the_end_are_kept(tmp_path: Path, mon
     assert path.stat().st_size == 5000
 
 
-@asynchronous
 async def test_a_flood_of_megabytes_takes_no_time(tmp_path: Path) -> None:
     code = "import os\nfor _ in range(1000): os.write(1, b'y' * 99_999 + b'\\n')\nraise SystemExit(1)"
 
@@ -180,7 +169,6 @@ async def test_a_flood_of_megabytes_takes_no_time(tmp_path: Path) -> None:
     assert (tmp_path / "logs" / "build.log").stat().st_size == build_run.LOGGED_BYTES
 
 
-@asynchronous
 async def test_each_line_is_in_our_log_while_the_build_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,14 +195,12 @@ async def test_each_line_is_in_our_log_while_the_build_runs(
     assert hears("the build is done after")
 
 
-@asynchronous
 async def test_a_log_that_cannot_be_written_is_no_reason_not_to_build(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file where a folder should be")
 
     assert await run(python("print('fine')", tmp_path), tmp_path) is None
 
 
-@asynchronous
 async def test_a_build_whose_program_vanished_says_so(tmp_path: Path) -> None:
     error = await run(BuildCommand("the build", (str(tmp_path / "gone"), "run"), str(tmp_path)), tmp_path)
 
@@ -222,7 +208,6 @@ async def test_a_build_whose_program_vanished_says_so(tmp_path: Path) -> None:
     assert error.startswith("the build could not be started: ")
 
 
-@asynchronous
 async def test_what_a_build_left_running_elsewhere_may_print_for_ever(tmp_path: Path) -> None:
     # given a build that leaves a process in a session of its own, which holds the output open and prints
     code = (

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import asynchronous
 from support.npm import NODE
 from uno_devserver.hotreload.authority import CheckResult
 
@@ -28,7 +27,6 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "control-channel.md").read_text("u
     ],
     ids=["unchanged", "changed", "broken"],
 )
-@asynchronous
 async def test_the_clients_of_the_guide_have_the_newest_code_run(
     tmp_path: Path, language: str, result: CheckResult, printed: str, restarts: int
 ) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import asynchronous
 from support.bundled import wait_for
 from uno_devserver.hotreload.client_app import ClientApp, ClientLimits
 from uno_devserver.workspace.config import ClientCommand
@@ -49,7 +48,6 @@ def starts(folder: Path) -> list[int]:
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-@asynchronous
 async def test_it_is_ready_when_a_line_of_its_output_matches(tmp_path: Path) -> None:
     # given a client that says it in two pieces, after other lines, once it is let
     code = (
@@ -70,14 +68,12 @@ async def test_it_is_ready_when_a_line_of_its_output_matches(tmp_path: Path) -> 
         assert process.problem == ""
 
 
-@asynchronous
 async def test_without_a_pattern_it_is_ready_when_it_lives(tmp_path: Path) -> None:
     async with client(tmp_path, OBEDIENT, None) as process:
         assert await process.start()
 
 
 @pytest.mark.parametrize("pattern", ["never", None])
-@asynchronous
 async def test_one_that_ends_at_once_has_a_problem_with_what_it_printed(tmp_path: Path, pattern: str | None) -> None:
     policy = HURRY.replace(alive_seconds=10.0)
     async with client(tmp_path, "print('no display'); raise SystemExit(3)", pattern, policy) as process:
@@ -94,7 +90,6 @@ async def test_one_that_ends_at_once_has_a_problem_with_what_it_printed(tmp_path
         }
 
 
-@asynchronous
 async def test_one_that_ends_without_a_word_is_told_so(tmp_path: Path) -> None:
     async with client(tmp_path, "pass") as process:
         assert not await process.start()
@@ -102,7 +97,6 @@ async def test_one_that_ends_without_a_word_is_told_so(tmp_path: Path) -> None:
         assert process.problem.endswith("ended with exit code 0; it printed nothing.")
 
 
-@asynchronous
 async def test_one_that_never_gets_ready_is_given_up_and_left_running(tmp_path: Path) -> None:
     policy = HURRY.replace(ready_seconds=0.1)
     async with client(tmp_path, OBEDIENT, "^something else$", policy) as process:
@@ -112,7 +106,6 @@ async def test_one_that_never_gets_ready_is_given_up_and_left_running(tmp_path: 
         assert "client.readyPattern within 0.1 s" in process.problem
 
 
-@asynchronous
 async def test_a_program_that_does_not_exist_is_a_problem(tmp_path: Path) -> None:
     process = ClientApp(ClientCommand("no-such-editor"), str(tmp_path), {"PATH": "/bin"}, str(tmp_path), HURRY)
 
@@ -121,13 +114,11 @@ async def test_a_program_that_does_not_exist_is_a_problem(tmp_path: Path) -> Non
     assert "no-such-editor is no program in the folders of PATH" in process.problem
 
 
-@asynchronous
 async def test_a_pattern_that_is_none_does_not_matter(tmp_path: Path) -> None:
     async with client(tmp_path, OBEDIENT, "(") as process:
         assert await process.start()
 
 
-@asynchronous
 async def test_a_second_start_leaves_the_one_that_runs(tmp_path: Path) -> None:
     async with client(tmp_path, OBEDIENT) as process:
         assert [await process.start(), await process.start()] == [True, True]
@@ -135,7 +126,6 @@ async def test_a_second_start_leaves_the_one_that_runs(tmp_path: Path) -> None:
         assert len(starts(tmp_path)) == 1
 
 
-@asynchronous
 async def test_a_restart_ends_the_old_one_before_the_new_one_starts(tmp_path: Path) -> None:
     async with client(tmp_path, OBEDIENT) as process:
         await process.start()
@@ -146,7 +136,6 @@ async def test_a_restart_ends_the_old_one_before_the_new_one_starts(tmp_path: Pa
         assert (is_running(first), is_running(second)) == (False, True)
 
 
-@asynchronous
 async def test_what_a_person_has_closed_stays_closed_until_it_is_asked_for(tmp_path: Path) -> None:
     async with client(tmp_path, OBEDIENT) as process:
         await process.start()
@@ -159,7 +148,6 @@ async def test_what_a_person_has_closed_stays_closed_until_it_is_asked_for(tmp_p
         assert len(starts(tmp_path)) == 2
 
 
-@asynchronous
 async def test_one_that_crashed_is_started_again(tmp_path: Path) -> None:
     async with client(tmp_path, OBEDIENT) as process:
         await process.start()
@@ -169,7 +157,6 @@ async def test_one_that_crashed_is_started_again(tmp_path: Path) -> None:
         assert await process.restart()
 
 
-@asynchronous
 async def test_a_restart_does_not_wait_until_the_start_before_it_is_given_up(tmp_path: Path) -> None:
     # given a client that takes an hour until its extension is mended
     code = OBEDIENT.replace("print('Window'", "if os.path.exists('mended'): print('Window'")
@@ -188,14 +175,12 @@ async def test_a_restart_does_not_wait_until_the_start_before_it_is_given_up(tmp
         assert len(starts(tmp_path)) == 2
 
 
-@asynchronous
 async def test_it_runs_where_the_home_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where a folder should be")
     async with client(tmp_path, OBEDIENT) as process:
         assert await process.start()
 
 
-@asynchronous
 async def test_two_proxies_with_the_same_client_hear_each_its_own(tmp_path: Path) -> None:
     # given a second client of the workspace, whose output has taken the usual name
     mute, patient = OBEDIENT.replace("ready", "mute"), HURRY.replace(ready_seconds=3600.0)
@@ -212,7 +197,6 @@ async def test_two_proxies_with_the_same_client_hear_each_its_own(tmp_path: Path
         assert not await starting
 
 
-@asynchronous
 async def test_stopping_leaves_no_file_open(tmp_path: Path) -> None:
     async with client(tmp_path, OBEDIENT) as process:
         await process.start()
@@ -223,7 +207,6 @@ async def test_stopping_leaves_no_file_open(tmp_path: Path) -> None:
         assert await process.start()
 
 
-@asynchronous
 async def test_one_that_died_by_itself_is_told_without_anybody_asking(tmp_path: Path) -> None:
     async with client(tmp_path, OBEDIENT) as process:
         told: list[bool] = []
@@ -237,7 +220,6 @@ async def test_one_that_died_by_itself_is_told_without_anybody_asking(tmp_path: 
         assert process.status()["ready"] is False
 
 
-@asynchronous
 async def test_what_is_told_of_the_process_is_the_client_itself(tmp_path: Path) -> None:
     code = "import os, signal, sys\nopen('starts', 'a').write(str(os.getpid()))\nsys.exit(os.read(0, 9) != b'' or 7)\n"
     async with client(tmp_path, OBEDIENT) as process:

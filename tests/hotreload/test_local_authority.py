@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous
 from uno_devserver.hotreload.authority import UNCHANGED, AuthorityProblem, CheckResult, RestartResult
 from uno_devserver.hotreload.client_app import ClientApp
 from uno_devserver.hotreload.client_app import ClientLimits as ClientPolicy
@@ -142,7 +141,6 @@ def kept_file(folder: Path) -> dict[str, dict[str, str]]:
 # --- what has changed ---------------------------------------------------------------------------------------------
 
 
-@asynchronous
 async def test_where_nothing_has_changed_nothing_is_built_and_the_next_question_costs_nothing(project: Project) -> None:
     async with owner_of(project) as owner:
         assert await owner.check() == UNCHANGED
@@ -151,7 +149,6 @@ async def test_where_nothing_has_changed_nothing_is_built_and_the_next_question_
         assert project.noted() == []
 
 
-@asynchronous
 async def test_a_save_is_news_at_once_and_built_before_the_answer(project: Project) -> None:
     async with owner_of(project) as owner:
         await owner.check()
@@ -164,7 +161,6 @@ async def test_a_save_is_news_at_once_and_built_before_the_answer(project: Proje
         assert owner.told[:2] == ["the code of the server has changed", "npm run build runs for the server"]
 
 
-@asynchronous
 async def test_after_a_restart_the_new_content_is_what_runs(project: Project) -> None:
     async with owner_of(project) as owner:
         project.save("two")
@@ -176,7 +172,6 @@ async def test_after_a_restart_the_new_content_is_what_runs(project: Project) ->
         assert (owner.restarts, len(project.noted())) == (1, 2)
 
 
-@asynchronous
 async def test_touching_saving_the_same_and_changing_modes_is_no_change(project: Project) -> None:
     async with owner_of(project) as owner:
         await owner.check()
@@ -189,7 +184,6 @@ async def test_touching_saving_the_same_and_changing_modes_is_no_change(project:
         assert owner.authority.news() is False
 
 
-@asynchronous
 async def test_python_needs_no_build(python_server: Path) -> None:
     owner = owner_of_python(python_server)
     await owner.start()
@@ -203,7 +197,6 @@ async def test_python_needs_no_build(python_server: Path) -> None:
     await owner.authority.close()
 
 
-@asynchronous
 async def test_compiled_copies_of_all_that_was_saved_before_a_restart_is_due_are_gone(python_server: Path) -> None:
     # given two modules with compiled copies; the second is saved when the check has seen the first
     (python_server / "other.py").write_text("VALUE = 1\n")
@@ -230,7 +223,6 @@ async def test_compiled_copies_of_all_that_was_saved_before_a_restart_is_due_are
     await owner.authority.close()
 
 
-@asynchronous
 async def test_a_change_that_is_taken_back_before_the_restart_needs_none(project: Project) -> None:
     async with owner_of(project) as owner:
         project.save("two")
@@ -243,7 +235,6 @@ async def test_a_change_that_is_taken_back_before_the_restart_needs_none(project
         assert owner.restarts == 0
 
 
-@asynchronous
 async def test_what_was_built_of_a_change_that_was_taken_back_is_not_taken_for_the_old_one(project: Project) -> None:
     # given a build of two that was never started, and one on disk again
     async with owner_of(project) as owner:
@@ -261,7 +252,6 @@ async def test_what_was_built_of_a_change_that_was_taken_back_is_not_taken_for_t
 
 
 @pytest.mark.parametrize(("edit", "role"), [("two", Role.SERVER), ("broken", Role.SERVER), ("broken", Role.EXTENSION)])
-@asynchronous
 async def test_what_a_change_has_left_behind_that_was_taken_back_is_built_over_once(
     project: Project, edit: str, role: Role
 ) -> None:
@@ -286,7 +276,6 @@ async def test_what_a_change_has_left_behind_that_was_taken_back_is_built_over_o
         assert await owner.check() == UNCHANGED
 
 
-@asynchronous
 async def test_where_the_old_content_cannot_be_built_any_more_that_is_a_failed_build(project: Project) -> None:
     async with owner_of(project) as owner:
         owner.outcome = RestartResult(False, "It ended with exit code 1.", kept=True)
@@ -306,7 +295,6 @@ async def test_where_the_old_content_cannot_be_built_any_more_that_is_a_failed_b
 # --- from one proxy to the next -----------------------------------------------------------------------------------
 
 
-@asynchronous
 async def test_at_first_sight_the_content_is_stored_without_a_build_or_a_restart(
     project: Project, tmp_path: Path
 ) -> None:
@@ -318,7 +306,6 @@ async def test_at_first_sight_the_content_is_stored_without_a_build_or_a_restart
     assert project.noted() == []
 
 
-@asynchronous
 async def test_what_was_saved_while_no_proxy_ran_is_built_at_the_first_check(project: Project) -> None:
     async with owner_of(project):
         pass
@@ -333,7 +320,6 @@ async def test_what_was_saved_while_no_proxy_ran_is_built_at_the_first_check(pro
     assert project.noted() == ["begin two", "end two"]
 
 
-@asynchronous
 async def test_nothing_is_stored_before_the_server_works(project: Project, tmp_path: Path) -> None:
     async with owner_of(project) as owner:
         await until(lambda: owner.server["sha256"]["kept"] is not None)
@@ -352,7 +338,6 @@ async def test_nothing_is_stored_before_the_server_works(project: Project, tmp_p
         assert kept_file(tmp_path) == {str(project.root): {"sha256": after}}
 
 
-@asynchronous
 async def test_a_home_that_cannot_be_written_prevents_nothing(project: Project, tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where a folder should be")
 
@@ -367,7 +352,6 @@ async def test_a_home_that_cannot_be_written_prevents_nothing(project: Project, 
 # --- servers that do not start ------------------------------------------------------------------------------------
 
 
-@asynchronous
 async def test_a_server_that_was_never_built_is_built_by_the_next_check(project: Project) -> None:
     async with owner_of(project, started=False) as owner:
         await owner.authority.launched()
@@ -379,7 +363,6 @@ async def test_a_server_that_was_never_built_is_built_by_the_next_check(project:
         assert project.noted() == ["begin one", "end one"]
 
 
-@asynchronous
 async def test_a_server_that_fails_faster_than_its_code_is_read_is_built_too(project: Project) -> None:
     async with owner_of(project, started=False) as owner:
         launching = asyncio.ensure_future(owner.authority.launched())
@@ -391,7 +374,6 @@ async def test_a_server_that_fails_faster_than_its_code_is_read_is_built_too(pro
         assert await owner.check() == UNCHANGED
 
 
-@asynchronous
 async def test_a_server_that_works_before_its_code_is_read_counts_as_what_was_read(python_server: Path) -> None:
     owner = owner_of_python(python_server)
     launching = asyncio.ensure_future(owner.authority.launched())
@@ -403,7 +385,6 @@ async def test_a_server_that_works_before_its_code_is_read_counts_as_what_was_re
     await owner.authority.close()
 
 
-@asynchronous
 async def test_a_server_whose_code_could_not_be_read_when_it_started_is_started_again(python_server: Path) -> None:
     owner = owner_of_python(python_server)
     elsewhere = python_server.rename(python_server.with_name("elsewhere"))
@@ -417,7 +398,6 @@ async def test_a_server_whose_code_could_not_be_read_when_it_started_is_started_
     await owner.authority.close()
 
 
-@asynchronous
 async def test_output_that_somebody_has_deleted_is_built_again(project: Project) -> None:
     async with owner_of(project):
         pass
@@ -430,7 +410,6 @@ async def test_output_that_somebody_has_deleted_is_built_again(project: Project)
     assert project.noted() == ["begin one", "end one"]
 
 
-@asynchronous
 async def test_content_that_does_not_start_is_not_tried_again_until_it_changes(project: Project) -> None:
     async with owner_of(project) as owner:
         project.save("two")
@@ -447,7 +426,6 @@ async def test_content_that_does_not_start_is_not_tried_again_until_it_changes(p
         assert owner.restarts == 2
 
 
-@asynchronous
 async def test_after_a_swap_that_failed_the_old_content_runs_and_is_not_replaced_by_the_same_again(
     python_server: Path,
 ) -> None:
@@ -467,7 +445,6 @@ async def test_after_a_swap_that_failed_the_old_content_runs_and_is_not_replaced
     await owner.authority.close()
 
 
-@asynchronous
 async def test_a_server_that_came_up_by_itself_counts_as_what_it_was_started_with(python_server: Path) -> None:
     owner = owner_of_python(python_server)
     await owner.start()
@@ -485,7 +462,6 @@ async def test_a_server_that_came_up_by_itself_counts_as_what_it_was_started_wit
 # --- builds that fail ---------------------------------------------------------------------------------------------
 
 
-@asynchronous
 async def test_a_build_that_fails_is_told_whole_and_tried_again_by_each_check(project: Project) -> None:
     async with owner_of(project) as owner:
         project.save("broken")
@@ -503,7 +479,6 @@ async def test_a_build_that_fails_is_told_whole_and_tried_again_by_each_check(pr
         assert owner.restarts == 0
 
 
-@asynchronous
 async def test_a_build_that_was_mended_leads_to_one_restart(project: Project) -> None:
     async with owner_of(project) as owner:
         project.save("broken")
@@ -515,7 +490,6 @@ async def test_a_build_that_was_mended_leads_to_one_restart(project: Project) ->
         assert (owner.restarts, await owner.check()) == (1, UNCHANGED)
 
 
-@asynchronous
 async def test_what_a_failed_build_has_left_is_not_trusted_by_the_next_proxy(project: Project) -> None:
     # given output that nobody knows: a build of it failed half way
     async with owner_of(project) as owner:
@@ -532,7 +506,6 @@ async def test_what_a_failed_build_has_left_is_not_trusted_by_the_next_proxy(pro
     assert project.noted() == ["begin broken", "begin one", "end one"]
 
 
-@asynchronous
 async def test_a_manager_that_is_missing_is_told_with_what_to_do(project: Project) -> None:
     (project.root / "package-lock.json").unlink()
     (project.root / "pnpm-lock.yaml").touch()
@@ -550,7 +523,6 @@ async def test_a_manager_that_is_missing_is_told_with_what_to_do(project: Projec
 
 
 @pytest.mark.parametrize("watched", [True, False])
-@asynchronous
 async def test_a_save_during_a_build_cancels_it_and_only_the_newest_content_is_built(
     project: Project, monkeypatch: pytest.MonkeyPatch, watched: bool
 ) -> None:
@@ -572,7 +544,6 @@ async def test_a_save_during_a_build_cancels_it_and_only_the_newest_content_is_b
 
 
 @pytest.mark.parametrize("role", Role)
-@asynchronous
 async def test_a_change_that_is_taken_back_while_it_is_built_is_none(project: Project, role: Role) -> None:
     async with owner_of(project, role) as owner:
         project.hold_builds()
@@ -588,7 +559,6 @@ async def test_a_change_that_is_taken_back_while_it_is_built_is_none(project: Pr
         assert project.noted()[-1] == "end one"
 
 
-@asynchronous
 async def test_whoever_waits_for_a_build_hears_of_it_again_and_again(project: Project) -> None:
     async with owner_of(project) as owner:
         project.hold_builds()
@@ -601,7 +571,6 @@ async def test_whoever_waits_for_a_build_hears_of_it_again_and_again(project: Pr
         assert await checking == DUE
 
 
-@asynchronous
 async def test_touching_a_source_during_a_build_does_not_cancel_it(project: Project) -> None:
     async with owner_of(project) as owner:
         project.hold_builds()
@@ -619,7 +588,6 @@ async def test_touching_a_source_during_a_build_does_not_cancel_it(project: Proj
         assert project.noted() == ["begin two", "end two"]
 
 
-@asynchronous
 async def test_a_save_during_a_restart_is_seen_by_the_next_check(project: Project) -> None:
     async with owner_of(project) as owner:
         project.save("two")
@@ -637,7 +605,6 @@ async def test_a_save_during_a_restart_is_seen_by_the_next_check(project: Projec
         assert project.noted()[-1] == "end three"
 
 
-@asynchronous
 async def test_who_asks_during_a_restart_is_told_to_join_it(project: Project) -> None:
     async with owner_of(project) as owner:
         project.save("two")
@@ -655,7 +622,6 @@ async def test_who_asks_during_a_restart_is_told_to_join_it(project: Project) ->
         assert owner.restarts == 1
 
 
-@asynchronous
 async def test_an_attempt_that_fails_during_a_restart_decides_nothing(python_server: Path) -> None:
     owner = owner_of_python(python_server)
     await owner.start()
@@ -674,7 +640,6 @@ async def test_an_attempt_that_fails_during_a_restart_decides_nothing(python_ser
     await owner.authority.close()
 
 
-@asynchronous
 async def test_who_is_ready_to_restart_while_newer_content_is_built_gets_that(project: Project) -> None:
     # given content that is ready to be started, and a build of newer content for somebody else
     async with owner_of(project) as owner:
@@ -699,7 +664,6 @@ async def test_who_is_ready_to_restart_while_newer_content_is_built_gets_that(pr
         assert project.noted()[-1] == "end three"
 
 
-@asynchronous
 async def test_a_check_without_an_answer_takes_no_restart_back_that_is_due(python_server: Path) -> None:
     owner = owner_of_python(python_server)
     await owner.start()
@@ -717,7 +681,6 @@ async def test_a_check_without_an_answer_takes_no_restart_back_that_is_due(pytho
     await owner.authority.close()
 
 
-@asynchronous
 async def test_a_build_that_writes_one_of_its_sources_comes_to_an_end(project: Project) -> None:
     # given a build that writes a source, the same each time
     project.describe({"build": "node tools/build.txt && echo '// generated' > src/generated.js"})
@@ -732,7 +695,6 @@ async def test_a_build_that_writes_one_of_its_sources_comes_to_an_end(project: P
         assert 1 <= project.noted().count("end two") <= 2
 
 
-@asynchronous
 async def test_a_build_that_writes_something_else_each_time_is_not_repeated_for_ever(project: Project) -> None:
     script = "node -e \"require('fs').writeFileSync('src/stamp.js', '// ' + process.hrtime.bigint())\""
     project.describe({"build": f"node tools/build.txt && {script}"})
@@ -745,7 +707,6 @@ async def test_a_build_that_writes_something_else_each_time_is_not_repeated_for_
         assert project.noted().count("end two") <= 4
 
 
-@asynchronous
 async def test_sources_that_change_for_ever_do_not_hold_calls_for_ever(project: Project) -> None:
     # given somebody who saves other files all the time
     stop = threading.Event()
@@ -778,7 +739,6 @@ async def test_sources_that_change_for_ever_do_not_hold_calls_for_ever(project: 
 # --- many who ask -------------------------------------------------------------------------------------------------
 
 
-@asynchronous
 async def test_eight_checks_at_once_share_one_build_and_eight_restarts_one(project: Project) -> None:
     async with owner_of(project) as owner:
         project.save("two")
@@ -793,7 +753,6 @@ async def test_eight_checks_at_once_share_one_build_and_eight_restarts_one(proje
         assert owner.restarts == 1
 
 
-@asynchronous
 async def test_eight_checks_of_a_broken_build_make_one_attempt(project: Project) -> None:
     async with owner_of(project) as owner:
         project.save("broken")
@@ -804,7 +763,6 @@ async def test_eight_checks_of_a_broken_build_make_one_attempt(project: Project)
         assert project.noted() == ["begin broken"]
 
 
-@asynchronous
 async def test_a_check_goes_on_when_the_one_who_asked_for_it_is_cancelled(project: Project) -> None:
     async with owner_of(project) as owner:
         project.hold_builds()
@@ -821,7 +779,6 @@ async def test_a_check_goes_on_when_the_one_who_asked_for_it_is_cancelled(projec
         assert project.noted() == ["begin two", "end two"]
 
 
-@asynchronous
 async def test_who_joins_a_check_after_a_save_that_it_has_not_seen_gets_another_one(python_server: Path) -> None:
     # given a check that has read the sources, and has not answered yet
     owner = owner_of_python(python_server)
@@ -850,7 +807,6 @@ async def test_who_joins_a_check_after_a_save_that_it_has_not_seen_gets_another_
     await owner.authority.close()
 
 
-@asynchronous
 async def test_what_a_check_finds_says_nothing_of_a_start_that_it_has_not_seen(python_server: Path) -> None:
     # given a server that is started while a check reads its code
     owner = owner_of_python(python_server)
@@ -872,14 +828,12 @@ async def test_what_a_check_finds_says_nothing_of_a_start_that_it_has_not_seen(p
     await owner.authority.close()
 
 
-@asynchronous
 async def test_what_failed_is_told_as_over_once_it_was_taken_back(project: Project) -> None:
     async with owner_of(project) as owner:
         await assert_told_as_over(owner, project.source, "broken\n")
 
 
 @pytest.mark.parametrize("looks", [0, 1])
-@asynchronous
 async def test_a_start_that_failed_is_told_as_over_once_its_change_was_taken_back(
     python_server: Path, looks: int
 ) -> None:
@@ -976,7 +930,6 @@ def test_two_proxies_build_once_over_what_was_taken_back(project: Project) -> No
     assert project.noted() == ["begin two", "end two", "begin one", "end one"]
 
 
-@asynchronous
 async def test_a_build_of_another_process_that_does_not_end_is_told_and_none_runs_beside_it(project: Project) -> None:
     async with owner_of(project, policy=PackageLimits(lock_seconds=0.05)) as owner:
         lock = DigestStore(str(project.root.parent / "state"), "/elsewhere").build_lock(str(project.root))
@@ -994,7 +947,6 @@ async def test_a_build_of_another_process_that_does_not_end_is_told_and_none_run
 # --- bounds -------------------------------------------------------------------------------------------------------
 
 
-@asynchronous
 async def test_sources_that_take_too_long_to_read_are_no_answer_and_then_at_once(python_server: Path) -> None:
     # given a disk that does not answer for a while
     owner = owner_of_python(python_server, PackageLimits(look_seconds=0.05))
@@ -1025,7 +977,6 @@ async def test_sources_that_take_too_long_to_read_are_no_answer_and_then_at_once
     await owner.authority.close()
 
 
-@asynchronous
 async def test_a_folder_that_has_gone_is_no_reason_to_give_up_what_runs(python_server: Path) -> None:
     owner = owner_of_python(python_server)
     await owner.start()
@@ -1040,7 +991,6 @@ async def test_a_folder_that_has_gone_is_no_reason_to_give_up_what_runs(python_s
     await owner.authority.close()
 
 
-@asynchronous
 async def test_closing_ends_a_build_and_tells_those_who_wait(project: Project) -> None:
     async with owner_of(project) as owner:
         project.hold_builds()
@@ -1056,7 +1006,6 @@ async def test_closing_ends_a_build_and_tells_those_who_wait(project: Project) -
             await checking
 
 
-@asynchronous
 async def test_nothing_begins_any_more_once_it_is_closed(tmp_path: Path, python_server: Path) -> None:
     # given an authority that is closed while a change waits for its restart, and its server for its client
     command = ClientCommand(sys.executable, ("-ISc", "import signal; signal.pause()"))
@@ -1080,7 +1029,6 @@ async def test_nothing_begins_any_more_once_it_is_closed(tmp_path: Path, python_
     assert running_in(python_server) == []
 
 
-@asynchronous
 async def test_a_start_that_is_told_while_it_closes_is_not_broken_off(python_server: Path) -> None:
     owner = owner_of_python(python_server)
     server = owner.authority._server
@@ -1101,7 +1049,6 @@ async def test_a_start_that_is_told_while_it_closes_is_not_broken_off(python_ser
     await launching  # and raises nothing
 
 
-@asynchronous
 async def test_a_restart_that_fails_in_an_unexpected_way_is_one_that_did_not_work(python_server: Path) -> None:
     owner = owner_of_python(python_server)
     await owner.start()
@@ -1150,7 +1097,6 @@ async def owner_of_both(
         await owner.authority.close()
 
 
-@asynchronous
 async def test_a_changed_extension_is_compiled_its_client_reloaded_and_the_server_left_alone(
     tmp_path: Path, programs: Path
 ) -> None:
@@ -1164,7 +1110,6 @@ async def test_a_changed_extension_is_compiled_its_client_reloaded_and_the_serve
         assert await owner.check() == UNCHANGED
 
 
-@asynchronous
 async def test_an_extension_that_was_never_compiled_is_when_its_client_breaks_down(
     tmp_path: Path, programs: Path
 ) -> None:
@@ -1176,7 +1121,6 @@ async def test_an_extension_that_was_never_compiled_is_when_its_client_breaks_do
         assert await owner.check() == UNCHANGED
 
 
-@asynchronous
 async def test_a_client_that_breaks_down_all_the_same_is_left_with_its_problem(tmp_path: Path, programs: Path) -> None:
     extension = Project(tmp_path / "extension", programs, script="compile")
     command = ClientCommand(sys.executable, ("-ISc", "raise SystemExit('no display')"), ready_pattern="^ready$")
@@ -1193,7 +1137,6 @@ async def test_a_client_that_breaks_down_all_the_same_is_left_with_its_problem(t
     await owner.authority.close()
 
 
-@asynchronous
 async def test_where_both_have_changed_the_extension_comes_first(tmp_path: Path, programs: Path) -> None:
     async with owner_of_both(tmp_path, programs) as (owner, server, extension):
         extension.save("extension")
@@ -1211,7 +1154,6 @@ async def test_where_both_have_changed_the_extension_comes_first(tmp_path: Path,
         ]
 
 
-@asynchronous
 async def test_an_extension_that_does_not_compile_leaves_its_client_and_the_server_is_still_reloaded(
     tmp_path: Path, programs: Path
 ) -> None:
@@ -1229,7 +1171,6 @@ async def test_an_extension_that_does_not_compile_leaves_its_client_and_the_serv
         assert server.noted().count("client one") == 1
 
 
-@asynchronous
 async def test_a_server_that_is_started_again_hides_no_change_of_the_extension(
     tmp_path: Path, python_server: Path
 ) -> None:
@@ -1248,7 +1189,6 @@ async def test_a_server_that_is_started_again_hides_no_change_of_the_extension(
     await owner.authority.close()
 
 
-@asynchronous
 async def test_the_client_ends_with_its_owner(tmp_path: Path, programs: Path) -> None:
     async with owner_of_both(tmp_path, programs) as (_, _, extension):
         assert running_in(extension.root)
@@ -1256,7 +1196,6 @@ async def test_the_client_ends_with_its_owner(tmp_path: Path, programs: Path) ->
     assert running_in(extension.root) == []
 
 
-@asynchronous
 async def test_one_root_for_both_roles_is_built_in_both_ways(tmp_path: Path, programs: Path) -> None:
     both = Project(tmp_path / "both", programs)
     both.describe({"build": "echo build >> builds.txt", "compile": "echo compile >> builds.txt"})
@@ -1272,7 +1211,6 @@ async def test_one_root_for_both_roles_is_built_in_both_ways(tmp_path: Path, pro
     await owner.authority.close()
 
 
-@asynchronous
 async def test_ready_means_that_the_server_answers_and_the_client_is_there(tmp_path: Path, programs: Path) -> None:
     async with owner_of_both(tmp_path, programs) as (owner, _, _):
         ready = await owner.authority.mcp_ready()
@@ -1283,7 +1221,6 @@ async def test_ready_means_that_the_server_answers_and_the_client_is_there(tmp_p
 # --- what others may know -----------------------------------------------------------------------------------------
 
 
-@asynchronous
 async def test_the_status_tells_what_was_done(project: Project) -> None:
     async with owner_of(project) as owner:
         idle = owner.authority.status()

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import asynchronous
 from uno_devserver.hotreload.control.client import NoReply, ask
 
 from .channels import open_channel
 
 
-@asynchronous
 async def test_a_question_is_answered() -> None:
     async with open_channel() as opened:
         answer = await asyncio.to_thread(ask, opened.path, "openInspector", {"port": 7000}, 5)
@@ -21,14 +19,12 @@ async def test_a_question_is_answered() -> None:
     assert answer == {"url": "http://localhost:7000/"}
 
 
-@asynchronous
 async def test_what_the_other_end_refuses_is_said() -> None:
     async with open_channel() as opened:
         with pytest.raises(NoReply, match="Port 1 is taken"):
             await asyncio.to_thread(ask, opened.path, "openInspector", {"port": 1}, 5)
 
 
-@asynchronous
 async def test_silence_has_a_bound() -> None:
     async with open_channel() as opened:
         opened.authority.goes_on.clear()
@@ -43,7 +39,6 @@ def test_where_nobody_listens_that_is_said(path: str) -> None:
         ask(path, "system.ping", {}, 5)
 
 
-@asynchronous
 async def test_one_that_goes_without_an_answer_is_no_traceback(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     server = await asyncio.start_unix_server(lambda _, writer: writer.close(), path)

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from protocol.conversations import asynchronous
 from uno_devserver.hotreload.authority import CheckResult, RestartResult
 from uno_devserver.hotreload.control.client import RemoteAuthority
 from uno_devserver.hotreload.control.server import ControlServer
@@ -88,7 +87,6 @@ async def workspace(root: Path, seconds: float = SECONDS) -> AsyncIterator[tuple
             await owner.authority.close()
 
 
-@asynchronous
 async def test_all_proxies_see_a_change_and_there_is_one_restart(tmp_path: Path) -> None:
     async with workspace(tmp_path) as (owner, first, second):
         owner.source.write_text("VALUE = 2\n", "utf-8")
@@ -103,7 +101,6 @@ async def test_all_proxies_see_a_change_and_there_is_one_restart(tmp_path: Path)
         assert not (await first.check()).server_changed
 
 
-@asynchronous
 async def test_the_restart_that_one_proxy_wants_waits_for_the_calls_of_the_other(tmp_path: Path) -> None:
     async with workspace(tmp_path) as (owner, first, second):
         owner.source.write_text("VALUE = 2\n", "utf-8")
@@ -120,7 +117,6 @@ async def test_the_restart_that_one_proxy_wants_waits_for_the_calls_of_the_other
         assert (second.restarted, first.paused) == ([RestartResult(True, lists="restart 1")], 0)
 
 
-@asynchronous
 async def test_a_peer_that_says_ready_too_late_makes_no_second_restart(tmp_path: Path) -> None:
     async with workspace(tmp_path, seconds=0.05) as (owner, first, _):
         late = await Client.connect(owner.channel._listener.path)  # type: ignore[union-attr]

@@ -25,16 +25,6 @@ MODERN = "2026-07-28"
 Tool = Callable[[Call], Awaitable[Result | msgspec.Raw]]
 
 
-def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test in a loop of its own, within a bound."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 3 * WAIT_SECONDS))
-
-    return run
-
-
 def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     """Run an async test that needs nothing but its loop, by a clock that jumps: a slow machine takes no time of it."""
 

@@ -12,7 +12,7 @@ from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.service import Call, Result
 from uno_devserver.protocol.versions import MISSING_CAPABILITY
 
-from .conversations import Client, ScriptedService, asynchronous, connected, text, until
+from .conversations import Client, ScriptedService, connected, text, until
 
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 
@@ -21,7 +21,6 @@ async def _who(call: Call) -> Result:
     return text((await call.ask("elicitation/create", QUESTION))["content"]["name"])
 
 
-@asynchronous
 async def test_a_question_travels_on_the_calls_stream_and_its_answer_by_post() -> None:
     client = await connected(ScriptedService(who=_who), elicitation={})
     stream = await client.stream("tools/call", {"name": "who"}, request_id=1)
@@ -37,7 +36,6 @@ async def test_a_question_travels_on_the_calls_stream_and_its_answer_by_post() -
     assert rest == [{"jsonrpc": "2.0", "id": 1, "result": text("Ada")}]
 
 
-@asynchronous
 async def test_what_is_said_before_a_question_arrives_before_it() -> None:
     async def talk(call: Call) -> Result:
         call.notify("notifications/progress", {"progress": 1})
@@ -50,7 +48,6 @@ async def test_what_is_said_before_a_question_arrives_before_it() -> None:
     await stream.lose()
 
 
-@asynchronous
 async def test_a_client_that_refuses_makes_the_question_fail() -> None:
     client = await connected(ScriptedService(who=_who), elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
@@ -72,7 +69,6 @@ async def test_a_client_that_refuses_makes_the_question_fail() -> None:
         ("roots/list", {}, {"roots": None}, {"roots": {}}),
     ],
 )
-@asynchronous
 async def test_a_client_is_not_asked_for_what_it_cannot_do(
     method: str, params: Any, capabilities: Any, required: Any
 ) -> None:
@@ -95,7 +91,6 @@ async def test_a_client_is_not_asked_for_what_it_cannot_do(
         ("roots/list", {}, {"roots": {}}),
     ],
 )
-@asynchronous
 async def test_an_empty_capability_is_a_capability(method: str, params: Any, capabilities: Any) -> None:
     async def ask(call: Call) -> Result:
         return await call.ask(method, params)
@@ -108,7 +103,6 @@ async def test_an_empty_capability_is_a_capability(method: str, params: Any, cap
     assert (await stream.rest())[-1]["result"] == {"answered": True}
 
 
-@asynchronous
 async def test_there_are_three_things_to_ask_for() -> None:
     async def ask(call: Call) -> Result:
         return await call.ask("tools/list", {})
@@ -118,7 +112,6 @@ async def test_there_are_three_things_to_ask_for() -> None:
     assert (await client.ask("tools/call", {"name": "ask"})).error == METHOD_NOT_FOUND
 
 
-@asynchronous
 async def test_a_client_that_takes_json_only_cannot_be_asked() -> None:
     client = await connected(ScriptedService(who=_who), elicitation={})
 
@@ -127,7 +120,6 @@ async def test_a_client_that_takes_json_only_cannot_be_asked() -> None:
     assert reply.error == INVALID_REQUEST
 
 
-@asynchronous
 async def test_a_question_is_not_asked_for_ever_and_then_taken_back() -> None:
     client = await connected(
         ScriptedService(who=_who), policy=DEFAULT_ENDPOINT_LIMITS.replace(ask_seconds=0.02), elicitation={}
@@ -143,7 +135,6 @@ async def test_a_question_is_not_asked_for_ever_and_then_taken_back() -> None:
     assert late.status == 202
 
 
-@asynchronous
 async def test_cancelling_the_call_takes_its_question_back() -> None:
     client = await connected(ScriptedService(who=_who), elicitation={})
     stream = await client.stream("tools/call", {"name": "who"}, request_id="w")
@@ -156,7 +147,6 @@ async def test_cancelling_the_call_takes_its_question_back() -> None:
     assert rest[0]["params"] == {"requestId": question["id"]}
 
 
-@asynchronous
 async def test_answers_to_nothing_and_from_others_are_ignored() -> None:
     client = await connected(ScriptedService(who=_who), elicitation={})
     other = Client(client.endpoint)
@@ -173,7 +163,6 @@ async def test_answers_to_nothing_and_from_others_are_ignored() -> None:
     assert (await stream.rest())[-1]["result"] == text("yes")
 
 
-@asynchronous
 async def test_questions_of_several_calls_do_not_get_mixed_up() -> None:
     client = await connected(ScriptedService(who=_who), elicitation={})
     streams = [await client.stream("tools/call", {"name": "who"}) for _ in range(5)]
@@ -186,7 +175,6 @@ async def test_questions_of_several_calls_do_not_get_mixed_up() -> None:
     assert len({question["id"] for question in questions}) == 5
 
 
-@asynchronous
 async def test_a_question_outlives_a_lost_connection() -> None:
     client = await connected(ScriptedService(who=_who), elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
@@ -200,7 +188,6 @@ async def test_a_question_outlives_a_lost_connection() -> None:
     assert (await resumed.rest())[-1]["result"] == text("back")
 
 
-@asynchronous
 async def test_a_question_that_is_answered_twice_at_once_is_answered_once() -> None:
     client = await connected(ScriptedService(who=_who), "2025-03-26", elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
@@ -213,7 +200,6 @@ async def test_a_question_that_is_answered_twice_at_once_is_answered_once() -> N
     assert (await stream.rest())[-1]["result"] == text("one")
 
 
-@asynchronous
 async def test_questions_that_were_answered_make_room() -> None:
     client = await connected(ScriptedService(who=_who), policy=DEFAULT_ENDPOINT_LIMITS.replace(asks=1), elicitation={})
     for name in ("a", "b"):
@@ -224,7 +210,6 @@ async def test_questions_that_were_answered_make_room() -> None:
         assert (await stream.rest())[-1]["result"] == text(name)
 
 
-@asynchronous
 async def test_open_questions_are_bounded() -> None:
     client = await connected(ScriptedService(who=_who), policy=DEFAULT_ENDPOINT_LIMITS.replace(asks=1), elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
@@ -236,7 +221,6 @@ async def test_open_questions_are_bounded() -> None:
     await stream.lose()
 
 
-@asynchronous
 async def test_questions_and_answers_are_kept_when_notifications_are_too_many() -> None:
     started = asyncio.Event()
 

@@ -10,7 +10,7 @@ import pytest
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.server.subscriptions import WatchedResources
 
-from .conversations import Client, ModernClient, ScriptedService, asynchronous, endpoint_of, until
+from .conversations import Client, ModernClient, ScriptedService, endpoint_of, until
 from .line_clients import LineClient, ModernLineClient
 
 A, B = "file:///a", "file:///b"
@@ -34,7 +34,6 @@ class Slow(ScriptedService):
             raise RpcError(RESOURCE_NOT_FOUND, "no")
 
 
-@asynchronous
 async def test_the_service_hears_of_the_first_and_of_the_last_of_all_clients() -> None:
     service = ScriptedService()
     endpoint = endpoint_of(service)
@@ -58,7 +57,6 @@ async def test_the_service_hears_of_the_first_and_of_the_last_of_all_clients() -
     assert service.follows == [(A, True), (A, False)]
 
 
-@asynchronous
 async def test_a_session_that_ends_watches_nothing() -> None:
     service = ScriptedService()
     client = LineClient(service)
@@ -72,7 +70,6 @@ async def test_a_session_that_ends_watches_nothing() -> None:
 
 
 @pytest.mark.parametrize("over", ["http", "lines"])
-@asynchronous
 async def test_closing_waits_for_a_service_that_takes_its_time_to_hear_of_it(over: str) -> None:
     class Late(ScriptedService):
         async def followed(self, uri: str, wanted: bool) -> None:
@@ -94,7 +91,6 @@ async def test_closing_waits_for_a_service_that_takes_its_time_to_hear_of_it(ove
     assert service.follows == [(A, True), (A, False)]
 
 
-@asynchronous
 async def test_a_refused_resource_is_not_watched() -> None:
     service = ScriptedService()
     service.refused = {A}
@@ -111,7 +107,6 @@ async def test_a_refused_resource_is_not_watched() -> None:
     assert service.follows == [(A, True), (A, True)]
 
 
-@asynchronous
 async def test_who_watches_all_that_it_can_may_say_so_again() -> None:
     client = LineClient(ScriptedService(), watched=1)
     await client.initialize()
@@ -120,7 +115,6 @@ async def test_who_watches_all_that_it_can_may_say_so_again() -> None:
     assert [answer.get("error", {}).get("code") for answer in answers] == [None, None, BUSY]
 
 
-@asynchronous
 async def test_a_subscription_is_acknowledged_without_what_was_refused() -> None:
     service = ScriptedService()
     service.refused = {A}
@@ -135,7 +129,6 @@ async def test_a_subscription_is_acknowledged_without_what_was_refused() -> None
     assert none["error"] == {"code": INVALID_PARAMS, "message": f"no {A}"}
 
 
-@asynchronous
 async def test_a_refused_subscription_over_http_has_the_status_of_its_error() -> None:
     service = ScriptedService()
     service.refused = {A}
@@ -145,7 +138,6 @@ async def test_a_refused_subscription_over_http_has_the_status_of_its_error() ->
     assert (reply.status, reply.error) == (400, INVALID_PARAMS)
 
 
-@asynchronous
 async def test_a_service_that_fails_refuses() -> None:
     class Failing(ScriptedService):
         async def followed(self, uri: str, wanted: bool) -> None:
@@ -158,7 +150,6 @@ async def test_a_service_that_fails_refuses() -> None:
     assert (await new.ask("subscriptions/listen", watching(A)))["error"]["code"] == INTERNAL_ERROR
 
 
-@asynchronous
 async def test_the_second_waits_for_the_word_that_the_first_gets() -> None:
     service = Slow()
     service.refused = {A}
@@ -175,7 +166,6 @@ async def test_the_second_waits_for_the_word_that_the_first_gets() -> None:
     assert {answer["error"]["code"] for answer in answers} == {RESOURCE_NOT_FOUND}
 
 
-@asynchronous
 async def test_asking_twice_at_once_counts_once() -> None:
     service = Slow()
     client = LineClient(service)
@@ -191,7 +181,6 @@ async def test_asking_twice_at_once_counts_once() -> None:
     await until(lambda: service.follows == [(A, True), (A, False)])
 
 
-@asynchronous
 async def test_the_last_word_is_right_however_fast_watchers_come_and_go() -> None:
     service = Slow()
     followed = WatchedResources(service)
@@ -211,7 +200,6 @@ async def test_the_last_word_is_right_however_fast_watchers_come_and_go() -> Non
     assert service.follows == [(A, True), (A, False), (A, True)]
 
 
-@asynchronous
 async def test_a_subscription_that_is_given_up_half_way_leaves_nothing_behind() -> None:
     class Half(ScriptedService):
         async def followed(self, uri: str, wanted: bool) -> None:
@@ -229,7 +217,6 @@ async def test_a_subscription_that_is_given_up_half_way_leaves_nothing_behind() 
     assert client.silent
 
 
-@asynchronous
 async def test_who_is_late_to_tell_the_end_does_not_end_what_has_begun_since() -> None:
     service = Slow()
     followed = WatchedResources(service)
@@ -251,7 +238,6 @@ async def test_who_is_late_to_tell_the_end_does_not_end_what_has_begun_since() -
     assert service.follows == [(A, True), (A, False), (A, True), (A, False)]
 
 
-@asynchronous
 async def test_what_ended_before_it_was_told_is_not_told() -> None:
     service = Slow()
     service.go.set()
@@ -264,7 +250,6 @@ async def test_what_ended_before_it_was_told_is_not_told() -> None:
     assert service.follows == [(A, True)]
 
 
-@asynchronous
 async def test_a_watcher_that_gives_up_waiting_is_told_of_as_gone() -> None:
     service = Slow()
     followed = WatchedResources(service)
@@ -279,7 +264,6 @@ async def test_a_watcher_that_gives_up_waiting_is_told_of_as_gone() -> None:
     assert service.follows == [(A, True), (A, False)]
 
 
-@asynchronous
 async def test_an_end_that_the_service_refuses_is_an_end() -> None:
     service = Slow()
     service.go.set()

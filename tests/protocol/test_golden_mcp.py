@@ -9,7 +9,7 @@ from support.golden import GOLDEN
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import Client, Connection, Reply, ScriptedService, asynchronous, endpoint_of, text
+from .conversations import Client, Connection, Reply, ScriptedService, endpoint_of, text
 
 # What we do differently on purpose: our status, and why.
 DIFFERENT: dict[str, tuple[int, str]] = {
@@ -34,7 +34,6 @@ DIFFERENT: dict[str, tuple[int, str]] = {
 ELSEWHERE = ("GET /mcp/sse", "OPTIONS / preflight")
 
 
-@asynchronous
 async def test_the_recorded_conversation_goes_the_same_way_or_better() -> None:
     client = Client(endpoint_of(_sample_service()))
     sessions: dict[str, str] = {}

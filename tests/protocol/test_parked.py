@@ -14,7 +14,6 @@ from .conversations import (
     ModernClient,
     Reply,
     ScriptedService,
-    asynchronous,
     endpoint_of,
     in_virtual_time,
     text,
@@ -43,7 +42,6 @@ async def answer(client: ModernClient, asked: Reply, responses: object, tool: st
     return await client.ask("tools/call", {"name": tool, "inputResponses": responses, "requestState": state, **more})
 
 
-@asynchronous
 async def test_a_question_is_the_result_and_the_answer_comes_with_the_next_call() -> None:
     client = _client(who=_who)
 
@@ -62,7 +60,6 @@ async def test_a_question_is_the_result_and_the_answer_comes_with_the_next_call(
     assert done.json["result"]["resultType"] == "complete"
 
 
-@asynchronous
 async def test_a_question_has_the_name_it_was_given_unless_the_call_has_used_it() -> None:
     async def interview(call: Call) -> Result:
         names = ("who", "question-2", None, "who")
@@ -77,7 +74,6 @@ async def test_a_question_has_the_name_it_was_given_unless_the_call_has_used_it(
     assert done.json["result"]["content"] == text([{"action": name} for name in names])["content"]
 
 
-@asynchronous
 async def test_a_client_that_knows_a_questions_name_may_bring_the_answer_at_once() -> None:
     async def twice(call: Call) -> Result:
         return text([(await call.ask("elicitation/create", QUESTION, "who"))["content"]["name"] for _ in range(2)])
@@ -91,7 +87,6 @@ async def test_a_client_that_knows_a_questions_name_may_bring_the_answer_at_once
     assert done.json["result"]["content"] == text(["Ada", "Bob"])["content"]
 
 
-@asynchronous
 async def test_a_client_that_guesses_the_number_of_a_question_is_asked_all_the_same() -> None:
     client = _client(who=_who)
 
@@ -100,7 +95,6 @@ async def test_a_client_that_guesses_the_number_of_a_question_is_asked_all_the_s
     assert asked.json["result"]["resultType"] == "input_required"
 
 
-@asynchronous
 async def test_a_question_that_json_cannot_say_fails_where_it_is_asked() -> None:
     async def odd(call: Call) -> Result:
         try:
@@ -113,7 +107,6 @@ async def test_a_question_that_json_cannot_say_fails_where_it_is_asked() -> None
     assert reply.json["result"]["content"] == text("told")["content"]
 
 
-@asynchronous
 async def test_several_rounds_continue_the_same_coroutine() -> None:
     runs = 0
 
@@ -135,7 +128,6 @@ async def test_several_rounds_continue_the_same_coroutine() -> None:
     assert (runs, len(states)) == (1, 3)
 
 
-@asynchronous
 async def test_questions_that_are_asked_together_travel_together() -> None:
     async def both(call: Call) -> Result:
         first, second = await asyncio.gather(call.ask("elicitation/create", QUESTION), call.ask("roots/list", {}))
@@ -151,7 +143,6 @@ async def test_questions_that_are_asked_together_travel_together() -> None:
     assert done.json["result"]["content"] == text([{"action": "decline"}, {"roots": []}])["content"]
 
 
-@asynchronous
 async def test_what_was_not_answered_is_asked_again() -> None:
     async def both(call: Call) -> Result:
         answers = await asyncio.gather(call.ask("elicitation/create", QUESTION), call.ask("roots/list", {}))
@@ -167,7 +158,6 @@ async def test_what_was_not_answered_is_asked_again() -> None:
     assert done.json["result"]["content"] == text([{"action": "decline"}, {"roots": []}])["content"]
 
 
-@asynchronous
 async def test_no_answers_at_all_means_asking_again() -> None:
     client = _client(who=_who)
     asked = await client.ask("tools/call", {"name": "who"})
@@ -177,7 +167,6 @@ async def test_no_answers_at_all_means_asking_again() -> None:
     assert (await answer(client, again, {name: accepting("x")})).json["result"]["content"] == text("x")["content"]
 
 
-@asynchronous
 async def test_a_state_works_once() -> None:
     client = _client(who=_who)
     asked = await client.ask("tools/call", {"name": "who"})
@@ -191,7 +180,6 @@ async def test_a_state_works_once() -> None:
 
 
 @pytest.mark.parametrize("state", ["", "guess", 5, {}, ["x"], "0" * 48])
-@asynchronous
 async def test_a_state_that_we_did_not_give_is_refused(state: object) -> None:
     reply = await _client(who=_who).ask("tools/call", {"name": "who", "requestState": state})
 
@@ -199,7 +187,6 @@ async def test_a_state_that_we_did_not_give_is_refused(state: object) -> None:
     assert LOST in reply.json["error"]["message"]
 
 
-@asynchronous
 async def test_a_state_belongs_to_its_call() -> None:
     client = _client(who=_who, other=_who)
     asked = await client.ask("tools/call", {"name": "who"})
@@ -213,7 +200,6 @@ async def test_a_state_belongs_to_its_call() -> None:
 
 
 @pytest.mark.parametrize("responses", [5, [], "x", {"question-1": 5}, {"question-1": None}])
-@asynchronous
 async def test_ill_formed_answers_are_refused_and_can_be_mended(responses: object) -> None:
     client = _client(who=_who)
     asked = await client.ask("tools/call", {"name": "who"})
@@ -225,7 +211,6 @@ async def test_ill_formed_answers_are_refused_and_can_be_mended(responses: objec
     assert right.json["result"]["content"] == text("mended")["content"]
 
 
-@asynchronous
 async def test_a_call_that_nobody_comes_back_for_is_cancelled() -> None:
     stopped = asyncio.Event()
 
@@ -243,7 +228,6 @@ async def test_a_call_that_nobody_comes_back_for_is_cancelled() -> None:
     assert LOST in late.json["error"]["message"]
 
 
-@asynchronous
 async def test_waiting_calls_are_bounded_and_the_oldest_makes_room() -> None:
     client = ModernClient(endpoint_of(ScriptedService(who=_who), parked=2), elicitation={})
     asked = [await client.ask("tools/call", {"name": "who"}) for _ in range(3)]
@@ -253,7 +237,6 @@ async def test_waiting_calls_are_bounded_and_the_oldest_makes_room() -> None:
     assert [one.status for one in done] == [400, 200, 200]
 
 
-@asynchronous
 async def test_a_call_that_goes_on_without_the_answer_keeps_its_result_for_the_client() -> None:
     go = asyncio.Event()
 
@@ -276,7 +259,6 @@ async def test_a_call_that_goes_on_without_the_answer_keeps_its_result_for_the_c
     assert (messages[1]["id"], messages[1]["result"]["content"]) == ("later", text("without")["content"])
 
 
-@asynchronous
 async def test_an_answer_that_meets_the_withdrawal_of_its_question_does_no_harm() -> None:
     go = asyncio.Event()
 
@@ -308,7 +290,6 @@ async def test_a_call_is_parked_once_however_many_questions_it_asks() -> None:
     assert done.json["result"]["content"] == text("done")["content"]
 
 
-@asynchronous
 async def test_a_question_of_a_call_that_is_over_is_not_asked() -> None:
     left: list[asyncio.Task[Result]] = []
 
@@ -324,7 +305,6 @@ async def test_a_question_of_a_call_that_is_over_is_not_asked() -> None:
     left[0].cancel()
 
 
-@asynchronous
 async def test_the_service_sees_the_client_as_it_came_back() -> None:
     async def who(call: Call) -> Result:
         await call.ask("elicitation/create", QUESTION)
@@ -339,7 +319,6 @@ async def test_the_service_sees_the_client_as_it_came_back() -> None:
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
-@asynchronous
 async def test_a_client_may_come_back_taking_only_one_kind_of_answer(accept: str) -> None:
     waiting, noted = asyncio.Event(), asyncio.Event()
 
@@ -363,7 +342,6 @@ async def test_a_client_may_come_back_taking_only_one_kind_of_answer(accept: str
     assert len(messages) == (1 if accept == "application/json" else 2)
 
 
-@asynchronous
 async def test_progress_goes_to_the_token_of_the_present_request() -> None:
     async def work(call: Call) -> Result:
         token = call.params["_meta"]["progressToken"]
@@ -388,7 +366,6 @@ async def test_progress_goes_to_the_token_of_the_present_request() -> None:
     assert [message["params"]["progressToken"] for message in after[:-1]] == [2, "other"]
 
 
-@asynchronous
 async def test_a_lost_connection_after_the_answer_cancels_the_call() -> None:
     stopped = asyncio.Event()
 
@@ -413,7 +390,6 @@ async def test_a_lost_connection_after_the_answer_cancels_the_call() -> None:
     await asyncio.wait_for(stopped.wait(), 5)
 
 
-@asynchronous
 async def test_only_some_requests_may_be_answered_with_a_question() -> None:
     service = ScriptedService()
     service.methods["completion/complete"] = _who
@@ -424,7 +400,6 @@ async def test_only_some_requests_may_be_answered_with_a_question() -> None:
     assert (reply.status, reply.error) == (400, INVALID_REQUEST)
 
 
-@asynchronous
 async def test_questions_of_a_call_are_bounded() -> None:
     async def curious(call: Call) -> Result:
         await asyncio.gather(*(call.ask("elicitation/create", QUESTION) for _ in range(3)))
@@ -441,7 +416,6 @@ async def test_questions_of_a_call_are_bounded() -> None:
     assert reply.error == BUSY
 
 
-@asynchronous
 async def test_closing_the_server_ends_waiting_calls() -> None:
     stopped = asyncio.Event()
 

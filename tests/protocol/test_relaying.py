@@ -11,7 +11,7 @@ import pytest
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import Client, ModernClient, ScriptedService, asynchronous, endpoint_of, text
+from .conversations import Client, ModernClient, ScriptedService, endpoint_of, text
 from .line_clients import ModernLineClient
 
 QUESTION: dict[str, Any] = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
@@ -33,7 +33,6 @@ async def _who(call: Call) -> Result:
 
 
 @pytest.mark.parametrize("raw", [True, False])
-@asynchronous
 async def test_a_question_of_the_server_behind_passes_and_so_does_its_answer(raw: bool) -> None:
     seen: list[Any] = []
 
@@ -60,7 +59,6 @@ async def test_a_question_of_the_server_behind_passes_and_so_does_its_answer(raw
         assert {key: value for key, value in params.items() if key != "_meta"} == again
 
 
-@asynchronous
 async def test_a_question_of_the_service_itself_is_parked_beside_that() -> None:
     client = ModernLineClient(relaying(who=_who))
     asked = await client.ask("tools/call", {"name": "who"})
@@ -74,7 +72,6 @@ async def test_a_question_of_the_service_itself_is_parked_beside_that() -> None:
     assert twice["error"]["code"] == INVALID_PARAMS
 
 
-@asynchronous
 async def test_without_a_server_behind_a_foreign_state_is_refused() -> None:
     client = ModernLineClient(ScriptedService(who=_who))
 
@@ -83,7 +80,6 @@ async def test_without_a_server_behind_a_foreign_state_is_refused() -> None:
     assert refused["error"]["code"] == INVALID_PARAMS
 
 
-@asynchronous
 async def test_without_a_server_behind_a_question_says_who_asks() -> None:
     async def asking(call: Call) -> Result:
         return dict(ASKING)
@@ -94,7 +90,6 @@ async def test_without_a_server_behind_a_question_says_who_asks() -> None:
     assert answer["result"] == ASKING
 
 
-@asynchronous
 async def test_a_result_of_a_service_that_is_json_already_is_complete() -> None:
     async def raw(call: Call) -> msgspec.Raw:
         return msgspec.Raw(b'{ "content": [] ,\n"x": 1e2 }')
@@ -109,7 +104,6 @@ async def test_a_result_of_a_service_that_is_json_already_is_complete() -> None:
 
 
 @pytest.mark.parametrize("space", [b" ", b"\n", b"\r", b"\r\n\t"])
-@asynchronous
 async def test_such_a_result_is_one_line_whatever_white_space_is_in_it(space: bytes) -> None:
     async def raw(call: Call) -> msgspec.Raw:
         return msgspec.Raw(b'{"content":%s[]}' % space)
@@ -119,7 +113,6 @@ async def test_such_a_result_is_one_line_whatever_white_space_is_in_it(space: by
     assert answer["result"] == {"content": []}
 
 
-@asynchronous
 async def test_such_a_result_is_one_event_of_a_stream() -> None:
     async def raw(call: Call) -> msgspec.Raw:
         call.notify("notifications/progress", {"progressToken": 1, "progress": 1})

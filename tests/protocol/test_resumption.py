@@ -9,7 +9,7 @@ import pytest
 from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import Client, Connection, Reply, ScriptedService, asynchronous, connected, text, until
+from .conversations import Client, Connection, Reply, ScriptedService, connected, text, until
 
 
 class Slow:
@@ -33,7 +33,6 @@ def progress(messages: list[dict[str, object]]) -> list[object]:
     return [message["params"]["progress"] for message in messages if "params" in message]  # type: ignore[index]
 
 
-@asynchronous
 async def test_a_stream_begins_with_an_id_to_resume_from() -> None:
     slow = Slow()
     client = await connected(ScriptedService(slow=slow))
@@ -50,7 +49,6 @@ async def test_a_stream_begins_with_an_id_to_resume_from() -> None:
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18"])
-@asynchronous
 async def test_older_clients_get_no_event_without_data(version: str) -> None:
     slow = Slow()
     client = await connected(ScriptedService(slow=slow), version)
@@ -65,7 +63,6 @@ async def test_older_clients_get_no_event_without_data(version: str) -> None:
     assert first.id != answer.id
 
 
-@asynchronous
 async def test_a_lost_connection_does_not_cancel_and_the_rest_is_resumed() -> None:
     slow = Slow()
     client = await connected(ScriptedService(slow=slow))
@@ -86,7 +83,6 @@ async def test_a_lost_connection_does_not_cancel_and_the_rest_is_resumed() -> No
     assert (rest[-1]["id"], rest[-1]["result"]) == (9, text("done"))
 
 
-@asynchronous
 async def test_an_answer_is_kept_for_a_client_that_comes_back_later() -> None:
     slow = Slow()
     client = await connected(ScriptedService(slow=slow))
@@ -101,7 +97,6 @@ async def test_an_answer_is_kept_for_a_client_that_comes_back_later() -> None:
         assert [message.get("id") for message in await resumed.rest()] == [None, 2]
 
 
-@asynchronous
 async def test_an_answer_is_not_kept_for_ever() -> None:
     slow = Slow()
     client = await connected(
@@ -119,7 +114,6 @@ async def test_an_answer_is_not_kept_for_ever() -> None:
     assert again.status == 400
 
 
-@asynchronous
 async def test_kept_answers_are_bounded_and_the_newest_stays() -> None:
     slow = Slow()
     slow.finish.set()
@@ -135,7 +129,6 @@ async def test_kept_answers_are_bounded_and_the_newest_stays() -> None:
     assert found == [False, False, True, True]
 
 
-@asynchronous
 async def test_one_answer_is_kept_however_large_it_is() -> None:
     async def large(call: Call) -> Result:
         call.notify("notifications/progress", {"progress": 0})
@@ -155,7 +148,6 @@ async def test_one_answer_is_kept_however_large_it_is() -> None:
     assert (await kept.rest())[-1]["result"] == text("x" * 5000)
 
 
-@asynchronous
 async def test_resuming_replays_only_that_stream() -> None:
     one, two = Slow(), Slow()
     client = await connected(ScriptedService(one=one, two=two))
@@ -175,7 +167,6 @@ async def test_resuming_replays_only_that_stream() -> None:
     assert progress(await second.rest()) == [0, 22]
 
 
-@asynchronous
 async def test_event_ids_of_a_session_are_unique() -> None:
     slow = Slow()
     slow.finish.set()
@@ -193,7 +184,6 @@ async def test_event_ids_of_a_session_are_unique() -> None:
 
 
 @pytest.mark.parametrize("event", ["nonsense", "-1", "s", "99-0", "s-x", "s--1", "1-" + "9" * 50, "s-١"])
-@asynchronous
 async def test_an_unknown_event_id_is_refused(event: str) -> None:
     reply = await (await connected(ScriptedService())).send("GET", last_event_id=event)
 
@@ -202,7 +192,6 @@ async def test_an_unknown_event_id_is_refused(event: str) -> None:
     assert "resume" in reply.json["error"]["message"]
 
 
-@asynchronous
 async def test_a_position_in_the_future_means_the_present() -> None:
     client = await connected(ScriptedService())
 
@@ -214,7 +203,6 @@ async def test_a_position_in_the_future_means_the_present() -> None:
     await listener.lose()
 
 
-@asynchronous
 async def test_another_session_cannot_resume_my_stream() -> None:
     slow = Slow()
     mine = await connected(ScriptedService(slow=slow))
@@ -233,7 +221,6 @@ async def test_another_session_cannot_resume_my_stream() -> None:
 # --- the server closes the connection, and the client polls
 
 
-@asynchronous
 async def test_a_call_may_close_its_connection_and_finish_later() -> None:
     slow = Slow()
     client = await connected(ScriptedService(slow=slow))
@@ -249,7 +236,6 @@ async def test_a_call_may_close_its_connection_and_finish_later() -> None:
     assert [message["id"] for message in await resumed.rest()] == [1]
 
 
-@asynchronous
 async def test_a_call_may_close_before_it_said_anything() -> None:
     closed, finish = asyncio.Event(), asyncio.Event()
 
@@ -269,7 +255,6 @@ async def test_a_call_may_close_before_it_said_anything() -> None:
     assert (await resumed.rest())[-1]["result"] == text("later")
 
 
-@asynchronous
 async def test_closing_again_and_again_works_each_time() -> None:
     slow = Slow()
     client = await connected(ScriptedService(slow=slow))
@@ -293,7 +278,6 @@ async def test_closing_again_and_again_works_each_time() -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18"])
-@asynchronous
 async def test_older_clients_would_not_resume_so_their_connection_stays(version: str) -> None:
     slow = Slow()
     client = await connected(ScriptedService(slow=slow), version)
@@ -307,7 +291,6 @@ async def test_older_clients_would_not_resume_so_their_connection_stays(version:
 # --- the stream for what belongs to no request
 
 
-@asynchronous
 async def test_what_belongs_to_no_request_goes_to_the_standing_stream() -> None:
     service = ScriptedService()
     client = await connected(service)
@@ -322,7 +305,6 @@ async def test_what_belongs_to_no_request_goes_to_the_standing_stream() -> None:
     await listener.lose()
 
 
-@asynchronous
 async def test_a_second_listener_replaces_the_first() -> None:
     client = await connected(ScriptedService())
     first = await client.listen()
@@ -337,7 +319,6 @@ async def test_a_second_listener_replaces_the_first() -> None:
     await second.lose()
 
 
-@asynchronous
 async def test_a_listener_may_come_again_after_the_first_was_lost() -> None:
     client = await connected(ScriptedService())
     for _ in range(3):
@@ -352,7 +333,6 @@ async def test_a_listener_may_come_again_after_the_first_was_lost() -> None:
     await listener.lose()
 
 
-@asynchronous
 async def test_what_was_said_before_the_client_listened_is_not_lost_nor_repeated() -> None:
     client = await connected(ScriptedService())
     for _ in range(5):
@@ -375,7 +355,6 @@ async def test_what_was_said_before_the_client_listened_is_not_lost_nor_repeated
     await resumed.lose()
 
 
-@asynchronous
 async def test_what_waits_for_a_listener_is_bounded() -> None:
     service = ScriptedService()
     client = await connected(service, policy=DEFAULT_ENDPOINT_LIMITS.replace(stream_events=3))
@@ -388,7 +367,6 @@ async def test_what_waits_for_a_listener_is_bounded() -> None:
     await listener.lose()
 
 
-@asynchronous
 async def test_only_watchers_hear_of_a_resource() -> None:
     service = ScriptedService()
     one = await connected(service)
@@ -411,7 +389,6 @@ async def test_only_watchers_hear_of_a_resource() -> None:
         await listener.lose()
 
 
-@asynchronous
 async def test_watched_resources_are_bounded_and_need_a_uri() -> None:
     client = await connected(ScriptedService(), policy=DEFAULT_ENDPOINT_LIMITS.replace(watched=1))
     await client.ask("resources/subscribe", {"uri": "a:1"})

@@ -22,7 +22,7 @@ from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.server.streamable_http import StreamableHttp
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import WAIT_SECONDS, ScriptedService, asynchronous, text, until
+from .conversations import WAIT_SECONDS, ScriptedService, text, until
 from .sdk_answers import ANSWERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # old eras are our topic
@@ -54,7 +54,6 @@ async def _echo(call: Call) -> Result:
 
 
 @ERAS
-@asynchronous
 async def test_tools_are_listed_and_called(mode: str) -> None:
     async with serving(ScriptedService(echo=_echo)) as (endpoint, url), Client(url, mode=mode) as client:
         listed = await client.list_tools()
@@ -68,7 +67,6 @@ async def test_tools_are_listed_and_called(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-@asynchronous
 async def test_the_client_knows_who_it_talks_to(mode: str) -> None:
     async with serving(ScriptedService()) as (_, url), Client(url, mode=mode) as client:
         assert client.server_info is not None
@@ -79,7 +77,6 @@ async def test_the_client_knows_who_it_talks_to(mode: str) -> None:
 
 
 @ERAS
-@asynchronous
 async def test_an_unknown_method_is_told_as_such(mode: str) -> None:
     async with serving(ScriptedService()) as (_, url), Client(url, mode=mode) as client:
         with pytest.raises(MCPError) as refused:
@@ -89,7 +86,6 @@ async def test_an_unknown_method_is_told_as_such(mode: str) -> None:
 
 
 @ERAS
-@asynchronous
 async def test_progress_arrives_before_the_answer(mode: str) -> None:
     async def work(call: Call) -> Result:
         for step in range(3):
@@ -112,7 +108,6 @@ async def test_progress_arrives_before_the_answer(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-@asynchronous
 async def test_log_messages_arrive_from_the_level_that_was_asked_for(mode: str) -> None:
     async def chat(call: Call) -> Result:
         for level in ("debug", "warning", "error"):
@@ -140,7 +135,6 @@ SAMPLING = {"messages": [{"role": "user", "content": {"type": "text", "text": "h
 
 
 @ERAS
-@asynchronous
 async def test_the_client_is_asked_for_input_samples_and_roots(mode: str) -> None:
     async def curious(call: Call) -> Result:
         elicited = await call.ask("elicitation/create", QUESTION)
@@ -158,7 +152,6 @@ async def test_the_client_is_asked_for_input_samples_and_roots(mode: str) -> Non
 
 
 @ERAS
-@asynchronous
 async def test_a_client_without_the_capability_is_not_asked(mode: str) -> None:
     async def curious(call: Call) -> Result:
         return await call.ask("elicitation/create", QUESTION)
@@ -170,7 +163,6 @@ async def test_a_client_without_the_capability_is_not_asked(mode: str) -> None:
     assert refused.value.code == mcp_types.MISSING_REQUIRED_CLIENT_CAPABILITY
 
 
-@asynchronous
 async def test_changes_are_pushed_in_the_handshake_era() -> None:
     heard: list[str] = []
 
@@ -192,7 +184,6 @@ async def test_changes_are_pushed_in_the_handshake_era() -> None:
         await until(lambda: heard == ["tools", "file:///a"])
 
 
-@asynchronous
 async def test_changes_are_told_to_subscribers_in_the_modern_era() -> None:
     async with (
         serving(ScriptedService()) as (endpoint, url),
@@ -211,7 +202,6 @@ async def test_changes_are_told_to_subscribers_in_the_modern_era() -> None:
 
 
 @ERAS
-@asynchronous
 async def test_a_client_that_gives_up_cancels_the_call(mode: str) -> None:
     started, stopped = asyncio.Event(), asyncio.Event()
 
@@ -233,7 +223,6 @@ async def test_a_client_that_gives_up_cancels_the_call(mode: str) -> None:
         assert said(await client.call_tool("echo", {"text": "still here"})) == "still here"
 
 
-@asynchronous
 async def test_a_call_that_closes_its_connection_is_polled() -> None:
     async def poll(call: Call) -> Result:
         call.notify("notifications/progress", {"progressToken": 1, "progress": 1})
@@ -253,7 +242,6 @@ async def test_a_call_that_closes_its_connection_is_polled() -> None:
         assert said(await client.call_tool("silent", {})) == "polled"
 
 
-@asynchronous
 async def test_a_client_resumes_what_it_had_lost() -> None:
     go = asyncio.Event()
 
@@ -298,7 +286,6 @@ async def test_a_client_resumes_what_it_had_lost() -> None:
     assert heard == ["begun", "ended"]
 
 
-@asynchronous
 async def test_clients_of_both_eras_work_side_by_side() -> None:
     async with (
         serving(ScriptedService(echo=_echo)) as (_, url),

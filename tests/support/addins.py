@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import textwrap
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,6 @@ from uno_devserver.protocol.versions import CAPABILITIES_KEY, VERSION_KEY
 WAIT_SECONDS = 30  # longer than any step takes on a busy machine
 HANDSHAKE = VERSION
 MODERN = "2026-07-28"
-
-
-def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test in a loop of its own, within a bound."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 3 * WAIT_SECONDS))
-
-    return run
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -14,9 +14,9 @@ READ, UNREAD = 7, 8  # exit codes: whether the end had to wait for the reader
 LINES = 20_000  # far more than a pipe holds, and than is kept
 PROGRAM = f"""
 import os, sys, time
-from uno_devserver.system.nonblocking_output import LAST_SECONDS, unhurried_output
+from uno_devserver.system.nonblocking_output import LAST_SECONDS, nonblocking_output
 
-with unhurried_output():
+with nonblocking_output():
     print("first")
     for number in range({LINES} if "much" in sys.argv else 3):
         print(f"line {{number}} {{'é' * 50}}", file=sys.stderr if "error" in sys.argv else sys.stdout)
@@ -101,7 +101,7 @@ def test_a_terminal_stays_one() -> None:
     program = (
         "import sys\nfrom uno_devserver.system.nonblocking_output import nonblocking_output\nbefore = sys.stdout\n"
     )
-    program += "with unhurried_output():\n    print(sys.stdout.isatty(), sys.stdout.fileno(), sys.stdout is before)\n"
+    program += "with nonblocking_output():\n    print(sys.stdout.isatty(), sys.stdout.fileno(), sys.stdout is before)\n"
     with subprocess.Popen([sys.executable, "-c", program], stdout=follower) as done:
         os.close(follower)
         said = os.read(leader, 1000)
@@ -115,7 +115,7 @@ def test_files_are_written_directly(tmp_path: Path) -> None:
     program = (
         "import sys\nfrom uno_devserver.system.nonblocking_output import nonblocking_output\nbefore = sys.stdout\n"
     )
-    program += "with unhurried_output():\n    assert sys.stdout is before\n"
+    program += "with nonblocking_output():\n    assert sys.stdout is before\n"
     with (tmp_path / "out").open("wb") as file:
         done = subprocess.run([sys.executable, "-c", program], stdout=file, stderr=subprocess.PIPE, timeout=BOUND)
 
@@ -124,7 +124,7 @@ def test_files_are_written_directly(tmp_path: Path) -> None:
 
 def test_a_process_without_output_has_none() -> None:
     program = "import sys\nfrom uno_devserver.system.nonblocking_output import nonblocking_output\n"
-    program += "with unhurried_output():\n    assert sys.stdout is None\n"
+    program += "with nonblocking_output():\n    assert sys.stdout is None\n"
     command = f'exec "{sys.executable}" -c "$0" >&-'
 
     assert subprocess.run(["sh", "-c", command, program], timeout=BOUND).returncode == 0

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from support.addins import asynchronous
 from support.servers import Processes
 from uno_devserver.system.process_exit import process_exit
 
@@ -15,7 +14,6 @@ POLL_SECONDS = 0.01
 SECONDS = 20.0
 
 
-@asynchronous
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
 async def test_it_returns_when_the_process_ends_and_not_before(
     processes: Processes, monkeypatch: pytest.MonkeyPatch, platform: str
@@ -31,7 +29,6 @@ async def test_it_returns_when_the_process_ends_and_not_before(
     await asyncio.wait_for(ends, SECONDS)
 
 
-@asynchronous
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
 async def test_of_one_that_has_ended_it_returns_at_once(
     processes: Processes, monkeypatch: pytest.MonkeyPatch, platform: str

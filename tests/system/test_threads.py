@@ -9,11 +9,9 @@ import time
 
 import pytest
 
-from protocol.conversations import asynchronous
 from uno_devserver.system.threads import run_in_thread, run_in_thread_to_end, wait_for_event
 
 
-@asynchronous
 async def test_the_result_comes_back_and_the_loop_goes_on_meanwhile() -> None:
     gate = threading.Event()
     working = asyncio.ensure_future(run_in_thread(lambda: gate.wait(10) and "done"))
@@ -26,7 +24,6 @@ async def test_the_result_comes_back_and_the_loop_goes_on_meanwhile() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), SystemExit(3)], ids=repr)
-@asynchronous
 async def test_what_it_raises_is_raised_here(error: BaseException) -> None:
     def work() -> None:
         raise error
@@ -37,7 +34,6 @@ async def test_what_it_raises_is_raised_here(error: BaseException) -> None:
     assert str(error) in str(raised.value)
 
 
-@asynchronous
 async def test_whoever_gives_up_hears_nothing_of_it() -> None:
     gate, done = threading.Event(), threading.Event()
 
@@ -69,7 +65,6 @@ def test_a_loop_that_has_ended_meanwhile_is_no_error(monkeypatch: pytest.MonkeyP
     assert not failed.wait(0.05)
 
 
-@asynchronous
 async def test_an_event_ends_a_sleep_and_can_do_so_again() -> None:
     event = asyncio.Event()
     begun = time.monotonic()
@@ -83,7 +78,6 @@ async def test_an_event_ends_a_sleep_and_can_do_so_again() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-@asynchronous
 async def test_work_that_must_not_be_left_behind_is_given_up_and_waited_for(fails: bool) -> None:
     given_up, ended = threading.Event(), threading.Event()
 
@@ -103,6 +97,5 @@ async def test_work_that_must_not_be_left_behind_is_given_up_and_waited_for(fail
     assert ended.is_set()
 
 
-@asynchronous
 async def test_work_that_is_not_given_up_says_what_it_has_done() -> None:
     assert await run_in_thread_to_end(lambda: "done", lambda: None) == "done"

@@ -1,4 +1,4 @@
-"""Becomes a program that ends when whoever started it does, also by kill -9: `die_with_parent.py <program> <arguments …>`.
+"""Becomes a program that ends with the process that started it, also by kill -9: `die_with_parent.py <program> …`.
 
 Standard input is a pipe that nobody writes to; its end is the sign. The program takes this process over, with its
 number, its output and its exit code; a small process beside it, of the same group, waits for the sign. Run as a script,

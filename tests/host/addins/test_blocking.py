@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous, text_of, until
+from support.addins import AddInFolder, text_of, until
 from uno_devserver.host.addins import invocation
 from uno_devserver.system.log import log
 
@@ -22,7 +22,6 @@ async def block() -> str:
 """
 
 
-@asynchronous
 async def test_an_async_tool_that_blocks_is_told_once_with_its_line(
     addins: AddInFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,7 +43,6 @@ async def test_an_async_tool_that_blocks_is_told_once_with_its_line(
     assert "(block) keeps the event loop" in message
 
 
-@asynchronous
 async def test_a_tool_that_awaits_is_not_told(addins: AddInFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(invocation, "BEAT_SECONDS", 0.01)
     monkeypatch.setattr(invocation, "BLOCKED_SECONDS", 5.0)
@@ -58,7 +56,6 @@ async def test_a_tool_that_awaits_is_not_told(addins: AddInFolder, monkeypatch: 
     assert told == []
 
 
-@asynchronous
 async def test_nobody_watches_when_the_host_has_stopped(addins: AddInFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(invocation, "BEAT_SECONDS", 0.01)
     before = set(threading.enumerate())

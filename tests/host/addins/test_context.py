@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous, text_of
+from support.addins import AddInFolder, text_of
 from uno_devserver.host.addins.context import Context
 from uno_devserver.host.addins.manager import AddInManager
 from uno_devserver.host.addins.testing import Client, InProcessCall
@@ -14,7 +14,6 @@ from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params, Result
 
 
-@asynchronous
 async def test_progress_goes_to_a_client_that_asked_for_it(addins: AddInFolder) -> None:
     body = """
     @addin.tool
@@ -38,7 +37,6 @@ async def test_progress_goes_to_a_client_that_asked_for_it(addins: AddInFolder) 
     ("meta", "told"),
     [({"progressToken": 0}, 1), ({"progressToken": ""}, 1), ({"progressToken": [1]}, 0), ({}, 0), ([], 0), (None, 0)],
 )
-@asynchronous
 async def test_progress_needs_a_number_or_a_text_to_go_to(addins: AddInFolder, meta: object, told: int) -> None:
     body = """
     @addin.tool
@@ -52,7 +50,6 @@ async def test_progress_needs_a_number_or_a_text_to_go_to(addins: AddInFolder, m
 
 
 @pytest.mark.parametrize(("wanted", "heard"), [("debug", 3), ("warning", 1), ("error", 0), (None, 0)])
-@asynchronous
 async def test_a_client_hears_the_levels_it_wants(addins: AddInFolder, wanted: str | None, heard: int) -> None:
     body = """
     @addin.tool
@@ -75,7 +72,6 @@ async def test_a_client_hears_the_levels_it_wants(addins: AddInFolder, wanted: s
     )
 
 
-@asynchronous
 async def test_an_unknown_level_is_the_authors_mistake(addins: AddInFolder) -> None:
     body = """
     @addin.tool
@@ -88,7 +84,6 @@ async def test_an_unknown_level_is_the_authors_mistake(addins: AddInFolder) -> N
     assert text_of(result).startswith("ValueError: log level 'loud' is unknown; use one of debug, info,")
 
 
-@asynchronous
 async def test_a_tool_knows_its_call(addins: AddInFolder) -> None:
     body = """
     @addin.tool
@@ -195,7 +190,6 @@ def answers(method: str, params: Params) -> Result:
         ("anything", '{"action":"decline"}', "elicitation/create", {"mode": "url", "url": "https://example.com"}),
     ],
 )
-@asynchronous
 async def test_a_client_can_be_asked(
     addins: AddInFolder, tool: str, text: str, method: str, params: dict[str, Any]
 ) -> None:
@@ -207,7 +201,6 @@ async def test_a_client_can_be_asked(
     assert client.asked == [(method, params)]
 
 
-@asynchronous
 async def test_questions_keep_the_names_that_the_author_gives_them() -> None:
     named: list[str | None] = []
 
@@ -229,7 +222,6 @@ async def test_questions_keep_the_names_that_the_author_gives_them() -> None:
     assert named == ["any", "model", "whole", "user", "folders", None]
 
 
-@asynchronous
 async def test_a_type_becomes_a_form_and_the_answer_is_of_that_type(addins: AddInFolder) -> None:
     async with addins.serve_register(ASKS, TYPES) as client:
         client.answers = answers
@@ -250,7 +242,6 @@ async def test_a_type_becomes_a_form_and_the_answer_is_of_that_type(addins: AddI
     assert text_of(result).startswith("accept Order(name='Ada', size=<Size.LARGE: 'large'>, count=1")
 
 
-@asynchronous
 async def test_a_user_may_decline_and_a_client_may_answer_nonsense(addins: AddInFolder) -> None:
     async with addins.serve_register(ASKS, TYPES) as client:
         client.answers = lambda _method, _params: {"action": "decline"}
@@ -262,7 +253,6 @@ async def test_a_user_may_decline_and_a_client_may_answer_nonsense(addins: AddIn
     assert text_of(failed) == "ValidationError: Expected `str`, got `int` - at `$.name`"
 
 
-@asynchronous
 async def test_a_form_must_be_flat(addins: AddInFolder) -> None:
     async with addins.serve_register(ASKS, TYPES) as client:
         result = await client.call("order_nested")
@@ -270,7 +260,6 @@ async def test_a_form_must_be_flat(addins: AddInFolder) -> None:
     assert text_of(result).startswith("TypeError: field 'inner' cannot be asked for")
 
 
-@asynchronous
 async def test_a_client_that_refuses_fails_the_tool_with_its_own_words(addins: AddInFolder) -> None:
     def refuse(_method: str, _params: Params) -> Result:
         raise RpcError(-1, "The user said no.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import asynchronous, text_of
+from support.addins import text_of
 from uno_devserver.host.addins.testing import Client, serve
 from uno_devserver.protocol.jsonrpc import RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.workspace.addins import workspace_addins
@@ -28,7 +28,6 @@ def test_the_folder_is_a_workspace_with_one_add_in() -> None:
     assert [Path(path).name for path in workspace_addins(str(WORKSPACE))] == ["todos.py"]
 
 
-@asynchronous
 async def test_todos_are_found_with_file_line_and_author() -> None:
     async with example() as client:
         found: dict[str, Any] = (await client.call("find_todos", folder="weather"))["structuredContent"]
@@ -47,7 +46,6 @@ async def test_todos_are_found_with_file_line_and_author() -> None:
     assert len(one) == 1
 
 
-@asynchronous
 async def test_todos_are_found_in_a_workspace_behind_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(WORKSPACE)
 
@@ -57,7 +55,6 @@ async def test_todos_are_found_in_a_workspace_behind_a_link(tmp_path: Path) -> N
     assert {todo["file"] for todo in found["todos"]} == {"weather/sensors.py", "weather/forecast.py"}
 
 
-@asynchronous
 async def test_a_search_tells_its_progress() -> None:
     async with example() as client:
         await client.request("tools/call", {"name": "find_todos", "_meta": {"progressToken": 1}})
@@ -67,7 +64,6 @@ async def test_a_search_tells_its_progress() -> None:
     assert steps[-1]["progress"] == steps[-1]["total"]
 
 
-@asynchronous
 async def test_todos_are_counted() -> None:
     async with example() as client:
         kinds = (await client.call("count_todos"))["structuredContent"]
@@ -77,7 +73,6 @@ async def test_todos_are_counted() -> None:
     assert people["ada"] == 2
 
 
-@asynchronous
 async def test_files_can_be_listed_read_and_completed_but_only_inside() -> None:
     async with example() as client:
         tree = (await client.request("resources/read", {"uri": "workspace://tree"}))["contents"][0]["text"]
@@ -102,7 +97,6 @@ async def test_files_can_be_listed_read_and_completed_but_only_inside() -> None:
     assert text_of(outside) == "'../..' is outside the workspace."
 
 
-@asynchronous
 async def test_the_prompt_lists_what_is_open() -> None:
     async with example() as client:
         prompt = await client.request("prompts/get", {"name": "plan_todos", "arguments": {"days": "3"}})

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from support.addins import asynchronous
 from uno_devserver.host.addins.testing import serve
 from uno_devserver.protocol.service import Params, Result
 
@@ -58,7 +57,6 @@ def test_the_guide_has_examples_for_every_part_of_the_api() -> None:
 
 
 @pytest.mark.parametrize("heading", EXAMPLES)
-@asynchronous
 async def test_an_example_of_the_guide_works_as_it_says(tmp_path: Path, heading: str) -> None:
     source = EXAMPLES[heading]
     (tmp_path / "example.py").write_text(source, encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from support.addins import AddInFolder, asynchronous, health_of, text_of
+from support.addins import AddInFolder, health_of, text_of
 
 BODY = """
 @addin.processor("Notes")
@@ -41,7 +41,6 @@ class Recorder:
         self.sent.append((name, content) if scope is None else (name, content, scope))
 
 
-@asynchronous
 async def test_a_processor_answers_the_frames_of_its_scope(addins: AddInFolder) -> None:
     app = Recorder()
     async with addins.serve_register(BODY) as client:
@@ -56,7 +55,6 @@ async def test_a_processor_answers_the_frames_of_its_scope(addins: AddInFolder) 
     assert app.sent == [("Answer", {"Got": {"A": 1}}), ("Elsewhere", None, "Other"), ("ASK", [2])]
 
 
-@asynchronous
 async def test_a_failing_handler_is_counted_and_the_next_message_is_handled(addins: AddInFolder) -> None:
     app, ide = Recorder(), Recorder()
     async with addins.serve_register(BODY) as client:
@@ -74,7 +72,6 @@ async def test_a_failing_handler_is_counted_and_the_next_message_is_handled(addi
     assert health["status"] == "Healthy"
 
 
-@asynchronous
 async def test_one_scope_has_one_processor(addins: AddInFolder) -> None:
     first = addins.register("first.py", 'addin.processor("Notes")(lambda name, content, app: None)')
     second = addins.register("second.py", 'addin.processor("Notes")(lambda name, content, app: None)')
@@ -87,7 +84,6 @@ async def test_one_scope_has_one_processor(addins: AddInFolder) -> None:
     assert refused.error == f"the processor 'Notes' is refused: add-in {first} offers it already"
 
 
-@asynchronous
 async def test_an_add_in_speaks_to_the_ide_if_one_is_there(addins: AddInFolder) -> None:
     sent: list[tuple[str, Mapping[str, Any]]] = []
 
@@ -104,7 +100,6 @@ async def test_an_add_in_speaks_to_the_ide_if_one_is_there(addins: AddInFolder) 
     assert sent == [("Acme.News", {"Text": "new"})]
 
 
-@asynchronous
 async def test_an_add_in_that_is_left_out_handles_nothing(addins: AddInFolder) -> None:
     async with addins.serve_register(BODY + "\nraise ValueError") as client:
         assert client.addins.processors == ()

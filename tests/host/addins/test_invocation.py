@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from support.addins import asynchronous, until
+from support.addins import until
 from uno_devserver.host.addins import invocation as workers_module
 from uno_devserver.host.addins.invocation import Busy, CallTarget, WorkerPool, invoke
 
@@ -18,7 +18,6 @@ WORK = CallTarget("workers", "tool", "test")
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
 
-@asynchronous
 async def test_the_pool_grows_to_its_limit_and_no_further() -> None:
     workers = WorkerPool(threads=2, waiting=10)
     both, release = threading.Barrier(3), threading.Event()
@@ -44,7 +43,6 @@ async def test_the_pool_grows_to_its_limit_and_no_further() -> None:
     assert len(names) == 2
 
 
-@asynchronous
 async def test_an_idle_thread_is_used_again() -> None:
     workers = WorkerPool(threads=4)
 
@@ -53,7 +51,6 @@ async def test_an_idle_thread_is_used_again() -> None:
     assert len(names) == 1
 
 
-@asynchronous
 async def test_a_full_queue_is_a_clear_refusal() -> None:
     workers = WorkerPool(threads=1, waiting=1)
     begun, release = threading.Event(), threading.Event()
@@ -73,7 +70,6 @@ async def test_a_full_queue_is_a_clear_refusal() -> None:
     await asyncio.gather(running, waiting)
 
 
-@asynchronous
 async def test_a_call_that_is_given_up_before_it_has_a_thread_never_begins() -> None:
     workers = WorkerPool(threads=1)
     begun, release = threading.Event(), threading.Event()
@@ -96,7 +92,6 @@ async def test_a_call_that_is_given_up_before_it_has_a_thread_never_begins() -> 
     assert done == ["next"]
 
 
-@asynchronous
 async def test_calls_that_were_given_up_leave_their_threads_to_others_up_to_a_limit() -> None:
     workers = WorkerPool(threads=2, most=4)
     held, release = [], threading.Event()
@@ -125,7 +120,6 @@ async def test_calls_that_were_given_up_leave_their_threads_to_others_up_to_a_li
     await until(lambda: _threads_of(workers) == 2)
 
 
-@asynchronous
 async def test_a_call_that_waits_gets_the_place_of_one_that_is_given_up() -> None:
     workers = WorkerPool(threads=1)
     begun, release = threading.Event(), threading.Event()
@@ -144,7 +138,6 @@ async def test_a_call_that_waits_gets_the_place_of_one_that_is_given_up() -> Non
     release.set()
 
 
-@asynchronous
 async def test_a_call_that_was_given_up_while_it_waited_takes_no_room() -> None:
     workers = WorkerPool(threads=1, waiting=1)
     begun, release = threading.Event(), threading.Event()
@@ -168,7 +161,6 @@ async def test_a_call_that_was_given_up_while_it_waited_takes_no_room() -> None:
     await running
 
 
-@asynchronous
 async def test_threads_that_are_busy_for_long_are_a_problem_that_names_what_holds_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -213,19 +205,16 @@ def test_a_thread_whose_caller_is_gone_with_its_loop_works_for_the_next() -> Non
     assert asyncio.run(asyncio.wait_for(workers.run(lambda: "here"), 30)) == "here"
 
 
-@asynchronous
 async def test_context_variables_reach_the_function() -> None:
     VARIABLE.set("here")
 
     assert await invoke(WORK, VARIABLE.get) == "here"
 
 
-@asynchronous
 async def test_arguments_may_have_any_name() -> None:
     assert await invoke(WORK, lambda **given: sorted(given), function=1, work=2, run=3) == ["function", "run", "work"]
 
 
-@asynchronous
 async def test_a_plain_function_may_return_a_coroutine() -> None:
     async def inner() -> str:
         return "inner"
@@ -233,7 +222,6 @@ async def test_a_plain_function_may_return_a_coroutine() -> None:
     assert await invoke(WORK, lambda: inner()) == "inner"
 
 
-@asynchronous
 async def test_an_object_with_an_async_call_runs_on_the_loop() -> None:
     class Callable:
         async def __call__(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous, health_of, text_of, until
+from support.addins import AddInFolder, health_of, text_of, until
 from uno_devserver.host.addins.loader import name_of, parse_addins
 from uno_devserver.host.addins.manager import AddInLimits
 from uno_devserver.host.health import AddInStatus
@@ -109,7 +109,6 @@ async def load(addins: AddInFolder, path: str, **options: Any) -> AddInStatus:
         ("\0", "source code string cannot contain null bytes"),
     ],
 )
-@asynchronous
 async def test_an_add_in_that_cannot_be_loaded_says_why_and_where(
     addins: AddInFolder, source: str, reason: str
 ) -> None:
@@ -124,7 +123,6 @@ async def test_an_add_in_that_cannot_be_loaded_says_why_and_where(
     assert path not in {getattr(module, "__file__", None) for module in sys.modules.values()}
 
 
-@asynchronous
 async def test_what_a_failed_add_in_registered_before_is_not_offered(addins: AddInFolder) -> None:
     path = addins.write("bad.py", GOOD.replace("hello", "early") + "\n    raise ValueError\n")
 
@@ -143,7 +141,6 @@ async def test_what_a_failed_add_in_registered_before_is_not_offered(addins: Add
         ("{folder}/notes.txt", "{folder}/notes.txt is neither a Python file nor a package folder"),
     ],
 )
-@asynchronous
 async def test_a_path_that_is_no_add_in_is_reported(addins: AddInFolder, path: str, reason: str) -> None:
     addins.write("Some.AddIn.dll", "MZ")
     addins.write("notes.txt", "")
@@ -155,7 +152,6 @@ async def test_a_path_that_is_no_add_in_is_reported(addins: AddInFolder, path: s
     assert not status.loaded
 
 
-@asynchronous
 async def test_an_add_in_that_hangs_is_left_out_in_time_and_stopped(addins: AddInFolder) -> None:
     path = addins.write("bad.py", "def register(addin):\n    while True:\n        pass\n")
 
@@ -166,7 +162,6 @@ async def test_an_add_in_that_hangs_is_left_out_in_time_and_stopped(addins: AddI
     await until(lambda: not [thread for thread in threading.enumerate() if thread.name == "load bad"])
 
 
-@asynchronous
 async def test_an_add_in_that_wakes_up_too_late_stays_out(addins: AddInFolder, tmp_path: Path) -> None:
     source = f"""
     import time, pathlib
@@ -195,7 +190,6 @@ async def test_an_add_in_that_wakes_up_too_late_stays_out(addins: AddInFolder, t
     assert not status.loaded
 
 
-@asynchronous
 async def test_a_reason_is_short(addins: AddInFolder) -> None:
     path = addins.write("bad.py", "raise ValueError('x' * 10_000)")
 
@@ -205,7 +199,6 @@ async def test_a_reason_is_short(addins: AddInFolder) -> None:
     assert len(str(status.error)) < 1000
 
 
-@asynchronous
 async def test_a_package_may_import_its_own_modules_and_nothing_is_written_beside_it(
     addins: AddInFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +230,6 @@ async def test_a_package_may_import_its_own_modules_and_nothing_is_written_besid
     assert not list(addins.folder.rglob("__pycache__"))
 
 
-@asynchronous
 async def test_a_source_that_is_no_utf_8_says_so(addins: AddInFolder) -> None:
     path = addins.folder / "bad.py"
     path.write_bytes(b"NAME = 'caf\xe9'\n")
@@ -250,7 +242,6 @@ async def test_a_source_that_is_no_utf_8_says_so(addins: AddInFolder) -> None:
 
 @pytest.mark.parametrize("name", ["my tools", 'it\'s "so"', "café ☕", "a.b.c", "-x", "100%"])
 @pytest.mark.parametrize("kind", ["{}.py", "{}/__init__.py"])
-@asynchronous
 async def test_an_add_in_may_have_any_name_also_behind_a_link(addins: AddInFolder, name: str, kind: str) -> None:
     addins.write("real/" + kind.format(name), GOOD if kind == "{}.py" else "from .one import register")
     addins.write(f"real/{name}/one.py", GOOD)
@@ -261,7 +252,6 @@ async def test_an_add_in_may_have_any_name_also_behind_a_link(addins: AddInFolde
         assert text_of(await client.call("hello")) == "hello"
 
 
-@asynchronous
 async def test_the_file_of_a_package_means_the_package(addins: AddInFolder) -> None:
     path = addins.write("pack/__init__.py", "from .one import register")
     addins.write("pack/one.py", GOOD)
@@ -271,7 +261,6 @@ async def test_the_file_of_a_package_means_the_package(addins: AddInFolder) -> N
         assert client.addins.status.addins[0].name == "pack"
 
 
-@asynchronous
 async def test_a_file_does_not_see_its_neighbours(addins: AddInFolder) -> None:
     addins.write("neighbour_of_bad.py", "X = 1")
     path = addins.write("bad.py", "import neighbour_of_bad")
@@ -281,7 +270,6 @@ async def test_a_file_does_not_see_its_neighbours(addins: AddInFolder) -> None:
     assert str(status.error).startswith("ModuleNotFoundError: No module named 'neighbour_of_bad'")
 
 
-@asynchronous
 async def test_two_add_ins_of_one_name_do_not_meet(addins: AddInFolder) -> None:
     source = "STATE = []\ndef register(addin):\n    STATE.append(1)\n    addin.tool(name='{0}')(count)\n"
     source += "def count() -> int:\n    return len(STATE)\n"
@@ -291,7 +279,6 @@ async def test_two_add_ins_of_one_name_do_not_meet(addins: AddInFolder) -> None:
         assert text_of(await client.call("a")) == text_of(await client.call("b")) == "1"
 
 
-@asynchronous
 async def test_a_failed_import_inside_a_package_names_its_line(addins: AddInFolder) -> None:
     addins.write("bad/__init__.py", "from .broken import register")
     broken = addins.write("bad/broken.py", "\n\nx = undefined\n")
@@ -302,7 +289,6 @@ async def test_a_failed_import_inside_a_package_names_its_line(addins: AddInFold
     assert broken not in {getattr(module, "__file__", None) for module in sys.modules.values()}
 
 
-@asynchronous
 async def test_an_addin_that_needs_the_sdk_says_how_to_get_it(
     addins: AddInFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

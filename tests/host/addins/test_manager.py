@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous, health_of, text_of, until
+from support.addins import AddInFolder, health_of, text_of, until
 from uno_devserver.host.addins.invocation import THREADS
 from uno_devserver.host.addins.manager import AddInLimits, AddInManager
 from uno_devserver.host.addins.testing import Client
@@ -18,7 +18,6 @@ def state(addins: AddInFolder) -> set[str]:
     return {path.name for path in addins.folder.iterdir() if not path.suffix}
 
 
-@asynchronous
 async def test_the_first_add_in_keeps_a_name_and_the_second_is_reported(addins: AddInFolder) -> None:
     first = addins.register("first.py", 'addin.tool(name="same")(lambda: "first")')
     second = addins.register(
@@ -47,7 +46,6 @@ async def test_the_first_add_in_keeps_a_name_and_the_second_is_reported(addins: 
         ('addin.processor("HotReload")(lambda name, content, app: None)', "the processor 'HotReload'"),
     ],
 )
-@asynchronous
 async def test_what_the_host_offers_itself_cannot_be_taken(addins: AddInFolder, line: str, what: str) -> None:
     async with addins.serve_register(line) as client:
         (status,) = client.addins.status.addins
@@ -57,7 +55,6 @@ async def test_what_the_host_offers_itself_cannot_be_taken(addins: AddInFolder, 
     assert health["hostVersion"] == "1"
 
 
-@asynchronous
 async def test_a_name_is_free_again_when_its_add_in_failed(addins: AddInFolder) -> None:
     first = addins.register("first.py", 'addin.tool(name="same")(lambda: "first")\nraise ValueError')
     second = addins.register("second.py", 'addin.tool(name="same")(lambda: "second")')
@@ -67,7 +64,6 @@ async def test_a_name_is_free_again_when_its_add_in_failed(addins: AddInFolder) 
         assert client.addins.status.addins[1].error is None
 
 
-@asynchronous
 async def test_an_add_in_that_was_left_out_neither_takes_names_nor_gives_away_those_of_others(
     addins: AddInFolder,
 ) -> None:
@@ -125,7 +121,6 @@ def end(): mark("ended")
 """
 
 
-@asynchronous
 async def test_an_add_in_is_started_and_stopped(addins: AddInFolder) -> None:
     async with addins.serve_register(LIFE):
         await until((addins.folder / "ticking").exists)
@@ -151,7 +146,6 @@ async def test_an_add_in_is_started_and_stopped(addins: AddInFolder) -> None:
         ),
     ],
 )
-@asynchronous
 async def test_an_add_in_that_does_not_start_is_left_out(addins: AddInFolder, body: str, reason: str) -> None:
     bad = addins.register("bad.py", "addin.tool(name='bad')(lambda: 1)\n" + body)
     good = addins.register("good.py", "addin.tool(name='good')(lambda: 1)")
@@ -166,7 +160,6 @@ async def test_an_add_in_that_does_not_start_is_left_out(addins: AddInFolder, bo
     assert health["addIns"][0]["error"].startswith(reason)
 
 
-@asynchronous
 async def test_a_background_task_that_fails_is_reported_and_the_tools_stay(addins: AddInFolder) -> None:
     body = """
     addin.tool(name="still")(lambda: "here")
@@ -205,7 +198,6 @@ async def test_a_background_task_that_fails_is_reported_and_the_tools_stay(addin
         """,
     ],
 )
-@asynchronous
 async def test_nothing_keeps_the_host_from_stopping(addins: AddInFolder, body: str) -> None:
     path = addins.register("sample.py", body)
     collection = AddInManager(workspace=str(addins.folder), limits=AddInLimits(stop=0.3))
@@ -219,7 +211,6 @@ async def test_nothing_keeps_the_host_from_stopping(addins: AddInFolder, body: s
     (addins.folder / "released").touch()
 
 
-@asynchronous
 async def test_an_add_in_may_say_how_it_is(addins: AddInFolder) -> None:
     body = """
     answers = iter(["3 files", ValueError("no files"), "4 files"])
@@ -241,7 +232,6 @@ async def test_an_add_in_may_say_how_it_is(addins: AddInFolder) -> None:
     assert reports[1]["addIns"][0]["error"] == "its health check failed: ValueError: no files"
 
 
-@asynchronous
 async def test_a_health_check_that_hangs_does_not_hold_up_the_report(addins: AddInFolder) -> None:
     body = "import threading\n@addin.health\ndef health(): threading.Event().wait(60)"
 
@@ -251,7 +241,6 @@ async def test_a_health_check_that_hangs_does_not_hold_up_the_report(addins: Add
     assert report["addIns"][0]["error"] == "its health check failed: no answer within 0.2 s"
 
 
-@asynchronous
 async def test_a_health_check_that_hangs_is_not_asked_again_until_it_has_answered(addins: AddInFolder) -> None:
     body = """
     import pathlib, time
@@ -274,7 +263,6 @@ async def test_a_health_check_that_hangs_is_not_asked_again_until_it_has_answere
     assert report["addIns"][0]["detail"] in ("asked 1 times", "asked 2 times")
 
 
-@asynchronous
 async def test_tools_that_hold_all_threads_hide_neither_health_nor_stop(addins: AddInFolder) -> None:
     body = """
     import pathlib, threading
@@ -305,7 +293,6 @@ async def test_tools_that_hold_all_threads_hide_neither_health_nor_stop(addins: 
     await asyncio.gather(*calls)
 
 
-@asynchronous
 async def test_an_add_in_knows_its_workspace_and_the_settings_the_host_does_not_know(addins: AddInFolder) -> None:
     body = """
     @addin.tool
@@ -327,7 +314,6 @@ addin.tool(name="slow")(lambda: "here")
 """
 
 
-@asynchronous
 async def test_a_list_waits_for_add_ins_that_are_still_loading(addins: AddInFolder) -> None:
     collection = AddInManager(workspace=str(addins.folder))
     client = Client(collection)
@@ -348,7 +334,6 @@ async def test_a_list_waits_for_add_ins_that_are_still_loading(addins: AddInFold
     await collection.stop()
 
 
-@asynchronous
 async def test_a_list_that_cannot_wait_longer_is_followed_by_the_news(addins: AddInFolder) -> None:
     collection = AddInManager(workspace=str(addins.folder), limits=AddInLimits(ready=0.1))
     client = Client(collection)
@@ -369,7 +354,6 @@ async def test_a_list_that_cannot_wait_longer_is_followed_by_the_news(addins: Ad
     await collection.stop()
 
 
-@asynchronous
 async def test_a_host_that_stops_while_add_ins_load_starts_none_of_them(addins: AddInFolder) -> None:
     collection = AddInManager(workspace=str(addins.folder))
     collection.load([addins.register("slow.py", SLOW + "addin.on_start(lambda: (go.parent / 'begun').touch())\n")])
@@ -383,7 +367,6 @@ async def test_a_host_that_stops_while_add_ins_load_starts_none_of_them(addins: 
     assert "begun" not in state(addins)
 
 
-@asynchronous
 async def test_no_add_ins_are_ready_at_once(tmp_path: Path) -> None:
     collection = AddInManager(workspace=str(tmp_path))
     client = Client(collection)
@@ -394,7 +377,6 @@ async def test_no_add_ins_are_ready_at_once(tmp_path: Path) -> None:
     assert (await health_of(client))["addIns"] == []
 
 
-@asynchronous
 async def test_a_failed_discovery_degrades_the_host(tmp_path: Path) -> None:
     collection = AddInManager(workspace=str(tmp_path))
     client = Client(collection)

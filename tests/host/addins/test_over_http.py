@@ -20,7 +20,7 @@ from mcp_types import (
     TextContent,
 )
 
-from support.addins import AddInFolder, asynchronous
+from support.addins import AddInFolder
 from support.bundled import BundledHost
 
 from .test_sdk import SERVER
@@ -101,7 +101,6 @@ def client_of(host: BundledHost, mode: str, **options: Any) -> Client:
         ("roots", "file:///a"),
     ],
 )
-@asynchronous
 async def test_a_tool_asks_its_client(host: BundledHost, mode: str, tool: str, said: str) -> None:
     async with client_of(host, mode) as client:
         result = await client.call_tool(tool)
@@ -112,7 +111,6 @@ async def test_a_tool_asks_its_client(host: BundledHost, mode: str, tool: str, s
 
 @BOTH_ERAS
 @pytest.mark.parametrize("tool", ["our_talk", "talk"])
-@asynchronous
 async def test_a_tool_tells_its_client(host: BundledHost, mode: str, tool: str) -> None:
     steps: list[tuple[float, float | None, str | None]] = []
     logged: list[tuple[str, Any]] = []
@@ -131,7 +129,6 @@ async def test_a_tool_tells_its_client(host: BundledHost, mode: str, tool: str) 
 
 
 @BOTH_ERAS
-@asynchronous
 async def test_everything_is_listed_once_and_can_be_read(host: BundledHost, mode: str) -> None:
     async with client_of(host, mode) as client:
         tools = [tool.name for tool in (await client.list_tools()).tools]

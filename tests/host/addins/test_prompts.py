@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous
+from support.addins import AddInFolder
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
 BODY = """
@@ -60,7 +60,6 @@ async def complete(addins: AddInFolder, ref: dict[str, str], argument: str, valu
         return (await client.request("completion/complete", params))["completion"]
 
 
-@asynchronous
 async def test_prompts_are_listed_with_their_arguments(addins: AddInFolder) -> None:
     async with addins.serve_register(BODY) as client:
         prompts = (await client.request("prompts/list"))["prompts"]
@@ -79,7 +78,6 @@ async def test_prompts_are_listed_with_their_arguments(addins: AddInFolder) -> N
     ]
 
 
-@asynchronous
 async def test_text_is_a_message_of_the_user(addins: AddInFolder) -> None:
     assert await get(addins, "simple") == {
         "description": "Say hello.",
@@ -87,7 +85,6 @@ async def test_text_is_a_message_of_the_user(addins: AddInFolder) -> None:
     }
 
 
-@asynchronous
 async def test_arguments_come_as_text_and_arrive_as_declared(addins: AddInFolder) -> None:
     result = await get(addins, "review", file="a.py", depth="3")
 
@@ -97,7 +94,6 @@ async def test_arguments_come_as_text_and_arrive_as_declared(addins: AddInFolder
     ]
 
 
-@asynchronous
 async def test_messages_may_hold_resources_and_pictures(addins: AddInFolder) -> None:
     result = await get(addins, "rich")
 
@@ -124,7 +120,6 @@ async def test_messages_may_hold_resources_and_pictures(addins: AddInFolder) -> 
         ("odd", {}, INTERNAL_ERROR, "TypeError: a prompt gives text, content or messages, not int"),
     ],
 )
-@asynchronous
 async def test_what_is_wrong_with_a_prompt_is_said(
     addins: AddInFolder, name: str, arguments: dict[str, str], code: int, message: str
 ) -> None:
@@ -134,14 +129,12 @@ async def test_what_is_wrong_with_a_prompt_is_said(
     assert (raised.value.code, raised.value.message) == (code, message)
 
 
-@asynchronous
 async def test_an_argument_of_a_prompt_is_completed(addins: AddInFolder) -> None:
     completion = await complete(addins, {"type": "ref/prompt", "name": "review"}, "file", "ma")
 
     assert completion == {"values": ["main.py", "make.py"], "total": 2, "hasMore": False}
 
 
-@asynchronous
 async def test_a_variable_of_a_template_is_completed_with_the_others_known_and_within_the_limit(
     addins: AddInFolder,
 ) -> None:
@@ -154,7 +147,6 @@ async def test_a_variable_of_a_template_is_completed_with_the_others_known_and_w
 
 
 @pytest.mark.parametrize("context", [None, [], {"arguments": None}, {"arguments": ["a"]}])
-@asynchronous
 async def test_other_arguments_that_are_no_object_are_none(addins: AddInFolder, context: object) -> None:
     body = """
     @addin.completion("p", "a")
@@ -167,7 +159,6 @@ async def test_other_arguments_that_are_no_object_are_none(addins: AddInFolder, 
     assert result["completion"]["values"] == ["{}"]
 
 
-@asynchronous
 async def test_an_argument_without_completion_has_no_values(addins: AddInFolder) -> None:
     assert (await complete(addins, {"type": "ref/prompt", "name": "simple"}, "x", "a"))["values"] == []
 
@@ -180,7 +171,6 @@ async def test_an_argument_without_completion_has_no_values(addins: AddInFolder)
         ({"type": "ref/prompt", "name": "review"}, "depth", INTERNAL_ERROR),
     ],
 )
-@asynchronous
 async def test_what_cannot_be_completed_is_an_error(
     addins: AddInFolder, ref: dict[str, str], argument: str, code: int
 ) -> None:
@@ -190,7 +180,6 @@ async def test_what_cannot_be_completed_is_an_error(
     assert raised.value.code == code
 
 
-@asynchronous
 async def test_a_completion_takes_the_text_and_perhaps_the_other_arguments(addins: AddInFolder) -> None:
     async with addins.serve_register('addin.completion("p", "a")(lambda: [])') as client:
         (status,) = client.addins.status.addins

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous, until
+from support.addins import AddInFolder, until
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 
 BODY = """
@@ -68,7 +68,6 @@ async def refusal(addins: AddInFolder, uri: str) -> RpcError:
     return raised.value
 
 
-@asynchronous
 async def test_resources_and_templates_are_listed_apart(addins: AddInFolder) -> None:
     async with addins.serve_register(BODY) as client:
         resources = (await client.request("resources/list"))["resources"]
@@ -109,7 +108,6 @@ async def test_resources_and_templates_are_listed_apart(addins: AddInFolder) -> 
         ("file:///a/b%20c", [{"uri": "file:///a/b%20c", "mimeType": "text/plain", "text": "a/b c"}]),
     ],
 )
-@asynchronous
 async def test_a_resource_is_what_its_function_returns(addins: AddInFolder, uri: str, contents: Any) -> None:
     assert await read(addins, uri) == contents
 
@@ -117,7 +115,6 @@ async def test_a_resource_is_what_its_function_returns(addins: AddInFolder, uri:
 @pytest.mark.parametrize(
     "uri", ["notes://nothing", "notes://day/40", "notes://day/1/2", "notes://day/", "NOTES://today", "page://a-html"]
 )
-@asynchronous
 async def test_an_unknown_resource_has_its_own_error(addins: AddInFolder, uri: str) -> None:
     error = await refusal(addins, uri)
 
@@ -128,7 +125,6 @@ async def test_an_unknown_resource_has_its_own_error(addins: AddInFolder, uri: s
     )
 
 
-@asynchronous
 async def test_a_variable_of_the_wrong_type_is_named(addins: AddInFolder) -> None:
     error = await refusal(addins, "notes://day/monday")
 
@@ -143,14 +139,12 @@ async def test_a_variable_of_the_wrong_type_is_named(addins: AddInFolder) -> Non
         ("notes://picture", "TypeError: a resource gives text, bytes, data, or embedded(...) contents"),
     ],
 )
-@asynchronous
 async def test_a_failing_resource_says_why(addins: AddInFolder, uri: str, message: str) -> None:
     error = await refusal(addins, uri)
 
     assert (error.code, error.message) == (INTERNAL_ERROR, message)
 
 
-@asynchronous
 async def test_a_resource_may_tell_the_caller_what_is_wrong(addins: AddInFolder) -> None:
     error = await refusal(addins, "notes://locked")
 
@@ -167,7 +161,6 @@ async def test_a_resource_may_tell_the_caller_what_is_wrong(addins: AddInFolder)
         ('addin.resource("a://{x*}")(lambda x: "")', "the template 'a://{x*}' is not supported"),
     ],
 )
-@asynchronous
 async def test_an_impossible_address_is_refused_when_the_add_in_is_loaded(
     addins: AddInFolder, line: str, reason: str
 ) -> None:
@@ -177,7 +170,6 @@ async def test_an_impossible_address_is_refused_when_the_add_in_is_loaded(
     assert reason in str(status.error)
 
 
-@asynchronous
 async def test_an_add_in_tells_when_a_resource_changed(addins: AddInFolder) -> None:
     body = """
     @addin.tool

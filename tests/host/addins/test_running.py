@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous, health_of, until
+from support.addins import AddInFolder, health_of, until
 from uno_devserver.host.addins import invocation
 from uno_devserver.system.log import log
 
@@ -48,7 +48,6 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return warnings
 
 
-@asynchronous
 async def test_every_running_call_is_in_the_report_with_the_longest_first(addins: AddInFolder) -> None:
     requests: list[tuple[str, dict[str, Any]]] = [
         ("tools/call", {"name": "hang"}),
@@ -78,7 +77,6 @@ async def test_every_running_call_is_in_the_report_with_the_longest_first(addins
     assert after["running"] == []
 
 
-@asynchronous
 async def test_the_report_is_bounded(addins: AddInFolder) -> None:
     async with addins.serve_register(HANGING, "import asyncio") as client:
         calls = [asyncio.create_task(client.call("hang_async")) for _ in range(invocation.SHOWN + 5)]
@@ -91,7 +89,6 @@ async def test_the_report_is_bounded(addins: AddInFolder) -> None:
 
 
 @pytest.mark.parametrize(("tool", "pause"), [("hang", "time.sleep(0.005)"), ("hang_async", "await asyncio.sleep")])
-@asynchronous
 async def test_a_call_that_hangs_is_told_once_with_its_line_also_when_it_is_given_up(
     addins: AddInFolder, told: list[str], tool: str, pause: str
 ) -> None:
@@ -111,7 +108,6 @@ async def test_a_call_that_hangs_is_told_once_with_its_line_also_when_it_is_give
     assert pause in line or "while not released.exists()" in line
 
 
-@asynchronous
 async def test_a_call_that_is_done_in_time_is_not_told(
     addins: AddInFolder, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +123,6 @@ async def test_a_call_that_is_done_in_time_is_not_told(
     assert told == []
 
 
-@asynchronous
 async def test_an_addin_without_a_free_thread_degrades_the_host_and_leaves_the_others_theirs(
     addins: AddInFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +147,6 @@ async def test_an_addin_without_a_free_thread_degrades_the_host_and_leaves_the_o
     assert (after["status"], after["problems"]) == ("Healthy", [])
 
 
-@asynchronous
 async def test_hangs_that_clients_have_cancelled_do_not_keep_an_addin_from_working(addins: AddInFolder) -> None:
     body = HANGING + "\n@addin.tool\ndef quick() -> str:\n    return 'here'\n"
 

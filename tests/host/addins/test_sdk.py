@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import HANDSHAKE, MODERN, AddInFolder, asynchronous, health_of, text_of, until
+from support.addins import HANDSHAKE, MODERN, AddInFolder, health_of, text_of, until
 from uno_devserver.host.addins.manager import AddInLimits
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params, Result
@@ -129,7 +129,6 @@ def answers(method: str, params: Params) -> Result:
 
 
 @BOTH_ERAS
-@asynchronous
 async def test_their_offers_are_merged_with_ours(addins: AddInFolder, version: str) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path, version=version) as client:
@@ -146,7 +145,6 @@ async def test_their_offers_are_merged_with_ours(addins: AddInFolder, version: s
 
 
 @BOTH_ERAS
-@asynchronous
 async def test_their_tools_answer_and_fail_as_theirs_do(addins: AddInFolder, version: str) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path, version=version) as client:
@@ -165,7 +163,6 @@ async def test_their_tools_answer_and_fail_as_theirs_do(addins: AddInFolder, ver
 
 
 @BOTH_ERAS
-@asynchronous
 async def test_what_they_tell_reaches_the_caller(addins: AddInFolder, version: str) -> None:
     meta: dict[str, Any] = {"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"}
     path = addins.write("theirs.py", SERVER)
@@ -191,7 +188,6 @@ async def test_what_they_tell_reaches_the_caller(addins: AddInFolder, version: s
         ("roots", "file:///a", "roots/list"),
     ],
 )
-@asynchronous
 async def test_what_they_ask_reaches_the_caller(
     addins: AddInFolder, version: str, tool: str, text: str, method: str
 ) -> None:
@@ -204,7 +200,6 @@ async def test_what_they_ask_reaches_the_caller(
     assert [asked for asked, _ in client.asked] == [method]
 
 
-@asynchronous
 async def test_a_client_that_refuses_is_an_error_to_them(addins: AddInFolder) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path) as client:
@@ -218,7 +213,6 @@ async def test_a_client_that_refuses_is_an_error_to_them(addins: AddInFolder) ->
 
 
 @BOTH_ERAS
-@asynchronous
 async def test_their_resources_prompts_and_completions_answer(addins: AddInFolder, version: str) -> None:
     path = addins.write("theirs.py", SERVER)
     argument = {"name": "file", "value": "main"}
@@ -245,7 +239,6 @@ async def test_their_resources_prompts_and_completions_answer(addins: AddInFolde
         ("prompts/get", {"name": "review", "arguments": {"file": 1}}, INVALID_PARAMS),
     ],
 )
-@asynchronous
 async def test_what_they_do_not_have_is_unknown_as_everywhere(
     addins: AddInFolder, method: str, params: dict[str, Any], code: int
 ) -> None:
@@ -257,7 +250,6 @@ async def test_what_they_do_not_have_is_unknown_as_everywhere(
     assert raised.value.code == code
 
 
-@asynchronous
 async def test_changes_they_publish_reach_all_clients(addins: AddInFolder) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path) as client:
@@ -273,7 +265,6 @@ async def test_changes_they_publish_reach_all_clients(addins: AddInFolder) -> No
     ]
 
 
-@asynchronous
 async def test_their_lifespan_lasts_as_long_as_the_host(addins: AddInFolder) -> None:
     path = addins.write("theirs.py", SERVER)
     log = addins.folder / "lifespan"
@@ -284,7 +275,6 @@ async def test_their_lifespan_lasts_as_long_as_the_host(addins: AddInFolder) -> 
 
 
 @pytest.mark.parametrize("failure", ["OSError", "SystemExit"])
-@asynchronous
 async def test_a_lifespan_that_fails_leaves_the_add_in_out(addins: AddInFolder, failure: str) -> None:
     path = addins.write("theirs.py", SERVER.replace('log.write_text("entered")', f'raise {failure}("no log")'))
     async with addins.serve(path) as client:
@@ -295,7 +285,6 @@ async def test_a_lifespan_that_fails_leaves_the_add_in_out(addins: AddInFolder, 
     assert health["addIns"][0]["error"].startswith(f"its start failed: {failure}: no log (")
 
 
-@asynchronous
 async def test_a_lifespan_that_takes_too_long_is_given_up(addins: AddInFolder) -> None:
     source = SERVER.replace(
         "    try:\n        yield", "    try:\n        import asyncio\n        await asyncio.sleep(60)\n        yield"
@@ -308,7 +297,6 @@ async def test_a_lifespan_that_takes_too_long_is_given_up(addins: AddInFolder) -
     assert status.error == "its start failed: it took more than 0.3 s"
 
 
-@asynchronous
 async def test_a_lifespan_ends_when_the_rest_of_the_add_in_fails(addins: AddInFolder) -> None:
     path = addins.write("theirs.py", SERVER + "    addin.on_start(lambda: 1 / 0)\n")
     log = addins.folder / "lifespan"
@@ -317,7 +305,6 @@ async def test_a_lifespan_ends_when_the_rest_of_the_add_in_fails(addins: AddInFo
         assert not client.addins.status.addins[0].loaded
 
 
-@asynchronous
 async def test_names_they_share_with_others_go_to_the_first(addins: AddInFolder) -> None:
     theirs = addins.write("theirs.py", SERVER)
     before = addins.register("before.py", 'addin.tool(name="greet")(lambda: "before")')
@@ -334,7 +321,6 @@ async def test_names_they_share_with_others_go_to_the_first(addins: AddInFolder)
     assert third.error == f"the tool 'add' is refused: add-in {theirs} offers it already"
 
 
-@asynchronous
 async def test_a_name_that_an_add_in_offers_twice_is_its_own_functions(addins: AddInFolder) -> None:
     path = addins.write("theirs.py", SERVER + "    addin.tool(name='greet')(lambda: 'ours')\n")
     async with addins.serve(path) as client:
@@ -345,7 +331,6 @@ async def test_a_name_that_an_add_in_offers_twice_is_its_own_functions(addins: A
     assert len(names) == len(set(names))
 
 
-@asynchronous
 async def test_a_handler_of_theirs_that_exits_ends_its_call_only(addins: AddInFolder) -> None:
     path = addins.write("low.py", LOW_LEVEL.replace("RuntimeError('low failure')", "KeyboardInterrupt"))
     async with addins.serve(path) as client:
@@ -357,7 +342,6 @@ async def test_a_handler_of_theirs_that_exits_ends_its_call_only(addins: AddInFo
     assert alive == "low1"
 
 
-@asynchronous
 async def test_a_resource_of_theirs_that_fails_is_not_called_unknown(addins: AddInFolder) -> None:
     source = """
 import mcp_types as types
@@ -376,7 +360,6 @@ def register(addin):
     assert (raised.value.code, raised.value.message) == (INTERNAL_ERROR, "RuntimeError: no disk")
 
 
-@asynchronous
 async def test_a_client_may_lose_its_stream_to_them(addins: AddInFolder) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path) as client:
@@ -405,7 +388,6 @@ def register(addin):
 
 
 @BOTH_ERAS
-@asynchronous
 async def test_a_low_level_server_is_served_with_all_its_pages(addins: AddInFolder, version: str) -> None:
     path = addins.write("low.py", LOW_LEVEL)
     async with addins.serve(path, version=version) as client:
@@ -421,7 +403,6 @@ async def test_a_low_level_server_is_served_with_all_its_pages(addins: AddInFold
     assert (raised.value.code, raised.value.message) == (INTERNAL_ERROR, "RuntimeError: low failure")
 
 
-@asynchronous
 async def test_a_list_that_never_ends_is_cut(addins: AddInFolder) -> None:
     path = addins.write("low.py", LOW_LEVEL.replace("if page < 2 else None", ""))
     async with addins.serve(path) as client:
@@ -430,7 +411,6 @@ async def test_a_list_that_never_ends_is_cut(addins: AddInFolder) -> None:
     assert len(names) == 101
 
 
-@asynchronous
 async def test_tools_are_counted_as_they_are_listed(addins: AddInFolder) -> None:
     first = addins.register("a.py", "@addin.tool\ndef low1() -> None: pass\n\n@addin.tool\ndef more() -> None: pass")
     low = addins.write("low.py", LOW_LEVEL)
@@ -458,7 +438,6 @@ async def test_tools_are_counted_as_they_are_listed(addins: AddInFolder) -> None
     assert counts == [(6, 6), (7, 7)]  # the second low1 is refused
 
 
-@asynchronous
 async def test_a_server_that_does_not_list_holds_up_no_health_report(addins: AddInFolder) -> None:
     source = """
     import asyncio
@@ -481,7 +460,6 @@ async def test_a_server_that_does_not_list_holds_up_no_health_report(addins: Add
     assert [(call["kind"], call["name"]) for call in report["running"]] == [("request", "tools/list")]
 
 
-@asynchronous
 async def test_something_else_than_a_server_is_refused(addins: AddInFolder) -> None:
     async with addins.serve_register("addin.serve('server')") as client:
         (status,) = client.addins.status.addins
@@ -489,7 +467,6 @@ async def test_something_else_than_a_server_is_refused(addins: AddInFolder) -> N
     assert "TypeError: serve() takes an MCPServer or a low-level Server of the SDK, not str" in str(status.error)
 
 
-@asynchronous
 async def test_a_cancelled_call_ends_theirs(addins: AddInFolder) -> None:
     source = SERVER.replace(
         "def register",

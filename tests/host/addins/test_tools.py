@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous, health_of, text_of, until
+from support.addins import AddInFolder, health_of, text_of, until
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, RpcError
 from uno_devserver.protocol.versions import MISSING_CAPABILITY
 from uno_devserver.system.log import log
@@ -16,7 +16,6 @@ from uno_devserver.system.log import log
 MODERN = "2026-07-28"
 
 
-@asynchronous
 async def test_a_tool_is_described_by_its_name_docstring_and_annotations(addins: AddInFolder) -> None:
     body = '''
     class Sum(Struct):
@@ -60,7 +59,6 @@ async def test_a_tool_is_described_by_its_name_docstring_and_annotations(addins:
     assert result == {"content": [{"type": "text", "text": '{"total":3}'}], "structuredContent": {"total": 3}}
 
 
-@asynchronous
 async def test_a_tool_can_be_named_and_described_apart_from_its_function(addins: AddInFolder) -> None:
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "$defs": {"a": {}}}
     body = f"""
@@ -197,7 +195,6 @@ def give(what: str) -> Any:
         ("numbers", {"content": [{"type": "text", "text": "[null,null]"}]}),
     ],
 )
-@asynchronous
 async def test_whatever_a_tool_returns_can_be_sent(addins: AddInFolder, what: str, result: dict[str, Any]) -> None:
     async with addins.serve_register(RESULTS) as client:
         assert await client.call("give", what=what) == result
@@ -266,7 +263,6 @@ def lie(how: str) -> Total:
         ("fail_async", "own", "Own: out of here"),
     ],
 )
-@asynchronous
 async def test_a_failing_tool_gives_a_result_that_says_why(
     addins: AddInFolder, tool: str, how: str, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -283,14 +279,12 @@ async def test_a_failing_tool_gives_a_result_that_says_why(
         assert "Traceback" in capsys.readouterr().err
 
 
-@asynchronous
 async def test_what_an_author_tells_the_caller_is_not_cut(addins: AddInFolder) -> None:
     async with addins.serve_register("@addin.tool\ndef tell() -> None: raise ToolError('x' * 100_000)") as client:
         assert len(text_of(await client.call("tell"))) == 100_000
 
 
 @pytest.mark.parametrize("how", ["wrong", "text", "nothing", "nan"])
-@asynchronous
 async def test_a_result_that_breaks_its_own_schema_is_a_failure(addins: AddInFolder, how: str) -> None:
     async with addins.serve_register(FAILURES) as client:
         result = await client.call("lie", how=how)
@@ -299,7 +293,6 @@ async def test_a_result_that_breaks_its_own_schema_is_a_failure(addins: AddInFol
     assert text_of(result).startswith("TypeError: the tool returned something else than it declares: Expected `")
 
 
-@asynchronous
 async def test_an_unknown_tool_is_an_error_and_no_result(addins: AddInFolder) -> None:
     async with addins.serve_register("pass") as client:
         with pytest.raises(RpcError) as raised:
@@ -308,7 +301,6 @@ async def test_an_unknown_tool_is_an_error_and_no_result(addins: AddInFolder) ->
     assert (raised.value.code, raised.value.message) == (INVALID_PARAMS, "Unknown tool: 'nothing'")
 
 
-@asynchronous
 async def test_a_tool_that_blocks_holds_up_nobody(addins: AddInFolder) -> None:
     body = """
     import threading
@@ -327,7 +319,6 @@ async def test_a_tool_that_blocks_holds_up_nobody(addins: AddInFolder) -> None:
 
 
 @pytest.mark.parametrize("tool", ["spin", "linger"])
-@asynchronous
 async def test_a_cancelled_tool_is_told_and_its_call_ends_at_once(addins: AddInFolder, tool: str) -> None:
     body = """
     import asyncio, pathlib
@@ -358,7 +349,6 @@ async def test_a_cancelled_tool_is_told_and_its_call_ends_at_once(addins: AddInF
         await until((addins.folder / "ended").exists)
 
 
-@asynchronous
 async def test_tools_may_come_and_go_while_the_host_runs(addins: AddInFolder) -> None:
     body = """
     @addin.tool
@@ -388,7 +378,6 @@ async def test_tools_may_come_and_go_while_the_host_runs(addins: AddInFolder) ->
 
 
 @pytest.mark.parametrize("name", ["", "with space", "é", "x" * 129, "a,b"])
-@asynchronous
 async def test_an_impossible_name_is_refused_when_the_add_in_is_loaded(addins: AddInFolder, name: str) -> None:
     async with addins.serve_register(f"@addin.tool(name={name!r})\ndef function() -> None: ...") as client:
         (status,) = client.addins.status.addins
@@ -398,7 +387,6 @@ async def test_an_impossible_name_is_refused_when_the_add_in_is_loaded(addins: A
     assert f"ValueError: {name!r} cannot be a tool's name" in status.error
 
 
-@asynchronous
 async def test_a_capability_that_the_client_lacks_is_an_error_in_the_modern_era_only(addins: AddInFolder) -> None:
     body = """
     from uno_devserver.protocol.jsonrpc import RpcError
@@ -418,7 +406,6 @@ async def test_a_capability_that_the_client_lacks_is_an_error_in_the_modern_era_
     assert raised.value.code == MISSING_CAPABILITY
 
 
-@asynchronous
 async def test_what_an_add_in_logs_carries_its_name(
     addins: AddInFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import asynchronous
 from uno_devserver.hotreload.authority import CheckResult, RestartResult
 from uno_devserver.hotreload.control import server as channels
 from uno_devserver.hotreload.control.client import NoAuthority, RemoteAuthority, RemoteLimits
@@ -60,7 +59,6 @@ async def restart(opened: Opened, seconds: float = SECONDS) -> None:
 # --- answers
 
 
-@asynchronous
 async def test_the_answers_are_those_of_the_owners_authority() -> None:
     async with open_channel() as opened:
         opened.authority.result = ALL
@@ -73,7 +71,6 @@ async def test_the_answers_are_those_of_the_owners_authority() -> None:
         await adopter.authority.close()
 
 
-@asynchronous
 async def test_the_whole_output_of_a_large_build_arrives() -> None:
     async with open_channel() as opened:
         opened.authority.result = CheckResult(True, False, "é" * 5_000_000)
@@ -83,7 +80,6 @@ async def test_the_whole_output_of_a_large_build_arrives() -> None:
         await adopter.authority.close()
 
 
-@asynchronous
 async def test_checks_at_the_same_time_are_one_question_and_all_hear_how_it_goes() -> None:
     async with open_channel() as opened:
         opened.authority.goes_on.clear()
@@ -102,7 +98,6 @@ async def test_checks_at_the_same_time_are_one_question_and_all_hear_how_it_goes
         await adopter.authority.close()
 
 
-@asynchronous
 async def test_whoever_joins_a_check_that_finds_something_shares_what_it_found() -> None:
     async with open_channel() as opened:
         opened.authority.goes_on.clear()
@@ -118,7 +113,6 @@ async def test_whoever_joins_a_check_that_finds_something_shares_what_it_found()
         await adopter.authority.close()
 
 
-@asynchronous
 async def test_a_build_that_takes_long_is_no_silence() -> None:
     async with open_channel(policy=channels.ControlLimits(progress_seconds=0.05)) as opened:
         opened.authority.goes_on.clear()
@@ -138,7 +132,6 @@ async def test_a_build_that_takes_long_is_no_silence() -> None:
 
 
 @pytest.mark.parametrize("path", ["/nowhere/CoreFxPipe_x", "/tmp", "/tmp/" + "x" * 200, "/tmp/\0"])
-@asynchronous
 async def test_where_nobody_listens_that_is_known_at_once(path: str) -> None:
     adopter = Adopter(path, RemoteLimits(opening_seconds=0))
 
@@ -150,7 +143,6 @@ async def test_where_nobody_listens_that_is_known_at_once(path: str) -> None:
     await adopter.authority.close()
 
 
-@asynchronous
 async def test_a_channel_that_its_owner_is_about_to_open_is_waited_for() -> None:
     """The registry names it from the launch of the Host on."""
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
@@ -170,7 +162,6 @@ async def test_a_channel_that_its_owner_is_about_to_open_is_waited_for() -> None
         await adopter.authority.close()
 
 
-@asynchronous
 async def test_a_channel_that_is_never_opened_is_waited_for_once() -> None:
     adopter = Adopter("/nowhere/CoreFxPipe_x", RemoteLimits(opening_seconds=0.2))
 
@@ -187,7 +178,6 @@ async def test_a_channel_that_is_never_opened_is_waited_for_once() -> None:
     await adopter.authority.close()
 
 
-@asynchronous
 async def test_a_restart_is_heard_of_also_by_one_that_has_never_asked() -> None:
     async with open_channel() as opened:
         adopter = Adopter(opened.path)
@@ -200,7 +190,6 @@ async def test_a_restart_is_heard_of_also_by_one_that_has_never_asked() -> None:
         await adopter.authority.close()
 
 
-@asynchronous
 async def test_what_the_owners_authority_cannot_answer_is_said_in_its_words() -> None:
     async with open_channel() as opened:
         opened.authority.result = ValueError("the disk is on fire")
@@ -211,7 +200,6 @@ async def test_what_the_owners_authority_cannot_answer_is_said_in_its_words() ->
         await adopter.authority.close()
 
 
-@asynchronous
 async def test_an_owner_that_comes_back_is_asked_again() -> None:
     async with open_channel() as opened:
         adopter = Adopter(opened.path)
@@ -228,7 +216,6 @@ async def test_an_owner_that_comes_back_is_asked_again() -> None:
         await adopter.authority.close()
 
 
-@asynchronous
 async def test_after_close_nothing_is_asked() -> None:
     async with open_channel() as opened:
         adopter = Adopter(opened.path)
@@ -240,7 +227,7 @@ async def test_after_close_nothing_is_asked() -> None:
 
 OWNER = """
 import asyncio, sys
-from uno_devserver.hotreload.control.server import ControlServer, Policy
+from uno_devserver.hotreload.control.server import ControlServer, ControlLimits
 
 class Hanging:
     async def check(self, tell):
@@ -248,7 +235,7 @@ class Hanging:
         await asyncio.Event().wait()
 
 async def main():
-    await ControlChannel(sys.argv[1], Hanging(), policy=Policy(progress_seconds=0.05)).open()
+    await ControlServer(sys.argv[1], Hanging(), policy=ControlLimits(progress_seconds=0.05)).open()
     print("open", flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
@@ -271,7 +258,6 @@ async def with_owner(use: Callable[[str, subprocess.Popen[bytes]], Awaitable[Non
                 owner.kill()
 
 
-@asynchronous
 async def test_an_owner_that_is_killed_while_a_check_waits_is_noticed_at_once() -> None:
     async def kill(path: str, owner: subprocess.Popen[bytes]) -> None:
         adopter = Adopter(path)
@@ -289,7 +275,6 @@ async def test_an_owner_that_is_killed_while_a_check_waits_is_noticed_at_once() 
     await with_owner(kill)
 
 
-@asynchronous
 async def test_an_owner_that_is_busy_for_ever_is_given_up_although_it_is_not_silent() -> None:
     async def wait(path: str, _: subprocess.Popen[bytes]) -> None:
         adopter = Adopter(path, RemoteLimits(whole_seconds=0.5))
@@ -316,7 +301,6 @@ sys.stdin.read()
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
-@asynchronous
 async def test_a_program_of_another_user_in_the_owners_place_is_not_asked() -> None:
     async def ask(path: str, _: subprocess.Popen[bytes]) -> None:
         with pytest.raises(NoAuthority, match="belongs to another user"):
@@ -325,7 +309,6 @@ async def test_a_program_of_another_user_in_the_owners_place_is_not_asked() -> N
     await with_owner(ask, OTHER_USER)
 
 
-@asynchronous
 async def test_a_frozen_owner_costs_one_wait_and_then_none_until_it_stirs() -> None:
     async def freeze(path: str, owner: subprocess.Popen[bytes]) -> None:
         adopter = Adopter(path, IMPATIENT)
@@ -355,7 +338,6 @@ async def test_a_frozen_owner_costs_one_wait_and_then_none_until_it_stirs() -> N
 # --- restarts
 
 
-@asynchronous
 async def test_two_adopters_let_their_calls_finish_before_the_owner_restarts() -> None:
     async with open_channel() as opened:
         adopters = [Adopter(opened.path) for _ in range(2)]
@@ -378,7 +360,6 @@ async def test_two_adopters_let_their_calls_finish_before_the_owner_restarts() -
         assert opened.authority.restarts == 1
 
 
-@asynchronous
 async def test_a_restart_that_one_adopter_wants_is_one_for_all() -> None:
     async with open_channel() as opened:
         first, second = Adopter(opened.path), Adopter(opened.path)
@@ -403,7 +384,6 @@ async def test_a_restart_that_one_adopter_wants_is_one_for_all() -> None:
         await second.authority.close()
 
 
-@asynchronous
 async def test_a_restart_that_does_not_wait_any_longer_breaks_off_the_waiting_and_is_not_made_twice() -> None:
     async with open_channel() as opened:
         adopter = Adopter(opened.path)
@@ -421,7 +401,6 @@ async def test_a_restart_that_does_not_wait_any_longer_breaks_off_the_waiting_an
 
 
 @pytest.mark.parametrize("calls_run", [False, True])
-@asynchronous
 async def test_an_owner_that_goes_in_the_middle_of_a_restart_is_told_as_such(calls_run: bool) -> None:
     async with open_channel() as opened:
         adopter = Adopter(opened.path)
@@ -439,7 +418,6 @@ async def test_an_owner_that_goes_in_the_middle_of_a_restart_is_told_as_such(cal
         await adopter.authority.close()
 
 
-@asynchronous
 async def test_an_adopter_that_cannot_let_its_calls_finish_says_ready_all_the_same() -> None:
     async def fails() -> None:
         raise ValueError("no pipeline")

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import asynchronous
 from uno_devserver import __version__
 from uno_devserver.hotreload.authority import CheckResult, RestartResult
 from uno_devserver.hotreload.control.channel_name import channel_name
@@ -27,7 +26,6 @@ from ..channels import SECONDS, Client, open_channel, until
 # --- what peers ask
 
 
-@asynchronous
 async def test_a_ping_tells_who_answers() -> None:
     async with open_channel() as opened:
         client = await Client.connect(opened.path)
@@ -39,7 +37,6 @@ async def test_a_ping_tells_who_answers() -> None:
         }
 
 
-@asynchronous
 async def test_a_check_is_answered_field_by_field() -> None:
     async with open_channel() as opened:
         opened.authority.result = CheckResult(True, False, "error TS1005", True, True, None, True)
@@ -56,7 +53,6 @@ async def test_a_check_is_answered_field_by_field() -> None:
         }
 
 
-@asynchronous
 async def test_a_restart_status_and_readiness_can_be_asked_for() -> None:
     async with open_channel() as opened:
         opened.authority.outcome = RestartResult(False, "It does not start.", ("boom",), True, "same")
@@ -73,7 +69,6 @@ async def test_a_restart_status_and_readiness_can_be_asked_for() -> None:
         }
 
 
-@asynchronous
 async def test_the_inspector_can_be_opened() -> None:
     async with open_channel() as opened:
         client = await Client.connect(opened.path)
@@ -84,7 +79,6 @@ async def test_the_inspector_can_be_opened() -> None:
 
 
 @pytest.mark.parametrize("port", ["7000", -1, 65536, True, 1.5])
-@asynchronous
 async def test_no_inspector_is_opened_at_what_is_no_port(port: object) -> None:
     async with open_channel() as opened:
         client = await Client.connect(opened.path)
@@ -95,7 +89,6 @@ async def test_no_inspector_is_opened_at_what_is_no_port(port: object) -> None:
     assert "from 0 to 65535" in message
 
 
-@asynchronous
 async def test_a_check_of_the_packages_that_are_watched_may_name_them(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     async with open_channel(WatchedPackage(Role.SERVER, str(tmp_path))) as opened:
@@ -112,7 +105,6 @@ async def test_a_check_of_the_packages_that_are_watched_may_name_them(tmp_path: 
         ("mcpServerRoot", 5, "absolute path"),
     ],
 )
-@asynchronous
 async def test_a_check_of_other_packages_is_refused_and_names_both(name: str, given: object, named: str) -> None:
     async with open_channel(WatchedPackage(Role.SERVER, "/ws/server")) as opened:
         client = await Client.connect(opened.path)
@@ -126,7 +118,6 @@ async def test_a_check_of_other_packages_is_refused_and_names_both(name: str, gi
         assert opened.authority.checks == 0
 
 
-@asynchronous
 async def test_an_authority_that_fails_is_an_answer() -> None:
     async with open_channel() as opened:
         opened.authority.result = TimeoutError("hashing took more than 10 s")
@@ -138,7 +129,6 @@ async def test_an_authority_that_fails_is_an_answer() -> None:
         )
 
 
-@asynchronous
 async def test_requests_of_one_connection_run_side_by_side() -> None:
     async with open_channel() as opened:
         opened.authority.goes_on.clear()
@@ -151,7 +141,6 @@ async def test_requests_of_one_connection_run_side_by_side() -> None:
         assert (await client.hear())["id"] == check
 
 
-@asynchronous
 async def test_what_a_check_is_at_is_told_and_repeated_while_it_is_silent() -> None:
     async with open_channel(policy=ControlLimits(progress_seconds=0.02)) as opened:
         opened.authority.goes_on.clear()
@@ -171,7 +160,6 @@ async def test_what_a_check_is_at_is_told_and_repeated_while_it_is_silent() -> N
         assert "result" in await other.hear(), "who asked nothing hears nothing"
 
 
-@asynchronous
 async def test_an_answer_in_a_half_closed_connection_still_arrives() -> None:
     """As in `echo … | nc -NU path`."""
     async with open_channel() as opened:
@@ -190,7 +178,6 @@ async def test_an_answer_in_a_half_closed_connection_still_arrives() -> None:
 # --- restarts
 
 
-@asynchronous
 async def test_a_restart_waits_until_peers_that_run_calls_are_ready_and_tells_how_it_went() -> None:
     async with open_channel() as opened:
         clients = [await Client.connect(opened.path) for _ in range(2)]
@@ -216,7 +203,6 @@ async def test_a_restart_waits_until_peers_that_run_calls_are_ready_and_tells_ho
         assert opened.authority.restarts == 0, "it is the announced one that they agreed to"
 
 
-@asynchronous
 async def test_the_peer_that_wants_the_restart_is_not_asked_whether_it_is_ready() -> None:
     async with open_channel() as opened:
         client = await Client.connect(opened.path)
@@ -231,7 +217,6 @@ async def test_the_peer_that_wants_the_restart_is_not_asked_whether_it_is_ready(
         assert (await client.hear())["id"] == number
 
 
-@asynchronous
 async def test_a_peer_that_never_answers_is_waited_for_within_the_bound_and_only_once() -> None:
     async with open_channel() as opened:
         client = await Client.connect(opened.path)
@@ -246,7 +231,6 @@ async def test_a_peer_that_never_answers_is_waited_for_within_the_bound_and_only
         assert first >= 0.05
 
 
-@asynchronous
 async def test_a_peer_that_was_late_and_says_ready_is_waited_for_again() -> None:
     async with open_channel() as opened:
         client = await Client.connect(opened.path)
@@ -264,7 +248,6 @@ async def test_a_peer_that_was_late_and_says_ready_is_waited_for_again() -> None
         await announcing
 
 
-@asynchronous
 async def test_a_peer_that_only_looks_is_told_and_not_waited_for() -> None:
     async with open_channel() as opened:
         client = await Client.connect(opened.path)
@@ -275,7 +258,6 @@ async def test_a_peer_that_only_looks_is_told_and_not_waited_for() -> None:
         assert (await client.hear())["method"] == "hotReload/restarting"
 
 
-@asynchronous
 async def test_a_peer_that_goes_is_not_waited_for() -> None:
     async with open_channel() as opened:
         client = await Client.connect(opened.path)
@@ -288,7 +270,6 @@ async def test_a_peer_that_goes_is_not_waited_for() -> None:
         await asyncio.wait_for(announcing, SECONDS)
 
 
-@asynchronous
 async def test_a_restart_goes_on_when_the_peer_that_wanted_it_has_gone() -> None:
     done: list[str] = []
     async with open_channel(policy=ControlLimits(limits=RpcLimits(finish_seconds=0.0))) as opened:
@@ -332,7 +313,6 @@ async def test_a_restart_goes_on_when_the_peer_that_wanted_it_has_gone() -> None
     ],
     ids=lambda value: repr(value)[:30],
 )
-@asynchronous
 async def test_what_cannot_be_understood_is_answered_and_the_connection_stays(
     line: bytes, code: int, words: str
 ) -> None:
@@ -348,7 +328,6 @@ async def test_what_cannot_be_understood_is_answered_and_the_connection_stays(
         assert (await client.hear())["id"] == number, "and it is answered once"
 
 
-@asynchronous
 async def test_a_message_may_come_in_pieces_and_blank_lines_are_nothing() -> None:
     async with open_channel() as opened:
         client = await Client.connect(opened.path)
@@ -361,7 +340,6 @@ async def test_a_message_may_come_in_pieces_and_blank_lines_are_nothing() -> Non
         assert (await client.hear())["id"] == "a"
 
 
-@asynchronous
 async def test_half_a_line_at_the_end_of_a_connection_is_forgotten() -> None:
     async with open_channel() as opened:
         client = await Client.connect(opened.path)
@@ -372,7 +350,6 @@ async def test_half_a_line_at_the_end_of_a_connection_is_forgotten() -> None:
         assert opened.authority.restarts == 0
 
 
-@asynchronous
 async def test_a_peer_that_floods_is_answered_in_full_and_holds_up_nobody() -> None:
     async with open_channel() as opened:
         flooder, other = await Client.connect(opened.path), await Client.connect(opened.path)
@@ -391,7 +368,6 @@ async def test_a_peer_that_floods_is_answered_in_full_and_holds_up_nobody() -> N
         assert longest < 1.0, "it takes some ms"
 
 
-@asynchronous
 async def test_between_the_lines_of_a_flood_others_have_their_turn() -> None:
     async with open_channel() as opened:
         flooder = await Client.connect(opened.path)
@@ -412,7 +388,6 @@ async def test_between_the_lines_of_a_flood_others_have_their_turn() -> None:
         assert turns > 250, "there is one after every 32 lines"
 
 
-@asynchronous
 async def test_of_the_requests_of_one_peer_only_so_many_are_under_way() -> None:
     async with open_channel(policy=ControlLimits(limits=RpcLimits(requests=4))) as opened:
         opened.authority.goes_on.clear()
@@ -426,7 +401,6 @@ async def test_of_the_requests_of_one_peer_only_so_many_are_under_way() -> None:
         assert sorted([(await eager.hear())["id"] for _ in numbers]) == numbers
 
 
-@asynchronous
 async def test_a_peer_that_asks_and_does_not_read_is_not_heard_any_further() -> None:
     async with open_channel(policy=ControlLimits(limits=RpcLimits(requests=1))) as opened:
         opened.authority.result = CheckResult(True, False, "x" * 500_000)
@@ -442,7 +416,6 @@ async def test_a_peer_that_asks_and_does_not_read_is_not_heard_any_further() -> 
         assert opened.authority.checks < 10
 
 
-@asynchronous
 async def test_a_peer_that_does_not_read_is_cut_off_and_the_others_are_served() -> None:
     policy = ControlLimits(limits=RpcLimits(unread_bytes=1000, unread_seconds=0.05))
     async with open_channel(policy=policy) as opened:
@@ -457,7 +430,6 @@ async def test_a_peer_that_does_not_read_is_cut_off_and_the_others_are_served() 
         assert len((await other.result("checkForChanges"))["mcpBuildError"]) == 2_000_000
 
 
-@asynchronous
 async def test_there_is_a_bound_to_what_is_kept_for_a_peer_that_does_not_read() -> None:
     policy = ControlLimits(limits=RpcLimits(unsent_bytes=1_000_000, unread_seconds=3600))
     async with open_channel(policy=policy) as opened:
@@ -472,7 +444,6 @@ async def test_there_is_a_bound_to_what_is_kept_for_a_peer_that_does_not_read() 
             await asyncio.sleep(0)
 
 
-@asynchronous
 async def test_one_peer_too_many_is_told_so() -> None:
     async with open_channel(policy=ControlLimits(peers=2)) as opened:
         first, second = await Client.connect(opened.path), await Client.connect(opened.path)
@@ -492,7 +463,6 @@ async def test_one_peer_too_many_is_told_so() -> None:
 # --- the socket
 
 
-@asynchronous
 async def test_the_socket_is_this_users_alone_and_goes_with_the_channel() -> None:
     async with open_channel() as opened:
         assert stat.S_IMODE(os.stat(opened.path).st_mode) == 0o600
@@ -506,7 +476,6 @@ async def test_the_socket_is_this_users_alone_and_goes_with_the_channel() -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
-@asynchronous
 async def test_another_user_is_not_served_even_where_the_socket_lets_everybody_in() -> None:
     asks = (
         "import os, socket, sys; os.setuid(int(sys.argv[2])); pipe = socket.socket(socket.AF_UNIX);"
@@ -523,7 +492,6 @@ async def test_another_user_is_not_served_even_where_the_socket_lets_everybody_i
         assert printed == b"b''\n"
 
 
-@asynchronous
 async def test_closing_is_quick_whatever_peers_do() -> None:
     async with open_channel() as opened:
         opened.authority.goes_on.clear()
@@ -541,7 +509,6 @@ async def test_closing_is_quick_whatever_peers_do() -> None:
         assert time.monotonic() - begun < 3.0, "it takes 0.1 s on an idle machine"
 
 
-@asynchronous
 async def test_a_socket_that_a_cleaner_removed_is_there_again_under_its_path() -> None:
     async with open_channel(policy=ControlLimits(look_seconds=0.01)) as opened:
         client = await Client.connect(opened.path)
@@ -556,7 +523,6 @@ async def test_a_socket_that_a_cleaner_removed_is_there_again_under_its_path() -
         await until(lambda: listening(opened.path) == 1)
 
 
-@asynchronous
 async def test_the_socket_of_a_proxy_that_was_killed_is_removed_by_the_next() -> None:
     left = pipe_path(channel_name())
     with socket.socket(socket.AF_UNIX) as killed:

@@ -14,7 +14,7 @@ from support.raw_servers import Asked, Visitor
 from uno_devserver.protocol.client.connection import Connection, ConnectionLost
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
 
-from ..conversations import WAIT_SECONDS, asynchronous, until
+from ..conversations import WAIT_SECONDS, until
 from .http_servers import Answer, HandshakeServer, ModernServer, Server, answer_to, connected, note, refuse, say
 from .pending_calls import RecordedCall
 
@@ -61,7 +61,6 @@ async def asked_for(server: Server, count: int = 1) -> list[Asked]:
 
 
 @ERAS
-@asynchronous
 async def test_a_call_is_posted_with_the_clients_own_bytes(server: type[Server]) -> None:
     scripted = server(call=plain(b'{"jsonrpc":"2.0","id":%d,"result":{}}'))
 
@@ -81,7 +80,6 @@ async def test_a_call_is_posted_with_the_clients_own_bytes(server: type[Server])
 
 
 @ERAS
-@asynchronous
 async def test_a_plain_answer_settles_the_call_without_a_task(server: type[Server]) -> None:
     result = b'{"content" : [1.50, 123456789012345678901234567890],"unknown":{"\\u00e9":"\xc3\xa9"}}'
 
@@ -99,7 +97,6 @@ async def test_a_plain_answer_settles_the_call_without_a_task(server: type[Serve
     assert call.turns == [1]
 
 
-@asynchronous
 async def test_calls_go_over_connections_of_their_own_at_the_same_time() -> None:
     together = asyncio.Event()
 
@@ -126,7 +123,6 @@ async def test_calls_go_over_connections_of_their_own_at_the_same_time() -> None
     assert [answer["echo"]["n"] for answer in answers] == list(range(5))
 
 
-@asynchronous
 async def test_without_a_kept_connection_a_call_is_not_taken_and_hears_nothing() -> None:
     server = HandshakeServer(call=never)
     async with connected(server) as connection:
@@ -144,7 +140,6 @@ async def test_without_a_kept_connection_a_call_is_not_taken_and_hears_nothing()
     assert refused.outcomes == []
 
 
-@asynchronous
 async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_used() -> None:
     async def ping(visitor: Visitor, asked: Asked) -> None:
         say(visitor, asked, {})
@@ -160,7 +155,6 @@ async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_used() -
     assert all(asked.json["params"] == {} for asked in server.posts("tools/call"))
 
 
-@asynchronous
 async def test_a_connection_that_is_closed_takes_no_call() -> None:
     async with connected(HandshakeServer(call=echo)) as connection:
         await (await sent(connection)).settled()
@@ -170,7 +164,6 @@ async def test_a_connection_that_is_closed_takes_no_call() -> None:
 
 
 @pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON", "application/json;"])
-@asynchronous
 async def test_a_type_with_a_character_set_is_plain_json_too(content_type: str) -> None:
     answer = plain(b'{"jsonrpc":"2.0","id":%d,"result":{"n":1}}', content_type)
 
@@ -189,7 +182,6 @@ async def test_a_type_with_a_character_set_is_plain_json_too(content_type: str) 
     ],
     ids=["indented", "indented on Windows", "byte order mark", "no UTF-8", "batch"],
 )
-@asynchronous
 async def test_a_result_is_on_one_line_in_utf_8_however_the_server_writes_its_answer(body: bytes) -> None:
     async with connected(HandshakeServer(call=plain(body))) as connection:
         call = await sent(connection)
@@ -201,7 +193,6 @@ async def test_a_result_is_on_one_line_in_utf_8_however_the_server_writes_its_an
 
 
 @pytest.mark.parametrize("size", [2_000_000, 20_000_000])
-@asynchronous
 async def test_a_long_answer_arrives(size: int) -> None:
     answer = plain(b'{"jsonrpc":"2.0","id":%d,"result":{"text":"' + b"x" * size + b'"}}')
 
@@ -214,7 +205,6 @@ async def test_a_long_answer_arrives(size: int) -> None:
 
 
 @ERAS
-@asynchronous
 async def test_what_an_event_stream_says_before_the_answer_is_heard_by_the_call(server: type[Server]) -> None:
     more = asyncio.Event()
 
@@ -238,7 +228,6 @@ async def test_what_an_event_stream_says_before_the_answer_is_heard_by_the_call(
     assert peer.methods() == []
 
 
-@asynchronous
 async def test_the_type_of_an_event_stream_may_be_written_in_any_case() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.say(
@@ -251,7 +240,6 @@ async def test_the_type_of_an_event_stream_may_be_written_in_any_case() -> None:
         assert await (await sent(connection)).settled() == {"done": True}
 
 
-@asynchronous
 async def test_a_question_in_an_event_stream_is_asked_of_the_call() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events()
@@ -271,7 +259,6 @@ async def test_a_question_in_an_event_stream_is_asked_of_the_call() -> None:
 
 @pytest.mark.parametrize("status", [200, 400, 500])
 @ERAS
-@asynchronous
 async def test_an_error_is_told_whatever_the_http_status(server: type[Server], status: int) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         refuse(visitor, asked, -32601, "no such tool", status, data={"x": 1})
@@ -296,7 +283,6 @@ async def test_an_error_is_told_whatever_the_http_status(server: type[Server], s
     ],
 )
 @ERAS
-@asynchronous
 async def test_an_answer_that_is_none_fails_the_call_and_says_why(
     server: type[Server], body: bytes, content_type: str, said: str
 ) -> None:
@@ -311,7 +297,6 @@ async def test_an_answer_that_is_none_fails_the_call_and_says_why(
 
 @pytest.mark.parametrize("status", [307, 308])
 @ERAS
-@asynchronous
 async def test_a_call_that_is_sent_elsewhere_is_made_there_and_so_are_the_next(
     server: type[Server], status: int
 ) -> None:
@@ -334,7 +319,6 @@ async def test_a_call_that_is_sent_elsewhere_is_made_there_and_so_are_the_next(
 
 
 @ERAS
-@asynchronous
 async def test_a_call_that_is_sent_to_another_server_fails_and_says_why(server: type[Server]) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.answer(status=307, Location="http://example.com/mcp")
@@ -345,7 +329,6 @@ async def test_a_call_that_is_sent_to_another_server_fails_and_says_why(server: 
             await pending.settled()
 
 
-@asynchronous
 async def test_a_forgotten_session_is_renewed_and_the_call_made_again() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         if not server.forget(visitor, asked):
@@ -365,7 +348,6 @@ async def test_a_forgotten_session_is_renewed_and_the_call_made_again() -> None:
     assert len(pending.outcomes) == 1
 
 
-@asynchronous
 async def test_a_server_that_forgets_every_session_loses_the_call_unseen() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         refuse(visitor, asked, -32001, "Session not found", status=404)
@@ -378,7 +360,6 @@ async def test_a_server_that_forgets_every_session_loses_the_call_unseen() -> No
     assert lost.value.sent is False
 
 
-@asynchronous
 async def test_a_cut_stream_is_taken_up_where_the_server_allows_it() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         ids.append(asked.json["id"])
@@ -400,7 +381,6 @@ async def test_a_cut_stream_is_taken_up_where_the_server_allows_it() -> None:
         assert await (await sent(connection)).settled() == {"done": True}
 
 
-@asynchronous
 async def test_a_modern_tool_that_wants_its_arguments_in_headers_is_called_again_with_them() -> None:
     schema = {"type": "object", "properties": {"who": {"type": "string", "x-mcp-header": "Who"}}}
 
@@ -434,7 +414,6 @@ async def test_a_modern_tool_that_wants_its_arguments_in_headers_is_called_again
         (ModernServer, 404, -32001, False),
     ],
 )
-@asynchronous
 async def test_a_server_that_came_back_in_the_other_era_is_lost_and_has_not_run_the_call(
     server: type[Server], status: int, code: int, has_id: bool
 ) -> None:
@@ -454,7 +433,6 @@ async def test_a_server_that_came_back_in_the_other_era_is_lost_and_has_not_run_
 
 @pytest.mark.parametrize("how", [Visitor.close, Visitor.abort])
 @ERAS
-@asynchronous
 async def test_a_call_is_lost_when_the_server_hangs_up(server: type[Server], how: Callable[[Visitor], None]) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         how(visitor)
@@ -468,7 +446,6 @@ async def test_a_call_is_lost_when_the_server_hangs_up(server: type[Server], how
     assert len(pending.outcomes) == 1
 
 
-@asynchronous
 async def test_a_modern_call_is_lost_when_its_stream_breaks_off() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events()
@@ -485,7 +462,6 @@ async def test_a_modern_call_is_lost_when_its_stream_breaks_off() -> None:
 
 
 @ERAS
-@asynchronous
 async def test_closing_the_connection_loses_the_calls_that_wait(server: type[Server]) -> None:
     scripted = server(call=never)
     async with connected(scripted) as connection:
@@ -503,7 +479,6 @@ async def test_closing_the_connection_loses_the_calls_that_wait(server: type[Ser
 
 
 @ERAS
-@asynchronous
 async def test_a_call_that_is_cancelled_closes_its_connection_and_hears_nothing(server: type[Server]) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         await visitor.gone()
@@ -527,7 +502,6 @@ async def test_a_call_that_is_cancelled_closes_its_connection_and_hears_nothing(
 
 @pytest.mark.parametrize("moment", ["heard", "began"])
 @ERAS
-@asynchronous
 async def test_a_call_that_is_cancelled_in_its_event_stream_closes_it(server: type[Server], moment: str) -> None:
     """Also in the very turn of the loop in which the stream began."""
 
@@ -561,7 +535,6 @@ async def test_a_call_that_is_cancelled_in_its_event_stream_closes_it(server: ty
     assert (pending.outcomes, pending.turns) == ([], [])
 
 
-@asynchronous
 async def test_a_call_that_is_cancelled_while_it_is_made_again_is_taken_back() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         if not server.forget(visitor, asked):
@@ -581,7 +554,6 @@ async def test_a_call_that_is_cancelled_while_it_is_made_again_is_taken_back() -
     assert pending.outcomes == []
 
 
-@asynchronous
 async def test_other_calls_are_not_disturbed_by_one_that_is_cancelled_after_its_refusal_came() -> None:
     """The connection of the refusal is free by then, and may be in use again."""
     learning = asyncio.Event()
@@ -612,7 +584,6 @@ async def test_other_calls_are_not_disturbed_by_one_that_is_cancelled_after_its_
     assert first.outcomes == []
 
 
-@asynchronous
 async def test_nothing_of_a_call_is_left_when_it_is_over() -> None:
     async with connected(HandshakeServer(call=echo)) as connection:
         tasks = len(asyncio.all_tasks())

@@ -22,7 +22,7 @@ from uno_devserver.protocol.http.sse import EventReader
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, RpcError
 from uno_devserver.protocol.service import Params, Result
 
-from ..conversations import WAIT_SECONDS, asynchronous, until
+from ..conversations import WAIT_SECONDS, until
 from .http_servers import HandshakeServer, answer_to, connected, note, open_events, refuse, say
 
 PROGRESS = "notifications/progress"
@@ -43,7 +43,6 @@ def read(raw: Any) -> Any:
 # --- how it begins and ends
 
 
-@asynchronous
 async def test_a_conversation_begins_with_a_handshake_and_ends_with_a_goodbye() -> None:
     server = HandshakeServer(call=echo)
     peer = TestPeer("c", roots={})
@@ -72,7 +71,6 @@ async def test_a_conversation_begins_with_a_handshake_and_ends_with_a_goodbye() 
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18"])
-@asynchronous
 async def test_the_server_chooses_the_version(version: str) -> None:
     server = HandshakeServer(call=echo)
     server.version = version
@@ -83,7 +81,6 @@ async def test_the_server_chooses_the_version(version: str) -> None:
     assert server.posts("tools/call")[0].headers["mcp-protocol-version"] == version
 
 
-@asynchronous
 async def test_a_server_without_sessions_is_served_without() -> None:
     async def hello(visitor: Visitor, asked: Asked) -> None:
         say(visitor, asked, server.hello())
@@ -97,7 +94,6 @@ async def test_a_server_without_sessions_is_served_without() -> None:
     assert all("mcp-session-id" not in asked.headers for asked in server.seen)
 
 
-@asynchronous
 async def test_closing_loses_what_still_waits_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_handshake, "CLOSE_SECONDS", 0.05)
     server = HandshakeServer(call=never, delete=never)
@@ -116,7 +112,6 @@ async def test_closing_loses_what_still_waits_and_is_bounded(monkeypatch: pytest
         assert not closed.value.sent
 
 
-@asynchronous
 async def test_what_a_server_answers_to_the_goodbye_is_not_taken_for_the_outcome_of_a_call() -> None:
     goodbye = asyncio.Event()
 
@@ -142,7 +137,6 @@ async def test_what_a_server_answers_to_the_goodbye_is_not_taken_for_the_outcome
 # --- requests and their answers
 
 
-@asynchronous
 async def test_a_result_is_the_bytes_that_came() -> None:
     result = b'{"content" : [1.50, 123456789012345678901234567890],"unknown":{"\\u00e9":"\xc3\xa9"}}'
 
@@ -154,7 +148,6 @@ async def test_a_result_is_the_bytes_that_came() -> None:
         assert bytes(await connection.request("tools/call", {}, TestPeer())) == result
 
 
-@asynchronous
 async def test_params_are_sent_as_they_are_but_for_the_modern_envelope() -> None:
     server = HandshakeServer(call=echo)
     params = {"name": "t", "arguments": {"é": [1, None]}, "x": 1, "_meta": {"progressToken": "p", "y": 2}}
@@ -165,7 +158,6 @@ async def test_params_are_sent_as_they_are_but_for_the_modern_envelope() -> None
     assert read(answer) == {"echo": params}
 
 
-@asynchronous
 async def test_what_is_said_on_the_way_to_an_answer_goes_to_the_one_who_asked() -> None:
     progress = {"progressToken": "p", "progress": 1, "unknown": [1]}
 
@@ -190,7 +182,6 @@ async def test_what_is_said_on_the_way_to_an_answer_goes_to_the_one_who_asked() 
     assert others.heard == []
 
 
-@asynchronous
 async def test_several_messages_may_come_together() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         batch = [note(PROGRESS, progress=1), answer_to(asked, {"done": True})]
@@ -202,7 +193,6 @@ async def test_several_messages_may_come_together() -> None:
     assert peer.methods() == [PROGRESS]
 
 
-@asynchronous
 async def test_many_requests_run_side_by_side() -> None:
     async with connected(HandshakeServer(call=echo)) as connection:
         answers = await asyncio.gather(*(connection.request("tools/call", {"n": n}, TestPeer()) for n in range(100)))
@@ -211,7 +201,6 @@ async def test_many_requests_run_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 400, 404, 500])
-@asynchronous
 async def test_an_error_is_told_whatever_the_http_status(status: int) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         refuse(visitor, asked, -32601, "no such tool", status, data={"x": 1})
@@ -225,7 +214,6 @@ async def test_an_error_is_told_whatever_the_http_status(status: int) -> None:
     assert server.sessions == 1
 
 
-@asynchronous
 async def test_a_request_that_is_cancelled_is_taken_back() -> None:
     server = HandshakeServer(call=never)
     async with connected(server) as connection:
@@ -240,7 +228,6 @@ async def test_a_request_that_is_cancelled_is_taken_back() -> None:
         assert told["requestId"] == server.posts("tools/call")[0].json["id"]
 
 
-@asynchronous
 async def test_one_that_is_closed_before_it_takes_a_request_back_leaves_no_work_that_nobody_awaits() -> None:
     server = HandshakeServer(call=never)
     with warnings.catch_warnings(record=True) as seen:
@@ -257,7 +244,6 @@ async def test_one_that_is_closed_before_it_takes_a_request_back_leaves_no_work_
     assert [str(each.message) for each in seen if "never awaited" in str(each.message)] == []
 
 
-@asynchronous
 async def test_a_notification_is_posted_unless_the_connection_says_it_itself() -> None:
     server = HandshakeServer()
     async with connected(server) as connection:
@@ -271,7 +257,6 @@ async def test_a_notification_is_posted_unless_the_connection_says_it_itself() -
     assert server.posts("notifications/unknown")[0].json["params"] == {"x": 1}
 
 
-@asynchronous
 async def test_the_level_and_the_resources_to_watch_are_asked_for() -> None:
     server = HandshakeServer()
     async with connected(server) as connection:
@@ -293,7 +278,6 @@ async def test_the_level_and_the_resources_to_watch_are_asked_for() -> None:
     ]
 
 
-@asynchronous
 async def test_a_resource_that_cannot_be_watched_is_told_and_the_others_are_watched() -> None:
     async def subscribe(visitor: Visitor, asked: Asked) -> None:
         if asked.json["params"]["uri"] == "file:///a":
@@ -310,7 +294,6 @@ async def test_a_resource_that_cannot_be_watched_is_told_and_the_others_are_watc
     assert len(server.posts("resources/subscribe")) == 2
 
 
-@asynchronous
 async def test_an_event_that_is_too_long_fails_its_request_and_is_not_heard_to_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -344,7 +327,6 @@ async def answers_to(server: HandshakeServer) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", [7, "seven", "7"])
-@asynchronous
 async def test_a_question_is_answered_by_the_one_whose_request_it_belongs_to(name: int | str) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         await asking_call(visitor, asked, id=name, method="sampling/createMessage", params={"q": 1})
@@ -359,7 +341,6 @@ async def test_a_question_is_answered_by_the_one_whose_request_it_belongs_to(nam
     assert asker.asked == [("sampling/createMessage", {"q": 1}, None)]
 
 
-@asynchronous
 async def test_a_ping_is_answered_at_once() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         await asking_call(visitor, asked, id=1, method="ping")
@@ -371,7 +352,6 @@ async def test_a_ping_is_answered_at_once() -> None:
     assert peer.asked == []
 
 
-@asynchronous
 async def test_a_question_that_is_refused_or_fails_is_answered_with_an_error() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         await asking_call(visitor, asked, id=1, method="roots/list")
@@ -386,7 +366,6 @@ async def test_a_question_that_is_refused_or_fails_is_answered_with_an_error() -
             assert (await answers_to(server))[0]["error"]["code"] == code
 
 
-@asynchronous
 async def test_a_question_that_is_taken_back_is_not_answered() -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
@@ -433,7 +412,6 @@ class Patient(TestPeer):
         return {}
 
 
-@asynchronous
 async def test_a_question_that_is_told_twice_is_asked_once_and_too_many_are_refused() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events()
@@ -455,7 +433,6 @@ async def test_a_question_that_is_told_twice_is_asked_once_and_too_many_are_refu
 # --- what belongs to no request
 
 
-@asynchronous
 async def test_what_the_server_says_by_itself_goes_to_the_peer_of_the_connection() -> None:
     async def get(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events()
@@ -472,7 +449,6 @@ async def test_what_the_server_says_by_itself_goes_to_the_peer_of_the_connection
     assert server.gets()[0].headers["mcp-session-id"] == "session-1"
 
 
-@asynchronous
 async def test_following_means_that_the_server_has_us_on_its_stream() -> None:
     open_streams: list[Visitor] = []
 
@@ -488,7 +464,6 @@ async def test_following_means_that_the_server_has_us_on_its_stream() -> None:
 
 
 @pytest.mark.parametrize("status", [404, 405])
-@asynchronous
 async def test_a_server_that_says_nothing_by_itself_is_not_asked_again(status: int) -> None:
     async def get(visitor: Visitor, asked: Asked) -> None:
         visitor.answer(b"Cannot GET /mcp", status=status, Content_Type="text/html")
@@ -504,7 +479,6 @@ async def test_a_server_that_says_nothing_by_itself_is_not_asked_again(status: i
 
 
 @pytest.mark.parametrize("broken", [True, False])
-@asynchronous
 async def test_the_stream_is_taken_up_again_where_it_was_cut(broken: bool) -> None:
     async def get(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events()
@@ -527,7 +501,6 @@ async def test_the_stream_is_taken_up_again_where_it_was_cut(broken: bool) -> No
     assert [asked.headers.get("last-event-id") for asked in server.gets()] == [None, "s-1"]
 
 
-@asynchronous
 async def test_changes_that_could_not_be_heard_are_assumed() -> None:
     async def get(visitor: Visitor, asked: Asked) -> None:
         if len(server.gets()) == 1:
@@ -543,7 +516,6 @@ async def test_changes_that_could_not_be_heard_are_assumed() -> None:
         await until(lambda: peer.methods() == changed)
 
 
-@asynchronous
 async def test_an_event_that_the_server_does_not_know_any_more_is_given_up() -> None:
     async def get(visitor: Visitor, asked: Asked) -> None:
         if "last-event-id" in asked.headers:
@@ -590,7 +562,6 @@ def refuse_unread(visitor: Visitor, message: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["404", "404 without a message", "400 without an id", "400 about the session"])
-@asynchronous
 async def test_a_forgotten_session_is_opened_anew_and_the_request_sent_again(how: str) -> None:
     server = HandshakeServer()
     forgetful(server, how)
@@ -611,7 +582,6 @@ async def test_a_forgotten_session_is_opened_anew_and_the_request_sent_again(how
     assert [asked.headers["mcp-session-id"] for asked in server.gets()] == ["session-1", "session-2"]
 
 
-@asynchronous
 async def test_a_resource_that_is_followed_when_the_session_turns_out_to_be_forgotten_stays_followed() -> None:
     async def subscribe(visitor: Visitor, asked: Asked) -> None:
         if asked.json["params"]["uri"] == "file:///a" or not server.forget(visitor, asked):
@@ -631,7 +601,6 @@ async def test_a_resource_that_is_followed_when_the_session_turns_out_to_be_forg
     assert server.posts("resources/unsubscribe") == []
 
 
-@asynchronous
 async def test_a_server_that_goes_while_a_forgotten_session_is_renewed_has_not_run_the_request() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         server.forget(visitor, asked)
@@ -650,7 +619,6 @@ async def test_a_server_that_goes_while_a_forgotten_session_is_renewed_has_not_r
     assert not lost.value.sent
 
 
-@asynchronous
 async def test_a_session_that_was_forgotten_while_nothing_happened_is_opened_anew() -> None:
     async def get(visitor: Visitor, asked: Asked) -> None:
         if asked.headers["mcp-session-id"] == "session-2":
@@ -668,7 +636,6 @@ async def test_a_session_that_was_forgotten_while_nothing_happened_is_opened_ane
         await until(lambda: "notifications/tools/list_changed" in peer.methods())
 
 
-@asynchronous
 async def test_a_server_that_forgets_every_session_is_lost_and_has_not_run_the_request() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         refuse(visitor, asked, -32001, "Session not found", status=404)
@@ -683,7 +650,6 @@ async def test_a_server_that_forgets_every_session_is_lost_and_has_not_run_the_r
 
 
 @pytest.mark.parametrize("what", ["stream", "level"])
-@asynchronous
 async def test_a_server_that_forgets_every_session_is_asked_less_and_less(
     what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -718,7 +684,6 @@ async def test_a_server_that_forgets_every_session_is_asked_less_and_less(
     assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
 
 
-@asynchronous
 async def test_a_refusal_that_sounds_like_a_forgotten_session_but_stays_is_a_refusal() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         refuse_unread(visitor, "Bad Request: no")
@@ -732,7 +697,6 @@ async def test_a_refusal_that_sounds_like_a_forgotten_session_but_stays_is_a_ref
 
 
 @pytest.mark.parametrize("code", [-32000, -32001])
-@asynchronous
 async def test_a_call_that_the_server_answers_with_an_error_of_its_own_is_made_once(code: int) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         refuse(visitor, asked, code, "The payment was declined.", status=400)
@@ -746,7 +710,6 @@ async def test_a_call_that_the_server_answers_with_an_error_of_its_own_is_made_o
     assert server.sessions == 1
 
 
-@asynchronous
 async def test_a_server_that_opens_no_new_session_is_lost() -> None:
     async def hello(visitor: Visitor, asked: Asked) -> None:
         if server.sessions:
@@ -763,7 +726,6 @@ async def test_a_server_that_opens_no_new_session_is_lost() -> None:
     assert not lost.value.sent
 
 
-@asynchronous
 async def test_a_server_that_stops_has_not_run_the_request() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         refuse(visitor, asked, -32011, "The server is stopping.", status=503)
@@ -779,7 +741,6 @@ async def test_a_server_that_stops_has_not_run_the_request() -> None:
 
 
 @pytest.mark.parametrize("broken", [True, False])
-@asynchronous
 async def test_an_answer_whose_stream_was_cut_is_taken_up_again(broken: bool) -> None:
     calls: list[Asked] = []
 
@@ -815,7 +776,6 @@ async def test_an_answer_whose_stream_was_cut_is_taken_up_again(broken: bool) ->
 
 
 @pytest.mark.parametrize("broken", [True, False])
-@asynchronous
 async def test_an_answer_that_cannot_be_taken_up_again_is_lost(broken: bool) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events()
@@ -835,7 +795,6 @@ async def test_an_answer_that_cannot_be_taken_up_again_is_lost(broken: bool) -> 
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 500])
-@asynchronous
 async def test_an_answer_that_the_server_did_not_keep_is_lost(status: int) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events()
@@ -854,7 +813,6 @@ async def test_an_answer_that_the_server_did_not_keep_is_lost(status: int) -> No
     assert server.sessions == 1
 
 
-@asynchronous
 async def test_a_stream_that_breaks_again_and_again_without_a_word_is_given_up() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events()
@@ -877,7 +835,6 @@ async def test_a_stream_that_breaks_again_and_again_without_a_word_is_given_up()
     assert len(server.gets()) == 1 + 1 + 5
 
 
-@asynchronous
 async def test_a_server_that_died_during_a_call_is_noticed_at_once() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events()
@@ -915,7 +872,6 @@ async def test_a_server_that_died_during_a_call_is_noticed_at_once() -> None:
         ),
     ],
 )
-@asynchronous
 async def test_an_answer_without_a_message_is_an_error(answer: bytes, why: str) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.say(answer)
@@ -927,7 +883,6 @@ async def test_an_answer_without_a_message_is_an_error(answer: bytes, why: str) 
     assert refused.value.code == INTERNAL_ERROR
 
 
-@asynchronous
 async def test_an_answer_of_the_wrong_type_counts_if_it_is_one() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.answer(json.dumps(answer_to(asked, {"a": 1}), indent=2).encode(), Content_Type="text/plain")
@@ -937,7 +892,6 @@ async def test_an_answer_of_the_wrong_type_counts_if_it_is_one() -> None:
 
 
 @pytest.mark.parametrize("in_events", [True, False])
-@asynchronous
 async def test_an_answer_that_is_too_long_is_an_error_and_no_loss(
     in_events: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -959,7 +913,6 @@ async def test_an_answer_that_is_too_long_is_an_error_and_no_loss(
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", b"what?\r\n\r\n"])
-@asynchronous
 async def test_a_connection_that_breaks_loses_the_request(answer: bytes) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.say(answer)
@@ -974,7 +927,6 @@ async def test_a_connection_that_breaks_loses_the_request(answer: bytes) -> None
     assert len(server.posts("tools/call")) == 1
 
 
-@asynchronous
 async def test_a_peer_that_fails_does_not_end_the_conversation() -> None:
     class Broken(TestPeer):
         def notify(self, method: str, params: Params) -> None:

@@ -25,7 +25,7 @@ from uno_devserver.protocol.versions import (
     decoded_header,
 )
 
-from ..conversations import WAIT_SECONDS, asynchronous, until
+from ..conversations import WAIT_SECONDS, until
 from .http_servers import ModernServer, answer_to, connected, note, refuse, say
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -47,7 +47,6 @@ def read(raw: Any) -> Any:
 # --- requests
 
 
-@asynchronous
 async def test_every_request_stands_for_itself() -> None:
     server = ModernServer(call=done)
     connecting, calling = TestPeer("one", roots={}), TestPeer("two", modern=True, log_level="debug", sampling={})
@@ -73,7 +72,6 @@ async def test_every_request_stands_for_itself() -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "mit Leerzeichen", " edge", "Grüße 世界", "=?base64?eA==?=", "a\nb", ""])
-@asynchronous
 async def test_any_name_travels_in_the_header(name: str) -> None:
     server = ModernServer(call=done)
     async with connected(server) as connection:
@@ -82,7 +80,6 @@ async def test_any_name_travels_in_the_header(name: str) -> None:
     assert decoded_header(server.seen[-1].headers["mcp-name"]) == name
 
 
-@asynchronous
 async def test_what_is_said_on_the_way_to_an_answer_goes_to_the_one_who_asked() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events()
@@ -100,7 +97,6 @@ async def test_what_is_said_on_the_way_to_an_answer_goes_to_the_one_who_asked() 
     assert server.methods() == ["server/discover", "tools/call"]
 
 
-@asynchronous
 async def test_an_error_keeps_its_code_whatever_the_http_status() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         refuse(visitor, asked, -32602, "no such tool", status=400, data=[1])
@@ -112,7 +108,6 @@ async def test_an_error_keeps_its_code_whatever_the_http_status() -> None:
     assert (refused.value.code, refused.value.message, refused.value.data) == (-32602, "no such tool", [1])
 
 
-@asynchronous
 async def test_a_request_is_cancelled_by_closing_its_connection() -> None:
     left = asyncio.Event()
 
@@ -137,7 +132,6 @@ async def test_a_request_is_cancelled_by_closing_its_connection() -> None:
 
 
 @pytest.mark.parametrize("how", ["ended", "broken", "nothing", "html", "stopping"])
-@asynchronous
 async def test_an_answer_that_does_not_come_is_told(how: str) -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         if how in ("ended", "broken"):
@@ -166,7 +160,6 @@ async def test_an_answer_that_does_not_come_is_told(how: str) -> None:
     assert server.methods() == ["server/discover", "tools/call"]
 
 
-@asynchronous
 async def test_questions_are_asked_of_a_client_that_does_not_call_again() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         params = asked.json["params"]
@@ -186,7 +179,6 @@ async def test_questions_are_asked_of_a_client_that_does_not_call_again() -> Non
     assert passed_on["resultType"] == "input_required"
 
 
-@asynchronous
 async def test_a_method_that_no_header_can_carry_is_refused_here() -> None:
     async with connected(ModernServer()) as connection:
         with pytest.raises(RpcError, match="cannot be sent over HTTP"):
@@ -223,7 +215,6 @@ class Choosy(ModernServer):
             refuse(visitor, asked, -32020, "header mismatch", status=400)
 
 
-@asynchronous
 async def test_headers_that_a_tool_wants_are_learnt_when_it_wants_them() -> None:
     server = Choosy([{"name": "other"}], [{"name": "t", "inputSchema": SCHEMA}])
     call = {"name": "t", "arguments": {"region": "süd", "deep": {"fast": True}}}
@@ -239,7 +230,6 @@ async def test_headers_that_a_tool_wants_are_learnt_when_it_wants_them() -> None
 
 
 @pytest.mark.parametrize("tools", [[], [{"name": "t"}], [{"name": "t", "inputSchema": {"properties": []}}], [5]])
-@asynchronous
 async def test_a_tool_that_wants_no_headers_and_complains_is_called_once(tools: list[Any]) -> None:
     server = Choosy(tools)
     async with connected(server) as connection:
@@ -249,7 +239,6 @@ async def test_a_tool_that_wants_no_headers_and_complains_is_called_once(tools: 
     assert len(server.posts("tools/call")) == 1
 
 
-@asynchronous
 async def test_a_server_that_goes_while_its_headers_are_looked_up_has_not_run_the_call() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         refuse(visitor, asked, HEADER_MISMATCH, "header mismatch", status=400)
@@ -286,7 +275,6 @@ class Telling(ModernServer):
         self.streams[_stream].event(note(method, **params, _meta=meta))
 
 
-@asynchronous
 async def test_changes_are_heard_over_a_subscription() -> None:
     server, peer = Telling(), TestPeer()
     async with connected(server, peer) as connection:
@@ -305,7 +293,6 @@ async def test_changes_are_heard_over_a_subscription() -> None:
     assert VERSION_KEY in server.posts("subscriptions/listen")[0].json["params"]["_meta"]
 
 
-@asynchronous
 async def test_a_new_subscription_replaces_the_one_before() -> None:
     server, peer = Telling(), TestPeer()
     async with connected(server, peer) as connection:
@@ -321,7 +308,6 @@ async def test_a_new_subscription_replaces_the_one_before() -> None:
 
 
 @pytest.mark.parametrize("how", ["broken", "ended", "answered"])
-@asynchronous
 async def test_a_subscription_that_ends_is_opened_again_and_changes_meanwhile_are_assumed(how: str) -> None:
     server, peer = Telling(), TestPeer()
     async with connected(server, peer) as connection:
@@ -339,7 +325,6 @@ async def test_a_subscription_that_ends_is_opened_again_and_changes_meanwhile_ar
         await until(lambda: len(peer.heard) == 3)
 
 
-@asynchronous
 async def test_a_server_that_ends_each_subscription_at_once_is_asked_less_and_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -364,7 +349,6 @@ async def test_a_server_that_ends_each_subscription_at_once_is_asked_less_and_le
     assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
 
 
-@asynchronous
 async def test_a_server_without_subscriptions_tells_nothing_and_that_is_fine() -> None:
     server = ModernServer()
     async with connected(server) as connection:
@@ -375,7 +359,6 @@ async def test_a_server_without_subscriptions_tells_nothing_and_that_is_fine() -
     assert len(server.posts("subscriptions/listen")) == 2
 
 
-@asynchronous
 async def test_a_refused_subscription_leaves_the_one_before() -> None:
     class Limited(Telling):
         async def _listen(self, visitor: Visitor, asked: Asked) -> None:
@@ -396,7 +379,6 @@ async def test_a_refused_subscription_leaves_the_one_before() -> None:
         await asyncio.wait_for(server.streams[0].left.wait(), WAIT_SECONDS)
 
 
-@asynchronous
 async def test_who_gives_up_on_a_subscription_keeps_the_one_before_and_both_end_with_the_connection() -> None:
     class Slow(Telling):
         async def _listen(self, visitor: Visitor, asked: Asked) -> None:
@@ -424,7 +406,6 @@ async def test_who_gives_up_on_a_subscription_keeps_the_one_before_and_both_end_
         await until(lambda: not any("ModernConnection" in repr(task) for task in others if not task.done()))
 
 
-@asynchronous
 async def test_a_server_that_never_tells_changes_is_not_listened_to() -> None:
     async def discover(visitor: Visitor, asked: Asked) -> None:
         say(visitor, asked, {"supportedVersions": [MODERN], "capabilities": {"tools": {}}})
@@ -439,7 +420,6 @@ async def test_a_server_that_never_tells_changes_is_not_listened_to() -> None:
 # --- what this era does not have
 
 
-@asynchronous
 async def test_what_this_era_does_not_know_is_left_out() -> None:
     async def other(visitor: Visitor, asked: Asked) -> None:
         visitor.answer(status=202)
@@ -454,7 +434,6 @@ async def test_what_this_era_does_not_know_is_left_out() -> None:
     assert server.seen[-1].headers["mcp-method"] == "notifications/other"
 
 
-@asynchronous
 async def test_closing_loses_what_still_waits() -> None:
     server = ModernServer(call=never)
     async with RawServer(server) as raw:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from uno_devserver.protocol.client import pipe_lines as module
 from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.client.pipe_lines import OutgoingLine, PipeLines
@@ -93,7 +93,6 @@ async def pipes() -> AsyncIterator[Pipes]:
     assert failures == []
 
 
-@asynchronous
 async def test_lines_go_both_ways() -> None:
     async with pipes() as server:
         os.write(server.output, b'{"a":1}\n{"b"')
@@ -105,7 +104,6 @@ async def test_lines_go_both_ways() -> None:
         assert server.read() == b'{"c":3}\n'
 
 
-@asynchronous
 async def test_a_last_line_without_an_end_counts_too() -> None:
     async with pipes() as server:
         os.write(server.output, b"one\ntwo")
@@ -119,7 +117,6 @@ async def test_a_last_line_without_an_end_counts_too() -> None:
         assert lost.value.sent is False
 
 
-@asynchronous
 async def test_what_a_server_does_not_take_is_not_sent_and_follows_in_order_when_it_does() -> None:
     async with pipes() as server:
         server.fill()
@@ -132,7 +129,6 @@ async def test_what_a_server_does_not_take_is_not_sent_and_follows_in_order_when
         assert all(line.sent for line in last)
 
 
-@asynchronous
 async def test_a_server_that_does_not_read_is_busy_at_some_point_and_nobody_waits_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -148,7 +144,6 @@ async def test_a_server_that_does_not_read_is_busy_at_some_point_and_nobody_wait
         await until(lambda: server.heard_lines == [b"still heard"])
 
 
-@asynchronous
 async def test_a_server_that_reads_again_is_busy_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_WAITING_BYTES", 25_000)
     async with pipes() as server:
@@ -160,7 +155,6 @@ async def test_a_server_that_reads_again_is_busy_no_more(monkeypatch: pytest.Mon
             await server.drain(b"y\n")
 
 
-@asynchronous
 async def test_a_server_that_reads_a_little_gets_a_little() -> None:
     async with pipes() as server:
         server.fill()
@@ -172,7 +166,6 @@ async def test_a_server_that_reads_a_little_gets_a_little() -> None:
         assert not waiting[-1].sent
 
 
-@asynchronous
 async def test_a_line_that_is_withdrawn_makes_room_and_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_WAITING_BYTES", 25_000)
     async with pipes() as server:
@@ -189,7 +182,6 @@ async def test_a_line_that_is_withdrawn_makes_room_and_is_never_sent(monkeypatch
         assert not server.lines.withdraw(OutgoingLine(b"of somebody else"))
 
 
-@asynchronous
 async def test_a_line_that_meets_a_closed_pipe_was_not_sent() -> None:
     async with pipes() as server:
         os.close(server.input)
@@ -203,7 +195,6 @@ async def test_a_line_that_meets_a_closed_pipe_was_not_sent() -> None:
             server.lines.write(b"x")
 
 
-@asynchronous
 async def test_lines_that_wait_when_the_pipe_closes_were_not_sent() -> None:
     async with pipes() as server:
         server.fill()
@@ -219,7 +210,6 @@ async def test_lines_that_wait_when_the_pipe_closes_were_not_sent() -> None:
         await until(lambda: len(server.heard_lines) == 1)
 
 
-@asynchronous
 async def test_closing_ends_both_directions_and_can_be_repeated() -> None:
     async with pipes() as server:
         server.lines.close_output()
@@ -234,7 +224,6 @@ async def test_closing_ends_both_directions_and_can_be_repeated() -> None:
             await until(lambda: not os.write(server.output, b"x"))
 
 
-@asynchronous
 async def test_a_server_sees_the_end_when_its_lines_are_closed() -> None:
     async with pipes() as server:
         server.lines.close()
@@ -243,7 +232,6 @@ async def test_a_server_sees_the_end_when_its_lines_are_closed() -> None:
         assert await asyncio.to_thread(os.read, server.input, 1) == b""
 
 
-@asynchronous
 async def test_a_large_message_lets_other_work_go_on_in_both_directions() -> None:
     size = 16 * 1024 * 1024
     async with pipes() as server:
@@ -266,7 +254,6 @@ async def test_a_large_message_lets_other_work_go_on_in_both_directions() -> Non
         assert turns > 50
 
 
-@asynchronous
 async def test_lines_that_came_together_are_heard_together() -> None:
     async with pipes() as server:
         os.write(server.output, b"1\n2\n3\n")
@@ -275,7 +262,6 @@ async def test_lines_that_came_together_are_heard_together() -> None:
         assert (server.heard_lines, server.turns) == ([b"1", b"2", b"3"], [3])
 
 
-@asynchronous
 async def test_a_line_that_is_too_long_is_heard_as_such() -> None:
     async with pipes() as server:
         server.lines._splitter = LineSplitter(5000)
@@ -295,7 +281,6 @@ def queue(server: Pipes, *texts: bytes) -> list[OutgoingLine]:
     return lines
 
 
-@asynchronous
 async def test_queued_lines_go_out_together_with_the_next_flush_and_not_before() -> None:
     async with pipes() as server:
         lines = queue(server, b"1", b"2", b"3")
@@ -308,7 +293,6 @@ async def test_queued_lines_go_out_together_with_the_next_flush_and_not_before()
         assert server.read() == b""
 
 
-@asynchronous
 async def test_a_line_that_is_written_goes_behind_those_that_are_queued() -> None:
     async with pipes() as server:
         queue(server, b"1", b"2")
@@ -319,7 +303,6 @@ async def test_a_line_that_is_written_goes_behind_those_that_are_queued() -> Non
 
 
 @pytest.mark.parametrize("surplus", [-1, 0, 1, 5000, 9_999])
-@asynchronous
 async def test_of_a_batch_that_fits_in_part_it_is_known_which_lines_the_server_may_have_seen(surplus: int) -> None:
     """`surplus` is how far the pipe's room reaches into the line that follows the last whole one."""
     async with pipes() as server:
@@ -339,7 +322,6 @@ async def test_of_a_batch_that_fits_in_part_it_is_known_which_lines_the_server_m
         assert all(line.sent for line in (*lines, last))
 
 
-@asynchronous
 async def test_of_a_batch_that_fits_in_part_the_lines_that_wait_can_be_withdrawn_and_no_others() -> None:
     async with pipes() as server:
         lines = queue(server, *(b"%d" % number * 9_999 for number in range(10)))
@@ -355,7 +337,6 @@ async def test_of_a_batch_that_fits_in_part_the_lines_that_wait_can_be_withdrawn
         assert not any(line.sent for line in lines[sent:])
 
 
-@asynchronous
 async def test_lines_that_are_queued_behind_waiting_ones_wait_too() -> None:
     async with pipes() as server:
         server.fill()
@@ -368,7 +349,6 @@ async def test_lines_that_are_queued_behind_waiting_ones_wait_too() -> None:
         assert all(line.sent for line in lines)
 
 
-@asynchronous
 async def test_lines_that_are_queued_when_the_pipe_has_room_again_keep_their_place() -> None:
     async with pipes() as server:
         server.fill()
@@ -384,7 +364,6 @@ async def test_lines_that_are_queued_when_the_pipe_has_room_again_keep_their_pla
         assert queued.sent
 
 
-@asynchronous
 async def test_lines_that_are_flushed_to_a_server_that_has_just_gone_were_not_sent() -> None:
     async with pipes() as server:
         lines = queue(server, b"1", b"2")
@@ -398,7 +377,6 @@ async def test_lines_that_are_flushed_to_a_server_that_has_just_gone_were_not_se
             server.lines.queue(OutgoingLine(b"3\n"))
 
 
-@asynchronous
 async def test_lines_that_are_queued_when_the_server_closes_its_input_were_not_sent() -> None:
     async with pipes() as server:
         os.close(server.input)
@@ -411,7 +389,6 @@ async def test_lines_that_are_queued_when_the_server_closes_its_input_were_not_s
         await until(lambda: server.heard_lines == [b"but it still answers"])
 
 
-@asynchronous
 async def test_a_server_that_does_not_read_is_busy_for_queued_lines_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_WAITING_BYTES", 20_000)
     async with pipes() as server:
@@ -425,7 +402,6 @@ async def test_a_server_that_does_not_read_is_busy_for_queued_lines_too(monkeypa
         assert busy.value.code == BUSY
 
 
-@asynchronous
 async def test_what_waits_for_a_slow_server_is_not_copied_again_for_each_piece_that_it_takes() -> None:
     """64 MiB may wait, and a pipe takes 64 KiB at a time."""
     async with pipes() as server:

@@ -17,7 +17,7 @@ from uno_devserver.protocol.client.questions import call_until_complete
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params, Result
 
-from ..conversations import asynchronous, until
+from ..conversations import until
 
 DONE = {"resultType": "complete", "content": []}
 
@@ -47,7 +47,6 @@ def peer(**options: Any) -> TestPeer:
     return TestPeer(answer=lambda method, params: {"method": method, **params}, **options)
 
 
-@asynchronous
 async def test_a_result_that_is_complete_is_handed_over_as_it_came() -> None:
     server = Server({**DONE, "text": 'says "input_required" without meaning it'})
 
@@ -57,7 +56,6 @@ async def test_a_result_that_is_complete_is_handed_over_as_it_came() -> None:
     assert server.calls == [{"name": "t"}]
 
 
-@asynchronous
 async def test_the_call_is_made_again_with_the_answers_until_it_is_complete() -> None:
     asked = peer()
     server = Server(
@@ -83,7 +81,6 @@ async def test_the_call_is_made_again_with_the_answers_until_it_is_complete() ->
     ]
 
 
-@asynchronous
 async def test_a_modern_client_gets_the_questions_themselves() -> None:
     asked = peer(modern=True)
     server = Server(asking(question("who")))
@@ -94,7 +91,6 @@ async def test_a_modern_client_gets_the_questions_themselves() -> None:
     assert asked.asked == []
 
 
-@asynchronous
 async def test_questions_are_asked_at_the_same_time_and_the_first_refusal_ends_the_others() -> None:
     waiting: list[str] = []
     ended: list[str] = []
@@ -120,7 +116,6 @@ async def test_questions_are_asked_at_the_same_time_and_the_first_refusal_ends_t
     assert len(server.calls) == 1
 
 
-@asynchronous
 async def test_a_server_without_a_question_is_called_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(questions, "FIRST_PAUSE_SECONDS", 0.001)
     server = Server({"resultType": "input_required", "requestState": "s"}, asking({}), DONE)
@@ -130,7 +125,6 @@ async def test_a_server_without_a_question_is_called_again_after_a_pause(monkeyp
     assert server.calls == [{"name": "t"}, {"name": "t", "requestState": "s"}, {"name": "t"}]
 
 
-@asynchronous
 async def test_a_server_that_asks_for_ever_is_not_called_for_ever() -> None:
     server = Server(asking(question("again")))
 
@@ -140,7 +134,6 @@ async def test_a_server_that_asks_for_ever_is_not_called_for_ever() -> None:
     assert len(server.calls) == 101
 
 
-@asynchronous
 async def test_what_only_clients_ask_is_asked_of_no_client() -> None:
     asked = peer()
 
@@ -152,13 +145,11 @@ async def test_what_only_clients_ask_is_asked_of_no_client() -> None:
 
 
 @pytest.mark.parametrize("odd", [{"q": 5}, {"q": {"params": {}}}, {"q": {"method": 5}}])
-@asynchronous
 async def test_a_question_without_a_method_is_an_error(odd: object) -> None:
     with pytest.raises(RpcError, match="'q' has no method"):
         await call_until_complete({}, peer(), Server(asking(odd)))
 
 
-@asynchronous
 async def test_a_server_that_goes_between_two_rounds_has_seen_the_call() -> None:
     async def send(params: Params) -> msgspec.Raw:
         if "requestState" in params:
@@ -171,7 +162,6 @@ async def test_a_server_that_goes_between_two_rounds_has_seen_the_call() -> None
     assert lost.value.sent
 
 
-@asynchronous
 async def test_a_server_that_cannot_be_reached_at_first_has_not_seen_the_call() -> None:
     async def send(params: Params) -> msgspec.Raw:
         raise ConnectionLost("It refuses connections.", sent=False)

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.conversations import asynchronous
 from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import ConnectionLost, Peer
 from uno_devserver.protocol.client.stdio import ACKNOWLEDGE_SECONDS
@@ -30,7 +29,6 @@ def _call(wire: Wire, peer: Peer, name: str = "t", **params: Any) -> asyncio.Tas
 # requests and answers
 
 
-@asynchronous
 async def test_answers_find_their_requests_in_any_order() -> None:
     wire = await handshake_wire(TestPeer())
     first, second = _call(wire, TestPeer(), "a"), _call(wire, TestPeer(), "b")
@@ -44,7 +42,6 @@ async def test_answers_find_their_requests_in_any_order() -> None:
     assert json.loads(bytes(await second)) == {"said": "b"}
 
 
-@asynchronous
 async def test_a_result_comes_as_the_bytes_that_the_server_wrote() -> None:
     wire = await handshake_wire(TestPeer())
     call = _call(wire, TestPeer())
@@ -55,7 +52,6 @@ async def test_a_result_comes_as_the_bytes_that_the_server_wrote() -> None:
     assert bytes(await call) == b'{"b" : 1.50, "a":"\\u00e4"}'
 
 
-@asynchronous
 async def test_an_error_answer_is_raised_as_the_server_said_it() -> None:
     wire = await handshake_wire(TestPeer())
     call = _call(wire, TestPeer())
@@ -67,7 +63,6 @@ async def test_an_error_answer_is_raised_as_the_server_said_it() -> None:
     assert (caught.value.code, caught.value.message, caught.value.data) == (-32010, "busy", {"after": 3})
 
 
-@asynchronous
 async def test_answers_that_nobody_waits_for_are_dropped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,7 +83,6 @@ async def test_answers_that_nobody_waits_for_are_dropped(
     assert capsys.readouterr().err.count("nobody waits") == 4
 
 
-@asynchronous
 async def test_an_error_without_a_number_is_for_the_only_request() -> None:
     """Servers write it when they could not read the request; nothing else would ever come."""
     wire = await handshake_wire(TestPeer())
@@ -101,7 +95,6 @@ async def test_an_error_without_a_number_is_for_the_only_request() -> None:
         await call
 
 
-@asynchronous
 async def test_several_messages_in_one_line_count_one_by_one() -> None:
     wire = await handshake_wire(TestPeer())
     calls = [_call(wire, TestPeer()) for _ in range(2)]
@@ -116,7 +109,6 @@ async def test_several_messages_in_one_line_count_one_by_one() -> None:
 # the eras
 
 
-@asynchronous
 async def test_a_modern_server_is_told_with_each_request_who_asks() -> None:
     wire = await modern_wire(TestPeer("first"))
     peer = TestPeer("second", log_level="debug", elicitation={})
@@ -135,7 +127,6 @@ async def test_a_modern_server_is_told_with_each_request_who_asks() -> None:
     }
 
 
-@asynchronous
 async def test_a_handshake_server_never_sees_a_modern_envelope() -> None:
     wire = await handshake_wire(TestPeer())
 
@@ -144,7 +135,6 @@ async def test_a_handshake_server_never_sees_a_modern_envelope() -> None:
     assert (await wire.next())["params"] == {"name": "t", "_meta": {"own": 1}}
 
 
-@asynchronous
 async def test_a_modern_servers_questions_are_asked_of_a_handshake_client_and_the_call_is_made_again() -> None:
     wire = await modern_wire(TestPeer())
     peer = TestPeer(answer=lambda method, params: {"answer": params["q"]})
@@ -164,7 +154,6 @@ async def test_a_modern_servers_questions_are_asked_of_a_handshake_client_and_th
     assert again["params"]["requestState"] == "s"
 
 
-@asynchronous
 async def test_a_modern_client_gets_the_questions_of_a_modern_server_as_they_are() -> None:
     wire = await modern_wire(TestPeer(modern=True))
     call = _call(wire, TestPeer(modern=True))
@@ -177,7 +166,6 @@ async def test_a_modern_client_gets_the_questions_of_a_modern_server_as_they_are
 # cancellation
 
 
-@asynchronous
 async def test_who_cancels_a_request_tells_the_server_by_our_number() -> None:
     wire = await handshake_wire(TestPeer())
     call = _call(wire, TestPeer())
@@ -191,7 +179,6 @@ async def test_who_cancels_a_request_tells_the_server_by_our_number() -> None:
     assert call.cancelled()
 
 
-@asynchronous
 async def test_a_request_that_was_answered_is_not_cancelled_any_more() -> None:
     wire = await handshake_wire(TestPeer())
     call = _call(wire, TestPeer())
@@ -202,7 +189,6 @@ async def test_a_request_that_was_answered_is_not_cancelled_any_more() -> None:
     await wire.nothing()
 
 
-@asynchronous
 async def test_a_request_that_was_not_sent_yet_is_not_sent_when_it_is_cancelled() -> None:
     wire = await handshake_wire(TestPeer())
     wire.room = False
@@ -219,7 +205,6 @@ async def test_a_request_that_was_not_sent_yet_is_not_sent_when_it_is_cancelled(
 # progress
 
 
-@asynchronous
 async def test_clients_that_use_the_same_progress_token_hear_of_their_own_requests_only() -> None:
     wire = await handshake_wire(TestPeer())
     one, two = TestPeer(), TestPeer()
@@ -237,7 +222,6 @@ async def test_clients_that_use_the_same_progress_token_hear_of_their_own_reques
 
 
 @pytest.mark.parametrize("token", [99, "x", None, [1], {"a": 1}])
-@asynchronous
 async def test_progress_of_nothing_is_dropped(token: object) -> None:
     peer = TestPeer()
     wire = await handshake_wire(peer)
@@ -260,7 +244,6 @@ async def test_progress_of_nothing_is_dropped(token: object) -> None:
     "method",
     ["notifications/tools/list_changed", "notifications/message", "notifications/resources/updated", "odd/unknown"],
 )
-@asynchronous
 async def test_what_belongs_to_no_request_is_told_to_the_peer_of_the_connection(method: str) -> None:
     peer = TestPeer()
     wire = await handshake_wire(peer)
@@ -274,7 +257,6 @@ async def test_what_belongs_to_no_request_is_told_to_the_peer_of_the_connection(
     assert caller.heard == []
 
 
-@asynchronous
 async def test_a_modern_servers_log_is_told_to_the_only_request_that_wants_it() -> None:
     peer = TestPeer()
     wire = await modern_wire(peer)
@@ -296,7 +278,6 @@ async def test_a_modern_servers_log_is_told_to_the_only_request_that_wants_it() 
     following.cancel()
 
 
-@asynchronous
 async def test_a_peer_that_fails_does_not_stop_the_conversation(capsys: pytest.CaptureFixture[str]) -> None:
     class Failing(TestPeer):
         def notify(self, method: str, params: Any) -> None:
@@ -313,7 +294,6 @@ async def test_a_peer_that_fails_does_not_stop_the_conversation(capsys: pytest.C
     assert "a bug" in capsys.readouterr().err
 
 
-@asynchronous
 async def test_a_handshake_server_is_told_of_everything_but_foreign_cancellations() -> None:
     wire = await handshake_wire(TestPeer())
 
@@ -324,7 +304,6 @@ async def test_a_handshake_server_is_told_of_everything_but_foreign_cancellation
     await wire.nothing()
 
 
-@asynchronous
 async def test_a_modern_server_is_not_told_what_its_era_does_not_know() -> None:
     wire = await modern_wire(TestPeer())
 
@@ -336,7 +315,6 @@ async def test_a_modern_server_is_not_told_what_its_era_does_not_know() -> None:
     await wire.nothing()
 
 
-@asynchronous
 async def test_what_cannot_be_told_any_more_is_nobodys_failure() -> None:
     wire = await handshake_wire(TestPeer())
     wire.gone = True
@@ -347,7 +325,6 @@ async def test_what_cannot_be_told_any_more_is_nobodys_failure() -> None:
 # questions
 
 
-@asynchronous
 async def test_a_question_goes_to_the_client_of_the_only_request_and_its_answer_back() -> None:
     wire = await handshake_wire(TestPeer())
     caller = TestPeer(answer=lambda method, params: {"role": "assistant"})
@@ -361,7 +338,6 @@ async def test_a_question_goes_to_the_client_of_the_only_request_and_its_answer_
 
 
 @pytest.mark.parametrize("requests", [0, 2])
-@asynchronous
 async def test_a_question_that_could_be_anybodys_goes_to_the_peer_of_the_connection(requests: int) -> None:
     peer = TestPeer(answer=lambda method, params: {"roots": []})
     wire = await handshake_wire(peer)
@@ -374,7 +350,6 @@ async def test_a_question_that_could_be_anybodys_goes_to_the_peer_of_the_connect
     assert await wire.next() == {"jsonrpc": "2.0", "id": "r", "result": {"roots": []}}
 
 
-@asynchronous
 async def test_our_own_requests_do_not_count_when_it_is_to_be_known_who_is_asked() -> None:
     wire = await modern_wire(TestPeer())
     following = asyncio.ensure_future(wire.connection.follow(frozenset()))
@@ -390,7 +365,6 @@ async def test_our_own_requests_do_not_count_when_it_is_to_be_known_who_is_asked
     following.cancel()
 
 
-@asynchronous
 async def test_a_question_that_is_refused_is_answered_with_that_error() -> None:
     wire = await handshake_wire(TestPeer())
 
@@ -400,7 +374,6 @@ async def test_a_question_that_is_refused_is_answered_with_that_error() -> None:
     assert await wire.next() == {"jsonrpc": "2.0", "id": 5, "error": error}
 
 
-@asynchronous
 async def test_a_ping_is_answered_at_once_and_nobody_is_asked() -> None:
     peer = TestPeer()
     wire = await handshake_wire(peer)
@@ -412,7 +385,6 @@ async def test_a_ping_is_answered_at_once_and_nobody_is_asked() -> None:
 
 
 @pytest.mark.parametrize("method", ["initialize", "server/discover", "tools/list", "tools/call", "resources/read"])
-@asynchronous
 async def test_what_only_clients_ask_is_asked_of_no_client(method: str) -> None:
     peer = TestPeer()
     wire = await handshake_wire(peer)
@@ -439,7 +411,6 @@ class Thinking(TestPeer):
             self.ended.set()
 
 
-@asynchronous
 async def test_a_question_that_the_server_takes_back_is_not_answered() -> None:
     peer = Thinking()
     wire = await handshake_wire(peer)
@@ -452,7 +423,6 @@ async def test_a_question_that_the_server_takes_back_is_not_answered() -> None:
     await wire.nothing()
 
 
-@asynchronous
 async def test_nobody_thinks_about_the_questions_of_a_server_that_has_gone() -> None:
     peer = Thinking()
     wire = await handshake_wire(peer)
@@ -468,7 +438,6 @@ async def test_nobody_thinks_about_the_questions_of_a_server_that_has_gone() -> 
 # following
 
 
-@asynchronous
 async def test_a_handshake_server_is_told_of_each_resource_once() -> None:
     wire = await handshake_wire(TestPeer())
 
@@ -488,7 +457,6 @@ async def test_a_handshake_server_is_told_of_each_resource_once() -> None:
     assert await told(set(), 2) == [("resources/unsubscribe", "b"), ("resources/unsubscribe", "c")]
 
 
-@asynchronous
 async def test_a_resource_that_cannot_be_followed_is_refused_and_can_be_tried_again() -> None:
     wire = await handshake_wire(TestPeer())
     for _ in range(2):
@@ -498,7 +466,6 @@ async def test_a_resource_that_cannot_be_followed_is_refused_and_can_be_tried_ag
         assert {uri: refusal.message for uri, refusal in refusals.items()} == {"a": "no such resource"}
 
 
-@asynchronous
 async def test_a_resource_that_is_refused_keeps_no_other_from_being_followed_or_left() -> None:
     wire = await handshake_wire(TestPeer())
     told: list[tuple[str, str]] = []
@@ -522,7 +489,6 @@ async def test_a_resource_that_is_refused_keeps_no_other_from_being_followed_or_
     assert sorted(told[3:]) == [("subscribe", "d"), ("unsubscribe", "a"), ("unsubscribe", "c")]
 
 
-@asynchronous
 async def test_a_question_with_an_id_that_no_number_can_hold_is_answered() -> None:
     wire = await handshake_wire(TestPeer())
 
@@ -531,7 +497,6 @@ async def test_a_question_with_an_id_that_no_number_can_hold_is_answered() -> No
     assert await wire.next() == {"jsonrpc": "2.0", "id": float("inf"), "result": {}}
 
 
-@asynchronous
 async def test_a_modern_subscription_ends_only_when_its_successor_counts() -> None:
     peer = TestPeer()
     wire = await modern_wire(peer)
@@ -559,7 +524,6 @@ async def test_a_modern_subscription_ends_only_when_its_successor_counts() -> No
     assert peer.heard == []
 
 
-@asynchronous
 async def test_who_gives_up_on_a_subscription_cancels_it() -> None:
     wire = await modern_wire(TestPeer())
     following = asyncio.ensure_future(wire.connection.follow(frozenset({"u"})))
@@ -574,7 +538,6 @@ async def test_who_gives_up_on_a_subscription_cancels_it() -> None:
     assert following.cancelled()
 
 
-@asynchronous
 async def test_what_a_subscription_brings_is_told_without_our_number() -> None:
     peer = TestPeer()
     wire = await modern_wire(peer)
@@ -589,7 +552,6 @@ async def test_what_a_subscription_brings_is_told_without_our_number() -> None:
     ]
 
 
-@asynchronous
 async def test_a_modern_server_without_subscriptions_matters_only_to_those_who_follow_a_resource(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -609,7 +571,6 @@ async def test_a_modern_server_without_subscriptions_matters_only_to_those_who_f
     assert len(asyncio.all_tasks()) == tasks
 
 
-@asynchronous
 async def test_a_handshake_server_is_told_the_level_of_its_log_and_a_modern_one_is_not() -> None:
     wire = await handshake_wire(TestPeer())
     setting = asyncio.ensure_future(wire.connection.set_level("debug"))
@@ -623,7 +584,6 @@ async def test_a_handshake_server_is_told_the_level_of_its_log_and_a_modern_one_
     await modern.nothing()
 
 
-@asynchronous
 async def test_a_server_that_does_not_log_is_not_told_a_level() -> None:
     wire = await handshake_wire(TestPeer(), logs=False)
 
@@ -635,7 +595,6 @@ async def test_a_server_that_does_not_log_is_not_told_a_level() -> None:
 # the end
 
 
-@asynchronous
 async def test_who_waits_when_the_server_ends_learns_whether_it_may_have_seen_the_request() -> None:
     wire = await handshake_wire(TestPeer())
     sent = _call(wire, TestPeer())
@@ -652,7 +611,6 @@ async def test_who_waits_when_the_server_ends_learns_whether_it_may_have_seen_th
         assert lost.value.sent is seen
 
 
-@asynchronous
 async def test_a_server_that_listens_no_more_may_still_answer_what_it_has_heard() -> None:
     wire = await handshake_wire(TestPeer())
     sent = _call(wire, TestPeer())
@@ -670,7 +628,6 @@ async def test_a_server_that_listens_no_more_may_still_answer_what_it_has_heard(
     assert json.loads(bytes(await sent)) == {"last": "words"}
 
 
-@asynchronous
 async def test_closing_is_the_owners_business() -> None:
     """Others may speak in the same conversation."""
     wire = await handshake_wire(TestPeer())
@@ -695,7 +652,6 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("line", GARBAGE, ids=range(len(GARBAGE)))
-@asynchronous
 async def test_garbage_is_skipped(line: bytes) -> None:
     wire = await handshake_wire(TestPeer())
     call = _call(wire, TestPeer())
@@ -707,7 +663,6 @@ async def test_garbage_is_skipped(line: bytes) -> None:
     assert json.loads(bytes(await call)) == {"a": 1}
 
 
-@asynchronous
 async def test_a_text_that_was_cut_in_the_middle_of_an_emoji_arrives() -> None:
     """Node writes such texts; as Unicode they do not exist."""
     wire = await handshake_wire(TestPeer())
@@ -731,7 +686,6 @@ async def test_a_text_that_was_cut_in_the_middle_of_an_emoji_arrives() -> None:
     ],
     ids=range(5),
 )
-@asynchronous
 async def test_an_answer_that_cannot_be_read_keeps_nobody_waiting(line: bytes) -> None:
     wire = await handshake_wire(TestPeer())
     call, other = _call(wire, TestPeer()), _call(wire, TestPeer())
@@ -754,7 +708,6 @@ async def test_an_answer_that_cannot_be_read_keeps_nobody_waiting(line: bytes) -
     ],
     ids=range(3),
 )
-@asynchronous
 async def test_what_only_looks_like_an_answer_is_none(line: bytes) -> None:
     wire = await handshake_wire(TestPeer())
     call = _call(wire, TestPeer())
@@ -766,7 +719,6 @@ async def test_what_only_looks_like_an_answer_is_none(line: bytes) -> None:
     assert json.loads(bytes(await call)) == {"real": 1}
 
 
-@asynchronous
 async def test_garbage_is_logged_in_short(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "level", DEBUG)
     wire = await handshake_wire(TestPeer())

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from protocol.conversations import asynchronous
 from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 
@@ -15,7 +14,6 @@ from .wires import DISCOVERED, Wire, initialized
 META = "io.modelcontextprotocol/"
 
 
-@asynchronous
 async def test_a_modern_client_asks_who_the_server_is_and_needs_nothing_else() -> None:
     wire = Wire(TestPeer("ide", roots={}))
     begin = asyncio.ensure_future(wire.begin(modern_first=True))
@@ -36,7 +34,6 @@ async def test_a_modern_client_asks_who_the_server_is_and_needs_nothing_else() -
     await wire.nothing()
 
 
-@asynchronous
 async def test_a_handshake_client_initializes_and_says_that_it_is_done() -> None:
     wire = Wire(TestPeer("ide", sampling={}))
     begin = asyncio.ensure_future(wire.begin(modern_first=False))
@@ -54,7 +51,6 @@ async def test_a_handshake_client_initializes_and_says_that_it_is_done() -> None
 
 
 @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32022])
-@asynchronous
 async def test_a_server_that_refuses_the_modern_question_is_initialized(code: int) -> None:
     wire = Wire(TestPeer(modern=True))
     begin = asyncio.ensure_future(wire.begin(modern_first=True))
@@ -68,7 +64,6 @@ async def test_a_server_that_refuses_the_modern_question_is_initialized(code: in
     assert wire.connection.server.version == "2025-11-25"
 
 
-@asynchronous
 async def test_a_server_that_knows_the_modern_question_but_no_modern_version_is_initialized() -> None:
     wire = Wire(TestPeer(modern=True))
     begin = asyncio.ensure_future(wire.begin(modern_first=True))
@@ -81,7 +76,6 @@ async def test_a_server_that_knows_the_modern_question_but_no_modern_version_is_
 
 
 @pytest.mark.parametrize("code", [-32022, -32601])
-@asynchronous
 async def test_a_server_that_refuses_to_be_initialized_is_asked_in_the_modern_way(code: int) -> None:
     wire = Wire(TestPeer())
     begin = asyncio.ensure_future(wire.begin(modern_first=False))
@@ -95,7 +89,6 @@ async def test_a_server_that_refuses_to_be_initialized_is_asked_in_the_modern_wa
 
 
 @pytest.mark.parametrize("modern_first", [True, False])
-@asynchronous
 async def test_a_server_that_refuses_both_eras_is_refused_with_its_own_words(modern_first: bool) -> None:
     wire = Wire(TestPeer())
     begin = asyncio.ensure_future(wire.begin(modern_first=modern_first))
@@ -110,7 +103,6 @@ async def test_a_server_that_refuses_both_eras_is_refused_with_its_own_words(mod
 
 
 @pytest.mark.parametrize("modern_first", [True, False])
-@asynchronous
 async def test_an_echo_is_no_server(modern_first: bool) -> None:
     peer = TestPeer()
     wire = Wire(peer)
@@ -124,7 +116,6 @@ async def test_an_echo_is_no_server(modern_first: bool) -> None:
     assert peer.asked == []
 
 
-@asynchronous
 async def test_a_server_of_an_unknown_version_is_refused() -> None:
     wire = Wire(TestPeer())
     begin = asyncio.ensure_future(wire.begin(modern_first=False))
@@ -136,7 +127,6 @@ async def test_a_server_of_an_unknown_version_is_refused() -> None:
         await begin
 
 
-@asynchronous
 async def test_nothing_else_is_said_to_a_server_that_takes_its_time() -> None:
     """It may be about to answer, and has then agreed to that era."""
     wire = Wire(TestPeer(modern=True))
@@ -151,7 +141,6 @@ async def test_nothing_else_is_said_to_a_server_that_takes_its_time() -> None:
     assert not wire.connection.probing
 
 
-@asynchronous
 async def test_what_a_server_says_before_it_answers_is_heard() -> None:
     peer = TestPeer()
     wire = Wire(peer)
@@ -167,7 +156,6 @@ async def test_what_a_server_says_before_it_answers_is_heard() -> None:
     assert peer.heard == [("notifications/message", {"level": "info", "data": "loading"})]
 
 
-@asynchronous
 async def test_a_server_that_ends_instead_of_answering_is_lost() -> None:
     wire = Wire(TestPeer(modern=True))
     begin = asyncio.ensure_future(wire.begin(modern_first=True))
@@ -180,7 +168,6 @@ async def test_a_server_that_ends_instead_of_answering_is_lost() -> None:
     assert wire.connection.probing  # what it was asked may be why
 
 
-@asynchronous
 async def test_a_server_that_ends_over_initialize_did_not_end_over_the_modern_question() -> None:
     wire = Wire(TestPeer(modern=True))
     begin = asyncio.ensure_future(wire.begin(modern_first=True))
@@ -194,7 +181,6 @@ async def test_a_server_that_ends_over_initialize_did_not_end_over_the_modern_qu
     assert not wire.connection.probing
 
 
-@asynchronous
 async def test_who_gives_up_on_initialize_does_not_cancel_it() -> None:
     """The protocol forbids it."""
     wire = Wire(TestPeer())

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous
 from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
@@ -40,7 +39,6 @@ def progress(wire: Wire, token: Any, number: int = 1) -> None:
 # there and back
 
 
-@asynchronous
 async def test_a_call_is_written_with_the_clients_own_bytes_when_it_is_flushed() -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall()
@@ -55,7 +53,6 @@ async def test_a_call_is_written_with_the_clients_own_bytes_when_it_is_flushed()
     assert call.outcomes == []
 
 
-@asynchronous
 async def test_an_answer_settles_its_call_once_with_the_bytes_that_came() -> None:
     wire = await handshake_wire(TestPeer())
     one, two = RecordedCall(), RecordedCall()
@@ -70,7 +67,6 @@ async def test_an_answer_settles_its_call_once_with_the_bytes_that_came() -> Non
     assert wire.strays == []
 
 
-@asynchronous
 async def test_calls_and_requests_of_coroutines_share_the_connection() -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall()
@@ -86,7 +82,6 @@ async def test_calls_and_requests_of_coroutines_share_the_connection() -> None:
     assert call.result == {"n": 1}
 
 
-@asynchronous
 async def test_an_error_is_the_servers_own() -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall()
@@ -99,7 +94,6 @@ async def test_an_error_is_the_servers_own() -> None:
     assert (refused.value.code, refused.value.message, refused.value.data) == (-32010, "busy", {"after": 3})
 
 
-@asynchronous
 async def test_the_turn_is_over_when_all_answers_that_came_together_are_settled() -> None:
     wire = await handshake_wire(TestPeer())
     calls = [RecordedCall() for _ in range(3)]
@@ -121,7 +115,6 @@ async def test_the_turn_is_over_when_all_answers_that_came_together_are_settled(
     ],
     ids=["batch", "behind text", "byte order mark", "no UTF-8"],
 )
-@asynchronous
 async def test_a_turn_with_an_unusual_answer_is_over_too(line: bytes) -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall()
@@ -133,7 +126,6 @@ async def test_a_turn_with_an_unusual_answer_is_over_too(line: bytes) -> None:
     assert call.turns == [1]
 
 
-@asynchronous
 async def test_an_error_without_a_number_is_for_the_only_call() -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall(b'"p"')
@@ -147,7 +139,6 @@ async def test_an_error_without_a_number_is_for_the_only_call() -> None:
     assert call.heard == []
 
 
-@asynchronous
 async def test_an_error_without_a_number_is_for_nobody_where_two_wait() -> None:
     wire = await handshake_wire(TestPeer())
     calls = [RecordedCall(), RecordedCall()]
@@ -158,7 +149,6 @@ async def test_an_error_without_a_number_is_for_nobody_where_two_wait() -> None:
     assert [call.outcomes for call in calls] == [[], []]
 
 
-@asynchronous
 async def test_a_modern_server_gets_the_call_as_its_client_wrote_it() -> None:
     wire = await modern_wire(TestPeer())
     call = RecordedCall(modern=True)
@@ -175,7 +165,6 @@ async def test_a_modern_server_gets_the_call_as_its_client_wrote_it() -> None:
 
 
 @pytest.mark.parametrize("why", ["gone", "busy"])
-@asynchronous
 async def test_a_call_that_cannot_be_sent_is_not_taken_and_hears_nothing(why: str) -> None:
     wire = await handshake_wire(TestPeer())
     setattr(wire, why, True)
@@ -187,7 +176,6 @@ async def test_a_call_that_cannot_be_sent_is_not_taken_and_hears_nothing(why: st
     assert (call.sent, call.outcomes) == (False, [])
 
 
-@asynchronous
 async def test_a_call_that_was_not_taken_leaves_its_token_free() -> None:
     wire = await handshake_wire(TestPeer())
     wire.busy = True
@@ -205,7 +193,6 @@ async def test_a_call_that_was_not_taken_leaves_its_token_free() -> None:
 
 
 @pytest.mark.parametrize("token", [7, "7", "", "p", "café", "a/b", 2**53, -1])
-@asynchronous
 async def test_progress_reaches_the_call_under_its_clients_own_token(token: int | str) -> None:
     wire = await handshake_wire(TestPeer())
     call, other = RecordedCall(json.dumps(token, ensure_ascii=False).encode()), RecordedCall(b'"other"')
@@ -220,7 +207,6 @@ async def test_progress_reaches_the_call_under_its_clients_own_token(token: int 
 
 
 @pytest.mark.parametrize("token", [b'"caf\\u00e9"', b'"a\\/b"', b'"\\n"'])
-@asynchronous
 async def test_a_token_that_the_server_may_spell_differently_is_not_taken_here(token: bytes) -> None:
     """Python's `json` writes escapes where Node and .NET write the characters."""
     wire = await handshake_wire(TestPeer())
@@ -228,7 +214,6 @@ async def test_a_token_that_the_server_may_spell_differently_is_not_taken_here(t
     assert send(wire, RecordedCall(token)) == [False]
 
 
-@asynchronous
 async def test_a_token_that_another_call_uses_needs_a_number_of_ours_and_is_not_taken_here() -> None:
     wire = await handshake_wire(TestPeer())
     first, second = RecordedCall(b"1"), RecordedCall(b"1")
@@ -242,14 +227,12 @@ async def test_a_token_that_another_call_uses_needs_a_number_of_ours_and_is_not_
     assert (first.heard, second.methods()) == ([], [PROGRESS])
 
 
-@asynchronous
 async def test_a_call_that_wants_no_progress_shares_that_with_others() -> None:
     wire = await handshake_wire(TestPeer())
 
     assert send(wire, RecordedCall(), RecordedCall()) == [True, True]
 
 
-@asynchronous
 async def test_requests_of_coroutines_do_not_take_the_tokens_of_calls() -> None:
     wire = await handshake_wire(TestPeer())
     call, peer = RecordedCall(b"1"), TestPeer()
@@ -269,7 +252,6 @@ async def test_requests_of_coroutines_do_not_take_the_tokens_of_calls() -> None:
 # cancellation
 
 
-@asynchronous
 async def test_a_call_that_is_cancelled_hears_nothing_more_and_the_server_is_told() -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall(b'"p"')
@@ -285,7 +267,6 @@ async def test_a_call_that_is_cancelled_hears_nothing_more_and_the_server_is_tol
     assert (call.outcomes, call.turns, call.heard) == ([], [], [])
 
 
-@asynchronous
 async def test_the_token_of_a_cancelled_call_is_free() -> None:
     wire = await handshake_wire(TestPeer())
     call, again = RecordedCall(b'"p"'), RecordedCall(b'"p"')
@@ -295,7 +276,6 @@ async def test_the_token_of_a_cancelled_call_is_free() -> None:
     assert send(wire, again) == [True]
 
 
-@asynchronous
 async def test_a_call_that_is_cancelled_before_it_is_flushed_is_sent_before_its_cancellation() -> None:
     """Both may stand in one read of the client's lines."""
     wire = await handshake_wire(TestPeer())
@@ -309,7 +289,6 @@ async def test_a_call_that_is_cancelled_before_it_is_flushed_is_sent_before_its_
     assert told["params"] == {"requestId": request["id"]}
 
 
-@asynchronous
 async def test_a_call_that_the_pipe_has_not_taken_is_withdrawn_and_the_server_hears_nothing() -> None:
     wire = await handshake_wire(TestPeer())
     wire.room = False
@@ -322,7 +301,6 @@ async def test_a_call_that_the_pipe_has_not_taken_is_withdrawn_and_the_server_he
     await wire.nothing()
 
 
-@asynchronous
 async def test_a_call_that_was_answered_is_not_cancelled_any_more() -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall()
@@ -337,7 +315,6 @@ async def test_a_call_that_was_answered_is_not_cancelled_any_more() -> None:
 # questions
 
 
-@asynchronous
 async def test_a_question_goes_to_the_client_of_the_only_call() -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall(answer=lambda method, params: {"role": "assistant"})
@@ -349,7 +326,6 @@ async def test_a_question_goes_to_the_client_of_the_only_call() -> None:
     assert call.asked == [("sampling/createMessage", {"maxTokens": 5}, None)]
 
 
-@asynchronous
 async def test_a_modern_servers_log_is_told_to_the_only_call_that_wants_it() -> None:
     peer = TestPeer()
     wire = await modern_wire(peer)
@@ -365,7 +341,6 @@ async def test_a_modern_servers_log_is_told_to_the_only_call_that_wants_it() -> 
 # the end
 
 
-@asynchronous
 async def test_a_call_is_lost_with_the_server_and_learns_whether_the_server_may_have_seen_it() -> None:
     wire = await handshake_wire(TestPeer())
     seen = RecordedCall()
@@ -383,7 +358,6 @@ async def test_a_call_is_lost_with_the_server_and_learns_whether_the_server_may_
         assert lost.sent is may_have_seen
 
 
-@asynchronous
 async def test_a_server_that_listens_no_more_may_still_answer_the_calls_that_it_has() -> None:
     wire = await handshake_wire(TestPeer())
     seen = RecordedCall()
@@ -401,7 +375,6 @@ async def test_a_server_that_listens_no_more_may_still_answer_the_calls_that_it_
     assert seen.result == {"last": "words"}
 
 
-@asynchronous
 async def test_what_a_call_does_when_it_is_lost_may_be_another_call() -> None:
     """It is answered the general way then, which may use the connection."""
 
@@ -433,7 +406,6 @@ async def test_what_a_call_does_when_it_is_lost_may_be_another_call() -> None:
     ],
     ids=range(4),
 )
-@asynchronous
 async def test_an_answer_that_cannot_be_read_fails_its_call_at_once(line: bytes) -> None:
     wire = await handshake_wire(TestPeer())
     call, other = RecordedCall(), RecordedCall()
@@ -449,7 +421,6 @@ async def test_an_answer_that_cannot_be_read_fails_its_call_at_once(line: bytes)
 
 
 @pytest.mark.parametrize("member", ["result", "error"])
-@asynchronous
 async def test_an_answer_that_is_too_long_fails_its_call_at_once(member: str) -> None:
     wire = await handshake_wire(TestPeer())
     call, other = RecordedCall(), RecordedCall()
@@ -464,7 +435,6 @@ async def test_an_answer_that_is_too_long_fails_its_call_at_once(member: str) ->
     assert other.outcomes == []
 
 
-@asynchronous
 async def test_a_line_that_is_too_long_and_answers_nothing_is_skipped() -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall()
@@ -478,7 +448,6 @@ async def test_a_line_that_is_too_long_and_answers_nothing_is_skipped() -> None:
     assert call.result == {"n": 1}
 
 
-@asynchronous
 async def test_text_before_a_message_does_not_hide_it_and_is_a_stray_line() -> None:
     peer = TestPeer()
     wire = await handshake_wire(peer)
@@ -493,7 +462,6 @@ async def test_text_before_a_message_does_not_hide_it_and_is_a_stray_line() -> N
     assert wire.strays == [b'Loading {model} {"a":1} ', b"INFO: "]
 
 
-@asynchronous
 async def test_messages_without_a_line_end_between_them_all_count() -> None:
     wire = await handshake_wire(TestPeer())
     calls = [RecordedCall() for _ in range(3)]
@@ -506,7 +474,6 @@ async def test_messages_without_a_line_end_between_them_all_count() -> None:
     assert wire.strays == [b"and more"]
 
 
-@asynchronous
 async def test_a_defect_that_one_answer_meets_costs_no_other() -> None:
     class Defective(RecordedCall):
         def settle(self, outcome: object) -> None:
@@ -536,7 +503,6 @@ async def test_a_defect_that_one_answer_meets_costs_no_other() -> None:
     ],
     ids=range(9),
 )
-@asynchronous
 async def test_what_is_no_message_is_a_stray_line_and_settles_nothing(line: bytes) -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall()
@@ -549,7 +515,6 @@ async def test_what_is_no_message_is_a_stray_line_and_settles_nothing(line: byte
     assert call.outcomes == []
 
 
-@asynchronous
 async def test_messages_are_no_stray_lines_but_answers_that_cannot_be_read_are() -> None:
     wire = await handshake_wire(TestPeer())
 
@@ -564,7 +529,6 @@ async def test_messages_are_no_stray_lines_but_answers_that_cannot_be_read_are()
     "rest",
     [b',"result":[]', b',"result":"text"', b',"result":5', b',"result":null', b',"error":{}', b',"error":5', b""],
 )
-@asynchronous
 async def test_an_answer_without_a_result_object_settles_its_call(rest: bytes) -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.client.pipe_lines import PipeLines
@@ -73,7 +73,6 @@ server.run()
 
 
 @pytest.mark.parametrize("modern", [False, True])
-@asynchronous
 async def test_the_official_server_is_understood(tmp_path: Path, modern: bool) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, bufsize=0

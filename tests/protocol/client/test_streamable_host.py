@@ -18,7 +18,7 @@ from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params, Result
 
-from ..conversations import asynchronous, until
+from ..conversations import until
 
 ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "addin.py"
@@ -83,7 +83,6 @@ async def call(connection: Connection, name: str, peer: TestPeer | None = None, 
 
 
 @ERAS
-@asynchronous
 async def test_what_it_offers_is_read(host: BundledHost, modern: bool) -> None:
     async def ask(method: str, **params: Any) -> Any:
         return json.loads(bytes(await connection.request(method, params, client())))
@@ -105,7 +104,6 @@ async def test_what_it_offers_is_read(host: BundledHost, modern: bool) -> None:
 
 
 @ERAS
-@asynchronous
 async def test_tools_talk_while_they_work(host: BundledHost, modern: bool) -> None:
     peer = client()
     async with connected(host, modern) as connection:
@@ -119,7 +117,6 @@ async def test_tools_talk_while_they_work(host: BundledHost, modern: bool) -> No
 
 
 @ERAS
-@asynchronous
 async def test_tools_ask(host: BundledHost, modern: bool) -> None:
     peer = client()
     async with connected(host, modern) as connection:
@@ -134,7 +131,6 @@ async def test_tools_ask(host: BundledHost, modern: bool) -> None:
 
 
 @ERAS
-@asynchronous
 async def test_a_client_that_cannot_be_asked_is_not(host: BundledHost, modern: bool) -> None:
     peer = TestPeer()
     async with connected(host, modern, peer) as connection:
@@ -146,14 +142,12 @@ async def test_a_client_that_cannot_be_asked_is_not(host: BundledHost, modern: b
     assert peer.asked == []
 
 
-@asynchronous
 async def test_a_call_that_closes_its_stream_is_polled(host: BundledHost) -> None:
     async with connected(host, modern=False) as connection:
         assert await call(connection, "test_reconnection") == "Reconnection test completed successfully."
 
 
 @ERAS
-@asynchronous
 async def test_changes_are_heard(host: BundledHost, modern: bool) -> None:
     peer = client()
     async with connected(host, modern, peer) as connection:
@@ -165,7 +159,6 @@ async def test_changes_are_heard(host: BundledHost, modern: bool) -> None:
 
 
 @ERAS
-@asynchronous
 async def test_a_call_that_is_cancelled_ends_there(host: BundledHost, modern: bool, tmp_path: Path) -> None:
     async with connected(host, modern) as connection:
         waiting = asyncio.create_task(call(connection, "wait", folder=str(tmp_path)))
@@ -176,7 +169,6 @@ async def test_a_call_that_is_cancelled_ends_there(host: BundledHost, modern: bo
 
 
 @ERAS
-@asynchronous
 async def test_errors_are_told_as_such(host: BundledHost, modern: bool) -> None:
     async with connected(host, modern) as connection:
         with pytest.raises(RpcError) as refused:
@@ -184,7 +176,6 @@ async def test_errors_are_told_as_such(host: BundledHost, modern: bool) -> None:
     assert refused.value.code == METHOD_NOT_FOUND
 
 
-@asynchronous
 async def test_a_path_without_an_endpoint_is_told_with_its_status(host: BundledHost) -> None:
     for modern in (True, False):
         with pytest.raises(UnusableServer) as refusal:
@@ -193,7 +184,6 @@ async def test_a_path_without_an_endpoint_is_told_with_its_status(host: BundledH
 
 
 @ERAS
-@asynchronous
 async def test_many_calls_run_side_by_side(host: BundledHost, modern: bool) -> None:
     async with connected(host, modern) as connection:
         for _ in range(5):
@@ -202,7 +192,6 @@ async def test_many_calls_run_side_by_side(host: BundledHost, modern: bool) -> N
 
 
 @ERAS
-@asynchronous
 async def test_a_host_that_is_killed_loses_every_call_and_its_successor_is_used(tmp_path: Path, modern: bool) -> None:
     folders = [tmp_path / str(n) for n in range(16)]
     for folder in folders:

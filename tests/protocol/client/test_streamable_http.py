@@ -11,7 +11,7 @@ from support.raw_servers import Asked, RawServer, Visitor
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.protocol.client.streamable_http import connect_http
 
-from ..conversations import asynchronous, until
+from ..conversations import until
 from .http_servers import HandshakeServer, ModernServer, Server, answer_to, connected, refuse, say
 
 BOTH_ORDERS = pytest.mark.parametrize("modern_first", [True, False])
@@ -26,7 +26,6 @@ class ServerOfBothEras(HandshakeServer):
 
 
 @BOTH_ORDERS
-@asynchronous
 async def test_a_server_of_both_eras_is_talked_to_in_the_preferred_one(modern_first: bool) -> None:
     server = ServerOfBothEras()
     async with connected(server, modern_first=modern_first) as connection:
@@ -36,7 +35,6 @@ async def test_a_server_of_both_eras_is_talked_to_in_the_preferred_one(modern_fi
 
 
 @pytest.mark.parametrize("how", ["unknown", "unsupported", "404", "400 text", "405", "html", "no version", "odd"])
-@asynchronous
 async def test_a_handshake_server_is_found_whatever_it_answers_to_a_modern_question(how: str) -> None:
     async def discover(visitor: Visitor, asked: Asked) -> None:
         if how == "unknown":
@@ -64,7 +62,6 @@ async def test_a_handshake_server_is_found_whatever_it_answers_to_a_modern_quest
 
 
 @pytest.mark.parametrize(("code", "status"), [(-32601, 404), (-32022, 400), (-32602, 400), (-32000, 200)])
-@asynchronous
 async def test_a_modern_server_is_found_whatever_it_answers_to_a_handshake(code: int, status: int) -> None:
     async def initialize(visitor: Visitor, asked: Asked) -> None:
         refuse(visitor, asked, code, status=status)
@@ -75,7 +72,6 @@ async def test_a_modern_server_is_found_whatever_it_answers_to_a_handshake(code:
     assert server.methods() == ["initialize", "server/discover"]
 
 
-@asynchronous
 async def test_a_handshake_may_be_answered_by_events() -> None:
     async def initialize(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events(Mcp_Session_Id="s")
@@ -113,7 +109,6 @@ def always(body: bytes, status: int = 200, **headers: str) -> Server:
         (b'{"id":1,"result":' + b"[" * 100_000, 200, "application/json", "nested too deeply"),
     ],
 )
-@asynchronous
 async def test_what_is_no_mcp_server_is_told_with_what_it_did(
     modern_first: bool, body: bytes, status: int, kind: str, why: str
 ) -> None:
@@ -127,7 +122,6 @@ async def test_what_is_no_mcp_server_is_told_with_what_it_did(
 
 
 @BOTH_ORDERS
-@asynchronous
 async def test_a_server_that_refuses_both_eras_is_told_by_its_answer_to_the_handshake(modern_first: bool) -> None:
     async def initialize(visitor: Visitor, asked: Asked) -> None:
         refuse(visitor, asked, -32603, "no licence")
@@ -139,7 +133,6 @@ async def test_a_server_that_refuses_both_eras_is_told_by_its_answer_to_the_hand
     assert refusal.value.status is None
 
 
-@asynchronous
 async def test_a_server_of_an_unknown_version_is_refused() -> None:
     server = HandshakeServer()
     server.version = "2031-01-01"
@@ -149,7 +142,6 @@ async def test_a_server_of_an_unknown_version_is_refused() -> None:
 
 
 @BOTH_ORDERS
-@asynchronous
 async def test_nobody_there_is_lost_and_not_refused(modern_first: bool) -> None:
     async with RawServer(HandshakeServer()) as raw:
         url = raw.url
@@ -160,7 +152,6 @@ async def test_nobody_there_is_lost_and_not_refused(modern_first: bool) -> None:
 
 @BOTH_ORDERS
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{"])
-@asynchronous
 async def test_a_server_that_does_not_go_on_is_not_waited_for_long_nor_asked_twice(
     modern_first: bool, said: bytes
 ) -> None:
@@ -179,7 +170,6 @@ async def test_a_server_that_does_not_go_on_is_not_waited_for_long_nor_asked_twi
 
 
 @pytest.mark.parametrize("answer", [b"", b"SSH-2.0\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{"])
-@asynchronous
 async def test_a_server_that_breaks_off_is_lost(answer: bytes) -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
@@ -190,7 +180,6 @@ async def test_a_server_that_breaks_off_is_lost(answer: bytes) -> None:
             await connect_http(raw.url, TestPeer(), modern_first=False)
 
 
-@asynchronous
 async def test_a_stream_that_ends_before_the_handshake_is_answered_is_lost() -> None:
     async def initialize(visitor: Visitor, asked: Asked) -> None:
         visitor.begin_events()
@@ -201,7 +190,6 @@ async def test_a_stream_that_ends_before_the_handshake_is_answered_is_lost() -> 
             await connect_http(raw.url, TestPeer(), modern_first=False)
 
 
-@asynchronous
 async def test_a_secret_in_the_url_is_used_and_not_told() -> None:
     server = always(b"no", 403, Content_Type="text/plain")
     async with RawServer(server) as raw:
@@ -216,13 +204,11 @@ async def test_a_secret_in_the_url_is_used_and_not_told() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "localhost:5000", "file:///etc/passwd"])
-@asynchronous
 async def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(UnusableServer, match="is no URL"):
         await connect_http(url, TestPeer(), modern_first=True)
 
 
-@asynchronous
 async def test_giving_up_leaves_nothing_open() -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
@@ -240,7 +226,6 @@ async def test_giving_up_leaves_nothing_open() -> None:
 
 
 @pytest.mark.parametrize("status", [307, 308])
-@asynchronous
 async def test_a_redirect_on_the_same_server_is_followed_and_remembered(status: int) -> None:
     server = HandshakeServer()
 
@@ -262,7 +247,6 @@ async def test_a_redirect_on_the_same_server_is_followed_and_remembered(status: 
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-@asynchronous
 async def test_a_redirect_of_a_get_is_followed_and_moves_nothing_else(status: int) -> None:
     async def get(visitor: Visitor, asked: Asked) -> None:
         if asked.target == "/mcp":
@@ -292,7 +276,6 @@ async def test_a_redirect_of_a_get_is_followed_and_moves_nothing_else(status: in
         ("mailto:x", "…"),
     ],
 )
-@asynchronous
 async def test_a_redirect_to_another_server_is_not_followed(location: str, told: str) -> None:
     server = always(b"", 307, Location=location)
     async with RawServer(server) as raw:
@@ -305,7 +288,6 @@ async def test_a_redirect_to_another_server_is_not_followed(location: str, told:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303])
-@asynchronous
 async def test_a_redirect_that_would_lose_the_message_is_not_followed(status: int) -> None:
     server = always(b"", status, Location="/elsewhere")
     async with RawServer(server) as raw:
@@ -315,7 +297,6 @@ async def test_a_redirect_that_would_lose_the_message_is_not_followed(status: in
     assert [asked.target for asked in server.seen] == ["/mcp", "/mcp"]  # in either era
 
 
-@asynchronous
 async def test_redirects_in_circles_end() -> None:
     async def script(visitor: Visitor) -> None:
         while True:

@@ -19,7 +19,7 @@ from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params, Result
 
-from ..conversations import WAIT_SECONDS, asynchronous, until
+from ..conversations import WAIT_SECONDS, until
 
 ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
 PROGRAM = Path(__file__).with_name("official_server.py")
@@ -80,7 +80,6 @@ def text(result: dict[str, Any]) -> str:
 
 
 @ERAS
-@asynchronous
 async def test_it_says_who_it_is_and_what_it_has(url: str, modern: bool) -> None:
     async with connected(url, modern) as connection:
         tools = json.loads(bytes(await connection.request("tools/list", {}, client())))["tools"]
@@ -96,7 +95,6 @@ async def test_it_says_who_it_is_and_what_it_has(url: str, modern: bool) -> None
 
 
 @ERAS
-@asynchronous
 async def test_its_questions_are_answered(url: str, modern: bool) -> None:
     peer = client()
     async with connected(url, modern) as connection:
@@ -111,7 +109,6 @@ async def test_its_questions_are_answered(url: str, modern: bool) -> None:
     ]
 
 
-@asynchronous
 async def test_its_questions_are_passed_on_to_a_modern_client(url: str) -> None:
     peer = client(modern=True)
     async with connected(url, modern=True) as connection:
@@ -131,7 +128,6 @@ async def test_its_questions_are_passed_on_to_a_modern_client(url: str) -> None:
 
 
 @ERAS
-@asynchronous
 async def test_progress_and_log_messages_arrive_before_the_answer(url: str, modern: bool) -> None:
     peer = client()
     async with connected(url, modern) as connection:
@@ -146,7 +142,6 @@ async def test_progress_and_log_messages_arrive_before_the_answer(url: str, mode
 
 
 @ERAS
-@asynchronous
 async def test_changes_are_heard(url: str, modern: bool) -> None:
     peer = client()
     async with connected(url, modern, peer) as connection:
@@ -157,7 +152,6 @@ async def test_changes_are_heard(url: str, modern: bool) -> None:
 
 
 @ERAS
-@asynchronous
 async def test_a_call_that_is_cancelled_ends_there(url: str, modern: bool, tmp_path: Path) -> None:
     async with connected(url, modern) as connection:
         calling = asyncio.create_task(call(connection, "forever", folder=str(tmp_path)))
@@ -168,7 +162,6 @@ async def test_a_call_that_is_cancelled_ends_there(url: str, modern: bool, tmp_p
 
 
 @ERAS
-@asynchronous
 async def test_errors_are_told_as_such(url: str, modern: bool) -> None:
     async with connected(url, modern) as connection:
         failed = await call(connection, "fail")
@@ -180,7 +173,6 @@ async def test_errors_are_told_as_such(url: str, modern: bool) -> None:
     assert refused.value.code == METHOD_NOT_FOUND
 
 
-@asynchronous
 async def test_a_call_that_closes_its_stream_is_polled(url: str) -> None:
     peer = client()
     async with connected(url, modern=False) as connection:
@@ -189,7 +181,6 @@ async def test_a_call_that_closes_its_stream_is_polled(url: str) -> None:
     assert [params["progress"] for _, params in peer.heard] == [1, 2]
 
 
-@asynchronous
 async def test_arguments_that_it_wants_in_headers_are_there(url: str) -> None:
     async with connected(url, modern=True) as connection:
         for region in ("north", "süd"):
@@ -197,7 +188,6 @@ async def test_arguments_that_it_wants_in_headers_are_there(url: str) -> None:
 
 
 @ERAS
-@asynchronous
 async def test_many_calls_run_side_by_side(url: str, modern: bool) -> None:
     async with connected(url, modern) as connection:
         results = await asyncio.gather(*(call(connection, "paint", wall=str(n)) for n in range(30)))
@@ -206,7 +196,6 @@ async def test_many_calls_run_side_by_side(url: str, modern: bool) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("stateless",), ("stateless", "json")], ids=["stateless", "stateless json"])
-@asynchronous
 async def test_a_server_without_sessions_works_until_it_dies(arguments: tuple[str, ...]) -> None:
     server = Official(*arguments)
     try:

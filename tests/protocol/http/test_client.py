@@ -15,7 +15,7 @@ from uno_devserver.protocol.http import client as client_module
 from uno_devserver.protocol.http.client import HttpClient, Origin, encode_headers, split_url
 from uno_devserver.protocol.http.client_connection import MAX_HEAD, REST_BYTES, UNREAD_BYTES, BodyTooLong, HttpFailure
 
-from ..conversations import asynchronous, until
+from ..conversations import until
 
 
 def client_of(server: RawServer, host: str = "127.0.0.1") -> HttpClient:
@@ -43,7 +43,6 @@ async def asked_once(answer: bytes) -> tuple[int, Mapping[str, str], bytes]:
 # --- requests
 
 
-@asynchronous
 async def test_a_request_has_its_line_its_headers_and_its_body() -> None:
     seen = []
 
@@ -129,12 +128,10 @@ def test_what_is_no_url_is_refused(url: str) -> None:
         (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", b"hello"),
     ],
 )
-@asynchronous
 async def test_a_body_ends_where_the_head_says(answer: bytes, body: bytes) -> None:
     assert (await asked_once(answer))[2] == body
 
 
-@asynchronous
 async def test_repeated_headers_are_joined() -> None:
     _, headers, _ = await asked_once(b"HTTP/1.1 200 OK\r\nA: 1\r\na:  2 \r\nContent-Length: 0\r\n\r\n")
 
@@ -154,7 +151,6 @@ async def test_repeated_headers_are_joined() -> None:
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "another protocol"),
     ],
 )
-@asynchronous
 async def test_what_is_no_answer_is_told(answer: bytes, why: str) -> None:
     with pytest.raises(HttpFailure, match=why) as failure:
         await asked_once(answer)
@@ -173,7 +169,6 @@ async def test_what_is_no_answer_is_told(answer: bytes, why: str) -> None:
     ],
     ids=["headers", "a header", "a chunk's extension", "trailers"],
 )
-@asynchronous
 async def test_a_head_without_an_end_is_not_read_for_ever(endless: bytes) -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
@@ -190,7 +185,6 @@ async def test_a_head_without_an_end_is_not_read_for_ever(endless: bytes) -> Non
         client.close()
 
 
-@asynchronous
 async def test_a_body_that_is_too_long_is_not_read_for_ever() -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
@@ -207,7 +201,6 @@ async def test_a_body_that_is_too_long_is_not_read_for_ever() -> None:
         client.close()
 
 
-@asynchronous
 async def test_a_body_that_came_at_once_and_is_too_long_is_refused_too() -> None:
     async def script(visitor: Visitor) -> None:
         while True:
@@ -222,7 +215,6 @@ async def test_a_body_that_came_at_once_and_is_too_long_is_refused_too() -> None
         client.close()
 
 
-@asynchronous
 async def test_an_answer_may_drip() -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
@@ -237,7 +229,6 @@ async def test_an_answer_may_drip() -> None:
         client.close()
 
 
-@asynchronous
 async def test_a_stream_is_read_as_it_comes() -> None:
     go_on = asyncio.Event()
 
@@ -261,7 +252,6 @@ async def test_a_stream_is_read_as_it_comes() -> None:
         client.close()
 
 
-@asynchronous
 async def test_a_server_waits_for_a_reader_that_is_slow() -> None:
     total = 64 * UNREAD_BYTES
 
@@ -295,7 +285,6 @@ async def echo(visitor: Visitor) -> None:
         visitor.answer((await visitor.asked()).body)
 
 
-@asynchronous
 async def test_a_connection_is_used_again_and_the_last_used_first() -> None:
     async with RawServer(echo) as server:
         client = client_of(server)
@@ -310,7 +299,6 @@ async def test_a_connection_is_used_again_and_the_last_used_first() -> None:
 
 
 @pytest.mark.parametrize("last_word", [b"", b"HTTP/1.1 408 Timeout\r\nContent-Length: 0\r\n\r\n", b"junk"])
-@asynchronous
 async def test_a_kept_connection_that_the_server_closed_is_replaced(last_word: bytes) -> None:
     async def script(visitor: Visitor) -> None:
         visitor.answer((await visitor.asked()).body)
@@ -326,7 +314,6 @@ async def test_a_kept_connection_that_the_server_closed_is_replaced(last_word: b
         client.close()
 
 
-@asynchronous
 async def test_the_end_of_a_kept_connection_is_seen_before_the_event_loop_tells() -> None:
     import socket
 
@@ -357,7 +344,6 @@ async def closes_at_second_request(visitor: Visitor) -> None:
     visitor.abort()
 
 
-@asynchronous
 async def test_a_request_that_may_have_been_seen_is_not_sent_again() -> None:
     seen: list[bytes] = []
 
@@ -378,7 +364,6 @@ async def test_a_request_that_may_have_been_seen_is_not_sent_again() -> None:
         client.close()
 
 
-@asynchronous
 async def test_an_answer_that_had_begun_is_not_asked_for_again() -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
@@ -397,7 +382,6 @@ async def test_an_answer_that_had_begun_is_not_asked_for_again() -> None:
         client.close()
 
 
-@asynchronous
 async def test_a_question_without_consequences_is_asked_once_more() -> None:
     async with RawServer(closes_at_second_request) as server:
         client = client_of(server)
@@ -408,7 +392,6 @@ async def test_a_question_without_consequences_is_asked_once_more() -> None:
         client.close()
 
 
-@asynchronous
 async def test_a_fresh_connection_is_not_tried_twice() -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
@@ -422,7 +405,6 @@ async def test_a_fresh_connection_is_not_tried_twice() -> None:
 
 
 @pytest.mark.parametrize("second", [b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond", b"junk", b"\x00\xff"])
-@asynchronous
 async def test_of_two_answers_the_first_counts_and_the_connection_is_left(second: bytes) -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
@@ -438,7 +420,6 @@ async def test_of_two_answers_the_first_counts_and_the_connection_is_left(second
         client.close()
 
 
-@asynchronous
 async def test_a_connection_that_the_server_wants_closed_is_closed() -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
@@ -453,7 +434,6 @@ async def test_a_connection_that_the_server_wants_closed_is_closed() -> None:
 
 
 @pytest.mark.parametrize("how", [HttpClient.break_off, HttpClient.close])
-@asynchronous
 async def test_a_request_that_still_connects_when_all_is_broken_off_is_not_sent(
     how: Callable[[HttpClient], None],
 ) -> None:
@@ -470,7 +450,6 @@ async def test_a_request_that_still_connects_when_all_is_broken_off_is_not_sent(
         client.close()
 
 
-@asynchronous
 async def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "IDLE_SECONDS", 0.02)
     async with RawServer(echo) as server:
@@ -480,7 +459,6 @@ async def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> N
         client.close()
 
 
-@asynchronous
 async def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async with RawServer(echo) as server:
         client = client_of(server)
@@ -491,7 +469,6 @@ async def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch
         client.close()
 
 
-@asynchronous
 async def test_a_connection_is_used_again_after_an_answer_that_nobody_read() -> None:
     async def script(visitor: Visitor) -> None:
         while True:
@@ -507,7 +484,6 @@ async def test_a_connection_is_used_again_after_an_answer_that_nobody_read() -> 
         client.close()
 
 
-@asynchronous
 async def test_no_more_connections_are_kept_or_opened_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "MAX_IDLE", 1)
     monkeypatch.setattr(client_module, "MAX_CONNECTIONS", 3)
@@ -534,7 +510,6 @@ async def test_no_more_connections_are_kept_or_opened_than_allowed(monkeypatch: 
 
 
 @pytest.mark.parametrize("answered", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe"])
-@asynchronous
 async def test_a_request_that_is_cancelled_closes_its_connection(answered: bytes) -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
@@ -555,7 +530,6 @@ async def test_a_request_that_is_cancelled_closes_its_connection(answered: bytes
         client.close()
 
 
-@asynchronous
 async def test_a_cancelled_request_does_not_harm_the_next_one_on_its_connection() -> None:
     async with RawServer(echo) as server:
         client = client_of(server)
@@ -571,7 +545,6 @@ async def test_a_cancelled_request_does_not_harm_the_next_one_on_its_connection(
         client.close()
 
 
-@asynchronous
 async def test_closing_tells_everybody_who_waits() -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
@@ -593,7 +566,6 @@ async def test_closing_tells_everybody_who_waits() -> None:
 # --- what is not wanted of an answer
 
 
-@asynchronous
 async def test_a_short_rest_that_nobody_wants_leaves_the_connection_usable() -> None:
     go_on = asyncio.Event()
 
@@ -620,7 +592,6 @@ async def test_a_short_rest_that_nobody_wants_leaves_the_connection_usable() -> 
 
 
 @pytest.mark.parametrize("endless", [True, False])
-@asynchronous
 async def test_a_long_rest_that_nobody_wants_ends_the_connection(
     endless: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -647,7 +618,6 @@ async def test_a_long_rest_that_nobody_wants_ends_the_connection(
 # --- where servers are
 
 
-@asynchronous
 async def test_nobody_there_is_told_as_such() -> None:
     async with RawServer(echo) as server:
         port = server.port
@@ -658,7 +628,6 @@ async def test_nobody_there_is_told_as_such() -> None:
         assert not failure.value.sent
 
 
-@asynchronous
 async def test_a_name_that_does_not_exist_is_told_as_such() -> None:
     client = HttpClient(Origin("http", "there-is-no-such-host.invalid", 80))
     with pytest.raises(HttpFailure, match="cannot be reached") as failure:
@@ -666,7 +635,6 @@ async def test_a_name_that_does_not_exist_is_told_as_such() -> None:
     assert not failure.value.sent
 
 
-@asynchronous
 async def test_a_server_that_does_not_take_the_connection_is_not_waited_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -690,7 +658,6 @@ async def test_a_server_that_does_not_take_the_connection_is_not_waited_for_long
 
 
 @pytest.mark.parametrize(("listens", "called"), [("::1", "localhost"), ("127.0.0.1", "localhost"), ("::1", "::1")])
-@asynchronous
 async def test_a_server_of_this_machine_is_found_on_either_address(listens: str, called: str) -> None:
     async with RawServer(echo, listens) as server:
         client = client_of(server, called)
@@ -699,7 +666,6 @@ async def test_a_server_of_this_machine_is_found_on_either_address(listens: str,
         client.close()
 
 
-@asynchronous
 async def test_a_server_is_not_mistaken_for_another_one_on_its_port() -> None:
     async def stranger(visitor: Visitor) -> None:
         await visitor.asked()
@@ -717,7 +683,6 @@ async def test_a_server_is_not_mistaken_for_another_one_on_its_port() -> None:
         listener.close()
 
 
-@asynchronous
 async def test_a_secure_server_is_believed_if_its_certificate_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

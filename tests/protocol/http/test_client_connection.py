@@ -11,8 +11,6 @@ import pytest
 
 from uno_devserver.protocol.http.client_connection import UNREAD_BYTES, ClientConnection, HttpFailure
 
-from ..conversations import asynchronous
-
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
 
@@ -72,7 +70,6 @@ class Connected:
         return asking
 
 
-@asynchronous
 async def test_an_answer_that_comes_when_nobody_waits_any_more_leaves_the_connection_to_the_next() -> None:
     connected = Connected()
     given_up = await connected.ask()
@@ -91,7 +88,6 @@ async def test_an_answer_that_comes_when_nobody_waits_any_more_leaves_the_connec
     connected.transport.close()
 
 
-@asynchronous
 async def test_the_beginning_of_an_answer_for_which_nobody_waits_any_more_ends_the_connection() -> None:
     connected = Connected()
     given_up = await connected.ask()
@@ -104,7 +100,6 @@ async def test_the_beginning_of_an_answer_for_which_nobody_waits_any_more_ends_t
     assert given_up.cancelled()
 
 
-@asynchronous
 async def test_an_answer_that_has_begun_when_its_request_is_cancelled_ends_the_connection() -> None:
     connected = Connected()
     given_up = await connected.ask()
@@ -117,7 +112,6 @@ async def test_an_answer_that_has_begun_when_its_request_is_cancelled_ends_the_c
     assert connected.transport.closed
 
 
-@asynchronous
 async def test_a_connection_that_is_lost_when_its_request_is_cancelled_ends_quietly() -> None:
     connected = Connected()
     given_up = await connected.ask()
@@ -129,7 +123,6 @@ async def test_a_connection_that_is_lost_when_its_request_is_cancelled_ends_quie
     assert given_up.cancelled()
 
 
-@asynchronous
 async def test_a_connection_that_closes_before_it_is_used_has_sent_nothing() -> None:
     connected = Connected()
     connected.transport.close()
@@ -141,7 +134,6 @@ async def test_a_connection_that_closes_before_it_is_used_has_sent_nothing() -> 
     assert connected.transport.written == []
 
 
-@asynchronous
 async def test_a_connection_is_read_again_when_an_answer_has_ended_that_was_too_long_to_keep() -> None:
     connected = Connected()
     asking = await connected.ask()
@@ -156,7 +148,6 @@ async def test_a_connection_is_read_again_when_an_answer_has_ended_that_was_too_
     connected.transport.close()
 
 
-@asynchronous
 async def test_an_answer_in_tiny_chunks_costs_about_its_size() -> None:
     connected = Connected()
     asking = await connected.ask()
@@ -179,7 +170,6 @@ async def test_an_answer_in_tiny_chunks_costs_about_its_size() -> None:
     connected.transport.close()
 
 
-@asynchronous
 async def test_a_reset_is_told_with_its_reason() -> None:
     connected = Connected()
     asking = await connected.ask()

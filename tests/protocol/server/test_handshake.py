@@ -28,7 +28,6 @@ from ..conversations import (
     Connection,
     Reply,
     ScriptedService,
-    asynchronous,
     connected,
     endpoint_of,
     text,
@@ -36,7 +35,6 @@ from ..conversations import (
 )
 
 
-@asynchronous
 async def test_initialize_opens_a_session_and_agrees_on_a_version() -> None:
     service = ScriptedService()
     client = Client(endpoint_of(service))
@@ -59,7 +57,6 @@ async def test_initialize_opens_a_session_and_agrees_on_a_version() -> None:
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-@asynchronous
 async def test_every_handshake_version_is_spoken(version: str) -> None:
     client = await connected(ScriptedService(), version)
 
@@ -68,7 +65,6 @@ async def test_every_handshake_version_is_spoken(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2099-01-01", "garbage", "", 5, None])
-@asynchronous
 async def test_an_unknown_version_is_answered_with_the_newest_of_the_era(version: Any) -> None:
     client = Client(endpoint_of(ScriptedService()))
 
@@ -77,7 +73,6 @@ async def test_an_unknown_version_is_answered_with_the_newest_of_the_era(version
     assert reply.json["result"]["protocolVersion"] == "2025-11-25"
 
 
-@asynchronous
 async def test_initialize_needs_no_params() -> None:
     client = Client(endpoint_of(ScriptedService()))
 
@@ -87,7 +82,6 @@ async def test_initialize_needs_no_params() -> None:
 
 
 @pytest.mark.parametrize("params", [{"capabilities": 5}, {"clientInfo": "me"}, {"capabilities": [1]}])
-@asynchronous
 async def test_an_ill_formed_initialize_is_refused_and_opens_nothing(params: object) -> None:
     client = Client(endpoint_of(ScriptedService()))
 
@@ -98,7 +92,6 @@ async def test_an_ill_formed_initialize_is_refused_and_opens_nothing(params: obj
     assert client.endpoint.session_count == 0
 
 
-@asynchronous
 async def test_session_ids_are_visible_ascii_and_differ() -> None:
     endpoint = endpoint_of(ScriptedService())
 
@@ -108,7 +101,6 @@ async def test_session_ids_are_visible_ascii_and_differ() -> None:
     assert all("!" <= character <= "~" for one in ids for character in one)
 
 
-@asynchronous
 async def test_requests_before_the_initialized_notification_are_served() -> None:
     client = Client(endpoint_of(ScriptedService()))
     reply = await client.ask("initialize", {})
@@ -118,7 +110,6 @@ async def test_requests_before_the_initialized_notification_are_served() -> None
     assert listed.json["result"] == {"tools": []}
 
 
-@asynchronous
 async def test_a_request_without_session_is_told_to_initialize() -> None:
     client = Client(endpoint_of(ScriptedService()))
 
@@ -128,7 +119,6 @@ async def test_a_request_without_session_is_told_to_initialize() -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-@asynchronous
 async def test_an_unknown_session_is_404(method: str) -> None:
     client = Client(endpoint_of(ScriptedService()))
 
@@ -138,7 +128,6 @@ async def test_an_unknown_session_is_404(method: str) -> None:
     assert (reply.status, reply.error) == (404, SESSION_NOT_FOUND)
 
 
-@asynchronous
 async def test_a_client_may_shake_hands_again_in_its_session() -> None:
     service = ScriptedService()
     client = await connected(service, "2025-11-25")
@@ -153,7 +142,6 @@ async def test_a_client_may_shake_hands_again_in_its_session() -> None:
     assert (stale.status, stale.error) == (404, SESSION_NOT_FOUND)
 
 
-@asynchronous
 async def test_delete_ends_the_session() -> None:
     service = ScriptedService()
     client = await connected(service)
@@ -172,7 +160,6 @@ async def test_delete_ends_the_session() -> None:
     assert (await client.ask("tools/list")).status == 404
 
 
-@asynchronous
 async def test_a_call_that_runs_when_its_session_ends_gets_a_last_word() -> None:
     cancelled = asyncio.Event()
 
@@ -197,7 +184,6 @@ async def test_a_call_that_runs_when_its_session_ends_gets_a_last_word() -> None
 
 
 @pytest.mark.parametrize("version", ["1999-01-01", "2099-01-01", "x"])
-@asynchronous
 async def test_an_unsupported_version_header_is_refused(version: str) -> None:
     client = await connected(ScriptedService())
 
@@ -211,7 +197,6 @@ async def test_an_unsupported_version_header_is_refused(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", [None, "2024-11-05", "2025-06-18"])
-@asynchronous
 async def test_a_missing_or_other_version_header_of_the_era_is_taken(version: str | None) -> None:
     client = await connected(ScriptedService(), "2025-11-25")
 
@@ -232,7 +217,6 @@ async def test_a_missing_or_other_version_header_of_the_era_is_taken(version: st
     ],
     ids=lambda value: repr(value)[:40],
 )
-@asynchronous
 async def test_bad_bodies_are_400_with_a_json_rpc_error(body: bytes, code: int) -> None:
     client = await connected(ScriptedService())
 
@@ -243,7 +227,6 @@ async def test_bad_bodies_are_400_with_a_json_rpc_error(body: bytes, code: int) 
     assert reply.json["jsonrpc"] == "2.0"
 
 
-@asynchronous
 async def test_a_parse_error_has_the_id_null() -> None:
     reply = await (await connected(ScriptedService())).post(b"nonsense")
 
@@ -251,14 +234,12 @@ async def test_a_parse_error_has_the_id_null() -> None:
     assert reply.json["id"] is None
 
 
-@asynchronous
 async def test_an_unknown_method_is_an_error_in_a_200() -> None:
     reply = await (await connected(ScriptedService())).ask("no/such", request_id="7")
 
     assert (reply.status, reply.error, reply.json["id"]) == (200, METHOD_NOT_FOUND, "7")
 
 
-@asynchronous
 async def test_a_long_name_is_not_repeated_in_the_answer() -> None:
     client = await connected(ScriptedService(fails=_raise))
 
@@ -271,14 +252,12 @@ async def test_a_long_name_is_not_repeated_in_the_answer() -> None:
         assert len(reply.body) < 500
 
 
-@asynchronous
 async def test_params_that_are_no_object_are_an_error_in_a_200() -> None:
     reply = await (await connected(ScriptedService())).ask("tools/list", [1])
 
     assert (reply.status, reply.error) == (200, INVALID_PARAMS)
 
 
-@asynchronous
 async def test_notifications_and_responses_are_202_without_body() -> None:
     service = ScriptedService()
     client = await connected(service)
@@ -291,7 +270,6 @@ async def test_notifications_and_responses_are_202_without_body() -> None:
     await until(lambda: service.told == [("notifications/roots/list_changed", {"_meta": {"a": 1}})])
 
 
-@asynchronous
 async def test_a_service_that_fails_on_a_notification_does_no_harm() -> None:
     class Failing(ScriptedService):
         async def notified(self, session: object, method: str, params: object) -> None:
@@ -303,7 +281,6 @@ async def test_a_service_that_fails_on_a_notification_does_no_harm() -> None:
     assert (await client.ask("ping")).status == 200
 
 
-@asynchronous
 async def test_what_the_client_sends_reaches_the_service_untouched() -> None:
     seen: list[Call] = []
 
@@ -374,7 +351,6 @@ async def _contrary(call: Call) -> Result:
     "tool",
     [_raise, _exit, _cancelled_inside, _cancels_itself, _group, _nothing, _unspeakable, _endless, _contrary],
 )
-@asynchronous
 async def test_a_failing_service_is_an_internal_error_without_details(tool: Any) -> None:
     client = await connected(ScriptedService(fails=tool))
 
@@ -386,7 +362,6 @@ async def test_a_failing_service_is_an_internal_error_without_details(tool: Any)
     assert (await client.ask("ping")).status == 200
 
 
-@asynchronous
 async def test_the_traceback_of_a_failure_is_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     client = await connected(ScriptedService(fails=_raise))
 
@@ -397,7 +372,6 @@ async def test_the_traceback_of_a_failure_is_in_the_log(capsys: pytest.CaptureFi
     assert "in _raise" in logged
 
 
-@asynchronous
 async def test_an_error_of_the_service_keeps_code_message_and_data() -> None:
     async def refuse(call: Call) -> Result:
         raise RpcError(-32002, "gone", {"uri": "x"})
@@ -409,7 +383,6 @@ async def test_an_error_of_the_service_keeps_code_message_and_data() -> None:
     assert reply.json["error"] == {"code": -32002, "message": "gone", "data": {"uri": "x"}}
 
 
-@asynchronous
 async def test_error_data_that_json_cannot_say_is_left_out() -> None:
     async def refuse(call: Call) -> Result:
         raise RpcError(-32002, "gone", object())
@@ -420,7 +393,6 @@ async def test_error_data_that_json_cannot_say_is_left_out() -> None:
     assert reply.json["error"] == {"code": -32002, "message": "gone"}
 
 
-@asynchronous
 async def test_a_cancelled_call_stops_and_is_not_answered() -> None:
     started, stopped = asyncio.Event(), asyncio.Event()
 
@@ -444,7 +416,6 @@ async def test_a_cancelled_call_stops_and_is_not_answered() -> None:
     assert (reply.status, reply.body) == (202, b"")
 
 
-@asynchronous
 async def test_a_call_that_is_cancelled_before_it_began_ends_too() -> None:
     client = await connected(ScriptedService())
     call = asyncio.create_task(client.post(client.request("ping", request_id=3)))
@@ -456,7 +427,6 @@ async def test_a_call_that_is_cancelled_before_it_began_ends_too() -> None:
     assert (reply.status, told.status) == (202, 202)
 
 
-@asynchronous
 async def test_a_call_whose_session_ends_before_it_began_gets_a_last_word() -> None:
     client = await connected(ScriptedService())
     call = asyncio.create_task(client.ask("ping"))
@@ -466,7 +436,6 @@ async def test_a_call_whose_session_ends_before_it_began_gets_a_last_word() -> N
     await ending
 
 
-@asynchronous
 async def test_a_cancelled_call_is_not_answered_even_if_it_has_an_answer() -> None:
     started = asyncio.Event()
 
@@ -488,7 +457,6 @@ async def test_a_cancelled_call_is_not_answered_even_if_it_has_an_answer() -> No
     assert (reply.status, reply.body) == (202, b"")
 
 
-@asynchronous
 async def test_a_cancelled_stream_ends_without_an_answer_and_cannot_be_resumed() -> None:
     async def wait(call: Call) -> Result:
         call.notify("notifications/progress", {"progress": 1})
@@ -508,7 +476,6 @@ async def test_a_cancelled_stream_ends_without_an_answer_and_cannot_be_resumed()
 
 
 @pytest.mark.parametrize("other", ["1", 2, None, [1], True])
-@asynchronous
 async def test_cancelling_something_else_does_nothing(other: object) -> None:
     go = asyncio.Event()
 
@@ -525,7 +492,6 @@ async def test_cancelling_something_else_does_nothing(other: object) -> None:
     assert (await stream.rest())[-1]["result"] == text("done")
 
 
-@asynchronous
 async def test_a_client_cannot_cancel_the_calls_of_another() -> None:
     go = asyncio.Event()
 
@@ -544,7 +510,6 @@ async def test_a_client_cannot_cancel_the_calls_of_another() -> None:
     assert (await stream.rest())[-1]["result"] == text("done")
 
 
-@asynchronous
 async def test_the_log_level_is_remembered_per_session() -> None:
     async def chat(call: Call) -> Result:
         for level in ("debug", "info", "error"):
@@ -565,7 +530,6 @@ async def test_the_log_level_is_remembered_per_session() -> None:
 
 
 @pytest.mark.parametrize("level", ["loud", None, 5, ["debug"]])
-@asynchronous
 async def test_an_unknown_log_level_is_refused(level: object) -> None:
     reply = await (await connected(ScriptedService())).ask("logging/setLevel", {"level": level})
 
@@ -573,7 +537,6 @@ async def test_an_unknown_log_level_is_refused(level: object) -> None:
 
 
 @pytest.mark.parametrize("method", ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"])
-@asynchronous
 async def test_what_the_service_does_not_offer_is_not_found(method: str) -> None:
     service = ScriptedService()
     service.declared = {"tools": {}, "resources": {}}
@@ -583,7 +546,6 @@ async def test_what_the_service_does_not_offer_is_not_found(method: str) -> None
     assert reply.error == METHOD_NOT_FOUND
 
 
-@asynchronous
 async def test_calls_of_a_session_are_bounded() -> None:
     go = asyncio.Event()
 
@@ -603,7 +565,6 @@ async def test_calls_of_a_session_are_bounded() -> None:
     assert (await client.ask("ping")).error is None
 
 
-@asynchronous
 async def test_two_requests_with_one_id_are_both_answered() -> None:
     go = asyncio.Event()
 
@@ -625,7 +586,6 @@ async def test_two_requests_with_one_id_are_both_answered() -> None:
 # --- batches
 
 
-@asynchronous
 async def test_a_batch_is_answered_by_a_list_in_the_version_that_has_them() -> None:
     service = ScriptedService()
     client = await connected(service, "2025-03-26")
@@ -651,7 +611,6 @@ async def test_a_batch_is_answered_by_a_list_in_the_version_that_has_them() -> N
     await until(lambda: service.told == [("notifications/odd", {})])
 
 
-@asynchronous
 async def test_a_batch_of_one_is_still_a_list() -> None:
     client = await connected(ScriptedService(), "2025-03-26")
 
@@ -661,7 +620,6 @@ async def test_a_batch_of_one_is_still_a_list() -> None:
     assert reply.json == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
 
 
-@asynchronous
 async def test_nothing_is_kept_of_a_batch_that_is_all_mistakes() -> None:
     client = await connected(ScriptedService(), "2025-03-26")
 
@@ -674,7 +632,6 @@ async def test_nothing_is_kept_of_a_batch_that_is_all_mistakes() -> None:
     assert kept.status == 400
 
 
-@asynchronous
 async def test_a_batch_without_requests_is_202() -> None:
     client = await connected(ScriptedService(), "2025-03-26")
 
@@ -686,7 +643,6 @@ async def test_a_batch_without_requests_is_202() -> None:
     assert (reply.status, reply.body) == (202, b"")
 
 
-@asynchronous
 async def test_a_batch_in_which_something_speaks_becomes_a_stream_of_all_answers() -> None:
     async def speak(call: Call) -> Result:
         call.notify("notifications/progress", {"progress": 1})
@@ -704,7 +660,6 @@ async def test_a_batch_in_which_something_speaks_becomes_a_stream_of_all_answers
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18", "2025-11-25"])
-@asynchronous
 async def test_other_versions_refuse_batches(version: str) -> None:
     client = await connected(ScriptedService(), version)
 
@@ -716,7 +671,6 @@ async def test_other_versions_refuse_batches(version: str) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 4])
-@asynchronous
 async def test_empty_and_huge_batches_are_refused(size: int) -> None:
     client = await connected(ScriptedService(), "2025-03-26", DEFAULT_ENDPOINT_LIMITS.replace(batch=3))
 
@@ -726,7 +680,6 @@ async def test_empty_and_huge_batches_are_refused(size: int) -> None:
     assert (reply.status, reply.error) == (400, INVALID_REQUEST)
 
 
-@asynchronous
 async def test_a_batch_without_session_is_told_to_initialize() -> None:
     client = Client(endpoint_of(ScriptedService()))
 

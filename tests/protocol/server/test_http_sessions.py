@@ -7,7 +7,7 @@ import asyncio
 from uno_devserver.protocol.jsonrpc import BUSY
 from uno_devserver.protocol.service import Call, Result
 
-from ..conversations import Client, ScriptedService, asynchronous, endpoint_of, in_virtual_time, until
+from ..conversations import Client, ScriptedService, endpoint_of, in_virtual_time, until
 
 
 async def _wait(call: Call) -> Result:
@@ -16,7 +16,6 @@ async def _wait(call: Call) -> Result:
     return {}
 
 
-@asynchronous
 async def test_the_longest_idle_session_makes_room_for_a_new_one() -> None:
     service = ScriptedService()
     endpoint = endpoint_of(service, sessions=3)
@@ -33,7 +32,6 @@ async def test_the_longest_idle_session_makes_room_for_a_new_one() -> None:
     assert len(service.sessions) == 3
 
 
-@asynchronous
 async def test_busy_sessions_are_not_ended_for_a_new_one() -> None:
     endpoint = endpoint_of(ScriptedService(wait=_wait), sessions=2)
     calling, listening, late = Client(endpoint), Client(endpoint), Client(endpoint)
@@ -54,7 +52,6 @@ async def test_busy_sessions_are_not_ended_for_a_new_one() -> None:
     await call.end()
 
 
-@asynchronous
 async def test_idle_sessions_expire() -> None:
     service = ScriptedService()
     client = Client(endpoint_of(service, session_idle_seconds=0.02, sweep_seconds=0.005))
@@ -85,7 +82,6 @@ async def test_a_session_that_is_used_or_listened_to_does_not_expire() -> None:
     await endpoint.close()
 
 
-@asynchronous
 async def test_sessions_can_come_again_after_all_have_expired() -> None:
     endpoint = endpoint_of(ScriptedService(), session_idle_seconds=0.01, sweep_seconds=0.005)
     for _ in range(2):
@@ -93,7 +89,6 @@ async def test_sessions_can_come_again_after_all_have_expired() -> None:
         await until(lambda: endpoint.session_count == 0)
 
 
-@asynchronous
 async def test_a_service_that_fails_on_coming_and_going_does_no_harm() -> None:
     class Failing(ScriptedService):
         def opened(self, session: object) -> None:

@@ -7,7 +7,7 @@ import asyncio
 from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.server.message_stream import MessageKind, MessageStream, StreamOpening
 
-from ..conversations import asynchronous, until
+from ..conversations import until
 
 
 class Lines:
@@ -29,7 +29,6 @@ class Lines:
         return [line[6:] for line in lines if line.startswith(b"data: ") and len(line) > 6]
 
 
-@asynchronous
 async def test_messages_arrive_in_order_until_the_end() -> None:
     stream, sink = MessageStream(DEFAULT_ENDPOINT_LIMITS, "1"), Lines()
     for number in range(3):
@@ -43,7 +42,6 @@ async def test_messages_arrive_in_order_until_the_end() -> None:
     assert not stream.connected
 
 
-@asynchronous
 async def test_a_connection_that_breaks_loses_nothing() -> None:
     stream, broken, next_one = MessageStream(DEFAULT_ENDPOINT_LIMITS, "1"), Lines(breaks_after=1), Lines()
     stream.send(b"a")
@@ -56,7 +54,6 @@ async def test_a_connection_that_breaks_loses_nothing() -> None:
     assert next_one.data == [b"a"]
 
 
-@asynchronous
 async def test_plain_answers_are_what_was_said_at_the_end() -> None:
     stream = MessageStream(DEFAULT_ENDPOINT_LIMITS)
     asyncio.get_running_loop().call_soon(stream.send, b"answer", MessageKind.ANSWER)
@@ -65,7 +62,6 @@ async def test_plain_answers_are_what_was_said_at_the_end() -> None:
     assert await stream.plain_answers(5) == [b"answer"]
 
 
-@asynchronous
 async def test_a_notification_before_the_end_needs_a_connection() -> None:
     stream = MessageStream(DEFAULT_ENDPOINT_LIMITS)
     stream.send(b"note")
@@ -75,12 +71,10 @@ async def test_a_notification_before_the_end_needs_a_connection() -> None:
     assert await stream.plain_answers(5) is None
 
 
-@asynchronous
 async def test_a_long_silence_needs_a_connection() -> None:
     assert await MessageStream(DEFAULT_ENDPOINT_LIMITS).plain_answers(0.01) is None
 
 
-@asynchronous
 async def test_old_notifications_go_first_when_there_are_too_many() -> None:
     stream, sink = MessageStream(DEFAULT_ENDPOINT_LIMITS.replace(stream_events=3)), Lines()
     stream.send(b"question", MessageKind.REQUEST)
@@ -94,7 +88,6 @@ async def test_old_notifications_go_first_when_there_are_too_many() -> None:
     assert sink.data == [b"question", b"4", b"answer"]
 
 
-@asynchronous
 async def test_bytes_are_bounded_too() -> None:
     stream, sink = MessageStream(DEFAULT_ENDPOINT_LIMITS.replace(stream_bytes=10)), Lines()
     for letter in (b"a", b"b", b"c"):
@@ -108,7 +101,6 @@ async def test_bytes_are_bounded_too() -> None:
     assert stream.size == len(b"a long answer")
 
 
-@asynchronous
 async def test_what_was_delivered_goes_before_what_was_not() -> None:
     stream, first, second = MessageStream(DEFAULT_ENDPOINT_LIMITS.replace(stream_events=2)), Lines(), Lines()
     stream.send(b"old question", MessageKind.REQUEST)
@@ -125,7 +117,6 @@ async def test_what_was_delivered_goes_before_what_was_not() -> None:
     assert second.data == [b"question 0", b"question 1"]
 
 
-@asynchronous
 async def test_the_same_message_waits_once() -> None:
     stream, sink = MessageStream(DEFAULT_ENDPOINT_LIMITS), Lines()
     task = asyncio.create_task(stream.deliver(sink))
@@ -139,7 +130,6 @@ async def test_the_same_message_waits_once() -> None:
     assert sink.data == [b"changed", b"changed"]
 
 
-@asynchronous
 async def test_a_slow_connection_that_was_replaced_does_not_make_the_next_one_hear_things_twice() -> None:
     released = asyncio.Event()
 
@@ -166,7 +156,6 @@ async def test_a_slow_connection_that_was_replaced_does_not_make_the_next_one_he
     assert last.data == []
 
 
-@asynchronous
 async def test_openings_by_what_the_client_understands() -> None:
     openings = []
     for opening in StreamOpening:

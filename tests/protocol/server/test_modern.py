@@ -27,7 +27,6 @@ from ..conversations import (
     ModernClient,
     Reply,
     ScriptedService,
-    asynchronous,
     endpoint_of,
     text,
 )
@@ -40,7 +39,6 @@ async def _echo(call: Call) -> Result:
     return text(call.params.get("arguments"))
 
 
-@asynchronous
 async def test_discover_tells_what_the_server_can() -> None:
     service = ScriptedService()
 
@@ -62,7 +60,6 @@ async def test_discover_tells_what_the_server_can() -> None:
     }
 
 
-@asynchronous
 async def test_a_request_needs_no_session_and_gets_none() -> None:
     service = ScriptedService(echo=_echo)
     client = ModernClient(endpoint_of(service))
@@ -78,7 +75,6 @@ async def test_a_request_needs_no_session_and_gets_none() -> None:
 @pytest.mark.parametrize(
     "method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"]
 )
-@asynchronous
 async def test_lists_say_how_long_they_hold(method: str) -> None:
     service = ScriptedService()
 
@@ -91,7 +87,6 @@ async def test_lists_say_how_long_they_hold(method: str) -> None:
     assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == ("complete", 0, "private")
 
 
-@asynchronous
 async def test_what_the_service_says_itself_stays() -> None:
     service = ScriptedService()
 
@@ -110,7 +105,6 @@ async def test_what_the_service_says_itself_stays() -> None:
     assert result["_meta"] == {"mine": 1, META + "serverInfo": {"name": "x"}}
 
 
-@asynchronous
 async def test_other_results_do_not_say_how_long_they_hold() -> None:
     result = (await ModernClient(endpoint_of(ScriptedService(echo=_echo))).ask("tools/call", {"name": "echo"})).json[
         "result"
@@ -120,7 +114,6 @@ async def test_other_results_do_not_say_how_long_they_hold() -> None:
     assert result["resultType"] == "complete"
 
 
-@asynchronous
 async def test_the_service_sees_who_asks_and_everything_it_sent() -> None:
     seen: list[Call] = []
 
@@ -147,7 +140,6 @@ async def test_the_service_sees_who_asks_and_everything_it_sent() -> None:
 
 
 @pytest.mark.parametrize("missing", ["protocolVersion", "clientCapabilities"])
-@asynchronous
 async def test_a_missing_key_of_the_envelope_is_named(missing: str) -> None:
     client = ModernClient(endpoint_of(ScriptedService()))
     request = client.request("tools/list", request_id=4)
@@ -161,7 +153,6 @@ async def test_a_missing_key_of_the_envelope_is_named(missing: str) -> None:
 
 
 @pytest.mark.parametrize("params", [None, {}, {"_meta": None}, {"_meta": 5}])
-@asynchronous
 async def test_a_request_without_envelope_is_refused(params: object) -> None:
     client = Client(endpoint_of(ScriptedService()))
 
@@ -170,13 +161,11 @@ async def test_a_request_without_envelope_is_refused(params: object) -> None:
     assert (reply.status, reply.error) == (400, INVALID_PARAMS)
 
 
-@asynchronous
 async def test_client_info_is_optional() -> None:
     assert (await ModernClient(endpoint_of(ScriptedService())).ask("tools/list")).status == 200
 
 
 @pytest.mark.parametrize("capabilities", [None, 5, []])
-@asynchronous
 async def test_capabilities_must_be_an_object(capabilities: Any) -> None:
     client = ModernClient(endpoint_of(ScriptedService()))
     request = client.request("tools/list")
@@ -208,7 +197,6 @@ async def test_capabilities_must_be_an_object(capabilities: Any) -> None:
         ("mcp_name", "=?base64?/w==?="),
     ],
 )
-@asynchronous
 async def test_headers_must_say_what_the_body_says(header: str, value: str | None) -> None:
     client = ModernClient(endpoint_of(ScriptedService(echo=_echo)))
 
@@ -218,7 +206,6 @@ async def test_headers_must_say_what_the_body_says(header: str, value: str | Non
 
 
 @pytest.mark.parametrize("name", ["echo", "écho", " padded ", "=?base64?x?="])
-@asynchronous
 async def test_a_name_may_be_wrapped_in_base64(name: str) -> None:
     client = ModernClient(endpoint_of(ScriptedService(**{name: _echo})))
     wrapped = f"=?base64?{base64.b64encode(name.encode()).decode()}?="
@@ -226,7 +213,6 @@ async def test_a_name_may_be_wrapped_in_base64(name: str) -> None:
     assert (await client.ask("tools/call", {"name": name}, mcp_name=wrapped)).status == 200
 
 
-@asynchronous
 async def test_resources_are_named_by_their_uri() -> None:
     service = ScriptedService()
 
@@ -242,7 +228,6 @@ async def test_resources_are_named_by_their_uri() -> None:
     assert (right.status, wrong.status) == (200, 400)
 
 
-@asynchronous
 async def test_an_unsupported_version_is_answered_with_the_supported_ones() -> None:
     client = ModernClient(endpoint_of(ScriptedService()))
     request = client.request("tools/list", request_id=1)
@@ -258,7 +243,6 @@ async def test_an_unsupported_version_is_answered_with_the_supported_ones() -> N
 @pytest.mark.parametrize(
     "method", ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "no/such"]
 )
-@asynchronous
 async def test_methods_that_this_era_does_not_have_are_404(method: str) -> None:
     reply = await ModernClient(endpoint_of(ScriptedService())).ask(method, {"uri": "a:b", "level": "info"})
 
@@ -277,7 +261,6 @@ async def test_methods_that_this_era_does_not_have_are_404(method: str) -> None:
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}', INVALID_PARAMS),
     ],
 )
-@asynchronous
 async def test_bodies_that_are_no_request_are_400(body: bytes, code: int) -> None:
     reply = await ModernClient(endpoint_of(ScriptedService())).post(body)
 
@@ -285,7 +268,6 @@ async def test_bodies_that_are_no_request_are_400(body: bytes, code: int) -> Non
     assert (reply.status, reply.error) == (400, code)
 
 
-@asynchronous
 async def test_notifications_are_accepted_and_dropped() -> None:
     service = ScriptedService()
     client = ModernClient(endpoint_of(service))
@@ -300,7 +282,6 @@ async def test_notifications_are_accepted_and_dropped() -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-@asynchronous
 async def test_there_is_nothing_to_get_or_delete(method: str) -> None:
     reply = await ModernClient(endpoint_of(ScriptedService())).send(method)
 
@@ -320,7 +301,6 @@ async def test_there_is_nothing_to_get_or_delete(method: str) -> None:
     ],
     ids=repr,
 )
-@asynchronous
 async def test_errors_of_the_service_have_their_http_status(raised: BaseException, status: int, code: int) -> None:
     async def fail(call: Call) -> Result:
         raise raised
@@ -331,7 +311,6 @@ async def test_errors_of_the_service_have_their_http_status(raised: BaseExceptio
     assert b"secret" not in reply.body
 
 
-@asynchronous
 async def test_a_call_that_cancels_itself_is_answered() -> None:
     async def fail(call: Call) -> Result:
         task = asyncio.current_task()
@@ -345,7 +324,6 @@ async def test_a_call_that_cancels_itself_is_answered() -> None:
     assert (reply.status, reply.error) == (200, INTERNAL_ERROR)
 
 
-@asynchronous
 async def test_a_call_that_speaks_gets_a_stream_without_event_ids() -> None:
     async def speak(call: Call) -> Result:
         call.notify("notifications/progress", {"progressToken": 1, "progress": 1})
@@ -365,7 +343,6 @@ async def test_a_call_that_speaks_gets_a_stream_without_event_ids() -> None:
 @pytest.mark.parametrize(
     ("level", "heard"), [(None, []), ("debug", ["debug", "error"]), ("error", ["error"]), ("x", [])]
 )
-@asynchronous
 async def test_log_messages_are_sent_to_those_who_ask_for_them(level: str | None, heard: list[str]) -> None:
     async def chat(call: Call) -> Result:
         for one in ("debug", "error"):
@@ -380,7 +357,6 @@ async def test_log_messages_are_sent_to_those_who_ask_for_them(level: str | None
     assert [message["params"]["data"] for message in messages[:-1]] == heard
 
 
-@asynchronous
 async def test_a_lost_connection_cancels_the_call() -> None:
     stopped = asyncio.Event()
 
@@ -399,7 +375,6 @@ async def test_a_lost_connection_cancels_the_call() -> None:
     await asyncio.wait_for(stopped.wait(), 5)
 
 
-@asynchronous
 async def test_a_client_that_leaves_before_anything_was_said_cancels_the_call() -> None:
     started, stopped = asyncio.Event(), asyncio.Event()
 
@@ -419,7 +394,6 @@ async def test_a_client_that_leaves_before_anything_was_said_cancels_the_call() 
     await asyncio.wait_for(stopped.wait(), 5)
 
 
-@asynchronous
 async def test_calls_are_bounded() -> None:
     go = asyncio.Event()
 
@@ -438,7 +412,6 @@ async def test_calls_are_bounded() -> None:
     assert (await client.ask("tools/list")).error is None
 
 
-@asynchronous
 async def test_a_missing_capability_is_400() -> None:
     async def who(call: Call) -> Result:
         return await call.ask("elicitation/create", {})

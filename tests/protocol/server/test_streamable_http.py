@@ -18,7 +18,6 @@ from ..conversations import (
     ModernClient,
     Reply,
     ScriptedService,
-    asynchronous,
     connected,
     endpoint_of,
     text,
@@ -28,7 +27,6 @@ from ..conversations import (
 
 
 @pytest.mark.parametrize("method", ["PUT", "HEAD", "OPTIONS", "PATCH", "BREW"])
-@asynchronous
 async def test_other_methods_are_not_allowed(method: str) -> None:
     reply = await Client(endpoint_of(ScriptedService())).send(method)
 
@@ -37,7 +35,6 @@ async def test_other_methods_are_not_allowed(method: str) -> None:
 
 
 @pytest.mark.parametrize("accept", [None, "application/json", "text/html", ""])
-@asynchronous
 async def test_get_without_event_stream_is_406_so_that_launchers_see_a_server(accept: str | None) -> None:
     reply = await Client(endpoint_of(ScriptedService())).send("GET", accept=accept)
 
@@ -46,7 +43,6 @@ async def test_get_without_event_stream_is_406_so_that_launchers_see_a_server(ac
 
 
 @pytest.mark.parametrize("accept", ["*/*", "text/event-stream", "text/*;q=0.5"])
-@asynchronous
 async def test_get_without_session_is_400(accept: str) -> None:
     reply = await Client(endpoint_of(ScriptedService())).send("GET", accept=accept)
 
@@ -55,7 +51,6 @@ async def test_get_without_session_is_400(accept: str) -> None:
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/png, text/plain", ""])
-@asynchronous
 async def test_post_needs_a_client_that_takes_json_or_events(accept: str) -> None:
     reply = await (await connected(ScriptedService())).ask("ping", accept=accept)
 
@@ -66,7 +61,6 @@ async def test_post_needs_a_client_that_takes_json_or_events(accept: str) -> Non
     "accept",
     [None, "*/*", "application/json, text/event-stream", "text/event-stream;q=1, APPLICATION/JSON", "application/*"],
 )
-@asynchronous
 async def test_one_message_is_answered_in_plain_json(accept: str | None) -> None:
     reply = await (await connected(ScriptedService())).ask("ping", accept=accept)
 
@@ -74,7 +68,6 @@ async def test_one_message_is_answered_in_plain_json(accept: str | None) -> None
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""])
-@asynchronous
 async def test_a_body_that_does_not_claim_to_be_json_is_415(kind: str | None) -> None:
     reply = await (await connected(ScriptedService())).ask("ping", content_type=kind)
 
@@ -82,7 +75,6 @@ async def test_a_body_that_does_not_claim_to_be_json_is_415(kind: str | None) ->
 
 
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON"])
-@asynchronous
 async def test_parameters_and_case_of_the_content_type_do_not_matter(kind: str) -> None:
     assert (await (await connected(ScriptedService())).ask("ping", content_type=kind)).status == 200
 
@@ -92,7 +84,6 @@ async def _speak(call: Call) -> Result:
     return text("spoken")
 
 
-@asynchronous
 async def test_a_call_that_speaks_before_it_answers_gets_a_stream() -> None:
     client = await connected(ScriptedService(speak=_speak))
 
@@ -108,7 +99,6 @@ async def test_a_call_that_speaks_before_it_answers_gets_a_stream() -> None:
     ]
 
 
-@asynchronous
 async def test_a_client_that_takes_json_only_gets_the_answer_and_nothing_else() -> None:
     client = await connected(ScriptedService(speak=_speak))
 
@@ -117,7 +107,6 @@ async def test_a_client_that_takes_json_only_gets_the_answer_and_nothing_else() 
     assert reply.json["result"] == text("spoken")
 
 
-@asynchronous
 async def test_a_client_that_takes_events_only_gets_a_stream() -> None:
     client = Client(endpoint_of(ScriptedService()))
 
@@ -129,7 +118,6 @@ async def test_a_client_that_takes_events_only_gets_a_stream() -> None:
     assert (await pinged.rest())[0]["result"] == {}
 
 
-@asynchronous
 async def test_a_call_that_takes_long_gets_a_stream_that_is_kept_alive() -> None:
     go = asyncio.Event()
 
@@ -146,7 +134,6 @@ async def test_a_call_that_takes_long_gets_a_stream_that_is_kept_alive() -> None
     assert (await stream.rest())[-1]["result"] == text("thought")
 
 
-@asynchronous
 async def test_a_client_that_takes_json_only_waits_as_long_as_it_takes() -> None:
     go = asyncio.Event()
 
@@ -165,7 +152,6 @@ async def test_a_client_that_takes_json_only_waits_as_long_as_it_takes() -> None
     assert (await call).json["result"] == text("thought")
 
 
-@asynchronous
 async def test_a_client_that_takes_json_only_is_not_told_to_come_back_for_its_answer() -> None:
     async def poll(call: Call) -> Result:
         call.close_stream()
@@ -177,7 +163,6 @@ async def test_a_client_that_takes_json_only_is_not_told_to_come_back_for_its_an
     assert reply.json["result"] == text("polled")
 
 
-@asynchronous
 async def test_a_call_is_answered_although_somebody_listens_in_on_its_stream() -> None:
     go = asyncio.Event()
 
@@ -196,7 +181,6 @@ async def test_a_call_is_answered_although_somebody_listens_in_on_its_stream() -
     await listener.end()
 
 
-@asynchronous
 async def test_notifications_may_come_from_any_thread_and_stay_in_order() -> None:
     async def work(call: Call) -> Result:
         def count() -> None:
@@ -212,7 +196,6 @@ async def test_notifications_may_come_from_any_thread_and_stay_in_order() -> Non
     assert [message["params"]["progress"] for message in messages[:-1]] == list(range(50))
 
 
-@asynchronous
 async def test_changes_may_be_announced_from_any_thread() -> None:
     client = await connected(ScriptedService())
     listener = await client.listen()
@@ -235,7 +218,6 @@ def test_announcing_changes_before_anyone_came_does_nothing() -> None:
     assert endpoint.session_count == 0
 
 
-@asynchronous
 async def test_both_eras_share_the_endpoint() -> None:
     service = ScriptedService(speak=_speak)
     old = await connected(service)
@@ -252,7 +234,6 @@ async def test_both_eras_share_the_endpoint() -> None:
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2099-01-01"])
-@asynchronous
 async def test_initialize_belongs_to_the_handshake_whatever_its_header_says(version: str) -> None:
     reply = await Client(endpoint_of(ScriptedService())).ask("initialize", {}, mcp_protocol_version=version)
 
@@ -260,7 +241,6 @@ async def test_initialize_belongs_to_the_handshake_whatever_its_header_says(vers
 
 
 @pytest.mark.parametrize("failure", [OSError("disk"), SystemExit(1)])
-@asynchronous
 async def test_a_service_that_cannot_even_say_what_it_can_is_an_internal_error(failure: BaseException) -> None:
     class Broken(ScriptedService):
         def capabilities(self) -> dict[str, object]:
@@ -273,7 +253,6 @@ async def test_a_service_that_cannot_even_say_what_it_can_is_an_internal_error(f
     assert client.endpoint.session_count == 0
 
 
-@asynchronous
 async def test_close_ends_everything_with_a_last_word() -> None:
     service = ScriptedService(wait=_wait_forever)
     old, new = await connected(service), ModernClient(endpoint_of(service))
@@ -297,7 +276,6 @@ async def test_close_ends_everything_with_a_last_word() -> None:
 
 
 @pytest.mark.parametrize("kind", [Client, ModernClient])
-@asynchronous
 async def test_close_lets_calls_clean_up(kind: type[Client]) -> None:
     cleaned = False
 
@@ -321,7 +299,6 @@ async def test_close_lets_calls_clean_up(kind: type[Client]) -> None:
     await stream.end()
 
 
-@asynchronous
 async def test_close_leaves_no_timer_behind() -> None:
     async def who(call: Call) -> Result:
         return await call.ask("elicitation/create", {})
@@ -352,7 +329,6 @@ async def test_close_leaves_no_timer_behind() -> None:
     assert timers() == before
 
 
-@asynchronous
 async def test_close_does_not_wait_for_a_call_that_refuses_to_stop() -> None:
     released = asyncio.Event()
 
@@ -380,7 +356,6 @@ async def _wait_forever(call: Call) -> Result:
     return {}
 
 
-@asynchronous
 async def test_a_slow_reader_does_not_hold_up_the_call() -> None:
     """The service goes on while the client does not read; the answer is there when it does."""
     finished = asyncio.Event()

@@ -6,7 +6,7 @@ import pytest
 
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_PARAMS
 
-from ..conversations import ModernClient, Reply, ScriptedService, asynchronous, endpoint_of, until
+from ..conversations import ModernClient, Reply, ScriptedService, endpoint_of, until
 
 ID = "io.modelcontextprotocol/subscriptionId"
 ALL = {
@@ -17,7 +17,6 @@ ALL = {
 }
 
 
-@asynchronous
 async def test_the_first_message_acknowledges_what_was_asked_for() -> None:
     client = ModernClient(endpoint_of(ScriptedService()))
 
@@ -30,7 +29,6 @@ async def test_the_first_message_acknowledges_what_was_asked_for() -> None:
     await stream.lose()
 
 
-@asynchronous
 async def test_only_what_the_server_can_do_is_acknowledged() -> None:
     service = ScriptedService()
     service.declared = {"tools": {"listChanged": True}, "prompts": {"listChanged": True}, "resources": {}}
@@ -43,7 +41,6 @@ async def test_only_what_the_server_can_do_is_acknowledged() -> None:
     await stream.lose()
 
 
-@asynchronous
 async def test_only_what_was_asked_for_is_sent_each_with_the_subscriptions_id() -> None:
     client = ModernClient(endpoint_of(ScriptedService()))
     tools = await client.stream("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, request_id=1)
@@ -75,7 +72,6 @@ async def test_only_what_was_asked_for_is_sent_each_with_the_subscriptions_id() 
     await file.lose()
 
 
-@asynchronous
 async def test_changes_that_wait_are_told_once() -> None:
     client = ModernClient(endpoint_of(ScriptedService()))
     stream = await client.stream("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
@@ -91,7 +87,6 @@ async def test_changes_that_wait_are_told_once() -> None:
 
 
 @pytest.mark.parametrize("params", [{}, {"notifications": None}, {"notifications": [1]}])
-@asynchronous
 async def test_a_subscription_says_what_it_wants(params: object) -> None:
     reply = await ModernClient(endpoint_of(ScriptedService())).ask("subscriptions/listen", params)
 
@@ -99,7 +94,6 @@ async def test_a_subscription_says_what_it_wants(params: object) -> None:
 
 
 @pytest.mark.parametrize("uris", ["file:///a", [1], {}, ["a:1", "a:2", "a:3"]])
-@asynchronous
 async def test_watched_resources_are_a_list_of_uris_not_too_long(uris: object) -> None:
     client = ModernClient(endpoint_of(ScriptedService(), watched=2))
 
@@ -108,7 +102,6 @@ async def test_watched_resources_are_a_list_of_uris_not_too_long(uris: object) -
     assert (reply.status, reply.error) == (400, INVALID_PARAMS)
 
 
-@asynchronous
 async def test_a_subscription_is_a_stream_or_nothing() -> None:
     client = ModernClient(endpoint_of(ScriptedService()))
 
@@ -117,7 +110,6 @@ async def test_a_subscription_is_a_stream_or_nothing() -> None:
     assert reply.status == 406
 
 
-@asynchronous
 async def test_subscriptions_are_bounded_and_make_room_when_their_client_leaves() -> None:
     client = ModernClient(endpoint_of(ScriptedService(), subscriptions=1))
     first = await client.stream("subscriptions/listen", {"notifications": {}})
@@ -132,7 +124,6 @@ async def test_subscriptions_are_bounded_and_make_room_when_their_client_leaves(
     await second.lose()
 
 
-@asynchronous
 async def test_a_quiet_subscription_is_kept_alive() -> None:
     client = ModernClient(endpoint_of(ScriptedService(), keep_alive_seconds=0.01))
     stream = await client.stream("subscriptions/listen", {"notifications": {}})
@@ -142,7 +133,6 @@ async def test_a_quiet_subscription_is_kept_alive() -> None:
     await stream.lose()
 
 
-@asynchronous
 async def test_a_stopping_server_says_that_this_was_all() -> None:
     client = ModernClient(endpoint_of(ScriptedService()))
     stream = await client.stream("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, request_id=7)
@@ -156,7 +146,6 @@ async def test_a_stopping_server_says_that_this_was_all() -> None:
     assert messages[-1]["result"]["_meta"][ID] == 7
 
 
-@asynchronous
 async def test_the_handshake_era_has_no_subscriptions() -> None:
     from ..conversations import connected
 

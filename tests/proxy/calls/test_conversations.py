@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from support.relays import (
     MODERN,
     QUICK,
@@ -30,7 +30,6 @@ def _answering(scene: Scene) -> ScriptedLink:
     return scene.link
 
 
-@asynchronous
 async def test_nothing_is_opened_for_a_client_that_does_not_call() -> None:
     scene = Scene()
 
@@ -40,7 +39,6 @@ async def test_nothing_is_opened_for_a_client_that_does_not_call() -> None:
     assert scene.link.eras_wanted == []
 
 
-@asynchronous
 async def test_each_session_has_a_connection_of_its_own_in_its_era_for_all_its_calls() -> None:
     scene = Scene()
     link = _answering(scene)
@@ -54,7 +52,6 @@ async def test_each_session_has_a_connection_of_its_own_in_its_era_for_all_its_c
     assert link.eras_wanted == [False, False]
 
 
-@asynchronous
 async def test_modern_requests_of_the_same_client_share_a_connection() -> None:
     scene = Scene(modern=True)
     link = _answering(scene)
@@ -66,7 +63,6 @@ async def test_modern_requests_of_the_same_client_share_a_connection() -> None:
     assert link.eras_wanted == [True, True]
 
 
-@asynchronous
 async def test_modern_clients_that_are_not_seen_again_make_room_but_not_those_who_wait() -> None:
     scene = Scene(modern=True, limits=QUICK.replace(modern_clients=2))
 
@@ -83,7 +79,6 @@ async def test_modern_clients_that_are_not_seen_again_make_room_but_not_those_wh
     await until(lambda: [one.closed for one in scene.link.connections] == [False, True, True, False])
 
 
-@asynchronous
 async def test_the_modern_client_that_was_longest_not_seen_makes_room() -> None:
     scene = Scene(modern=True, limits=QUICK.replace(modern_clients=2))
     _answering(scene)
@@ -94,7 +89,6 @@ async def test_the_modern_client_that_was_longest_not_seen_makes_room() -> None:
     await until(lambda: [one.closed for one in scene.link.connections] == [False, True, False])
 
 
-@asynchronous
 async def test_modern_clients_that_all_waited_at_once_make_room_when_they_do_not_wait_any_more() -> None:
     scene = Scene(modern=True, limits=QUICK.replace(modern_clients=2))
 
@@ -109,7 +103,6 @@ async def test_modern_clients_that_all_waited_at_once_make_room_when_they_do_not
     await until(lambda: [one.closed for one in scene.link.connections] == [True, True, True, True, False, False])
 
 
-@asynchronous
 async def test_calls_that_come_together_wait_for_one_opening_and_a_cancelled_one_does_not_stop_it() -> None:
     scene = Scene()
     scene.link.gate = asyncio.Event()
@@ -127,7 +120,6 @@ async def test_calls_that_come_together_wait_for_one_opening_and_a_cancelled_one
     assert len(scene.link.connections) == 1
 
 
-@asynchronous
 async def test_a_failed_opening_is_tried_again() -> None:
     scene = Scene()
     link = _answering(scene)
@@ -140,7 +132,6 @@ async def test_a_failed_opening_is_tried_again() -> None:
     assert said(await scene.service.answer(tool_call(session=session))) == {"content": []}
 
 
-@asynchronous
 async def test_the_end_of_a_session_ends_its_connection() -> None:
     scene = Scene()
     link = _answering(scene)
@@ -155,7 +146,6 @@ async def test_the_end_of_a_session_ends_its_connection() -> None:
     assert not link.connections[1].closed
 
 
-@asynchronous
 async def test_a_session_that_ends_while_its_connection_opens_leaves_none() -> None:
     scene = Scene(limits=QUICK.replace(again_seconds=0.01))
     scene.link.gate = asyncio.Event()
@@ -172,7 +162,6 @@ async def test_a_session_that_ends_while_its_connection_opens_leaves_none() -> N
     assert scene.link.connections == []
 
 
-@asynchronous
 async def test_at_the_end_nothing_is_opened_only_to_say_that_nobody_follows_any_more() -> None:
     scene = Scene()
     await scene.service.followed("file:///a", True)
@@ -184,7 +173,6 @@ async def test_at_the_end_nothing_is_opened_only_to_say_that_nobody_follows_any_
     assert len(scene.link.eras_wanted) == 1
 
 
-@asynchronous
 async def test_a_new_upstream_is_never_spoken_to_over_an_old_connection() -> None:
     scene = Scene()
     link = _answering(scene)
@@ -198,7 +186,6 @@ async def test_a_new_upstream_is_never_spoken_to_over_an_old_connection() -> Non
     await until(lambda: link.connections[0].closed)
 
 
-@asynchronous
 async def test_a_connection_that_opens_too_late_is_not_used() -> None:
     scene = Scene()
     link = _answering(scene)
@@ -214,7 +201,6 @@ async def test_a_connection_that_opens_too_late_is_not_used() -> None:
     await until(lambda: link.connections[0].closed)
 
 
-@asynchronous
 async def test_who_waits_for_an_opening_to_an_upstream_that_is_gone_waits_for_the_next() -> None:
     scene = Scene()
     link = _answering(scene)
@@ -233,7 +219,6 @@ async def test_who_waits_for_an_opening_to_an_upstream_that_is_gone_waits_for_th
     assert [connection.generation for connection in link.connections] == [2]
 
 
-@asynchronous
 async def test_a_call_finds_an_opening_that_is_out_of_date_and_begins_a_new_one() -> None:
     scene = Scene()
     link = _answering(scene)
@@ -251,7 +236,6 @@ async def test_a_call_finds_an_opening_that_is_out_of_date_and_begins_a_new_one(
     assert {asked.connection.generation for asked in link.asked} == {2}
 
 
-@asynchronous
 async def test_whoever_waits_hears_when_the_upstream_is_given_up() -> None:
     scene = Scene()
 
@@ -263,7 +247,6 @@ async def test_whoever_waits_hears_when_the_upstream_is_given_up() -> None:
     assert "outcome is unknown" in said(await call)["content"][0]["text"]
 
 
-@asynchronous
 async def test_sessions_that_have_called_hear_a_new_upstream_from_the_start_with_the_level_they_chose() -> None:
     scene = Scene()
     link = _answering(scene)
@@ -285,7 +268,6 @@ async def test_sessions_that_have_called_hear_a_new_upstream_from_the_start_with
     assert link.connections[1].peer.log_level == "error"
 
 
-@asynchronous
 async def test_modern_clients_are_not_connected_before_they_call_again() -> None:
     scene = Scene(modern=True)
     link = _answering(scene)
@@ -298,7 +280,6 @@ async def test_modern_clients_are_not_connected_before_they_call_again() -> None
     assert len(link.connections) == 1
 
 
-@asynchronous
 async def test_an_upstream_that_is_still_the_same_keeps_its_connections() -> None:
     scene = Scene()
     link = _answering(scene)
@@ -311,7 +292,6 @@ async def test_an_upstream_that_is_still_the_same_keeps_its_connections() -> Non
     assert link.connections[0].closed  # by the end, which says goodbye for all
 
 
-@asynchronous
 async def test_what_the_upstream_says_beside_requests_goes_where_it_belongs() -> None:
     scene = Scene()
     link = _answering(scene)
@@ -333,7 +313,6 @@ async def test_what_the_upstream_says_beside_requests_goes_where_it_belongs() ->
     ]
 
 
-@asynchronous
 async def test_a_question_beside_requests_is_asked_by_the_call_that_runs_or_else_by_the_session() -> None:
     scene = Scene()
     session = ScriptedSession()
@@ -353,7 +332,6 @@ async def test_a_question_beside_requests_is_asked_by_the_call_that_runs_or_else
     assert (during, after) == ({"from": "the call"}, {"from": "the session"})
 
 
-@asynchronous
 async def test_a_question_that_comes_with_the_opening_is_asked_by_the_call_that_opens() -> None:
     scene = Scene()
     scene.link.gate = asyncio.Event()
@@ -370,7 +348,6 @@ async def test_a_question_that_comes_with_the_opening_is_asked_by_the_call_that_
     assert call.asked == [("roots/list", {}, None)]
 
 
-@asynchronous
 async def test_resources_are_followed_once_for_all_endpoints_and_again_at_a_new_upstream() -> None:
     scene = Scene()
     service, link = scene.service, scene.link
@@ -392,7 +369,6 @@ async def test_resources_are_followed_once_for_all_endpoints_and_again_at_a_new_
     assert link.connections[0].peer.client.capabilities == {}
 
 
-@asynchronous
 async def test_what_the_follower_hears_besides_is_for_nobody_and_it_cannot_be_asked() -> None:
     scene = Scene()
     await scene.service.followed("file:///a", True)
@@ -403,7 +379,6 @@ async def test_what_the_follower_hears_besides_is_for_nobody_and_it_cannot_be_as
         await peer.ask("roots/list", {})
 
 
-@asynchronous
 async def test_our_own_resource_is_not_followed_at_the_upstream() -> None:
     scene = Scene()
 
@@ -412,7 +387,6 @@ async def test_our_own_resource_is_not_followed_at_the_upstream() -> None:
     assert scene.link.eras_wanted == []
 
 
-@asynchronous
 async def test_a_resource_that_the_upstream_does_not_know_is_refused_and_not_followed_later() -> None:
     scene = Scene()
     await scene.service.followed("file:///a", True)
@@ -426,7 +400,6 @@ async def test_a_resource_that_the_upstream_does_not_know_is_refused_and_not_fol
     assert scene.link.connections[0].follows[-1] == {"file:///a", "file:///c"}
 
 
-@asynchronous
 async def test_a_resource_that_only_the_next_upstream_does_not_know_keeps_no_other_from_being_followed() -> None:
     scene = Scene()
     await scene.service.followed("file:///a", True)
@@ -441,7 +414,6 @@ async def test_a_resource_that_only_the_next_upstream_does_not_know_keeps_no_oth
 
 
 @pytest.mark.parametrize("why", [ConnectionLost("gone", sent=False), Unavailable("none"), UnusableServer("no"), None])
-@asynchronous
 async def test_what_cannot_be_followed_now_is_followed_later(why: Exception | None) -> None:
     scene = Scene()
     scene.link.unreachable = why
@@ -456,7 +428,6 @@ async def test_what_cannot_be_followed_now_is_followed_later(why: Exception | No
     await until(lambda: [one.follows for one in scene.link.connections] == [[frozenset({"file:///a"})]])
 
 
-@asynchronous
 async def test_a_connection_that_is_lost_while_something_is_followed_is_replaced_by_the_next() -> None:
     scene = Scene()
     await scene.service.followed("file:///a", True)
@@ -468,7 +439,6 @@ async def test_a_connection_that_is_lost_while_something_is_followed_is_replaced
     assert scene.link.connections[1].follows == [frozenset({"file:///a", "file:///b", "file:///c"})]
 
 
-@asynchronous
 async def test_an_upstream_that_refuses_what_was_followed_before_does_no_harm() -> None:
     scene = Scene()
     await scene.service.followed("file:///a", True)
@@ -483,7 +453,6 @@ async def test_an_upstream_that_refuses_what_was_followed_before_does_no_harm() 
     assert scene.link.connections[-1].follows == [frozenset({"file:///a", "file:///b"})]
 
 
-@asynchronous
 async def test_a_server_that_hangs_on_a_subscription_is_not_waited_for_for_ever() -> None:
     scene = Scene(limits=QUICK.replace(aside_seconds=0.01))
     scene.link.gate = asyncio.Event()
@@ -494,7 +463,6 @@ async def test_a_server_that_hangs_on_a_subscription_is_not_waited_for_for_ever(
     assert len(scene.link.eras_wanted) == 2
 
 
-@asynchronous
 async def test_in_a_shared_conversation_all_clients_hear_and_the_first_client_is_seen() -> None:
     scene = Scene()
     peer = scene.service.conversations
@@ -517,7 +485,6 @@ async def test_in_a_shared_conversation_all_clients_hear_and_the_first_client_is
     assert sessions[0].asked == [("roots/list", {})]
 
 
-@asynchronous
 async def test_in_a_shared_conversation_modern_clients_hear_during_their_requests_and_only_then() -> None:
     scene = Scene(modern=True)
     session = ScriptedSession(MODERN)
@@ -534,7 +501,6 @@ async def test_in_a_shared_conversation_modern_clients_hear_during_their_request
     assert (older.heard, younger.heard) == ([], [("notifications/message", {"level": "info"})])
 
 
-@asynchronous
 async def test_in_a_shared_conversation_the_client_that_started_the_proxy_is_seen_as_soon_as_it_is_known() -> None:
     scene = Scene()
     scene.service.opened(ScriptedSession(name="over HTTP"))
@@ -545,7 +511,6 @@ async def test_in_a_shared_conversation_the_client_that_started_the_proxy_is_see
     assert scene.service.conversations.client is first
 
 
-@asynchronous
 async def test_in_a_shared_conversation_who_waits_for_an_answer_is_asked_first() -> None:
     scene = Scene()
     idle, busy = ScriptedSession(), ScriptedSession()
@@ -565,7 +530,6 @@ async def test_in_a_shared_conversation_who_waits_for_an_answer_is_asked_first()
 # --- an upstream that is replaced while it answers
 
 
-@asynchronous
 async def test_a_request_that_runs_when_the_upstream_is_replaced_is_answered_by_the_old_one() -> None:
     scene = Scene()
     session = ScriptedSession()
@@ -588,7 +552,6 @@ async def test_a_request_that_runs_when_the_upstream_is_replaced_is_answered_by_
     assert not scene.link.connections[1].closed
 
 
-@asynchronous
 async def test_an_upstream_that_nobody_waits_for_is_unused_at_once() -> None:
     scene = Scene()
     _answering(scene)
@@ -597,7 +560,6 @@ async def test_an_upstream_that_nobody_waits_for_is_unused_at_once() -> None:
     await asyncio.wait_for(scene.service.conversations.until_unused(1), 5)
 
 
-@asynchronous
 async def test_a_request_that_is_given_up_does_not_hold_the_old_upstream() -> None:
     scene = Scene()
     running = scene.start(tool_call())
@@ -611,7 +573,6 @@ async def test_a_request_that_is_given_up_does_not_hold_the_old_upstream() -> No
     await asyncio.wait_for(unused, 5)
 
 
-@asynchronous
 async def test_whoever_follows_resources_follows_them_at_the_new_upstream() -> None:
     scene = Scene()
     await scene.service.followed("file:///a", True)

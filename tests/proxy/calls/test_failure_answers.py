@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous
 from support.relays import DEGRADED, RECONNECTING, ScriptedLink, state_of
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.calls.failure_answers import (
@@ -102,7 +101,6 @@ def test_a_request_that_ended_the_upstream_several_times_is_suspected() -> None:
         (ConnectionState.SHUTDOWN, 1, "uno-devserver is ending."),
     ],
 )
-@asynchronous
 async def test_why_there_is_no_upstream_depends_on_its_state(
     state: ConnectionState, generation: int, words: str
 ) -> None:
@@ -116,7 +114,6 @@ async def test_why_there_is_no_upstream_depends_on_its_state(
     assert none.data["connectionState"] == state.value
 
 
-@asynchronous
 async def test_while_the_workspace_is_unknown_the_tool_for_it_is_named() -> None:
     link = ScriptedLink(ConnectionState.INITIALIZING)
     link.fallback = True
@@ -128,7 +125,6 @@ async def test_while_the_workspace_is_unknown_the_tool_for_it_is_named() -> None
 
 
 @pytest.mark.parametrize("state", [RECONNECTING, DEGRADED])
-@asynchronous
 async def test_what_health_knows_is_quoted_with_the_fatal_issues_first(state: ConnectionState) -> None:
     issues = [issue(1), issue(2), issue(3), issue(4, "Fatal"), "no issue", issue(5, message=None)]
 
@@ -141,7 +137,6 @@ async def test_what_health_knows_is_quoted_with_the_fatal_issues_first(state: Co
 
 
 @pytest.mark.parametrize(("code", "asks"), [("WorkspaceNotTrusted", False), ("HostCrashed", True)])
-@asynchronous
 async def test_another_attempt_is_promised_unless_a_person_has_to_act(code: str, asks: bool) -> None:
     state = state_of(health={"issues": [issue(1, "Fatal", code=code)]})
 
@@ -150,7 +145,6 @@ async def test_another_attempt_is_promised_unless_a_person_has_to_act(code: str,
     assert ("Each call asks for a new attempt" in none.remedy) is asks
 
 
-@asynchronous
 async def test_what_quotes_lines_of_the_upstream_ends_its_paragraph() -> None:
     quoting = issue(1, "Fatal", message="It printed:\n\n    boom")
 

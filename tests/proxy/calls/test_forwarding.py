@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous, in_virtual_time, timers, until
+from protocol.conversations import in_virtual_time, timers, until
 from support.relays import (
     CONNECTED,
     DEGRADED,
@@ -38,7 +38,6 @@ def _scene(**limits: Any) -> Scene:
     return scene
 
 
-@asynchronous
 async def test_a_call_whose_upstream_ended_says_that_its_outcome_is_unknown_and_is_not_repeated() -> None:
     scene = _scene()
 
@@ -65,7 +64,6 @@ async def test_a_call_whose_upstream_ended_says_that_its_outcome_is_unknown_and_
         ("completion/complete", {}),
     ],
 )
-@asynchronous
 async def test_what_may_be_done_twice_is_done_again_by_the_next_upstream(method: str, params: dict[str, Any]) -> None:
     scene = _scene()
 
@@ -82,7 +80,6 @@ async def test_what_may_be_done_twice_is_done_again_by_the_next_upstream(method:
     assert [(asked.method, asked.params) for asked in scene.link.asked] == [(method, params)] * 2
 
 
-@asynchronous
 async def test_a_host_that_says_itself_that_it_stopped_is_one_that_ended() -> None:
     scene = _scene()
 
@@ -95,7 +92,6 @@ async def test_a_host_that_says_itself_that_it_stopped_is_one_that_ended() -> No
 
 
 @pytest.mark.parametrize(("tool", "times"), [("plain", 1), ("look", 3)])
-@asynchronous
 async def test_what_a_host_says_when_it_stops_is_passed_on_where_the_call_is_not_repeated(
     tool: str, times: int
 ) -> None:
@@ -115,7 +111,6 @@ async def test_what_a_host_says_when_it_stops_is_passed_on_where_the_call_is_not
     "annotations",
     [None, [], {}, {"readOnlyHint": "true"}, {"readOnlyHint": False, "idempotentHint": 1}, {"destructiveHint": False}],
 )
-@asynchronous
 async def test_only_a_clear_hint_lets_a_call_be_repeated(annotations: object) -> None:
     scene = _scene()
     scene.link.tools = {"odd": {"name": "odd", "annotations": annotations}}
@@ -127,7 +122,6 @@ async def test_only_a_clear_hint_lets_a_call_be_repeated(annotations: object) ->
     assert "outcome is unknown" in text_of(await answer)
 
 
-@asynchronous
 async def test_a_request_that_is_unknown_here_is_not_repeated_either_and_fails_with_a_code() -> None:
     scene = _scene()
 
@@ -142,7 +136,6 @@ async def test_a_request_that_is_unknown_here_is_not_repeated_either_and_fails_w
     assert "before you repeat it" in failed.value.data["remedy"]
 
 
-@asynchronous
 async def test_a_call_that_never_reached_the_upstream_goes_to_the_next_whatever_it_does() -> None:
     scene = _scene()
 
@@ -156,7 +149,6 @@ async def test_a_call_that_never_reached_the_upstream_goes_to_the_next_whatever_
     assert said(await answer) == {"done": 1}
 
 
-@asynchronous
 async def test_a_read_only_call_that_ends_every_upstream_is_given_up() -> None:
     scene = _scene()
 
@@ -170,7 +162,6 @@ async def test_a_read_only_call_that_ends_every_upstream_is_given_up() -> None:
     assert len(scene.link.asked) == 3
 
 
-@asynchronous
 async def test_a_lost_connection_is_replaced_while_the_upstream_stays() -> None:
     scene = _scene()
 
@@ -184,7 +175,6 @@ async def test_a_lost_connection_is_replaced_while_the_upstream_stays() -> None:
     await until(lambda: scene.link.connections[0].closed)
 
 
-@asynchronous
 async def test_others_who_use_a_connection_keep_it_when_one_request_loses_it() -> None:
     scene = _scene()
     session = tool_call().session
@@ -204,7 +194,6 @@ async def test_others_who_use_a_connection_keep_it_when_one_request_loses_it() -
     await until(lambda: kept.connection.closed)
 
 
-@asynchronous
 async def test_nobody_but_the_call_knows_yet_that_the_upstream_is_gone() -> None:
     scene = _scene()
 
@@ -223,7 +212,6 @@ async def test_nobody_but_the_call_knows_yet_that_the_upstream_is_gone() -> None
 
 
 @pytest.mark.parametrize("greeted", [False, True])
-@asynchronous
 async def test_an_upstream_that_cannot_be_reached_is_given_up_after_a_while(greeted: bool) -> None:
     scene = _scene(again_seconds=0.02)
     scene.link.unreachable = ConnectionLost("refused", sent=greeted)
@@ -234,7 +222,6 @@ async def test_an_upstream_that_cannot_be_reached_is_given_up_after_a_while(gree
     assert "has not been run" in result
 
 
-@asynchronous
 async def test_no_other_upstream_comes_for_a_call_that_never_reached_one() -> None:
     scene = _scene(again_seconds=0.02)
 
@@ -245,7 +232,6 @@ async def test_no_other_upstream_comes_for_a_call_that_never_reached_one() -> No
     assert "has gone, and is not back yet. This request has not been run." in text_of(await answer)
 
 
-@asynchronous
 async def test_no_other_upstream_comes_for_a_read_only_call_that_was_running() -> None:
     scene = _scene()
 
@@ -256,7 +242,6 @@ async def test_no_other_upstream_comes_for_a_read_only_call_that_was_running() -
     assert "was lost while it ran 'look'" in text_of(await answer)
 
 
-@asynchronous
 async def test_each_run_of_a_call_gives_it_the_full_time_to_wait_for_another_upstream() -> None:
     scene = _scene()
 
@@ -276,7 +261,6 @@ async def test_each_run_of_a_call_gives_it_the_full_time_to_wait_for_another_ups
     assert QUICK.again_seconds - 0.05 < second
 
 
-@asynchronous
 async def test_a_refused_connection_is_told_with_its_reason() -> None:
     scene = _scene()
     scene.link.unreachable = UnusableServer("it speaks HTTP 0.9.")
@@ -286,7 +270,6 @@ async def test_a_refused_connection_is_told_with_its_reason() -> None:
     )
 
 
-@asynchronous
 async def test_a_call_that_has_run_is_not_said_not_to_have_when_the_next_upstream_refuses() -> None:
     scene = _scene()
 
@@ -299,7 +282,6 @@ async def test_a_call_that_has_run_is_not_said_not_to_have_when_the_next_upstrea
     assert "was lost while it ran 'look'" in text_of(await answer)
 
 
-@asynchronous
 async def test_a_call_that_hangs_is_cancelled_and_told_so() -> None:
     scene = _scene(silence_seconds=0.01)
 
@@ -313,7 +295,6 @@ async def test_a_call_that_hangs_is_cancelled_and_told_so() -> None:
     assert "outcome is unknown" in result["content"][0]["text"]
 
 
-@asynchronous
 async def test_another_request_that_hangs_fails_with_a_code() -> None:
     scene = _scene(silence_seconds=0.01)
 
@@ -323,7 +304,6 @@ async def test_another_request_that_hangs_fails_with_a_code() -> None:
     assert failed.value.code == TIMED_OUT
 
 
-@asynchronous
 async def test_a_timeout_inside_the_connection_is_not_taken_for_silence() -> None:
     scene = _scene()
 
@@ -334,7 +314,6 @@ async def test_a_timeout_inside_the_connection_is_not_taken_for_silence() -> Non
         await answer
 
 
-@asynchronous
 async def test_calls_leave_no_timer() -> None:
     scene = _scene()
     before = timers()
@@ -360,7 +339,6 @@ STARTING = "is starting, and is not ready yet"
         (ConnectionState.SHUTDOWN, "uno-devserver is ending", False),
     ],
 )
-@asynchronous
 async def test_a_call_without_an_upstream_waits_for_a_first_start_and_is_answered_with_the_reason(
     state: ConnectionState, words: str, waits: bool
 ) -> None:
@@ -380,7 +358,6 @@ async def test_a_call_without_an_upstream_waits_for_a_first_start_and_is_answere
     assert scene.link.waited == ([QUICK.grace_seconds] * 2 if waits else [])
 
 
-@asynchronous
 async def test_a_call_that_comes_before_the_first_start_is_over_is_run_by_it() -> None:
     scene = Scene(ConnectionState.LAUNCHING, limits=QUICK.replace(grace_seconds=10.0))
 
@@ -393,7 +370,6 @@ async def test_a_call_that_comes_before_the_first_start_is_over_is_run_by_it() -
     assert scene.link.waited == [10.0]
 
 
-@asynchronous
 async def test_a_call_is_not_held_while_the_workspace_is_unknown() -> None:
     scene = Scene(ConnectionState.INITIALIZING)
     scene.link.fallback = True
@@ -409,7 +385,6 @@ AFTER_A_CRASH = pytest.mark.parametrize(
 
 
 @AFTER_A_CRASH
-@asynchronous
 async def test_a_call_shortly_after_a_crash_waits_for_the_next_upstream(state: ConnectionState) -> None:
     scene = _scene(grace_seconds=10.0)
     scene.link.be(state)
@@ -424,7 +399,6 @@ async def test_a_call_shortly_after_a_crash_waits_for_the_next_upstream(state: C
 
 
 @AFTER_A_CRASH
-@asynchronous
 async def test_but_not_for_long(state: ConnectionState) -> None:
     scene = Scene()
     scene.link.be(state)
@@ -435,7 +409,6 @@ async def test_but_not_for_long(state: ConnectionState) -> None:
     assert scene.link.waited == [QUICK.grace_seconds]
 
 
-@asynchronous
 async def test_a_call_to_a_server_that_was_given_up_does_not_wait() -> None:
     scene = Scene()
     scene.link.be(DEGRADED)
@@ -444,7 +417,6 @@ async def test_a_call_to_a_server_that_was_given_up_does_not_wait() -> None:
     assert scene.link.waited == []
 
 
-@asynchronous
 async def test_whoever_is_told_to_wait_is_told_so_once() -> None:
     waiting = {"severity": "Warning", "message": "It is coming.", "remediation": "Wait some seconds, then try again."}
     known = Scene(ConnectionState.LAUNCHING, state=state_of(health={"status": "Degraded", "issues": [waiting]}))
@@ -454,7 +426,6 @@ async def test_whoever_is_told_to_wait_is_told_so_once() -> None:
         assert text_of(await scene.service.answer(tool_call())).lower().count("try again") == 1
 
 
-@asynchronous
 async def test_without_a_workspace_a_call_says_how_to_name_one() -> None:
     scene = Scene(ConnectionState.INITIALIZING)
     scene.link.fallback = True
@@ -463,7 +434,6 @@ async def test_without_a_workspace_a_call_says_how_to_name_one() -> None:
 
 
 @pytest.mark.parametrize("code", ["WorkspaceNotTrusted", "ConfigInvalid"])
-@asynchronous
 async def test_where_only_a_person_can_help_no_attempt_is_promised(code: str) -> None:
     issue = {"code": code, "severity": "Fatal", "message": "It is refused.", "remediation": "Agree."}
     scene = Scene(DEGRADED, state=state_of(health={"status": "Unhealthy", "issues": [issue]}))
@@ -473,7 +443,6 @@ async def test_where_only_a_person_can_help_no_attempt_is_promised(code: str) ->
     assert result.endswith("It is refused. This request has not been run. Agree. uno_health tells more.")
 
 
-@asynchronous
 async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt() -> None:
     issues = [
         {"code": "W", "severity": "Warning", "message": "It is warm.", "remediation": "Cool it."},
@@ -497,7 +466,6 @@ async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt
     ]
 
 
-@asynchronous
 async def test_a_call_does_not_tell_of_a_reason_that_the_user_has_settled_by_now() -> None:
     scene = Scene(DEGRADED)
     scene.link.settled = ConnectionState.DISCOVERING
@@ -511,14 +479,12 @@ async def test_a_call_does_not_tell_of_a_reason_that_the_user_has_settled_by_now
 
 
 @pytest.mark.parametrize("health", [{"issues": None}, {"issues": ["odd", {"code": "no message"}]}, {}])
-@asynchronous
 async def test_a_report_without_reasons_still_gives_an_answer(health: dict[str, object]) -> None:
     scene = Scene(DEGRADED, state=state_of(health={"status": "Unhealthy", **health}))
 
     assert "does not work. It could not be started." in text_of(await scene.service.answer(tool_call()))
 
 
-@asynchronous
 async def test_a_call_that_may_wait_is_held_until_there_is_an_upstream_and_reports_that() -> None:
     scene = Scene(ConnectionState.LAUNCHING)
     scene.service.forwarding.waits = True
@@ -542,7 +508,6 @@ async def test_a_call_that_may_wait_is_held_until_there_is_an_upstream_and_repor
     assert "Connecting" in reports[seen]["message"]
 
 
-@asynchronous
 async def test_a_call_that_is_held_reports_to_nobody_who_did_not_ask() -> None:
     scene = Scene(ConnectionState.LAUNCHING)
     scene.service.forwarding.waits = True
@@ -557,7 +522,6 @@ async def test_a_call_that_is_held_reports_to_nobody_who_did_not_ask() -> None:
     assert call.heard == []
 
 
-@asynchronous
 async def test_a_call_is_held_for_a_while_only() -> None:
     scene = Scene(ConnectionState.LAUNCHING, limits=QUICK.replace(hold_seconds=0.01))
     scene.service.forwarding.waits = True
@@ -565,7 +529,6 @@ async def test_a_call_is_held_for_a_while_only() -> None:
     assert "is starting, and is not ready yet" in text_of(await scene.service.answer(tool_call()))
 
 
-@asynchronous
 async def test_a_held_call_that_is_cancelled_is_over() -> None:
     scene = Scene(ConnectionState.LAUNCHING)
     scene.service.forwarding.waits = True
@@ -584,7 +547,6 @@ async def test_a_held_call_that_is_cancelled_is_over() -> None:
     assert len(call.heard) == seen
 
 
-@asynchronous
 async def test_a_held_call_asks_for_a_new_attempt_when_degraded() -> None:
     scene = Scene(DEGRADED)
     scene.service.forwarding.waits = True
@@ -596,7 +558,6 @@ async def test_a_held_call_asks_for_a_new_attempt_when_degraded() -> None:
     assert scene.link.state is not CONNECTED
 
 
-@asynchronous
 async def test_what_an_upstream_printed_stands_on_lines_of_its_own() -> None:
     lines = "It ended. Its last lines:\n  File 'a.py'\nNameError: x"
     scene = Scene(DEGRADED, state=state_of(health={"issues": [{"severity": "Fatal", "message": lines}]}))
@@ -634,7 +595,6 @@ class Trial:
         return -1
 
 
-@asynchronous
 async def test_a_try_of_which_nothing_is_heard_is_given_up_and_not_much_later() -> None:
     trial = Trial(tool_call())
 
@@ -688,7 +648,6 @@ async def test_a_refused_question_ends_the_time_to_think() -> None:
     assert await trial.task > 0
 
 
-@asynchronous
 async def test_a_cancellation_of_somebody_else_is_not_taken_for_silence() -> None:
     trial = Trial(tool_call())
     await asyncio.sleep(0)
@@ -699,7 +658,6 @@ async def test_a_cancellation_of_somebody_else_is_not_taken_for_silence() -> Non
         await trial.task
 
 
-@asynchronous
 async def test_a_cancellation_in_the_moment_of_silence_counts() -> None:
     trial = Trial(tool_call(), 0.01)
     await asyncio.sleep(0)
@@ -710,7 +668,6 @@ async def test_a_cancellation_in_the_moment_of_silence_counts() -> None:
         await trial.task
 
 
-@asynchronous
 async def test_a_try_that_ends_in_time_is_looked_at_no_more() -> None:
     trial = Trial(tool_call(), 0.01)
     await asyncio.sleep(0)
@@ -721,7 +678,6 @@ async def test_a_try_that_ends_in_time_is_looked_at_no_more() -> None:
     assert await again.task > 0
 
 
-@asynchronous
 async def test_what_is_said_before_or_after_a_try_is_passed_on_too() -> None:
     call = tool_call()
     caller = Caller(call, SECONDS)

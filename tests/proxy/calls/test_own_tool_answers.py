@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from support.authorities import CHANGED, ScriptedAuthority, failed_build
 from support.relays import (
     CONNECTED,
@@ -65,7 +65,6 @@ async def _text(scene: Scene, name: str, **arguments: Any) -> str:
     ("version", "structured"),
     [("2024-11-05", False), ("2025-03-26", False), ("2025-06-18", True), ("2025-11-25", True), (MODERN, True)],
 )
-@asynchronous
 async def test_health_has_structure_for_the_versions_that_know_it(version: str, structured: bool) -> None:
     scene = _scene(DEGRADED)
 
@@ -75,7 +74,6 @@ async def test_health_has_structure_for_the_versions_that_know_it(version: str, 
     assert json.loads(result["content"][0]["text"])["status"] == "Healthy"
 
 
-@asynchronous
 async def test_discover_lists_the_upstreams_tools_byte_for_byte_and_none_of_ours() -> None:
     scene = _scene()
 
@@ -85,7 +83,6 @@ async def test_discover_lists_the_upstreams_tools_byte_for_byte_and_none_of_ours
     assert "isError" not in said(result)
 
 
-@asynchronous
 async def test_discover_waits_for_the_upstream() -> None:
     scene = _scene(ConnectionState.LAUNCHING)
 
@@ -96,7 +93,6 @@ async def test_discover_waits_for_the_upstream() -> None:
     assert '"name":"echo"' in text_of(await discovering)
 
 
-@asynchronous
 async def test_discover_reports_that_it_waits_and_says_in_the_end_what_health_knows() -> None:
     scene = _scene(ConnectionState.CONNECTING, limits=QUICK.replace(discover_seconds=0.05, progress_seconds=0.001))
     known = {"severity": "Warning", "message": "It has printed 'hello'.", "remediation": "Repair it."}
@@ -112,7 +108,6 @@ async def test_discover_reports_that_it_waits_and_says_in_the_end_what_health_kn
     assert "It has printed 'hello'. This request has not been run. Repair it." in result["content"][0]["text"]
 
 
-@asynchronous
 async def test_discover_says_why_there_is_nothing_to_list() -> None:
     launching = _scene(ConnectionState.LAUNCHING, limits=QUICK.replace(discover_seconds=0.01))
     degraded = _scene(DEGRADED)
@@ -124,7 +119,6 @@ async def test_discover_says_why_there_is_nothing_to_list() -> None:
     assert "it offers no tools" in await _text(empty, "uno_discover_tools")
 
 
-@asynchronous
 async def test_execute_runs_a_tool_as_if_it_had_been_called_by_its_name() -> None:
     scene = _scene()
     params = {
@@ -145,7 +139,6 @@ async def test_execute_runs_a_tool_as_if_it_had_been_called_by_its_name() -> Non
     assert call.heard == [("notifications/progress", {"progressToken": 7, "progress": 1})]
 
 
-@asynchronous
 async def test_execute_repeats_what_may_be_repeated_and_nothing_else() -> None:
     scene = _scene()
     scene.link.tools = {"look": {"annotations": {"readOnlyHint": True}}}
@@ -163,7 +156,6 @@ async def test_execute_repeats_what_may_be_repeated_and_nothing_else() -> None:
     assert "was lost while it ran 'act'" in text_of(await acting)
 
 
-@asynchronous
 async def test_execute_tells_why_a_tool_could_not_be_run() -> None:
     scene = _scene()
 
@@ -176,7 +168,6 @@ async def test_execute_tells_why_a_tool_could_not_be_run() -> None:
     assert "has gone, and is not back yet" in await _text(_scene(RECONNECTING), "uno_execute_tool", toolName="echo")
 
 
-@asynchronous
 async def test_execute_runs_our_own_tools_too_but_not_itself() -> None:
     scene = _scene()
 
@@ -188,7 +179,6 @@ async def test_execute_runs_our_own_tools_too_but_not_itself() -> None:
     assert "workspaceDirectory is missing" in await _text(scene, "uno_execute_tool", toolName="uno_app_initialize")
 
 
-@asynchronous
 async def test_the_workspace_is_named_by_either_tool() -> None:
     scene = _scene()
 
@@ -212,7 +202,6 @@ async def test_the_workspace_is_named_by_either_tool() -> None:
 @pytest.mark.parametrize(
     ("force", "wanted"), [({}, False), ({"forceRestart": True}, True), ({"forceRestart": None}, False)]
 )
-@asynchronous
 async def test_a_solution_is_selected(force: dict[str, object], wanted: bool) -> None:
     scene = _scene()
 
@@ -222,7 +211,6 @@ async def test_a_solution_is_selected(force: dict[str, object], wanted: bool) ->
     assert result == {"content": [{"type": "text", "text": '{"status":"started"}'}], "isError": False}
 
 
-@asynchronous
 async def test_a_rejected_solution_is_an_error() -> None:
     scene = _scene()
     scene.link.answer_of_selection = {"status": "rejected", "issues": []}
@@ -248,7 +236,6 @@ async def test_a_rejected_solution_is_an_error() -> None:
         ("uno_execute_tool", {"toolName": "echo", "arguments": [1]}, "arguments must be an object"),
     ],
 )
-@asynchronous
 async def test_a_bad_argument_is_named(tool: str, arguments: dict[str, Any], words: str) -> None:
     scene = _scene()
 
@@ -259,7 +246,6 @@ async def test_a_bad_argument_is_named(tool: str, arguments: dict[str, Any], wor
     assert (scene.link.workspaces, scene.link.selections, scene.link.asked) == ([], [], [])
 
 
-@asynchronous
 async def test_arguments_that_are_no_object_are_refused() -> None:
     scene = _scene()
 
@@ -269,7 +255,6 @@ async def test_arguments_that_are_no_object_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["uno_app_initialize", "uno_app_set_roots", "uno_app_select_solution"])
-@asynchronous
 async def test_tools_that_are_not_ours_at_the_moment_are_the_upstreams(name: str) -> None:
     scene = _scene()
     scene.state.own_tools = frozenset({"uno_discover_tools"})
@@ -280,7 +265,6 @@ async def test_tools_that_are_not_ours_at_the_moment_are_the_upstreams(name: str
     assert said(await answer) == {"theirs": 1}
 
 
-@asynchronous
 async def test_names_that_are_no_names_are_the_upstreams_to_refuse() -> None:
     scene = _scene()
 
@@ -339,7 +323,6 @@ def status(**more: Any) -> ScriptedCall:
     return tool_call("mcpStatus", **more)
 
 
-@asynchronous
 async def test_the_whole_way_of_an_agent_through_a_restart() -> None:
     scene = Reloader()
     first, second = scene.start(tool_call()), scene.start(tool_call())
@@ -367,7 +350,6 @@ async def test_the_whole_way_of_an_agent_through_a_restart() -> None:
     assert len(scene.link.asked) == 1
 
 
-@asynchronous
 async def test_status_waits_until_no_restart_is_due_and_the_server_is_there() -> None:
     scene = Reloader(news=False)
     call = status(_meta={"progressToken": "t"})
@@ -386,7 +368,6 @@ async def test_status_waits_until_no_restart_is_due_and_the_server_is_there() ->
     assert said(await waiting)["_meta"][META_KEY] == {"state": "ready", "run": True}
 
 
-@asynchronous
 async def test_status_says_after_its_time_what_it_still_waits_for() -> None:
     starting = Reloader(ConnectionState.LAUNCHING, status_seconds=0.02)
     draining = Reloader(news=False, status_seconds=0.02)
@@ -404,7 +385,6 @@ async def test_status_says_after_its_time_what_it_still_waits_for() -> None:
     assert "it waits for a call that still runs." in results[1]["content"][0]["text"]
 
 
-@asynchronous
 async def test_status_tells_why_a_server_does_not_run_with_its_last_lines() -> None:
     scene = Reloader(DEGRADED, news=False)
 
@@ -418,7 +398,6 @@ async def test_status_tells_why_a_server_does_not_run_with_its_last_lines() -> N
     assert result["_meta"][META_KEY] == {"state": "failed", "run": False}
 
 
-@asynchronous
 async def test_status_has_the_code_of_a_server_that_does_not_run_looked_at() -> None:
     scene = Reloader(DEGRADED)
 
@@ -432,7 +411,6 @@ async def test_status_has_the_code_of_a_server_that_does_not_run_looked_at() -> 
     assert said(await waiting)["_meta"][META_KEY] == {"state": "ready", "run": True}
 
 
-@asynchronous
 async def test_status_has_a_build_that_failed_tried_again_where_nothing_runs() -> None:
     scene = Reloader(DEGRADED)
     first = scene.start(status())
@@ -451,7 +429,6 @@ async def test_status_has_a_build_that_failed_tried_again_where_nothing_runs() -
     assert said(await second)["_meta"][META_KEY] == {"state": "ready", "run": True}
 
 
-@asynchronous
 async def test_status_of_a_start_that_has_just_failed_makes_no_other_attempt_with_the_same_code() -> None:
     scene = Reloader(ConnectionState.LAUNCHING, news=False)
 
@@ -464,7 +441,6 @@ async def test_status_of_a_start_that_has_just_failed_makes_no_other_attempt_wit
 
 
 @pytest.mark.parametrize(("strategy", "also"), [(Strategy.RESTART, "buildFailed"), (Strategy.SWAP, "swapFailed")])
-@asynchronous
 async def test_status_says_that_what_answers_is_not_the_newest_code(strategy: Strategy, also: str) -> None:
     scene = Reloader(strategy=strategy)
     call = scene.start(tool_call())
@@ -483,7 +459,6 @@ async def test_status_says_that_what_answers_is_not_the_newest_code(strategy: St
     assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": [also]}
 
 
-@asynchronous
 async def test_status_says_that_the_extension_is_not_built() -> None:
     scene = Reloader()
     call = scene.start(tool_call())
@@ -497,7 +472,6 @@ async def test_status_says_that_the_extension_is_not_built() -> None:
     assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": ["extensionBuildFailed"]}
 
 
-@asynchronous
 async def test_status_without_a_workspace_says_who_has_to_name_it() -> None:
     scene = Reloader(ConnectionState.INITIALIZING)
     scene.link.fallback = True
@@ -505,7 +479,6 @@ async def test_status_without_a_workspace_says_who_has_to_name_it() -> None:
     assert "uno_app_initialize" in text_of(await scene.service.answer(status()))
 
 
-@asynchronous
 async def test_status_works_before_hot_reload_has_begun() -> None:
     scene = Reloader()
     scene.service.forwarding.queue = None
@@ -513,7 +486,6 @@ async def test_status_works_before_hot_reload_has_begun() -> None:
     assert text_of(await scene.service.answer(status())).startswith("The MCP server is ready.")
 
 
-@asynchronous
 async def test_a_call_where_new_code_did_not_start_tells_the_reasons_once() -> None:
     scene = Reloader()
     call = scene.start(tool_call())
@@ -532,7 +504,6 @@ async def test_a_call_where_new_code_did_not_start_tells_the_reasons_once() -> N
     assert result["_meta"][META_KEY] == {"state": "failed", "run": False}
 
 
-@asynchronous
 async def test_status_names_what_was_not_loaded_from_the_start() -> None:
     issue = {"code": "AddInLoadFailed", "severity": "Warning", "message": "a.py was not loaded."}
     scene = Scene(state=state_of(health={"issues": [issue]}))
@@ -541,7 +512,6 @@ async def test_status_names_what_was_not_loaded_from_the_start() -> None:
     assert text_of(await scene.service.answer(status())).startswith("The MCP server is ready. a.py was not loaded. Do")
 
 
-@asynchronous
 async def test_calls_through_uno_execute_tool_pass_the_same_queue() -> None:
     scene = Reloader()
 
@@ -554,7 +524,6 @@ async def test_calls_through_uno_execute_tool_pass_the_same_queue() -> None:
 
 @pytest.mark.parametrize("method", ["resources/read", "prompts/get", "completion/complete"])
 @pytest.mark.parametrize("strategy", list(Strategy))
-@asynchronous
 async def test_what_is_no_tool_call_waits_for_the_new_code_and_is_told_nothing(method: str, strategy: Strategy) -> None:
     scene = Reloader(strategy=strategy)
 
@@ -573,7 +542,6 @@ async def test_what_is_no_tool_call_waits_for_the_new_code_and_is_told_nothing(m
     assert said(await answer) == {"contents": []}
 
 
-@asynchronous
 async def test_what_is_no_tool_call_runs_on_the_old_code_if_the_new_cannot_be_built_and_a_call_is_told_of_it() -> None:
     scene = Reloader()
 
@@ -587,7 +555,6 @@ async def test_what_is_no_tool_call_runs_on_the_old_code_if_the_new_cannot_be_bu
     assert "error 7" in text_of(await called)
 
 
-@asynchronous
 async def test_what_is_no_tool_call_has_no_turn() -> None:
     """A tool that runs may ask its client something, and that may read a resource before it answers."""
     scene = Reloader(news=False, concurrency=1)
@@ -606,7 +573,6 @@ async def test_what_is_no_tool_call_has_no_turn() -> None:
     assert read == {"contents": []}
 
 
-@asynchronous
 async def test_an_authority_that_is_always_silent_does_not_keep_what_is_no_tool_call() -> None:
     scene = Reloader(news=True, limits=QUICK.replace(check_seconds=0.01))
 
@@ -616,7 +582,6 @@ async def test_an_authority_that_is_always_silent_does_not_keep_what_is_no_tool_
     assert said(await answer) == {"contents": []}
 
 
-@asynchronous
 async def test_a_list_waits_for_nothing_and_has_new_code_started_where_it_is_known_of() -> None:
     scene = Reloader(news=False)
 
@@ -633,7 +598,6 @@ async def test_a_list_waits_for_nothing_and_has_new_code_started_where_it_is_kno
     assert len(scene.authority.checks) == 1
 
 
-@asynchronous
 async def test_a_call_that_waited_for_the_first_start_passes_the_queue_that_came_meanwhile() -> None:
     scene = Reloader(ConnectionState.LAUNCHING)
     scene.service.forwarding.waits, scene.service.forwarding.queue = True, None
@@ -656,7 +620,6 @@ async def test_a_call_that_waited_for_the_first_start_passes_the_queue_that_came
     assert len(scene.authority.checks) == 1
 
 
-@asynchronous
 async def test_a_call_is_not_silent_while_it_waits_for_a_check() -> None:
     scene = Reloader(limits=QUICK.replace(silence_seconds=0.05))
 
@@ -672,7 +635,6 @@ async def test_a_call_is_not_silent_while_it_waits_for_a_check() -> None:
     assert said(await answer) == {"content": []}
 
 
-@asynchronous
 async def test_without_an_upstream_the_code_is_checked_all_the_same() -> None:
     scene = Reloader(DEGRADED)
 
@@ -683,7 +645,6 @@ async def test_without_an_upstream_the_code_is_checked_all_the_same() -> None:
     await until(lambda: bool(scene.authority.restarts))
 
 
-@asynchronous
 async def test_without_an_upstream_and_without_news_a_call_hears_what_it_heard_before() -> None:
     scene = Reloader(DEGRADED, news=False)
 
@@ -691,7 +652,6 @@ async def test_without_an_upstream_and_without_news_a_call_hears_what_it_heard_b
     assert scene.link.attempts_wanted == 1
 
 
-@asynchronous
 async def test_a_call_waits_until_it_is_known_who_watches_the_code_and_then_has_it_looked_at() -> None:
     scene = Reloader(news=None)
     scene.service.forwarding.queue = None
@@ -710,7 +670,6 @@ async def test_a_call_waits_until_it_is_known_who_watches_the_code_and_then_has_
     assert said(await called)["content"] == []
 
 
-@asynchronous
 async def test_a_call_goes_on_where_it_is_not_known_in_time_who_watches_the_code() -> None:
     scene = Reloader(limits=QUICK.replace(check_seconds=0.01))
     scene.service.forwarding.queue = None

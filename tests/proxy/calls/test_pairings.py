@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from protocol.client.wires import Wire, handshake_wire, modern_wire
-from protocol.conversations import Client, ModernClient, asynchronous, until
+from protocol.conversations import Client, ModernClient, until
 from protocol.line_clients import LineClient, ModernLineClient
 from support.relays import CONNECTED, Scene, ScriptedLink
 from uno_devserver.protocol.client.connection import Connection, Peer
@@ -70,7 +70,6 @@ async def _pair(modern_client: bool, modern_server: bool) -> Pair:
 
 
 @eras
-@asynchronous
 async def test_a_result_has_what_its_clients_era_wants_and_keeps_everything_else(
     modern_client: bool, modern_server: bool
 ) -> None:
@@ -95,7 +94,6 @@ async def test_a_result_has_what_its_clients_era_wants_and_keeps_everything_else
 
 
 @eras
-@asynchronous
 async def test_a_question_of_the_server_is_asked_in_the_clients_way_and_the_answer_comes_in_the_servers(
     modern_client: bool, modern_server: bool
 ) -> None:
@@ -137,7 +135,6 @@ async def test_a_question_of_the_server_is_asked_in_the_clients_way_and_the_answ
 
 
 @eras
-@asynchronous
 async def test_progress_and_cancellation_find_their_way(modern_client: bool, modern_server: bool) -> None:
     pair = await _pair(modern_client, modern_server)
 
@@ -159,7 +156,6 @@ async def test_progress_and_cancellation_find_their_way(modern_client: bool, mod
 
 
 @eras
-@asynchronous
 async def test_an_unknown_resource_has_the_code_of_the_clients_era(modern_client: bool, modern_server: bool) -> None:
     pair = await _pair(modern_client, modern_server)
 
@@ -174,7 +170,6 @@ async def test_an_unknown_resource_has_the_code_of_the_clients_era(modern_client
 
 
 @eras
-@asynchronous
 async def test_a_method_that_nobody_here_knows_passes(modern_client: bool, modern_server: bool) -> None:
     pair = await _pair(modern_client, modern_server)
 
@@ -188,7 +183,6 @@ async def test_a_method_that_nobody_here_knows_passes(modern_client: bool, moder
 
 
 @eras
-@asynchronous
 async def test_log_messages_reach_the_client_from_the_level_on_that_it_wants(
     modern_client: bool, modern_server: bool
 ) -> None:
@@ -217,7 +211,6 @@ async def test_log_messages_reach_the_client_from_the_level_on_that_it_wants(
         assert asked["params"]["_meta"][KEY + "logLevel"] == "notice"
 
 
-@asynchronous
 async def test_a_handshake_server_is_told_the_most_detailed_level_that_a_modern_client_wants() -> None:
     pair = await _pair(True, False)
     methods = []
@@ -234,7 +227,6 @@ async def test_a_handshake_server_is_told_the_most_detailed_level_that_a_modern_
 
 
 @pytest.mark.parametrize("modern", [False, True])
-@asynchronous
 async def test_within_one_era_a_result_passes_byte_for_byte(modern: bool) -> None:
     pair = await _pair(modern, modern)
 
@@ -246,7 +238,6 @@ async def test_within_one_era_a_result_passes_byte_for_byte(modern: bool) -> Non
     assert result in await pair.client.raw()
 
 
-@asynchronous
 async def test_a_modern_client_is_not_run_again_with_the_state_of_a_server_that_is_gone() -> None:
     pair = await _pair(True, False)
 
@@ -257,7 +248,6 @@ async def test_a_modern_client_is_not_run_again_with_the_state_of_a_server_that_
     await pair.server.nothing()
 
 
-@asynchronous
 async def test_the_roots_of_a_handshake_client_are_asked_outside_its_calls() -> None:
     pair = await _pair(False, False)
 
@@ -275,7 +265,6 @@ async def test_the_roots_of_a_handshake_client_are_asked_outside_its_calls() -> 
 
 
 @eras
-@asynchronous
 async def test_clients_over_http_are_served_the_same_way(modern_client: bool, modern_server: bool) -> None:
     link = WiredLink(modern=modern_server)
     endpoint = StreamableHttp(Scene(link=link).service)

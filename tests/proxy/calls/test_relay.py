@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from protocol.client.http_servers import HandshakeServer, ModernServer, Server, answer_to, refuse, say
-from protocol.conversations import asynchronous, timers, until
+from protocol.conversations import timers, until
 from support.authorities import ScriptedAuthority
 from support.raw_servers import Asked as HttpAsked
 from support.raw_servers import RawServer, Visitor
@@ -120,7 +120,6 @@ def is_balanced(client: RelayedClient) -> bool:
 
 
 @eras
-@asynchronous
 async def test_an_ordinary_call_creates_no_task_and_no_coroutine(modern: bool) -> None:
     async with connected(modern=modern) as client:
         with no_tasks():
@@ -136,7 +135,6 @@ async def test_an_ordinary_call_creates_no_task_and_no_coroutine(modern: bool) -
 
 
 @eras
-@asynchronous
 async def test_nor_does_it_on_pipes(modern: bool) -> None:
     async with piped(modern=modern) as (client, server):
         with no_tasks():
@@ -149,7 +147,6 @@ async def test_nor_does_it_on_pipes(modern: bool) -> None:
 
 
 @eras
-@asynchronous
 async def test_nor_does_it_over_a_kept_http_connection(modern: bool) -> None:
     async def answer(visitor: Visitor, asked: HttpAsked) -> None:
         say(visitor, asked, {"content": [1]})
@@ -164,7 +161,6 @@ async def test_nor_does_it_over_a_kept_http_connection(modern: bool) -> None:
         assert (KEY + "protocolVersion" in asked.json["params"].get("_meta", {})) is modern
 
 
-@asynchronous
 async def test_its_params_and_its_result_pass_byte_for_byte_on_pipes() -> None:
     async with piped() as (client, server):
         client.send(b'{"jsonrpc":"2.0","method":"tools/call","id":7,"params":%b,"x":1}' % ODD_PARAMS)
@@ -177,7 +173,6 @@ async def test_its_params_and_its_result_pass_byte_for_byte_on_pipes() -> None:
         assert client.lines == [b'{"jsonrpc":"2.0","id":7,"result":%b}' % ODD_RESULT]
 
 
-@asynchronous
 async def test_its_params_and_its_result_pass_byte_for_byte_over_http() -> None:
     async def answer(visitor: Visitor, asked: HttpAsked) -> None:
         body = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (asked.json["id"], ODD_RESULT)
@@ -192,7 +187,6 @@ async def test_its_params_and_its_result_pass_byte_for_byte_over_http() -> None:
 
 
 @pytest.mark.parametrize("request_id", [0, -5, 2**53 + 1, 2**70, "", "1", 'a"b\\', "\u00e9\U0001f600", "\x00\n"])
-@asynchronous
 async def test_an_id_comes_back_as_it_was(request_id: int | str) -> None:
     async with connected() as client:
         client.call("echo", request_id)
@@ -202,7 +196,6 @@ async def test_an_id_comes_back_as_it_was(request_id: int | str) -> None:
         assert client.link.asked[0].relayed
 
 
-@asynchronous
 async def test_calls_that_come_together_are_written_together_and_so_are_their_answers() -> None:
     async with piped() as (client, server):
         client.send(*(client.line("echo", number) for number in (1, 2, 3)))
@@ -214,7 +207,6 @@ async def test_calls_that_come_together_are_written_together_and_so_are_their_an
         assert [said["id"] for said in client.heard()] == [3, 2, 1]
 
 
-@asynchronous
 async def test_the_keeper_learns_once_that_its_upstream_answers() -> None:
     async with connected() as client:
         client.link.proven = 0
@@ -296,7 +288,6 @@ async def _reconnecting(client: RelayedClient) -> None:
     ],
 )
 @eras
-@asynchronous
 async def test_a_call_leaves_the_path_for_a_reason_and_has_one_answer(
     reason: Callable[[RelayedClient], Awaitable[None]], modern: bool
 ) -> None:
@@ -314,7 +305,6 @@ async def test_a_call_leaves_the_path_for_a_reason_and_has_one_answer(
 
 
 @pytest.mark.parametrize("modern", [False, True], ids=["handshake client", "modern client"])
-@asynchronous
 async def test_a_server_of_the_other_era_is_called_the_general_way(modern: bool) -> None:
     async with connected(modern=modern, modern_server=not modern) as client:
         client.call("echo")
@@ -325,7 +315,6 @@ async def test_a_server_of_the_other_era_is_called_the_general_way(modern: bool)
         assert not asked.relayed
 
 
-@asynchronous
 async def test_a_modern_client_of_another_name_is_called_for_over_a_connection_of_its_own() -> None:
     async with connected(modern=True) as client:
         other = {**envelope(), f"{KEY}clientInfo": {"name": "other", "version": "1"}}
@@ -340,7 +329,6 @@ async def test_a_modern_client_of_another_name_is_called_for_over_a_connection_o
 
 
 @pytest.mark.parametrize("member", ["requestState", "inputResponses"])
-@asynchronous
 async def test_a_modern_call_that_brings_answers_goes_the_general_way(member: str) -> None:
     async with connected(modern=True) as client:
         brought: dict[str, Any] = {"requestState": "theirs", "inputResponses": {"who": {"action": "accept"}}}
@@ -353,7 +341,6 @@ async def test_a_modern_call_that_brings_answers_goes_the_general_way(member: st
         assert member in asked.params
 
 
-@asynchronous
 async def test_a_tool_of_ours_is_answered_here() -> None:
     async with connected() as client:
         client.state.own_tools = frozenset({"uno_execute_tool"})
@@ -365,7 +352,6 @@ async def test_a_tool_of_ours_is_answered_here() -> None:
         assert client.link.asked == []
 
 
-@asynchronous
 async def test_health_is_answered_by_the_front_while_calls_are_relayed() -> None:
     async with connected() as client:
         client.state.own_tools = frozenset({"uno_health"})
@@ -376,7 +362,6 @@ async def test_health_is_answered_by_the_front_while_calls_are_relayed() -> None
         assert client.asked.relayed
 
 
-@asynchronous
 async def test_without_an_upstream_a_call_is_told_so() -> None:
     async with connected() as client:
         client.link.be(DEGRADED)
@@ -387,7 +372,6 @@ async def test_without_an_upstream_a_call_is_told_so() -> None:
         assert client.link.asked == []
 
 
-@asynchronous
 async def test_an_id_that_is_open_is_refused_and_the_first_call_goes_on() -> None:
     async with connected() as client:
         client.call("echo", 1)
@@ -400,7 +384,6 @@ async def test_an_id_that_is_open_is_refused_and_the_first_call_goes_on() -> Non
         assert len(client.link.asked) == 1
 
 
-@asynchronous
 async def test_more_calls_at_once_than_a_client_may_make_are_refused() -> None:
     async with connected() as client:
         most = client.session.limit = 500
@@ -427,7 +410,6 @@ async def test_more_calls_at_once_than_a_client_may_make_are_refused() -> None:
     ],
     ids=["not UTF-8", "cut off", "no number", "NaN", "a list as params", "another JSON-RPC"],
 )
-@asynchronous
 async def test_a_line_that_is_no_request_is_refused_once(line: bytes) -> None:
     async with connected() as client:
         client.send(line)
@@ -440,7 +422,6 @@ async def test_a_line_that_is_no_request_is_refused_once(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("request_id", ["null", "1.5", "true", "[]", "{}"])
-@asynchronous
 async def test_what_is_no_id_is_refused_without_one(request_id: str) -> None:
     async with connected() as client:
         client.send(b'{"jsonrpc":"2.0","id":%b,"method":"tools/call","params":{"name":"a"}}' % request_id.encode())
@@ -460,7 +441,6 @@ async def test_what_is_no_id_is_refused_without_one(request_id: str) -> None:
     ],
     ids=["a name that is none", "no name", "odd _meta"],
 )
-@asynchronous
 async def test_an_odd_call_is_the_servers_to_refuse(params: bytes, expected: dict[str, Any]) -> None:
     async with connected() as client:
         client.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}' % params)
@@ -471,7 +451,6 @@ async def test_an_odd_call_is_the_servers_to_refuse(params: bytes, expected: dic
         assert (asked.relayed, asked.params) == (False, expected)
 
 
-@asynchronous
 async def test_arguments_pass_byte_for_byte_off_the_path_too() -> None:
     async with piped() as (client, server):
         client.service.forwarding.await_reloader(asyncio.ensure_future(asyncio.sleep(0.005)))
@@ -486,7 +465,6 @@ async def test_arguments_pass_byte_for_byte_off_the_path_too() -> None:
         assert client.lines == [b'{"jsonrpc":"2.0","id":7,"result":%b}' % ODD_RESULT]
 
 
-@asynchronous
 async def test_a_tool_of_ours_that_is_given_a_number_which_python_cannot_read_refuses_it() -> None:
     async with connected() as client:
         client.state.own_tools = frozenset({"echo"})
@@ -497,7 +475,6 @@ async def test_a_tool_of_ours_that_is_given_a_number_which_python_cannot_read_re
         assert client.link.asked == []
 
 
-@asynchronous
 async def test_another_request_that_names_the_method_somewhere_is_none() -> None:
     async with connected() as client:
         client.send(message(1, "prompts/get", {"name": "tools/call", "method": "tools/call"}))
@@ -509,7 +486,6 @@ async def test_another_request_that_names_the_method_somewhere_is_none() -> None
 
 
 @pytest.mark.parametrize("token", [1, "mine", "\u00e9", 'a"/'])
-@asynchronous
 async def test_progress_reaches_the_client_under_its_own_token(token: int | str) -> None:
     async with piped() as (client, server):
         client.call("slow", _meta={"progressToken": token})
@@ -523,7 +499,6 @@ async def test_progress_reaches_the_client_under_its_own_token(token: int | str)
         ]
 
 
-@asynchronous
 async def test_a_progress_token_that_is_in_use_is_replaced_the_general_way() -> None:
     async with piped() as (client, server):
         client.call("slow", 1, _meta={"progressToken": "same"})
@@ -542,7 +517,6 @@ async def test_a_progress_token_that_is_in_use_is_replaced_the_general_way() -> 
         assert is_balanced(client)
 
 
-@asynchronous
 async def test_where_no_http_connection_is_kept_a_call_goes_the_general_way() -> None:
     together = asyncio.Barrier(2)
 
@@ -561,7 +535,6 @@ async def test_where_no_http_connection_is_kept_a_call_goes_the_general_way() ->
 
 
 @eras
-@asynchronous
 async def test_an_error_of_the_upstream_stays_that_error(modern: bool) -> None:
     async with connected(modern=modern) as client:
         client.call()
@@ -575,7 +548,6 @@ async def test_an_error_of_the_upstream_stays_that_error(modern: bool) -> None:
     "answer",
     [b"{}", b'{"result":null}', b'{"result":5}', b'{"error":null}', b'{"error":null,"result":[]}'],
 )
-@asynchronous
 async def test_an_answer_without_a_result_and_without_an_error_is_a_failure(answer: bytes) -> None:
     async with connected() as client:
         client.call()
@@ -588,7 +560,6 @@ async def test_an_answer_without_a_result_and_without_an_error_is_a_failure(answ
         assert "neither a result object nor an error object" in error["message"]
 
 
-@asynchronous
 async def test_an_answer_whose_error_is_null_is_its_result() -> None:
     async with connected() as client:
         client.call()
@@ -600,7 +571,6 @@ async def test_an_answer_whose_error_is_null_is_its_result() -> None:
         assert (await client.answer())["result"] == {"content": []}
 
 
-@asynchronous
 async def test_an_answer_that_cannot_be_read_fails_its_call() -> None:
     async with piped() as (client, server):
         client.call()
@@ -611,7 +581,6 @@ async def test_an_answer_that_cannot_be_read_fails_its_call() -> None:
         assert is_balanced(client)
 
 
-@asynchronous
 async def test_a_large_answer_over_http_passes() -> None:
     text = "x" * 3_000_000
 
@@ -625,7 +594,6 @@ async def test_a_large_answer_over_http_passes() -> None:
         assert len(await client.text()) == len(text)
 
 
-@asynchronous
 async def test_an_answer_in_an_event_stream_passes_and_so_does_what_comes_before_it() -> None:
     async def answer(visitor: Visitor, asked: HttpAsked) -> None:
         visitor.begin_events()
@@ -642,7 +610,6 @@ async def test_an_answer_in_an_event_stream_passes_and_so_does_what_comes_before
         assert is_balanced(client)
 
 
-@asynchronous
 async def test_a_session_that_the_server_forgot_is_renewed_and_the_call_made_in_it() -> None:
     server: list[Server] = []
 
@@ -662,7 +629,6 @@ async def test_a_session_that_the_server_forgot_is_renewed_and_the_call_made_in_
 # --- an upstream that is lost
 
 
-@asynchronous
 async def test_a_call_that_the_lost_upstream_had_has_an_unknown_outcome_and_is_not_repeated() -> None:
     async with connected() as client:
         client.call("act")
@@ -678,7 +644,6 @@ async def test_a_call_that_the_lost_upstream_had_has_an_unknown_outcome_and_is_n
         assert len(client.link.asked) == 1
 
 
-@asynchronous
 async def test_a_call_that_the_lost_upstream_had_is_repeated_if_that_does_no_harm() -> None:
     async with connected() as client:
         client.call("look", arguments={"x": 1})
@@ -693,7 +658,6 @@ async def test_a_call_that_the_lost_upstream_had_is_repeated_if_that_does_no_har
         assert again.connection.generation == 2
 
 
-@asynchronous
 async def test_a_call_is_repeated_as_often_as_on_the_general_way() -> None:
     async with connected() as client:
         client.call("look")
@@ -706,7 +670,6 @@ async def test_a_call_is_repeated_as_often_as_on_the_general_way() -> None:
         assert len(client.link.asked) == 1 + QUICK.repetitions
 
 
-@asynchronous
 async def test_after_a_loss_the_next_call_goes_over_another_connection_and_the_old_one_is_closed() -> None:
     async with connected() as client:
         client.send(client.line("act", 1), client.line("act", 2))
@@ -725,7 +688,6 @@ async def test_after_a_loss_the_next_call_goes_over_another_connection_and_the_o
 
 
 @pytest.mark.parametrize("tool", ["act", "look"])
-@asynchronous
 async def test_a_call_that_the_lost_upstream_never_had_goes_to_the_next(tool: str) -> None:
     async with connected() as client:
         client.call(tool)
@@ -778,7 +740,6 @@ async def test_where_no_other_upstream_comes_a_call_is_told_whether_it_may_have_
 
 
 @eras
-@asynchronous
 async def test_all_calls_of_a_server_on_pipes_that_ends_are_told(modern: bool) -> None:
     async with piped(modern=modern) as (client, server):
         client.send(client.line("act", 1), client.line("act", 2))
@@ -790,7 +751,6 @@ async def test_all_calls_of_a_server_on_pipes_that_ends_are_told(modern: bool) -
         assert is_balanced(client)
 
 
-@asynchronous
 async def test_a_call_that_a_server_on_pipes_cannot_have_seen_goes_to_the_next() -> None:
     async with piped() as (client, server):
         server.stop_reading()
@@ -807,7 +767,6 @@ async def test_a_call_that_a_server_on_pipes_cannot_have_seen_goes_to_the_next()
             another.hang_up()
 
 
-@asynchronous
 async def test_a_call_whose_params_python_cannot_write_again_is_answered_when_its_upstream_is_lost() -> None:
     async with piped() as (client, server):
         odd = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}' % ODD_PARAMS
@@ -821,7 +780,6 @@ async def test_a_call_whose_params_python_cannot_write_again_is_answered_when_it
 
 
 @pytest.mark.parametrize("least", range(800, 1000, 20))
-@asynchronous
 async def test_a_call_with_arguments_as_deep_as_can_be_read_is_answered_when_its_upstream_is_lost(least: int) -> None:
     deep = [b"[" * depth + b"]" * depth for depth in range(least, least + 20)]  # together they fit into a pipe
     async with piped() as (client, server):
@@ -840,7 +798,6 @@ async def test_a_call_with_arguments_as_deep_as_can_be_read_is_answered_when_its
         assert is_balanced(client)
 
 
-@asynchronous
 async def test_a_defect_of_ours_costs_a_call_its_outcome_but_not_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     async with piped() as (client, server):
         client.send(client.line("act", 1))
@@ -853,7 +810,6 @@ async def test_a_defect_of_ours_costs_a_call_its_outcome_but_not_its_answer(monk
         assert is_balanced(client)
 
 
-@asynchronous
 async def test_half_of_a_surrogate_pair_changes_nothing_else_of_a_call() -> None:
     async with piped() as (client, server):
         client.send(
@@ -866,7 +822,6 @@ async def test_half_of_a_surrogate_pair_changes_nothing_else_of_a_call() -> None
         assert received.endswith(b'"params":{"name":"act","arguments":{"t":"cut \\ufffd","n":1.10,"n":1E2}}}')
 
 
-@asynchronous
 async def test_a_server_over_http_that_hangs_up_leaves_the_outcome_unknown() -> None:
     async def answer(visitor: Visitor, asked: HttpAsked) -> None:
         visitor.abort()
@@ -879,7 +834,6 @@ async def test_a_server_over_http_that_hangs_up_leaves_the_outcome_unknown() -> 
 
 
 @pytest.mark.parametrize(("tool", "again"), [("act", False), ("look", True)])
-@asynchronous
 async def test_a_server_that_says_that_it_stops_is_one_that_is_lost(tool: str, again: bool) -> None:
     async with connected() as client:
         client.call(tool)
@@ -895,7 +849,6 @@ async def test_a_server_that_says_that_it_stops_is_one_that_is_lost(tool: str, a
         assert len(client.link.asked) == 1 + again
 
 
-@asynchronous
 async def test_a_call_that_runs_when_the_upstream_is_replaced_is_answered_by_the_old_one() -> None:
     async with connected() as client:
         client.call("act", 1)
@@ -920,7 +873,6 @@ async def test_a_call_that_runs_when_the_upstream_is_replaced_is_answered_by_the
 
 
 @eras
-@asynchronous
 async def test_a_cancelled_call_is_cancelled_at_the_upstream_and_not_answered(modern: bool) -> None:
     async with connected(modern=modern) as client:
         client.call("act")
@@ -934,7 +886,6 @@ async def test_a_cancelled_call_is_cancelled_at_the_upstream_and_not_answered(mo
         assert [said["result"] for said in client.answers()] == [{"content": ["second"]}]
 
 
-@asynchronous
 async def test_a_late_answer_to_a_cancelled_call_is_not_taken_for_the_next_one() -> None:
     async with piped() as (client, server):
         client.call("act")
@@ -950,7 +901,6 @@ async def test_a_late_answer_to_a_cancelled_call_is_not_taken_for_the_next_one()
         assert cancelled["params"]["requestId"] == first["id"]
 
 
-@asynchronous
 async def test_a_call_and_its_cancellation_in_one_read_do_no_harm() -> None:
     async with piped() as (client, server):
         cancellation = message(None, "notifications/cancelled", {"requestId": 1})
@@ -964,7 +914,6 @@ async def test_a_call_and_its_cancellation_in_one_read_do_no_harm() -> None:
 
 
 @eras
-@asynchronous
 async def test_a_call_over_http_can_be_cancelled(modern: bool) -> None:
     asked_for: asyncio.Queue[Visitor] = asyncio.Queue()
 
@@ -989,7 +938,6 @@ async def test_a_call_over_http_can_be_cancelled(modern: bool) -> None:
             await until(lambda: "notifications/cancelled" in server.methods())
 
 
-@asynchronous
 async def test_a_call_that_goes_on_the_general_way_can_still_be_cancelled() -> None:
     async with connected() as client:
         client.call("act")
@@ -1007,7 +955,6 @@ async def test_a_call_that_goes_on_the_general_way_can_still_be_cancelled() -> N
 # --- what the upstream says meanwhile
 
 
-@asynchronous
 async def test_a_question_of_the_upstream_is_put_to_the_client() -> None:
     with relayed_client() as client:
         await client.begin(elicitation={})
@@ -1023,7 +970,6 @@ async def test_a_question_of_the_upstream_is_put_to_the_client() -> None:
         assert len(client.answers()) == 1
 
 
-@asynchronous
 async def test_a_handshake_client_hears_the_log_messages_of_its_level() -> None:
     async with connected() as client:
         client.send(message("level", "logging/setLevel", {"level": "warning"}))
@@ -1039,7 +985,6 @@ async def test_a_handshake_client_hears_the_log_messages_of_its_level() -> None:
 @pytest.mark.parametrize(
     ("wanted", "heard"), [("warning", ["error"]), ("debug", ["info", "error"]), ("loud", []), (None, [])]
 )
-@asynchronous
 async def test_a_modern_client_says_with_each_call_which_log_messages_it_wants(
     wanted: str | None, heard: list[str]
 ) -> None:
@@ -1145,7 +1090,6 @@ async def test_one_timer_watches_all_calls_and_none_is_left_when_they_are_over()
     ],
     ids=["answered", "refused", "lost", "cancelled"],
 )
-@asynchronous
 async def test_a_relayed_call_counts_as_running_until_it_ends(end: Callable[[RelayedClient], None]) -> None:
     async with connected() as client:
         queue = queue_of(ScriptedAuthority(False))
@@ -1163,7 +1107,6 @@ async def test_a_relayed_call_counts_as_running_until_it_ends(end: Callable[[Rel
         await until(lambda: is_balanced(client))
 
 
-@asynchronous
 async def test_calls_beyond_the_concurrency_wait_for_their_turn_in_order() -> None:
     async with connected() as client:
         client.use_queue(queue_of(ScriptedAuthority(False), concurrency=1))
@@ -1178,7 +1121,6 @@ async def test_calls_beyond_the_concurrency_wait_for_their_turn_in_order() -> No
         await until(lambda: is_balanced(client))
 
 
-@asynchronous
 async def test_a_call_that_its_connection_does_not_take_holds_no_place_in_the_queue() -> None:
     async with connected() as client:
         client.use_queue(queue_of(ScriptedAuthority(False), concurrency=1))
@@ -1191,7 +1133,6 @@ async def test_a_call_that_its_connection_does_not_take_holds_no_place_in_the_qu
         assert is_balanced(client)
 
 
-@asynchronous
 async def test_a_call_during_a_restart_is_told_to_wait() -> None:
     async with connected() as client:
         queue = queue_of(ScriptedAuthority(False))
@@ -1204,7 +1145,6 @@ async def test_a_call_during_a_restart_is_told_to_wait() -> None:
         assert client.link.asked == []
 
 
-@asynchronous
 async def test_a_call_that_is_lost_while_a_restart_waits_for_it_is_not_said_to_have_never_run() -> None:
     async with connected() as client:
         queue = queue_of(ScriptedAuthority(False))
@@ -1243,7 +1183,6 @@ class Watched:
 
 
 @eras
-@asynchronous
 async def test_a_recorded_call_is_still_relayed_without_a_task(modern: bool) -> None:
     async with connected(modern=modern) as client:
         watched = Watched(client)
@@ -1267,7 +1206,6 @@ async def test_a_recorded_call_is_still_relayed_without_a_task(modern: bool) -> 
     ],
     ids=["a tool's error", "an error", "lost"],
 )
-@asynchronous
 async def test_a_recorded_call_that_fails_is_recorded_once(end: Callable[[Asked], None], state: str) -> None:
     async with connected() as client:
         watched = Watched(client)
@@ -1279,7 +1217,6 @@ async def test_a_recorded_call_that_fails_is_recorded_once(end: Callable[[Asked]
 
 
 @pytest.mark.parametrize("sent", [True, False])
-@asynchronous
 async def test_a_recorded_call_that_is_made_again_is_recorded_once(sent: bool) -> None:
     async with connected() as client:
         watched = Watched(client)
@@ -1291,7 +1228,6 @@ async def test_a_recorded_call_that_is_made_again_is_recorded_once(sent: bool) -
         assert watched.calls() == [("look", "done")]
 
 
-@asynchronous
 async def test_a_recorded_call_that_is_cancelled_is_recorded_as_that() -> None:
     async with connected() as client:
         watched = Watched(client)
@@ -1312,7 +1248,6 @@ async def test_a_recorded_call_that_was_silent_has_failed() -> None:
         assert watched.calls() == [("act", "failed")]
 
 
-@asynchronous
 async def test_a_call_is_answered_though_the_observer_goes_while_it_runs() -> None:
     async with connected() as client:
         Watched(client)
@@ -1328,7 +1263,6 @@ async def test_a_call_is_answered_though_the_observer_goes_while_it_runs() -> No
         assert (await client.answer(2))["result"] == {"content": ["again"]}
 
 
-@asynchronous
 async def test_a_call_whose_params_cannot_be_shown_is_relayed_all_the_same() -> None:
     async with connected() as client:
         watched = Watched(client)
@@ -1349,7 +1283,6 @@ async def test_a_call_whose_params_cannot_be_shown_is_relayed_all_the_same() -> 
     ids=["nothing", "an answer", "an error", "a loss"],
 )
 @eras
-@asynchronous
 async def test_a_call_that_runs_when_the_proxy_ends_is_told_once_whatever_comes_then(
     after: Callable[[Asked], None], modern: bool
 ) -> None:
@@ -1367,7 +1300,6 @@ async def test_a_call_that_runs_when_the_proxy_ends_is_told_once_whatever_comes_
         assert is_balanced(client)
 
 
-@asynchronous
 async def test_a_server_on_pipes_that_ends_with_the_proxy_causes_no_second_answer() -> None:
     async with piped() as (client, server):
         client.call("act")
@@ -1383,7 +1315,6 @@ async def test_a_server_on_pipes_that_ends_with_the_proxy_causes_no_second_answe
 
 @pytest.mark.parametrize("general", [False, True], ids=["relayed", "on the general way"])
 @eras
-@asynchronous
 async def test_a_call_that_was_cancelled_just_before_the_end_is_not_answered(general: bool, modern: bool) -> None:
     async with connected(modern=modern) as client:
         client.link.declines_calls = general
@@ -1395,7 +1326,6 @@ async def test_a_call_that_was_cancelled_just_before_the_end_is_not_answered(gen
         assert client.answers() == []
 
 
-@asynchronous
 async def test_a_call_that_comes_after_the_end_is_refused() -> None:
     async with connected() as client:
         await client.session.close()
@@ -1409,7 +1339,6 @@ async def test_a_call_that_comes_after_the_end_is_refused() -> None:
 # --- clients and connections that come back
 
 
-@asynchronous
 async def test_after_a_new_upstream_calls_are_relayed_again() -> None:
     async with connected() as client:
         client.link.connect_anew()
@@ -1424,7 +1353,6 @@ async def test_after_a_new_upstream_calls_are_relayed_again() -> None:
         assert client.link.asked[0].connection.generation == 2
 
 
-@asynchronous
 async def test_a_modern_client_whose_conversation_was_given_up_is_relayed_again() -> None:
     async with connected(modern=True, limits=QUICK.replace(modern_clients=1)) as client:
         client.call("echo", "relayed")
@@ -1445,7 +1373,6 @@ async def test_a_modern_client_whose_conversation_was_given_up_is_relayed_again(
         assert relayed == [False, True]
 
 
-@asynchronous
 async def test_routes_that_are_closed_are_not_kept() -> None:
     async with connected() as client:
         for _ in range(5):
@@ -1460,7 +1387,6 @@ async def test_routes_that_are_closed_are_not_kept() -> None:
         assert len(client.service.conversations.routes) == 1
 
 
-@asynchronous
 async def test_calls_are_relayed_as_soon_as_it_is_known_who_reloads_the_code() -> None:
     async with connected() as client:
         known: asyncio.Future[None] = asyncio.get_running_loop().create_future()

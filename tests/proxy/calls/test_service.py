@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from support.relays import (
     CONNECTED,
     QUICK,
@@ -26,7 +26,6 @@ from uno_devserver.proxy.state import ConnectionState, Lists
 LISTS = Lists(b'[{"name":"t"}]', b'[{"uri":"r"}]', b'[{"uriTemplate":"x"}]', b'[{"name":"p"}]')
 
 
-@asynchronous
 async def test_it_is_a_service_with_the_name_and_the_capabilities_of_the_board() -> None:
     scene = Scene()
     service: Service = scene.service
@@ -45,7 +44,6 @@ async def test_it_is_a_service_with_the_name_and_the_capabilities_of_the_board()
         ("prompts/list", {"prompts": [{"name": "p"}]}),
     ],
 )
-@asynchronous
 async def test_lists_come_from_the_board_whatever_the_upstream_does(method: str, expected: object) -> None:
     scene = Scene(RECONNECTING, state=state_of(LISTS))
 
@@ -53,7 +51,6 @@ async def test_lists_come_from_the_board_whatever_the_upstream_does(method: str,
     assert scene.link.changes == 0
 
 
-@asynchronous
 async def test_a_list_is_one_page() -> None:
     scene = Scene(state=state_of(LISTS))
 
@@ -63,7 +60,6 @@ async def test_a_list_is_one_page() -> None:
     assert refused.value.code == INVALID_PARAMS
 
 
-@asynchronous
 async def test_a_list_of_tools_that_is_held_waits_for_the_upstream() -> None:
     scene = Scene(ConnectionState.LAUNCHING, state=state_of(Lists(), wait_tools=True))
 
@@ -75,7 +71,6 @@ async def test_a_list_of_tools_that_is_held_waits_for_the_upstream() -> None:
     assert said(await listing) == {"tools": [{"name": "t"}]}
 
 
-@asynchronous
 async def test_a_list_of_tools_is_held_for_a_while_only_and_the_others_are_not_held() -> None:
     scene = Scene(
         ConnectionState.LAUNCHING, state=state_of(LISTS, wait_tools=True), limits=QUICK.replace(tools_seconds=0.01)
@@ -86,7 +81,6 @@ async def test_a_list_of_tools_is_held_for_a_while_only_and_the_others_are_not_h
     assert scene.link.waited == [0.01]
 
 
-@asynchronous
 async def test_the_health_is_told_by_tool_and_by_resource_whatever_the_upstream_does() -> None:
     report = {"status": "Degraded", "issues": []}
     scene = Scene(RECONNECTING, state=state_of(health=report))
@@ -109,7 +103,6 @@ async def test_the_health_is_told_by_tool_and_by_resource_whatever_the_upstream_
         ("somebody/else", {"any": "thing"}),
     ],
 )
-@asynchronous
 async def test_everything_else_passes_as_it_came_in_both_directions(method: str, params: dict[str, object]) -> None:
     scene = Scene()
     result = b'{"content": [ {"x":1.0} ],"unknown":12345678901234567890123}'
@@ -122,7 +115,6 @@ async def test_everything_else_passes_as_it_came_in_both_directions(method: str,
     assert msgspec.json.encode(await answer) == result
 
 
-@asynchronous
 async def test_a_tool_of_ours_that_the_upstream_has_too_is_the_upstreams() -> None:
     scene = Scene()  # the state names no tools as ours
 
@@ -132,7 +124,6 @@ async def test_a_tool_of_ours_that_the_upstream_has_too_is_the_upstreams() -> No
     assert said(await answer) == {"from": "upstream"}
 
 
-@asynchronous
 async def test_an_error_of_the_upstream_stays_that_error() -> None:
     scene = Scene()
 
@@ -144,7 +135,6 @@ async def test_an_error_of_the_upstream_stays_that_error() -> None:
     assert (refused.value.code, refused.value.message, refused.value.data) == (METHOD_NOT_FOUND, "unknown", {"a": 1})
 
 
-@asynchronous
 async def test_what_the_upstream_says_during_a_call_reaches_that_call() -> None:
     scene = Scene()
     call = tool_call()
@@ -163,7 +153,6 @@ async def test_what_the_upstream_says_during_a_call_reaches_that_call() -> None:
     assert asked.peer.log_level == "info"
 
 
-@asynchronous
 async def test_cancelling_a_call_cancels_it_at_the_upstream() -> None:
     scene = Scene()
 
@@ -176,7 +165,6 @@ async def test_cancelling_a_call_cancels_it_at_the_upstream() -> None:
     assert asked.cancelled
 
 
-@asynchronous
 async def test_changed_roots_are_told_to_the_engine_and_to_the_upstream() -> None:
     scene = Scene()
     session = ScriptedSession(roots={})
@@ -190,7 +178,6 @@ async def test_changed_roots_are_told_to_the_engine_and_to_the_upstream() -> Non
     ]
 
 
-@asynchronous
 async def test_a_notification_that_nobody_can_hear_does_no_harm() -> None:
     scene = Scene(RECONNECTING)
 
@@ -202,7 +189,6 @@ async def test_a_notification_that_nobody_can_hear_does_no_harm() -> None:
     assert scene.link.state is not CONNECTED
 
 
-@asynchronous
 async def test_the_engine_learns_that_its_upstream_answers_but_not_from_one_that_goes() -> None:
     scene = Scene()
 
@@ -217,7 +203,6 @@ async def test_the_engine_learns_that_its_upstream_answers_but_not_from_one_that
     assert (proven_before, scene.link.proven) == (0, scene.link.generation)
 
 
-@asynchronous
 async def test_a_call_that_was_held_does_not_report_that_any_more_when_it_runs() -> None:
     scene = Scene(ConnectionState.LAUNCHING)
     scene.service.forwarding.waits = True
@@ -234,7 +219,6 @@ async def test_a_call_that_was_held_does_not_report_that_any_more_when_it_runs()
     await answer
 
 
-@asynchronous
 async def test_a_client_that_did_not_answer_a_question_is_not_asked_anew_because_its_call_may_be_repeated() -> None:
     scene = Scene()
     scene.link.tools = {"look": {"name": "look", "annotations": {"readOnlyHint": True}}}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from uno_devserver.protocol.lines import LineTooLong
 from uno_devserver.proxy.front.input import MAX_LINE_BYTES, ClientInput, PolledInput, ThreadedInput, client_input
 
@@ -248,7 +248,6 @@ def test_a_loop_reads_what_came_before_it_and_what_comes_later(client: Client) -
     if isinstance(source, ThreadedInput):
         assert source.wait(PATIENCE_MS)  # the thread has read it
 
-    @asynchronous
     async def read() -> None:
         reader = Reader(source)
         await until(lambda: reader.lines == LINES[:1])
@@ -257,14 +256,13 @@ def test_a_loop_reads_what_came_before_it_and_what_comes_later(client: Client) -
         await until(lambda: source.ended)
         assert reader.lines == LINES
 
-    read()
+    asyncio.run(read())
 
 
 def test_nothing_is_read_between_detaching_and_attaching(client: Client) -> None:
     """While a client leaves too much unread."""
     source = client_input(client.handle)
 
-    @asynchronous
     async def read() -> None:
         reader = Reader(source)
         client.write(b"1\n")
@@ -277,13 +275,12 @@ def test_nothing_is_read_between_detaching_and_attaching(client: Client) -> None
         reader.attach()
         await until(lambda: reader.lines == [b"1", b"2"])
 
-    read()
+    asyncio.run(read())
 
 
 def test_waking_an_input_that_a_loop_reads_does_no_harm(client: Client) -> None:
     source = client_input(client.handle)
 
-    @asynchronous
     async def read() -> None:
         reader = Reader(source)
         for _ in range(3):
@@ -292,7 +289,7 @@ def test_waking_an_input_that_a_loop_reads_does_no_harm(client: Client) -> None:
         client.write(b"1\n")
         await until(lambda: reader.lines == [b"1"])
 
-    read()
+    asyncio.run(read())
 
 
 def test_when_a_loop_has_ended_the_thread_that_waits_reads_on(client: Client) -> None:
@@ -300,7 +297,6 @@ def test_when_a_loop_has_ended_the_thread_that_waits_reads_on(client: Client) ->
     source = client_input(client.handle)
     lines: list[bytes | LineTooLong] = []
 
-    @asynchronous
     async def read() -> None:
         reader = Reader(source)
         client.write(b"1\n2")
@@ -308,7 +304,7 @@ def test_when_a_loop_has_ended_the_thread_that_waits_reads_on(client: Client) ->
         reader.detach()
         lines.extend(reader.lines)
 
-    read()
+    asyncio.run(read())
     client.write(b"2\n3\n")
     client.close()
 
@@ -320,11 +316,10 @@ def test_what_comes_while_a_loop_ends_that_nobody_detached_is_not_lost() -> None
     reading, writing = os.pipe()
     source = ThreadedInput(reading, MAX_LINE_BYTES)
 
-    @asynchronous
     async def begin() -> None:
         Reader(source)
 
-    begin()
+    asyncio.run(begin())
     os.write(writing, b"1\n")
     os.close(writing)
 
@@ -336,14 +331,13 @@ def test_a_file_is_read_by_a_loop(tmp_path: Path) -> None:
     lines = [b"%d " % number + b"x" * 997 for number in range(10_000)]
     (tmp_path / "requests").write_bytes(b"\n".join(lines))
 
-    @asynchronous
     async def read() -> None:
         with open(tmp_path / "requests", "rb") as file:
             reader = Reader(client_input(file.fileno()))
             await until(lambda: reader.source.ended)
         assert reader.lines == lines
 
-    read()
+    asyncio.run(read())
 
 
 def test_many_lines_from_many_writes_come_in_order(client: Client) -> None:
@@ -357,7 +351,6 @@ def test_many_lines_from_many_writes_come_in_order(client: Client) -> None:
                 time.sleep(0.001)
         client.close()
 
-    @asynchronous
     async def read() -> None:
         reader = Reader(source)
         writing = threading.Thread(target=write)
@@ -366,4 +359,4 @@ def test_many_lines_from_many_writes_come_in_order(client: Client) -> None:
         writing.join()
         assert reader.lines == [b"%d" % number for number in range(count)]
 
-    read()
+    asyncio.run(read())

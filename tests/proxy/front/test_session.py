@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.conversations import MODERN, ScriptedService, asynchronous, text, until
+from protocol.conversations import MODERN, ScriptedService, text, until
 from protocol.line_clients import LineClient, connected
 from uno_devserver.protocol.jsonrpc import (
     BUSY,
@@ -61,7 +61,6 @@ class Waiting:
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
-@asynchronous
 async def test_a_client_that_is_introduced_has_a_session_of_which_the_service_hears(version: str) -> None:
     service = ScriptedService()
     client = LineClient(service)
@@ -73,7 +72,6 @@ async def test_a_client_that_is_introduced_has_a_session_of_which_the_service_he
     assert client.silent
 
 
-@asynchronous
 async def test_a_second_handshake_changes_the_client_and_keeps_the_session() -> None:
     service = ScriptedService()
     client = await connected(service)
@@ -84,7 +82,6 @@ async def test_a_second_handshake_changes_the_client_and_keeps_the_session() -> 
     assert service.sessions[0].client == ClientInfo("c", "1", {"roots": {}}, "2025-06-18")
 
 
-@asynchronous
 async def test_a_modern_client_that_is_introduced_has_no_session() -> None:
     service = ScriptedService()
     client = LineClient(service)
@@ -96,7 +93,6 @@ async def test_a_modern_client_that_is_introduced_has_no_session() -> None:
     assert client.silent
 
 
-@asynchronous
 async def test_requests_are_answered_without_a_handshake() -> None:
     service = ScriptedService(echo=_echo)
     client = LineClient(service)
@@ -107,7 +103,6 @@ async def test_requests_are_answered_without_a_handshake() -> None:
     assert service.sessions[0].client == ClientInfo(None, None, {}, "2025-11-25")
 
 
-@asynchronous
 async def test_calls_run_beside_each_other_and_ids_keep_their_type() -> None:
     first, second = Waiting(), Waiting()
     client = await connected(ScriptedService(first=first, second=second))
@@ -126,7 +121,6 @@ async def test_calls_run_beside_each_other_and_ids_keep_their_type() -> None:
     assert (after_second["id"], after_first["id"]) == ("1", 1)
 
 
-@asynchronous
 async def test_what_a_call_says_comes_before_its_answer_from_any_thread() -> None:
     async def chat(call: Call) -> Result:
         def talk() -> None:
@@ -145,7 +139,6 @@ async def test_what_a_call_says_comes_before_its_answer_from_any_thread() -> Non
     assert messages[4] == {"jsonrpc": "2.0", "id": 7, "result": text("done")}
 
 
-@asynchronous
 async def test_nothing_is_said_for_a_call_after_its_answer() -> None:
     calls: list[Call] = []
 
@@ -162,7 +155,6 @@ async def test_nothing_is_said_for_a_call_after_its_answer() -> None:
     assert client.silent
 
 
-@asynchronous
 async def test_a_cancelled_call_is_stopped_and_not_answered_and_its_id_is_free() -> None:
     wait = Waiting()
     client = await connected(ScriptedService(wait=wait, echo=_echo))
@@ -178,7 +170,6 @@ async def test_a_cancelled_call_is_stopped_and_not_answered_and_its_id_is_free()
     assert client.silent
 
 
-@asynchronous
 async def test_the_end_of_a_cancelled_call_does_not_free_the_id_that_was_used_again() -> None:
     begun, go, ended, wait = asyncio.Event(), asyncio.Event(), asyncio.Event(), Waiting()
 
@@ -203,7 +194,6 @@ async def test_the_end_of_a_cancelled_call_does_not_free_the_id_that_was_used_ag
     assert (await client.ask("tools/list", request_id=1))["error"]["code"] == INVALID_REQUEST
 
 
-@asynchronous
 async def test_a_call_that_is_cancelled_before_it_has_begun_is_not_answered() -> None:
     wait = Waiting()
     client = await connected(ScriptedService(wait=wait, echo=_echo))
@@ -215,7 +205,6 @@ async def test_a_call_that_is_cancelled_before_it_has_begun_is_not_answered() ->
     assert not wait.started.is_set()
 
 
-@asynchronous
 async def test_a_cancelled_call_that_goes_on_is_not_heard() -> None:
     started, ended = asyncio.Event(), asyncio.Event()
 
@@ -239,7 +228,6 @@ async def test_a_cancelled_call_that_goes_on_is_not_heard() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["1", True, 1.0, None, [1], {"a": 1}, 2])
-@asynchronous
 async def test_only_the_id_itself_cancels(wrong: object) -> None:
     wait = Waiting()
     client = await connected(ScriptedService(wait=wait))
@@ -254,7 +242,6 @@ async def test_only_the_id_itself_cancels(wrong: object) -> None:
     assert (await client.message())["result"] == text("waited")
 
 
-@asynchronous
 async def test_the_id_of_a_running_call_cannot_be_used_again_and_the_call_goes_on() -> None:
     wait = Waiting()
     client = await connected(ScriptedService(wait=wait, echo=_echo))
@@ -272,7 +259,6 @@ async def test_the_id_of_a_running_call_cannot_be_used_again_and_the_call_goes_o
     assert later["result"] == text("x")
 
 
-@asynchronous
 async def test_the_client_is_asked_under_an_id_of_ours() -> None:
     client = await connected(ScriptedService(who=_who), elicitation={})
     client.call("who", request_id="server-1")
@@ -283,7 +269,6 @@ async def test_the_client_is_asked_under_an_id_of_ours() -> None:
     assert await client.message() == {"jsonrpc": "2.0", "id": "server-1", "result": text("Ada")}
 
 
-@asynchronous
 async def test_a_client_that_refuses_makes_the_question_fail() -> None:
     client = await connected(ScriptedService(who=_who), elicitation={})
     client.call("who")
@@ -294,7 +279,6 @@ async def test_a_client_that_refuses_makes_the_question_fail() -> None:
 
 
 @pytest.mark.parametrize("relays", [True, False])
-@asynchronous
 async def test_a_client_is_not_asked_for_what_it_cannot_do(relays: bool) -> None:
     service = ScriptedService(who=_who)
     service.relays = relays
@@ -305,7 +289,6 @@ async def test_a_client_is_not_asked_for_what_it_cannot_do(relays: bool) -> None
 
 
 @pytest.mark.parametrize("relays", [True, False])
-@asynchronous
 async def test_only_a_server_behind_the_service_may_ask_what_we_do_not_know(relays: bool) -> None:
     async def odd(call: Call) -> Result:
         return await call.ask("acme/ask", {"x": 1})
@@ -324,7 +307,6 @@ async def test_only_a_server_behind_the_service_may_ask_what_we_do_not_know(rela
         assert message["error"]["code"] == METHOD_NOT_FOUND
 
 
-@asynchronous
 async def test_a_cancelled_call_takes_its_question_back() -> None:
     client = await connected(ScriptedService(who=_who), elicitation={})
     client.call("who", request_id=1)
@@ -338,7 +320,6 @@ async def test_a_cancelled_call_takes_its_question_back() -> None:
     assert client.silent
 
 
-@asynchronous
 async def test_a_question_that_nobody_answers_fails_after_its_time() -> None:
     client = LineClient(ScriptedService(who=_who), ask_seconds=0.01)
     await client.initialize(elicitation={})
@@ -350,7 +331,6 @@ async def test_a_question_that_nobody_answers_fails_after_its_time() -> None:
     assert answer["error"]["code"] == UNANSWERED
 
 
-@asynchronous
 async def test_the_client_can_be_asked_outside_any_call() -> None:
     client = await connected(ScriptedService(), roots={})
     session = client.endpoint.session
@@ -365,7 +345,6 @@ async def test_the_client_can_be_asked_outside_any_call() -> None:
         await session.ask("sampling/createMessage", {})
 
 
-@asynchronous
 async def test_a_question_outside_any_call_ends_with_the_server() -> None:
     client = await connected(ScriptedService(), roots={})
     session = client.endpoint.session
@@ -388,7 +367,6 @@ async def test_a_question_outside_any_call_ends_with_the_server() -> None:
     ],
 )
 @pytest.mark.parametrize("introduced", [True, False])
-@asynchronous
 async def test_answers_that_nobody_waits_for_are_dropped(nothing: dict[str, Any], introduced: bool) -> None:
     client = LineClient(ScriptedService())
     if introduced:
@@ -400,7 +378,6 @@ async def test_answers_that_nobody_waits_for_are_dropped(nothing: dict[str, Any]
 
 
 @pytest.mark.parametrize("introduced", [True, False])
-@asynchronous
 async def test_other_notifications_are_the_services(introduced: bool) -> None:
     service = ScriptedService()
     client = LineClient(service)
@@ -412,7 +389,6 @@ async def test_other_notifications_are_the_services(introduced: bool) -> None:
     await until(lambda: service.told == [("notifications/roots/list_changed", {"x": 1})])
 
 
-@asynchronous
 async def test_a_service_that_fails_on_a_notification_does_no_harm() -> None:
     class Failing(ScriptedService):
         async def notified(self, session: Session, method: str, params: Any) -> None:
@@ -427,7 +403,6 @@ async def test_a_service_that_fails_on_a_notification_does_no_harm() -> None:
     assert (await client.ask("ping", request_id=1))["id"] == 1
 
 
-@asynchronous
 async def test_changes_are_told_from_any_thread_and_updates_to_who_watches() -> None:
     service = ScriptedService()
     client = await connected(service)
@@ -450,7 +425,6 @@ async def test_changes_are_told_from_any_thread_and_updates_to_who_watches() -> 
     assert client.silent
 
 
-@asynchronous
 async def test_the_service_hears_of_the_level_that_the_client_chose() -> None:
     async def chat(call: Call) -> Result:
         for level in ("debug", "warning"):
@@ -471,7 +445,6 @@ async def test_the_service_hears_of_the_level_that_the_client_chose() -> None:
     assert refused["error"]["code"] == INVALID_PARAMS
 
 
-@asynchronous
 async def test_what_the_service_has_no_capability_for_is_the_services_to_answer() -> None:
     service = ScriptedService()
     service.declared = {"tools": {}}
@@ -503,7 +476,6 @@ async def _unwritable(call: Call) -> Result:
 
 
 @pytest.mark.parametrize("tool", [_fails, _exits, _cancels, _odd, _unwritable])
-@asynchronous
 async def test_whatever_a_service_does_becomes_an_answer(tool: Any) -> None:
     client = await connected(ScriptedService(tool=tool))
     client.call("tool", request_id=1)
@@ -513,7 +485,6 @@ async def test_whatever_a_service_does_becomes_an_answer(tool: Any) -> None:
     assert (await client.ask("ping"))["result"] == {}
 
 
-@asynchronous
 async def test_a_service_that_cannot_say_what_it_is_fails_one_request() -> None:
     class Broken(ScriptedService):
         def capabilities(self) -> dict[str, Any]:
@@ -527,7 +498,6 @@ async def test_a_service_that_cannot_say_what_it_is_fails_one_request() -> None:
     assert (await client.message())["result"] == text("works")
 
 
-@asynchronous
 async def test_a_result_that_is_json_already_is_written_as_it_is_on_one_line() -> None:
     async def raw(call: Call) -> msgspec.Raw:
         return msgspec.Raw(b'{"b":1,\r\n "a" : "x\\ny",\n"n": 1.50}')
@@ -538,7 +508,6 @@ async def test_a_result_that_is_json_already_is_written_as_it_is_on_one_line() -
     assert await client.raw() == b'{"jsonrpc":"2.0","id":"r","result":{"b":1,   "a" : "x\\ny", "n": 1.50}}'
 
 
-@asynchronous
 async def test_calls_are_bounded() -> None:
     wait = Waiting()
     client = LineClient(ScriptedService(wait=wait), calls=1)
@@ -550,7 +519,6 @@ async def test_calls_are_bounded() -> None:
     assert (refused["id"], refused["error"]["code"]) == (2, BUSY)
 
 
-@asynchronous
 async def test_closing_answers_every_call_and_tells_the_service() -> None:
     wait = Waiting()
 
@@ -589,7 +557,6 @@ async def test_closing_answers_every_call_and_tells_the_service() -> None:
     assert client.silent
 
 
-@asynchronous
 async def test_closing_without_a_client_is_nothing() -> None:
     client = LineClient(ScriptedService())
     await client.endpoint.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import ScriptedService, asynchronous, text, until
+from protocol.conversations import ScriptedService, text, until
 from protocol.line_clients import SUBSCRIPTION, LineClient, ModernLineClient
 from uno_devserver.protocol.jsonrpc import (
     BUSY,
@@ -41,7 +41,6 @@ def watching(*uris: str) -> dict[str, Any]:
     return {"notifications": {"resourceSubscriptions": list(uris)}}
 
 
-@asynchronous
 async def test_a_call_needs_no_session() -> None:
     service = ScriptedService(echo=_echo)
     client = ModernLineClient(service)
@@ -66,14 +65,12 @@ async def test_a_call_needs_no_session() -> None:
         ),
     ],
 )
-@asynchronous
 async def test_an_envelope_must_be_whole_and_of_a_version_that_we_speak(meta: object, code: int) -> None:
     client = LineClient(ScriptedService(echo=_echo))
 
     assert (await client.ask("tools/call", {"name": "echo", "_meta": meta}))["error"]["code"] == code
 
 
-@asynchronous
 async def test_each_request_has_its_own_client_and_log_level() -> None:
     async def chat(call: Call) -> Result:
         for level in ("debug", "error"):
@@ -92,7 +89,6 @@ async def test_each_request_has_its_own_client_and_log_level() -> None:
     assert said == [["one", "debug"], ["one", "error"], ["two", "error"]]
 
 
-@asynchronous
 async def test_progress_comes_before_the_answer() -> None:
     async def work(call: Call) -> Result:
         token = call.params["_meta"]["progressToken"]
@@ -107,7 +103,6 @@ async def test_progress_comes_before_the_answer() -> None:
     assert answer["id"] == 1
 
 
-@asynchronous
 async def test_a_question_is_the_result_and_the_next_request_brings_the_answer() -> None:
     async def interview(call: Call) -> Result:
         names = [(await call.ask("elicitation/create", QUESTION, "who"))["content"]["name"] for _ in range(2)]
@@ -129,7 +124,6 @@ async def test_a_question_is_the_result_and_the_next_request_brings_the_answer()
     assert (answer["id"], answer["result"]["content"]) == ("q2", text("Ada+Bob")["content"])
 
 
-@asynchronous
 async def test_what_is_said_while_the_client_thinks_comes_with_its_next_request() -> None:
     thinking, noted = asyncio.Event(), asyncio.Event()
 
@@ -152,14 +146,12 @@ async def test_what_is_said_while_the_client_thinks_comes_with_its_next_request(
     assert (await client.message())["result"]["content"] == text("x")["content"]
 
 
-@asynchronous
 async def test_a_client_without_the_capability_is_not_asked() -> None:
     client = ModernLineClient(ScriptedService(who=_who), capabilities={})
 
     assert (await client.ask("tools/call", {"name": "who"}))["error"]["code"] == MISSING_CAPABILITY
 
 
-@asynchronous
 async def test_a_client_is_asked_during_its_calls_only() -> None:
     async def outside(call: Call) -> Result:
         return await call.session.ask("roots/list", {})
@@ -169,7 +161,6 @@ async def test_a_client_is_asked_during_its_calls_only() -> None:
     assert (await client.ask("tools/call", {"name": "outside"}))["error"]["code"] == INVALID_REQUEST
 
 
-@asynchronous
 async def test_a_cancelled_call_is_stopped_and_nothing_more_is_said_for_it() -> None:
     started, stopped = asyncio.Event(), asyncio.Event()
 
@@ -193,7 +184,6 @@ async def test_a_cancelled_call_is_stopped_and_nothing_more_is_said_for_it() -> 
     assert client.silent
 
 
-@asynchronous
 async def test_cancelling_a_request_that_was_answered_with_a_question_changes_nothing() -> None:
     client = ModernLineClient(ScriptedService(who=_who))
     asked = await client.ask("tools/call", {"name": "who"}, request_id=1)
@@ -204,7 +194,6 @@ async def test_cancelling_a_request_that_was_answered_with_a_question_changes_no
     assert (await client.message())["result"]["content"] == text("Ada")["content"]
 
 
-@asynchronous
 async def test_an_id_that_runs_cannot_be_used_again_in_either_era() -> None:
     service = ScriptedService(who=_who, wait=_wait)
     client = ModernLineClient(service)
@@ -219,7 +208,6 @@ async def test_an_id_that_runs_cannot_be_used_again_in_either_era() -> None:
         assert [(one["id"], one["error"]["code"]) for one in answers] == [(request_id, INVALID_REQUEST)] * 2
 
 
-@asynchronous
 async def test_both_eras_are_spoken_on_one_line() -> None:
     service = ScriptedService(echo=_echo)
     client = ModernLineClient(service)
@@ -238,7 +226,6 @@ async def test_both_eras_are_spoken_on_one_line() -> None:
     assert ["params" in change for change in changes] == [False, True]
 
 
-@asynchronous
 async def test_a_subscription_is_acknowledged_and_tells_what_it_was_asked_for() -> None:
     service = ScriptedService()
     client = ModernLineClient(service)
@@ -271,7 +258,6 @@ async def test_a_subscription_is_acknowledged_and_tells_what_it_was_asked_for() 
     ]
 
 
-@asynchronous
 async def test_a_cancelled_subscription_is_silent_and_its_id_is_free() -> None:
     service = ScriptedService()
     client = ModernLineClient(service)
@@ -286,7 +272,6 @@ async def test_a_cancelled_subscription_is_silent_and_its_id_is_free() -> None:
     assert (await client.ask("subscriptions/listen", TOOLS, request_id=1))["params"]["_meta"] == {SUBSCRIPTION: 1}
 
 
-@asynchronous
 async def test_closing_ends_subscriptions_with_a_result_and_calls_with_an_error() -> None:
     started = asyncio.Event()
 
@@ -313,7 +298,6 @@ async def test_closing_ends_subscriptions_with_a_result_and_calls_with_an_error(
     assert service.follows == [("file:///a", True), ("file:///a", False)]
 
 
-@asynchronous
 async def test_a_subscription_that_is_still_being_opened_is_ended_or_cancelled() -> None:
     asked = asyncio.Event()
 
@@ -338,7 +322,6 @@ async def test_a_subscription_that_is_still_being_opened_is_ended_or_cancelled()
     assert [one for one in service.follows if not one[1]] == [("file:///a", False), ("file:///b", False)]
 
 
-@asynchronous
 async def test_subscriptions_that_are_being_opened_count() -> None:
     class Slow(ScriptedService):
         async def followed(self, uri: str, wanted: bool) -> None:
@@ -351,7 +334,6 @@ async def test_subscriptions_that_are_being_opened_count() -> None:
     assert (refused["id"], refused["error"]["code"]) == (2, BUSY)
 
 
-@asynchronous
 async def test_ill_formed_and_too_many_subscriptions_are_refused() -> None:
     client = ModernLineClient(ScriptedService(), subscriptions=1)
 
@@ -360,7 +342,6 @@ async def test_ill_formed_and_too_many_subscriptions_are_refused() -> None:
     assert (await client.ask("subscriptions/listen", TOOLS))["error"]["code"] == BUSY
 
 
-@asynchronous
 async def test_whatever_a_service_does_becomes_an_answer() -> None:
     async def fails(call: Call) -> Result:
         raise ValueError("oops")
@@ -375,7 +356,6 @@ async def test_whatever_a_service_does_becomes_an_answer() -> None:
         assert (await client.ask(method, params))["error"]["code"] == INTERNAL_ERROR
 
 
-@asynchronous
 async def test_calls_are_bounded() -> None:
     service = ScriptedService(wait=_wait)
     client = ModernLineClient(service, calls=2)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from support.bundled import BOTH, Reply, ask
 from support.files import write
 from support.inspectors import HELLO, InspectorClient, Listening, last_port_taken
@@ -85,7 +85,6 @@ async def world_in(folder: Path, **options: Any) -> AsyncIterator[World]:
 # --- MCP and health at --http -----------------------------------------------------------------------------------------
 
 
-@asynchronous
 async def test_a_client_over_http_shakes_hands_lists_and_calls(folder: Path) -> None:
     async with world_in(folder, http_port=0) as world:
         hello = await world.post("initialize", HELLO)
@@ -101,7 +100,6 @@ async def test_a_client_over_http_shakes_hands_lists_and_calls(folder: Path) -> 
 
 
 @pytest.mark.parametrize(("status", "code"), [("Healthy", 200), ("Degraded", 503), ("Unhealthy", 503)])
-@asynchronous
 async def test_health_is_json_with_a_status_that_monitors_understand(
     folder: Path, monkeypatch: pytest.MonkeyPatch, status: str, code: int
 ) -> None:
@@ -114,7 +112,6 @@ async def test_health_is_json_with_a_status_that_monitors_understand(
         assert (await world.ask("POST", "/health")).status == 405
 
 
-@asynchronous
 async def test_there_is_nothing_elsewhere(folder: Path) -> None:
     async with world_in(folder, http_port=0) as world:
         reply = await world.ask("GET", "/rc")
@@ -124,13 +121,11 @@ async def test_there_is_nothing_elsewhere(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
-@asynchronous
 async def test_web_sites_are_not_served(folder: Path, headers: dict[str, str]) -> None:
     async with world_in(folder, http_port=0) as world:
         assert (await world.ask("GET", "/health", **headers)).status == 403
 
 
-@asynchronous
 async def test_a_port_that_is_taken_is_said_and_the_proxy_goes_on_without(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,13 +138,11 @@ async def test_a_port_that_is_taken_is_said_and_the_proxy_goes_on_without(
     assert issue.message in capsys.readouterr().err
 
 
-@asynchronous
 async def test_it_says_where_it_listens(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with world_in(folder, http_port=0) as world:
         assert f"http://localhost:{world.http_port}/mcp" in capsys.readouterr().err
 
 
-@asynchronous
 async def test_a_call_that_hangs_does_not_keep_it_from_closing(folder: Path) -> None:
     async with world_in(folder, http_port=0) as world:
         session = (await world.post("initialize", HELLO)).headers["mcp-session-id"]
@@ -164,7 +157,6 @@ async def test_a_call_that_hangs_does_not_keep_it_from_closing(folder: Path) -> 
         assert (await calling).json["error"]["code"] == STOPPED
 
 
-@asynchronous
 async def test_clients_that_never_say_goodbye_are_forgotten_before_they_use_up_all_files(folder: Path) -> None:
     async with world_in(folder, http_port=0) as world:
         sessions = [(await world.post("initialize", HELLO)).headers["mcp-session-id"] for _ in range(MOST_SESSIONS + 1)]
@@ -178,7 +170,6 @@ async def test_clients_that_never_say_goodbye_are_forgotten_before_they_use_up_a
 # --- both -------------------------------------------------------------------------------------------------------------
 
 
-@asynchronous
 async def test_changes_are_told_to_every_session_of_either(folder: Path) -> None:
     async with world_in(folder, http_port=0, inspector_port=0) as world:
         page = await world.until_inspected()
@@ -198,7 +189,6 @@ async def test_changes_are_told_to_every_session_of_either(folder: Path) -> None
                 await asyncio.to_thread(stream.wait, "notifications/tools/list_changed")
 
 
-@asynchronous
 async def test_it_waits_for_the_first_start_and_is_opened_once(folder: Path) -> None:
     async with world_in(folder, inspector_port=0) as world:
         world.listeners.look()
@@ -211,7 +201,6 @@ async def test_it_waits_for_the_first_start_and_is_opened_once(folder: Path) -> 
         assert await world.listeners.open_inspector(0) == page.url
 
 
-@asynchronous
 async def test_those_who_ask_at_the_same_time_get_the_same_one(folder: Path) -> None:
     async with world_in(folder) as world:
         urls = await asyncio.gather(*(world.listeners.open_inspector(0) for _ in range(3)))
@@ -219,7 +208,6 @@ async def test_those_who_ask_at_the_same_time_get_the_same_one(folder: Path) -> 
         assert set(urls) == {world.state.facts.inspector}
 
 
-@asynchronous
 async def test_a_port_that_cannot_be_had_is_an_issue_until_another_is_asked_for(folder: Path) -> None:
     with last_port_taken() as port:
         async with world_in(folder, inspector_port=port) as world:

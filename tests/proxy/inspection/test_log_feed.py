@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from uno_devserver.instances.child import last_lines
 from uno_devserver.proxy.inspection import log_feed as module
 from uno_devserver.proxy.inspection.log_feed import (
@@ -46,7 +46,6 @@ def journal() -> Iterator[tuple[LogFeed, list[Line]]]:
         made.close()
 
 
-@asynchronous
 async def test_lines_from_before_anybody_looked_are_there(log: Log) -> None:
     log.info("the start")
     with journal() as (made, told):
@@ -63,7 +62,6 @@ async def test_lines_from_before_anybody_looked_are_there(log: Log) -> None:
         assert told == [], "they are in the snapshot"
 
 
-@asynchronous
 async def test_lines_are_told_as_they_come_with_the_detailed_ones(log: Log) -> None:
     with journal() as (made, told):
         made.set_live(True)
@@ -78,7 +76,6 @@ async def test_lines_are_told_as_they_come_with_the_detailed_ones(log: Log) -> N
         assert made.lines() == told
 
 
-@asynchronous
 async def test_what_is_in_the_snapshot_is_not_told_behind_it_and_nothing_is_missing(log: Log) -> None:
     with journal() as (made, told):
         made.set_live(True)
@@ -91,7 +88,6 @@ async def test_what_is_in_the_snapshot_is_not_told_behind_it_and_nothing_is_miss
         assert [line["text"] for line in told] == ["one"]
 
 
-@asynchronous
 async def test_lines_of_all_threads_arrive_each_once(log: Log) -> None:
     log.level = NONE  # nothing on stderr; who looks sees it all the same
     with journal() as (made, told):
@@ -112,7 +108,6 @@ async def test_lines_of_all_threads_arrive_each_once(log: Log) -> None:
         assert [line["n"] for line in told] == list(range(1, 801))
 
 
-@asynchronous
 async def test_the_servers_lines_stand_among_ours(log: Log) -> None:
     with journal() as (made, told):
         made.set_live(True)
@@ -125,7 +120,6 @@ async def test_the_servers_lines_stand_among_ours(log: Log) -> None:
         assert log.tap is not None
 
 
-@asynchronous
 async def test_only_the_last_lines_are_kept(log: Log) -> None:
     with journal() as (made, _):
         made.printed(OutputLine(0.0, INFORMATION, str(number)) for number in range(REMEMBERED + 5))
@@ -134,7 +128,6 @@ async def test_only_the_last_lines_are_kept(log: Log) -> None:
         assert made.lines()[-1]["n"] == REMEMBERED + 5
 
 
-@asynchronous
 async def test_while_nobody_looks_lines_are_kept_and_nothing_else_happens(log: Log) -> None:
     with journal() as (made, told):
         made.set_live(True)
@@ -151,7 +144,6 @@ async def test_while_nobody_looks_lines_are_kept_and_nothing_else_happens(log: L
         assert [line["text"] for line in made.lines()] == ["one", "two"]
 
 
-@asynchronous
 async def test_a_line_that_is_written_after_the_end_hurts_nobody(log: Log) -> None:
     with journal() as (made, told):
         made.set_live(True)

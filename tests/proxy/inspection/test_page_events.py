@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from support.files import snapshot
 from support.relays import Scene, tool_call
 from support.servers import Processes, Registry
@@ -106,7 +106,6 @@ async def world(folder: Path) -> AsyncIterator[World]:
 # --- the snapshot
 
 
-@asynchronous
 async def test_a_page_hears_first_how_everything_is(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         log.info("before anybody looked")
@@ -122,7 +121,6 @@ async def test_a_page_hears_first_how_everything_is(tmp_path: Path) -> None:
     assert (snapshot["calls"], snapshot["servers"], snapshot["proxies"]) == ([], [], [])
 
 
-@asynchronous
 async def test_a_workspace_is_named_with_its_solution(tmp_path: Path) -> None:
     (tmp_path / ".devtools" / "addins").mkdir(parents=True)
     workspace = resolve(str(tmp_path))
@@ -134,7 +132,6 @@ async def test_a_workspace_is_named_with_its_solution(tmp_path: Path) -> None:
     assert (snapshot["directory"], snapshot["solution"]) == (workspace.working_directory, workspace.solution)
 
 
-@asynchronous
 async def test_a_second_page_sees_the_calls_that_the_first_saw(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         await made.look().hears("snapshot")
@@ -145,7 +142,6 @@ async def test_a_second_page_sees_the_calls_that_the_first_saw(tmp_path: Path) -
     assert [(call["name"], call["state"]) for call in snapshot["calls"]] == [("echo", "done")]
 
 
-@asynchronous
 async def test_a_disk_that_does_not_answer_keeps_no_page_from_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +155,6 @@ async def test_a_disk_that_does_not_answer_keeps_no_page_from_the_rest(
     assert (snapshot["servers"], snapshot["proxies"]) == ([], [])
 
 
-@asynchronous
 async def test_a_disk_that_hangs_is_asked_once_and_told_of_when_it_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +181,6 @@ async def test_a_disk_that_hangs_is_asked_once_and_told_of_when_it_answers(
 # --- what changes
 
 
-@asynchronous
 async def test_calls_are_told_while_somebody_looks(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         page = made.look()
@@ -198,7 +192,6 @@ async def test_calls_are_told_while_somebody_looks(tmp_path: Path) -> None:
         assert (call["state"], call["outcome"]) == ("done", "yes")
 
 
-@asynchronous
 async def test_many_changes_of_the_state_are_few_reports_and_the_last_is_the_truth(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         page = made.look()
@@ -214,7 +207,6 @@ async def test_many_changes_of_the_state_are_few_reports_and_the_last_is_the_tru
         assert page.all("health")[-1]["proxy"]["restarts"] == 499
 
 
-@asynchronous
 async def test_log_lines_are_told_with_the_detailed_ones(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         page = made.look()
@@ -226,7 +218,6 @@ async def test_log_lines_are_told_with_the_detailed_ones(tmp_path: Path) -> None
         assert {line["source"] for line in lines} == {"proxy"}
 
 
-@asynchronous
 async def test_what_the_server_prints_is_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "OUTPUT_SECONDS", 0.01)
     file = tmp_path / "host.log"
@@ -247,7 +238,6 @@ async def test_what_the_server_prints_is_in_the_log(tmp_path: Path, monkeypatch:
         assert len([line for line in (await again.hears("snapshot"))["log"] if line["source"] == "server"]) == 2
 
 
-@asynchronous
 async def test_the_last_words_of_a_server_are_told_once_when_the_next_has_taken_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,7 +284,6 @@ async def test_the_last_words_of_a_server_are_told_once_when_the_next_has_taken_
         ("notifications/message", []),
     ],
 )
-@asynchronous
 async def test_lists_that_changed_are_to_be_read_again(tmp_path: Path, method: str, told: list[Any]) -> None:
     async with world(tmp_path) as made:
         page = made.look()
@@ -307,7 +296,6 @@ async def test_lists_that_changed_are_to_be_read_again(tmp_path: Path, method: s
         assert page.all("lists") == told
 
 
-@asynchronous
 async def test_servers_that_come_and_go_are_told_and_nothing_where_nothing_changed(
     tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,7 +318,6 @@ async def test_servers_that_come_and_go_are_told_and_nothing_where_nothing_chang
 # --- nobody looks
 
 
-@asynchronous
 async def test_nothing_runs_before_somebody_looks_and_a_while_after_the_last_has_gone(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         made.state.learn(restarts=1)
@@ -355,7 +342,6 @@ async def test_nothing_runs_before_somebody_looks_and_a_while_after_the_last_has
         assert again["calls"] == [], "nobody looked"
 
 
-@asynchronous
 async def test_a_page_that_is_loaded_again_misses_no_call(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         page = made.look()
@@ -368,7 +354,6 @@ async def test_a_page_that_is_loaded_again_misses_no_call(tmp_path: Path) -> Non
         assert [call["name"] for call in snapshot["calls"]] == ["between"]
 
 
-@asynchronous
 async def test_after_its_end_nothing_runs_whoever_comes(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         page = made.look()
@@ -382,7 +367,6 @@ async def test_after_its_end_nothing_runs_whoever_comes(tmp_path: Path) -> None:
         assert log.tap is None
 
 
-@asynchronous
 async def test_a_page_that_does_not_read_slows_no_call(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         slow, quick = made.look(), made.look()

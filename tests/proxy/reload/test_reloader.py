@@ -13,7 +13,6 @@ import pytest
 
 from hotreload.channels import Client
 from hotreload.projects import Project, real_npm
-from protocol.conversations import asynchronous
 from support.files import write
 from support.relays import tool_call
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
@@ -126,7 +125,6 @@ async def world_in(folder: Path, *outcomes: Any) -> AsyncIterator[World]:
         await world.keeper.close()
 
 
-@asynchronous
 async def test_a_save_after_the_launch_is_news_also_where_the_user_has_just_agreed(folder: Path) -> None:
     async with world_in(folder) as world:
         await world.look()
@@ -143,7 +141,6 @@ async def test_a_save_after_the_launch_is_news_also_where_the_user_has_just_agre
         assert (await world.check()).restart_due
 
 
-@asynchronous
 async def test_what_was_launched_is_no_news(folder: Path) -> None:
     async with world_in(folder) as world:
         world.agree()
@@ -154,7 +151,6 @@ async def test_what_was_launched_is_no_news(folder: Path) -> None:
         assert not (await world.check()).server_changed
 
 
-@asynchronous
 @pytest.mark.parametrize("saved", [True, False])
 async def test_a_save_during_the_start_of_a_host_is_news(
     folder: Path, monkeypatch: pytest.MonkeyPatch, saved: bool
@@ -180,7 +176,6 @@ async def test_a_save_during_the_start_of_a_host_is_news(
         assert (await world.check()).restart_due is saved
 
 
-@asynchronous
 async def test_a_change_is_still_due_when_the_config_was_edited_behind_it(folder: Path) -> None:
     async with world_in(folder) as world:
         world.agree()
@@ -197,7 +192,6 @@ async def test_a_change_is_still_due_when_the_config_was_edited_behind_it(folder
         assert (await world.check()).restart_due
 
 
-@asynchronous
 async def test_without_agreement_nobody_is_asked_and_no_status_is_offered_that_an_earlier_proxy_had(
     folder: Path,
 ) -> None:
@@ -211,7 +205,6 @@ async def test_without_agreement_nobody_is_asked_and_no_status_is_offered_that_a
         assert not world.lists_status
 
 
-@asynchronous
 async def test_the_status_is_offered_where_code_is_reloaded_and_no_more_when_the_config_says_no(folder: Path) -> None:
     async with world_in(folder) as world:
         world.agree()
@@ -228,7 +221,6 @@ async def test_the_status_is_offered_where_code_is_reloaded_and_no_more_when_the
         assert not world.lists_status
 
 
-@asynchronous
 async def test_a_server_that_did_not_start_before_anybody_watched_is_built(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,7 +238,6 @@ async def test_a_server_that_did_not_start_before_anybody_watched_is_built(
         assert (await world.check()).restart_due
 
 
-@asynchronous
 async def test_calls_go_on_after_a_restart_by_the_owner_that_brings_us_no_server(folder: Path) -> None:
     async with world_in(folder, NO_SERVER) as world:
         world.agree()
@@ -262,7 +253,6 @@ async def test_calls_go_on_after_a_restart_by_the_owner_that_brings_us_no_server
         assert await world.forwarding.queue.settled(0)
 
 
-@asynchronous
 async def test_what_cannot_be_arranged_leaves_nothing_behind_and_is_tried_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +270,6 @@ async def test_what_cannot_be_arranged_leaves_nothing_behind_and_is_tried_again(
         assert world.forwarding.queue is not None
 
 
-@asynchronous
 async def test_others_hear_of_a_restart_that_breaks_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with world_in(folder) as world:
         world.agree()
@@ -305,7 +294,6 @@ async def test_others_hear_of_a_restart_that_breaks_off(folder: Path, monkeypatc
         assert await world.forwarding.queue.settled(0)
 
 
-@asynchronous
 async def test_a_config_that_counts_other_files_makes_none_of_them_newer(folder: Path) -> None:
     async with world_in(folder) as world:
         write(folder / "server" / "other.py", "")
@@ -320,7 +308,6 @@ async def test_a_config_that_counts_other_files_makes_none_of_them_newer(folder:
         assert not (await world.check()).server_changed
 
 
-@asynchronous
 async def test_a_call_that_was_held_is_run_when_the_config_says_that_nothing_is_reloaded(folder: Path) -> None:
     async with world_in(folder) as world:
         world.agree()
@@ -336,7 +323,6 @@ async def test_a_call_that_was_held_is_run_when_the_config_says_that_nothing_is_
         assert await asyncio.wait_for(held, 10) == {"content": []}
 
 
-@asynchronous
 async def test_a_restart_that_others_ask_for_waits_for_the_call_that_runs_and_holds_no_later_one(folder: Path) -> None:
     async with world_in(folder) as world:
         world.agree()
@@ -366,7 +352,6 @@ async def test_a_restart_that_others_ask_for_waits_for_the_call_that_runs_and_ho
         assert await queue.run(tool_call(), _done) == {"content": []}
 
 
-@asynchronous
 @pytest.mark.parametrize("well", [True, False])
 async def test_calls_wait_for_our_own_connection_only_where_the_owners_restart_went_well(
     folder: Path, well: bool
@@ -385,7 +370,6 @@ async def test_calls_wait_for_our_own_connection_only_where_the_owners_restart_w
         world.upstream.gate.set()
 
 
-@asynchronous
 async def test_the_end_of_a_host_is_no_crash_also_where_it_is_noticed_after_its_owners_restart(folder: Path) -> None:
     async with world_in(folder) as world:
         owner = RemoteAuthority("", _nothing)
@@ -410,7 +394,6 @@ async def _out_of_order(*_: object) -> Any:
     raise RuntimeError("out of order")
 
 
-@asynchronous
 async def test_who_asks_on_the_control_channel_has_the_inspector_opened(folder: Path) -> None:
     async with world_in(folder) as world:
         world.agree()

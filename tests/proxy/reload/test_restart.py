@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from support.relays import QUICK, ScriptedSession, text_of, tool_call
@@ -111,7 +111,6 @@ async def bench(folder: Path, **command_limits: Any) -> AsyncIterator[Bench]:
 # --- renew
 
 
-@asynchronous
 async def test_a_restart_is_answered_by_a_new_process_and_is_no_crash(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         before = await made.pid()
@@ -133,7 +132,6 @@ async def test_a_restart_is_answered_by_a_new_process_and_is_no_crash(tmp_path: 
         assert made.kept.launches == 1
 
 
-@asynchronous
 async def test_calls_that_come_during_a_restart_wait_for_the_new_one(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         before = await made.pid()
@@ -147,7 +145,6 @@ async def test_calls_that_come_during_a_restart_wait_for_the_new_one(tmp_path: P
         assert before not in made.living
 
 
-@asynchronous
 async def test_the_pause_lies_between_the_end_of_the_old_one_and_the_start_of_the_new(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         before = await made.pid()
@@ -160,7 +157,6 @@ async def test_the_pause_lies_between_the_end_of_the_old_one_and_the_start_of_th
         assert made.living != []
 
 
-@asynchronous
 async def test_new_code_that_dies_at_once_has_its_attempts_and_then_says_why(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         made.save(dies=3)
@@ -179,7 +175,6 @@ async def test_new_code_that_dies_at_once_has_its_attempts_and_then_says_why(tmp
         assert made.kept.facts.reloads == 2
 
 
-@asynchronous
 async def test_new_code_that_never_answers_is_given_up_within_its_bound(tmp_path: Path) -> None:
     async with bench(tmp_path, ready_seconds=0.7) as made:
         made.save(never_reads=True)
@@ -191,7 +186,6 @@ async def test_new_code_that_never_answers_is_given_up_within_its_bound(tmp_path
         await until(lambda: not made.living)
 
 
-@asynchronous
 async def test_a_server_that_ignores_every_request_to_end_is_ended_before_the_next_is_started(tmp_path: Path) -> None:
     async with bench(tmp_path, patient_seconds=0.2) as made:
         made.save(ignores_sigterm=True, stays=True)
@@ -205,7 +199,6 @@ async def test_a_server_that_ignores_every_request_to_end_is_ended_before_the_ne
         assert len(made.living) == 1
 
 
-@asynchronous
 async def test_a_server_that_works_gets_the_time_to_end_well(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     kept = Kept(tmp_path, ScriptedUpstream(running, ScriptedRunning(Lists())))
@@ -222,7 +215,6 @@ async def test_a_server_that_works_gets_the_time_to_end_well(tmp_path: Path) -> 
     assert patience == [True]
 
 
-@asynchronous
 async def test_a_start_that_is_under_way_is_given_up_for_newer_code_and_there_are_never_two(tmp_path: Path) -> None:
     late, new = ScriptedRunning(Lists(tools=["late"])), ScriptedRunning(Lists(tools=["new"]))
     upstream = ScriptedUpstream(late, new, stubborn=True)
@@ -241,7 +233,6 @@ async def test_a_start_that_is_under_way_is_given_up_for_newer_code_and_there_ar
     assert (kept.tools, late.stops, new.stops, upstream.starts) == (["new"], 1, 0, 2)
 
 
-@asynchronous
 async def test_restarts_that_are_asked_for_together_come_one_after_the_other(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         outcomes = await asyncio.gather(*(made.kept.restarter.renew() for _ in range(3)))
@@ -251,7 +242,6 @@ async def test_restarts_that_are_asked_for_together_come_one_after_the_other(tmp
         assert len(made.living) == 1
 
 
-@asynchronous
 async def test_whoever_asked_for_a_restart_may_stop_waiting_for_it(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         before = await made.pid()
@@ -263,7 +253,6 @@ async def test_whoever_asked_for_a_restart_may_stop_waiting_for_it(tmp_path: Pat
         assert await made.pid() != before
 
 
-@asynchronous
 async def test_what_is_not_ours_is_not_restarted(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     running.owned = False
@@ -278,7 +267,6 @@ async def test_what_is_not_ours_is_not_restarted(tmp_path: Path) -> None:
     assert (running.stops, kept.keeper.state.value, kept.facts.reloads) == (0, "Connected", 0)
 
 
-@asynchronous
 async def test_without_anything_to_keep_there_is_nothing_to_restart(tmp_path: Path) -> None:
     kept = Kept(tmp_path, None)
 
@@ -286,7 +274,6 @@ async def test_without_anything_to_keep_there_is_nothing_to_restart(tmp_path: Pa
     assert not (await kept.restarter.swap()).ok
 
 
-@asynchronous
 async def test_the_end_of_the_proxy_is_the_end_of_a_restart(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         renewal = asyncio.ensure_future(made.kept.restarter.renew(60.0))
@@ -301,7 +288,6 @@ async def test_the_end_of_the_proxy_is_the_end_of_a_restart(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("way", ["renew", "swap"])
-@asynchronous
 async def test_new_code_is_spoken_to_in_the_newest_era_that_it_knows(tmp_path: Path, way: str) -> None:
     async with bench(tmp_path) as made:
         assert made.version == "2026-07-28"
@@ -314,7 +300,6 @@ async def test_new_code_is_spoken_to_in_the_newest_era_that_it_knows(tmp_path: P
 
 
 @pytest.mark.parametrize(("manners", "version"), [({}, "2026-07-28"), ({"shy": True}, "2025-11-25")])
-@asynchronous
 async def test_a_server_that_is_repaired_when_all_starts_have_failed_is_spoken_to_in_its_era(
     tmp_path: Path, manners: dict[str, object], version: str
 ) -> None:
@@ -332,7 +317,6 @@ async def test_a_server_that_is_repaired_when_all_starts_have_failed_is_spoken_t
 # --- swap
 
 
-@asynchronous
 async def test_a_swap_is_answered_by_the_new_one_and_the_old_one_is_gone_when_it_is_idle(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         before = await made.pid()
@@ -352,7 +336,6 @@ async def test_a_swap_is_answered_by_the_new_one_and_the_old_one_is_gone_when_it
         assert made.kept.launches == 1
 
 
-@asynchronous
 async def test_a_call_that_runs_is_finished_by_the_old_one(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         before, release = await made.pid(), tmp_path / "release"
@@ -369,7 +352,6 @@ async def test_a_call_that_runs_is_finished_by_the_old_one(tmp_path: Path) -> No
         assert made.kept.facts.last_end is None
 
 
-@asynchronous
 async def test_five_swaps_under_sixteen_callers_lose_no_call_and_answer_none_twice(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         over, answers = asyncio.Event(), list[str]()
@@ -403,7 +385,6 @@ async def test_five_swaps_under_sixteen_callers_lose_no_call_and_answer_none_twi
         assert "warning" not in made.said
 
 
-@asynchronous
 async def test_new_tools_are_announced_and_the_difference_is_told(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         made.save(tools=1)
@@ -427,7 +408,6 @@ async def test_new_tools_are_announced_and_the_difference_is_told(tmp_path: Path
         ({"closes": True}, "The new server did not start: it closed its output."),
     ],
 )
-@asynchronous
 async def test_a_new_one_that_is_of_no_use_leaves_the_old_one_as_it_was(
     tmp_path: Path, manners: dict[str, Any], problem: str
 ) -> None:
@@ -450,7 +430,6 @@ async def test_a_new_one_that_is_of_no_use_leaves_the_old_one_as_it_was(
         assert (await made.kept.restarter.swap()).ok, "the next attempt is not burdened with that"
 
 
-@asynchronous
 async def test_a_new_one_that_prints_garbage_first_is_taken_all_the_same(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         made.save(garbage=True)
@@ -458,7 +437,6 @@ async def test_a_new_one_that_prints_garbage_first_is_taken_all_the_same(tmp_pat
         assert (await made.kept.restarter.swap()).ok
 
 
-@asynchronous
 async def test_what_it_prints_among_its_messages_is_known_while_it_serves_and_not_of_the_next(tmp_path: Path) -> None:
     async with bench(tmp_path, output_check_seconds=0.01) as made:
         made.save(garbage=True)
@@ -472,7 +450,6 @@ async def test_what_it_prints_among_its_messages_is_known_while_it_serves_and_no
         assert made.kept.facts.upstream.stray_line == ""
 
 
-@asynchronous
 async def test_what_the_old_one_prints_is_not_taken_for_last_words_of_the_new(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         gate = tmp_path / "gate"
@@ -488,7 +465,6 @@ async def test_what_the_old_one_prints_is_not_taken_for_last_words_of_the_new(tm
         assert "the old one says" not in outcome.last_lines
 
 
-@asynchronous
 async def test_when_the_old_one_is_killed_meanwhile_the_new_one_is_taken_and_no_third_is_started(
     tmp_path: Path,
 ) -> None:
@@ -509,7 +485,6 @@ async def test_when_the_old_one_is_killed_meanwhile_the_new_one_is_taken_and_no_
         assert (made.kept.facts.restarts, made.keeper.generation) == (1, 2)
 
 
-@asynchronous
 async def test_when_both_fail_the_new_code_is_tried_in_the_old_ones_place(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         before, gate = await made.pid(), tmp_path / "gate"
@@ -526,7 +501,6 @@ async def test_when_both_fail_the_new_code_is_tried_in_the_old_ones_place(tmp_pa
         assert len(made.notes.starts) == 3
 
 
-@asynchronous
 async def test_the_end_of_the_proxy_ends_both(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         made.save(until=str(tmp_path / "never"))
@@ -540,7 +514,6 @@ async def test_the_end_of_the_proxy_ends_both(tmp_path: Path) -> None:
         assert not (await swap).ok
 
 
-@asynchronous
 async def test_the_end_of_the_proxy_ends_those_that_still_had_something_to_answer(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         running = asyncio.ensure_future(made.call("hold"))
@@ -554,7 +527,6 @@ async def test_the_end_of_the_proxy_ends_those_that_still_had_something_to_answe
         running.cancel()
 
 
-@asynchronous
 async def test_an_old_one_that_dies_while_it_answers_is_no_crash_and_its_call_is_told_so(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         before = await made.pid()
@@ -568,7 +540,6 @@ async def test_an_old_one_that_dies_while_it_answers_is_no_crash_and_its_call_is
         assert (made.kept.facts.restarts, made.kept.facts.last_end, made.keeper.generation) == (0, None, 2)
 
 
-@asynchronous
 async def test_without_a_server_that_works_a_swap_is_a_restart(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         made.save(dies=3)
@@ -580,7 +551,6 @@ async def test_without_a_server_that_works_a_swap_is_a_restart(tmp_path: Path) -
         assert len(made.living) == 1
 
 
-@asynchronous
 async def test_a_workspace_that_changes_meanwhile_drops_the_new_one(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         made.save(until=str(tmp_path / "never"))
@@ -593,7 +563,6 @@ async def test_a_workspace_that_changes_meanwhile_drops_the_new_one(tmp_path: Pa
         await until(lambda: not made.living)
 
 
-@asynchronous
 async def test_a_server_that_is_known_by_its_address_is_idle_before_it_is_stopped(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
     kept = Kept(tmp_path, ScriptedUpstream(first, second))
@@ -633,7 +602,6 @@ class Beside:
         return failed
 
 
-@asynchronous
 async def test_it_is_taken_with_its_lists_and_whoever_takes_it_hears_of_its_end(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists(tools=["new"]))
     beside = Beside(tmp_path, ScriptedUpstream(running))
@@ -645,7 +613,6 @@ async def test_it_is_taken_with_its_lists_and_whoever_takes_it_hears_of_its_end(
     await until(lambda: beside.kept.facts.last_end == Ending("it ended with exit code 3", 3, ("its last line",)))
 
 
-@asynchronous
 async def test_its_lines_that_are_no_messages_are_reported_as_soon_as_it_is_promoted(tmp_path: Path) -> None:
     upstream = ScriptedUpstream(ScriptedRunning(Lists()))
     upstream.gate.clear()
@@ -664,7 +631,6 @@ async def test_its_lines_that_are_no_messages_are_reported_as_soon_as_it_is_prom
     await until(lambda: beside.kept.facts.upstream.stray_line == "at work")
 
 
-@asynchronous
 async def test_one_that_dies_before_it_is_ready_says_so_with_its_last_words(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     running.refusals = [ConnectionLost("It hung up.", sent=True)] * 2
@@ -680,7 +646,6 @@ async def test_one_that_dies_before_it_is_ready_says_so_with_its_last_words(tmp_
     assert running.stops == 1
 
 
-@asynchronous
 async def test_one_whose_tools_cannot_be_listed_is_not_taken(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     running.lists.names["tools"] = RpcError(INTERNAL_ERROR, "not now")
@@ -691,7 +656,6 @@ async def test_one_whose_tools_cannot_be_listed_is_not_taken(tmp_path: Path) -> 
     assert running.stops == 1
 
 
-@asynchronous
 async def test_a_start_that_fails_is_told_in_its_own_words(tmp_path: Path) -> None:
     ending = Ending("it ended with exit code 1", 1, ("boom",))
     upstream = ScriptedUpstream(StartFailure(fatal("HostCrashed", "It does not start.", "Repair it."), ending=ending))
@@ -701,7 +665,6 @@ async def test_a_start_that_fails_is_told_in_its_own_words(tmp_path: Path) -> No
     assert (failure.problem, failure.last_lines) == ("It does not start.", ("boom",))
 
 
-@asynchronous
 async def test_one_that_is_never_ready_is_given_up_and_stopped_when_it_comes_late(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     upstream = ScriptedUpstream(running, stubborn=True)
@@ -715,7 +678,6 @@ async def test_one_that_is_never_ready_is_given_up_and_stopped_when_it_comes_lat
     assert beside.promoted is None
 
 
-@asynchronous
 async def test_one_that_is_not_wanted_any_more_is_not_taken(tmp_path: Path) -> None:
     upstream = ScriptedUpstream(ScriptedRunning(Lists()))
     upstream.gate.clear()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -65,14 +64,6 @@ server.run()
 '''
 
 
-def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    @functools.wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **kwargs), WAIT_SECONDS))
-
-    return run
-
-
 @asynccontextmanager
 async def connected(proxies: Proxies, mode: str, *options: str, **callbacks: Any) -> AsyncIterator[Client]:
     machine = proxies.machine
@@ -98,7 +89,6 @@ async def sample(_: ClientRequestContext, params: Any) -> mcp_types.CreateMessag
 
 
 @ERAS
-@asynchronous
 async def test_the_sdks_client_works_with_the_host_behind_the_proxy(
     proxies: Proxies, bench: Workbench, mode: str
 ) -> None:
@@ -126,7 +116,6 @@ async def test_the_sdks_client_works_with_the_host_behind_the_proxy(
 
 
 @ERAS
-@asynchronous
 async def test_the_sdks_server_works_behind_the_proxy(proxies: Proxies, tmp_path: Path, mode: str) -> None:
     file = tmp_path / "weather.py"
     file.write_text(SERVER, "utf-8")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from support.hosts import is_running, wait_for
 from support.mcp_peers import TestPeer
 from support.odd_servers import Notes, odd_server
@@ -51,7 +51,6 @@ def notes(tmp_path: Path) -> Notes:
         ("modern", True, "2026-07-28"),
     ],
 )
-@asynchronous
 async def test_a_server_is_spoken_to_in_its_era(tmp_path: Path, era: str, modern_first: bool, version: str) -> None:
     async with started(upstream(odd_server(era=era), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=modern_first)
@@ -63,7 +62,6 @@ async def test_a_server_is_spoken_to_in_its_era(tmp_path: Path, era: str, modern
         assert answer["fieldOfTheFuture"] == {"ä": 1}
 
 
-@asynchronous
 async def test_it_runs_in_its_folder_and_is_known_by_its_process(tmp_path: Path) -> None:
     observer = Observer()
     async with started(upstream(odd_server(name="strange"), tmp_path), observer) as running:
@@ -80,7 +78,6 @@ async def test_it_runs_in_its_folder_and_is_known_by_its_process(tmp_path: Path)
         assert process_id == running.process_id
 
 
-@asynchronous
 async def test_all_clients_share_the_conversation_that_the_first_one_began(tmp_path: Path, notes: Notes) -> None:
     async with started(upstream(odd_server(notes=notes), tmp_path)) as running:
         first, second = await asyncio.gather(
@@ -93,7 +90,6 @@ async def test_all_clients_share_the_conversation_that_the_first_one_began(tmp_p
         assert json.loads(await text(second, "facts"))["info"]["name"] == "first"
 
 
-@asynchronous
 async def test_garbage_on_the_output_does_no_harm(tmp_path: Path) -> None:
     async with started(upstream(odd_server(garbage=True), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
@@ -104,7 +100,6 @@ async def test_garbage_on_the_output_does_no_harm(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000])
-@asynchronous
 async def test_any_number_of_tools_is_listed(tmp_path: Path, count: int) -> None:
     async with started(upstream(odd_server(tools=count), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=True)
@@ -115,7 +110,6 @@ async def test_any_number_of_tools_is_listed(tmp_path: Path, count: int) -> None
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
-@asynchronous
 async def test_changes_of_lists_and_resources_are_heard_by_the_first_peer(tmp_path: Path, era: str) -> None:
     peer = TestPeer()
     async with started(upstream(odd_server(era=era), tmp_path)) as running:
@@ -135,7 +129,6 @@ async def test_changes_of_lists_and_resources_are_heard_by_the_first_peer(tmp_pa
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
-@asynchronous
 async def test_progress_and_questions_reach_the_client_that_called(tmp_path: Path, era: str) -> None:
     async with started(upstream(odd_server(era=era), tmp_path)) as running:
         connection = await running.connect(TestPeer("other"), modern_first=True)
@@ -156,7 +149,6 @@ async def test_progress_and_questions_reach_the_client_that_called(tmp_path: Pat
                 await text(connection, "ask", TestPeer(), method="roots/list")
 
 
-@asynchronous
 async def test_a_cancelled_call_is_cancelled_in_the_server(tmp_path: Path, notes: Notes) -> None:
     until_file = tmp_path / "go"
     async with started(upstream(odd_server(notes=notes), tmp_path)) as running:
@@ -171,7 +163,6 @@ async def test_a_cancelled_call_is_cancelled_in_the_server(tmp_path: Path, notes
         assert await text(connection, "echo", text="next") == "next"
 
 
-@asynchronous
 async def test_large_messages_go_both_ways(tmp_path: Path) -> None:
     size = 16_000_000
     async with started(upstream(odd_server(), tmp_path)) as running:
@@ -181,7 +172,6 @@ async def test_large_messages_go_both_ways(tmp_path: Path) -> None:
         assert len(await text(connection, "echo", text="x" * size)) == size
 
 
-@asynchronous
 async def test_a_server_that_reads_no_more_holds_up_nobody_else(tmp_path: Path) -> None:
     go = tmp_path / "go"
     async with started(upstream(odd_server(), tmp_path)) as running:
@@ -223,7 +213,6 @@ def test_it_works_in_a_loop_that_is_not_in_the_main_thread(tmp_path: Path) -> No
 # starting
 
 
-@asynchronous
 async def test_a_slow_server_is_waited_for_and_nothing_else_is_said_to_it(tmp_path: Path, notes: Notes) -> None:
     go = tmp_path / "go"
     async with started(upstream(odd_server(notes=notes, until=go), tmp_path)) as running:
@@ -237,7 +226,6 @@ async def test_a_slow_server_is_waited_for_and_nothing_else_is_said_to_it(tmp_pa
         assert notes.methods() == ["server/discover"]
 
 
-@asynchronous
 async def test_a_server_that_never_answers_is_given_up_and_ended(tmp_path: Path) -> None:
     async with started(upstream(odd_server(never_reads=True), tmp_path, ready_seconds=0.3)) as running:
         with pytest.raises(ConnectionLost, match=r"did not answer within 0\.3 s") as lost:
@@ -248,7 +236,6 @@ async def test_a_server_that_never_answers_is_given_up_and_ended(tmp_path: Path)
         assert not is_running(running.process_id)
 
 
-@asynchronous
 async def test_a_server_that_dies_before_it_answers_is_lost_with_its_last_words(tmp_path: Path) -> None:
     async with started(upstream(odd_server(dies=3), tmp_path)) as running:
         with pytest.raises(ConnectionLost, match="it ended with exit code 3"):
@@ -261,7 +248,6 @@ async def test_a_server_that_dies_before_it_answers_is_lost_with_its_last_words(
             await running.connect(TestPeer(), modern_first=False)
 
 
-@asynchronous
 async def test_a_server_that_refuses_to_talk_is_refused_each_time(tmp_path: Path) -> None:
     async with started(upstream(odd_server(refuses=-32000), tmp_path)) as running:
         for _ in range(2):
@@ -269,7 +255,6 @@ async def test_a_server_that_refuses_to_talk_is_refused_each_time(tmp_path: Path
                 await running.connect(TestPeer(), modern_first=True)
 
 
-@asynchronous
 async def test_a_server_that_ends_over_the_modern_question_is_initialized_the_next_time(tmp_path: Path) -> None:
     source = upstream(odd_server(shy=True), tmp_path)
     async with started(source) as running:
@@ -282,7 +267,6 @@ async def test_a_server_that_ends_over_the_modern_question_is_initialized_the_ne
         assert connection.server.version == "2025-11-25"
 
 
-@asynchronous
 async def test_the_end_of_a_server_says_that_the_next_start_begins_with_initialize(tmp_path: Path) -> None:
     source = upstream(odd_server(shy=True), tmp_path)
     async with started(source) as running:
@@ -292,7 +276,6 @@ async def test_the_end_of_a_server_says_that_the_next_start_begins_with_initiali
         assert (await running.ended()).other_era_next
 
 
-@asynchronous
 async def test_a_server_that_was_initialized_after_it_ended_is_initialized_again_after_a_crash(
     tmp_path: Path, notes: Notes
 ) -> None:
@@ -311,7 +294,6 @@ async def test_a_server_that_was_initialized_after_it_ended_is_initialized_again
     assert notes.methods().count("initialize") == 2
 
 
-@asynchronous
 async def test_when_the_start_with_initialize_fails_too_the_next_one_probes_again(tmp_path: Path, notes: Notes) -> None:
     broken = tmp_path / "broken"
     broken.touch()
@@ -330,7 +312,6 @@ async def test_when_the_start_with_initialize_fails_too_the_next_one_probes_agai
         assert notes.methods() == ["server/discover"]
 
 
-@asynchronous
 async def test_a_repaired_server_is_probed_again_when_the_version_is_negotiated_anew(
     tmp_path: Path, notes: Notes
 ) -> None:
@@ -349,7 +330,6 @@ async def test_a_repaired_server_is_probed_again_when_the_version_is_negotiated_
         assert connection.server.version == "2026-07-28"
 
 
-@asynchronous
 async def test_a_server_that_we_stop_while_it_is_probed_is_probed_the_next_time(tmp_path: Path, notes: Notes) -> None:
     go = tmp_path / "go"
     source = upstream(odd_server(notes=notes, until=go), tmp_path)
@@ -374,7 +354,6 @@ def breakable(broken: Path, folder: Path, notes: Notes) -> CommandUpstream:
     return upstream([sys.executable, "-ISc", code, str(broken), *odd_server(notes=notes)], folder)
 
 
-@asynchronous
 async def test_a_server_that_dies_for_another_reason_is_asked_in_the_modern_way_again(
     tmp_path: Path, notes: Notes
 ) -> None:
@@ -448,7 +427,6 @@ def test_a_start_that_nobody_wants_any_more_starts_nothing(tmp_path: Path, notes
     assert observer.launched == []
 
 
-@asynchronous
 async def test_a_relative_path_is_one_from_the_folder_and_a_name_one_from_the_path(tmp_path: Path) -> None:
     script = tmp_path / "bin" / "my-server"
     script.parent.mkdir()
@@ -490,7 +468,6 @@ def test_elsewhere_a_name_is_taken_as_it_is() -> None:
 # what it prints
 
 
-@asynchronous
 async def test_what_it_prints_is_in_a_file_and_one_start_adds_to_the_other(tmp_path: Path) -> None:
     source = upstream(odd_server(), tmp_path)
     for word in ("one", "two"):
@@ -509,7 +486,6 @@ async def test_what_it_prints_is_in_a_file_and_one_start_adds_to_the_other(tmp_p
     assert stat.S_IMODE(os.stat(running.log_file).st_mode) == 0o600
 
 
-@asynchronous
 async def test_a_server_that_floods_its_log_starts_all_the_same_and_does_not_fill_the_disk(tmp_path: Path) -> None:
     source = upstream(odd_server(flood=2000), tmp_path, output_check_seconds=0.01, output_bytes=100_000)
     async with started(source) as running:
@@ -523,7 +499,6 @@ async def test_a_server_that_floods_its_log_starts_all_the_same_and_does_not_fil
         assert (await running.ended()).last_lines[-2:] == ("and on", "the server dies of a call")
 
 
-@asynchronous
 async def test_what_it_prints_instead_of_answering_is_told_and_kept_beside_the_rest(tmp_path: Path) -> None:
     story = (
         "import sys, time; print('hello', flush=True); print('words', file=sys.stderr, flush=True)\n"
@@ -544,7 +519,6 @@ async def test_what_it_prints_instead_of_answering_is_told_and_kept_beside_the_r
         assert os.path.getsize(running.log_file) < 2000, "long lines are cut"
 
 
-@asynchronous
 async def test_what_it_prints_among_its_answers_is_told_and_kept_beside_the_rest(tmp_path: Path) -> None:
     observer = Observer()
     async with started(upstream(odd_server(), tmp_path, output_check_seconds=0.01), observer) as running:
@@ -556,7 +530,6 @@ async def test_what_it_prints_among_its_answers_is_told_and_kept_beside_the_rest
         await until(lambda: observer.strays == ["null"])  # the last of its lines
 
 
-@asynchronous
 async def test_what_it_prints_is_in_our_log_too_for_those_who_look_closely(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -571,7 +544,6 @@ async def test_what_it_prints_is_in_our_log_too_for_those_who_look_closely(
             await asyncio.sleep(0.001)
 
 
-@asynchronous
 async def test_a_home_that_cannot_be_written_keeps_no_server_from_starting(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -596,7 +568,6 @@ async def test_a_home_that_cannot_be_written_keeps_no_server_from_starting(
         ({"signal": 11}, "it was ended by signal 11", -11),
     ],
 )
-@asynchronous
 async def test_a_server_that_dies_of_a_call_is_noticed_at_once(
     tmp_path: Path, how: dict[str, Any], reason: str, code: int
 ) -> None:
@@ -620,7 +591,6 @@ async def test_a_server_that_dies_of_a_call_is_noticed_at_once(
             await running.connect(TestPeer(), modern_first=False)
 
 
-@asynchronous
 async def test_a_server_that_closes_its_output_is_of_no_use_and_is_ended(tmp_path: Path) -> None:
     async with started(upstream(odd_server(stays=True, ignores_sigterm=True), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
@@ -635,14 +605,12 @@ async def test_a_server_that_closes_its_output_is_of_no_use_and_is_ended(tmp_pat
         assert not is_running(running.process_id)
 
 
-@asynchronous
 async def test_a_server_that_closes_its_output_before_it_says_anything_is_lost(tmp_path: Path) -> None:
     async with started(upstream(odd_server(closes=True), tmp_path)) as running:
         with pytest.raises(ConnectionLost, match="it closed its output"):
             await running.connect(TestPeer(), modern_first=False)
 
 
-@asynchronous
 async def test_a_server_that_closes_its_input_is_of_no_use_and_is_ended(tmp_path: Path) -> None:
     async with started(upstream(odd_server(), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
@@ -653,7 +621,6 @@ async def test_a_server_that_closes_its_input_is_of_no_use_and_is_ended(tmp_path
         assert not is_running(running.process_id)
 
 
-@asynchronous
 async def test_its_last_answers_count_although_it_has_ended(tmp_path: Path, notes: Notes) -> None:
     async with started(upstream(odd_server(notes=notes), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
@@ -667,7 +634,6 @@ async def test_its_last_answers_count_although_it_has_ended(tmp_path: Path, note
         assert {type(one) for one in done} <= {str, ConnectionLost}
 
 
-@asynchronous
 async def test_what_a_dead_server_started_goes_with_it_and_keeps_nobody_waiting(tmp_path: Path, notes: Notes) -> None:
     async with started(upstream(odd_server(notes=notes, grandchild=True, ignores_sigterm=True), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
@@ -679,7 +645,6 @@ async def test_what_a_dead_server_started_goes_with_it_and_keeps_nobody_waiting(
         wait_for(lambda: not is_running(child), "the end of the grandchild")
 
 
-@asynchronous
 async def test_what_has_got_away_from_a_dead_server_keeps_nobody_waiting(tmp_path: Path) -> None:
     async with started(upstream(odd_server(), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
@@ -692,7 +657,6 @@ async def test_what_has_got_away_from_a_dead_server_keeps_nobody_waiting(tmp_pat
 
 
 @pytest.mark.parametrize("end", ["stopped", "dead", "stopped before anybody spoke", "dead before anybody spoke"])
-@asynchronous
 async def test_nothing_of_ours_stays_open_either(tmp_path: Path, end: str) -> None:
     def ours() -> tuple[int, int]:
         return len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks())
@@ -714,7 +678,6 @@ async def test_nothing_of_ours_stays_open_either(tmp_path: Path, end: str) -> No
 
 
 @pytest.mark.parametrize("manners", [{}, {"stays": True}, {"stays": True, "ignores_sigterm": True}])
-@asynchronous
 async def test_stopping_is_quick_and_nothing_is_left(tmp_path: Path, notes: Notes, manners: dict[str, Any]) -> None:
     async with started(upstream(odd_server(notes=notes, grandchild=True, **manners), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
@@ -745,7 +708,6 @@ signal.pause()
 """
 
 
-@asynchronous
 async def test_what_a_script_started_has_the_time_to_end_in_order(tmp_path: Path) -> None:
     async with started(upstream([sys.executable, "-ISc", SCRIPT], tmp_path, stop_seconds=BOUND)) as running:
         ended = asyncio.ensure_future(running.ended())
@@ -757,7 +719,6 @@ async def test_what_a_script_started_has_the_time_to_end_in_order(tmp_path: Path
         assert (await ended).exit_code == -15
 
 
-@asynchronous
 async def test_a_server_that_has_ended_before_anybody_spoke_to_it_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -771,7 +732,6 @@ async def test_a_server_that_has_ended_before_anybody_spoke_to_it_is_lost(
         assert lost.value.sent is False
 
 
-@asynchronous
 async def test_a_server_can_be_stopped_before_anybody_spoke_to_it(tmp_path: Path, notes: Notes) -> None:
     async with started(upstream(odd_server(notes=notes), tmp_path)) as running:
         await running.stop()
@@ -780,7 +740,6 @@ async def test_a_server_can_be_stopped_before_anybody_spoke_to_it(tmp_path: Path
         assert (await running.ended()).exit_code is not None
 
 
-@asynchronous
 async def test_a_server_can_be_stopped_while_it_is_waited_for(tmp_path: Path, notes: Notes) -> None:
     async with started(upstream(odd_server(notes=notes, until=tmp_path / "never"), tmp_path)) as running:
         connecting = asyncio.ensure_future(running.connect(TestPeer(), modern_first=False))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous
 from support.files import write
 from support.mcp_peers import TestPeer
 from support.odd_servers import odd_server
@@ -60,7 +59,6 @@ def server(name: str = "odd", **more: Any) -> dict[str, Any]:
     return {"mcpServer": {"command": program, "args": arguments, **more}}
 
 
-@asynchronous
 async def test_the_command_of_the_config_is_started_and_spoken_to(tmp_path: Path) -> None:
     world = World(tmp_path, server(env={"ODD": "yes"}))
     observer = Observer()
@@ -107,7 +105,6 @@ def test_a_config_that_is_saved_between_the_question_and_the_start_is_not_run(tm
     assert not (world.root / "started").exists()
 
 
-@asynchronous
 async def test_an_edited_config_counts_at_the_next_start_and_prints_into_the_same_log(tmp_path: Path) -> None:
     world = World(tmp_path, server("first"))
     first = world.upstream.start(Observer())
@@ -166,7 +163,6 @@ def test_a_config_that_names_no_server_any_more_is_told(tmp_path: Path, later: s
     assert said in issue.message
 
 
-@asynchronous
 async def test_while_it_cannot_be_read_what_it_said_before_is_started(tmp_path: Path) -> None:
     world = World(tmp_path, server("mine"), environ={TRUST_VARIABLE: "1"})
     await world.upstream.start(Observer()).stop()
@@ -180,7 +176,6 @@ async def test_while_it_cannot_be_read_what_it_said_before_is_started(tmp_path: 
     await running.stop()
 
 
-@asynchronous
 async def test_also_where_that_begins_just_when_it_was_read(tmp_path: Path) -> None:
     world = World(tmp_path, server("mine"), environ={TRUST_VARIABLE: "1"})
     await world.upstream.start(Observer()).stop()
@@ -200,7 +195,6 @@ async def test_also_where_that_begins_just_when_it_was_read(tmp_path: Path) -> N
     await running.stop()
 
 
-@asynchronous
 async def test_what_it_said_before_is_not_started_any_more_when_the_user_has_taken_the_agreement_back(
     tmp_path: Path,
 ) -> None:

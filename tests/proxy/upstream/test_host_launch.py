@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import asynchronous
 from support.hosts import is_running
 from support.mcp_peers import TestPeer
 from support.stand_in_host import StandInHost, answer, bundled_host
@@ -112,7 +111,6 @@ async def tools(running: HostProcess) -> list[str]:
 # --- one that we launch
 
 
-@asynchronous
 async def test_a_host_that_we_launch_is_ours_with_its_add_ins(place: Place) -> None:
     upstream = place.upstream()
 
@@ -125,7 +123,6 @@ async def test_a_host_that_we_launch_is_ours_with_its_add_ins(place: Place) -> N
     await running.stop()
 
 
-@asynchronous
 async def test_whoever_finds_a_host_learns_where_its_launcher_is_asked_for_new_code(place: Place) -> None:
     launched = place.start(place.upstream(control_channel="/tmp/CoreFxPipe_uno-1"))
 
@@ -137,7 +134,6 @@ async def test_whoever_finds_a_host_learns_where_its_launcher_is_asked_for_new_c
     assert found.control_channel == "/tmp/CoreFxPipe_uno-1", "also while its launcher replaces it"
 
 
-@asynchronous
 async def test_a_host_that_nobody_stays_with_has_no_control_channel(place: Place) -> None:
     running = place.start()
 
@@ -145,7 +141,6 @@ async def test_a_host_that_nobody_stays_with_has_no_control_channel(place: Place
     await running.stop()
 
 
-@asynchronous
 async def test_when_stop_returns_the_host_is_gone_and_signed_out(place: Place) -> None:
     running = place.start()
     begun = time.monotonic()
@@ -157,7 +152,6 @@ async def test_when_stop_returns_the_host_is_gone_and_signed_out(place: Place) -
     assert place.registered == []
 
 
-@asynchronous
 async def test_a_host_that_does_not_heed_a_signal_is_ended_by_force_and_signed_out(place: Place) -> None:
     running = place.start()
     os.kill(running.process_id, signal.SIGSTOP)
@@ -168,7 +162,6 @@ async def test_a_host_that_does_not_heed_a_signal_is_ended_by_force_and_signed_o
     assert place.registered == []
 
 
-@asynchronous
 async def test_the_end_of_our_host_is_noticed_at_once_with_how_and_its_last_words(place: Place) -> None:
     running = place.start()
     ending = asyncio.ensure_future(running.ended())
@@ -183,7 +176,6 @@ async def test_the_end_of_our_host_is_noticed_at_once_with_how_and_its_last_word
     assert place.registered == [], "it could not sign itself out"
 
 
-@asynchronous
 async def test_after_its_end_the_next_start_launches_another_on_the_same_port(place: Place) -> None:
     upstream = place.upstream()
     first = place.start(upstream)
@@ -199,7 +191,6 @@ async def test_after_its_end_the_next_start_launches_another_on_the_same_port(pl
     await second.stop()
 
 
-@asynchronous
 async def test_our_own_host_is_still_ours_when_we_find_it(place: Place) -> None:
     upstream = place.upstream()
     running = place.start(upstream)
@@ -212,7 +203,6 @@ async def test_our_own_host_is_still_ours_when_we_find_it(place: Place) -> None:
 # --- one that we find
 
 
-@asynchronous
 async def test_a_second_one_finds_the_host_of_the_first_and_never_ends_it(place: Place) -> None:
     owner = place.start()
 
@@ -226,7 +216,6 @@ async def test_a_second_one_finds_the_host_of_the_first_and_never_ends_it(place:
     await owner.stop()
 
 
-@asynchronous
 async def test_when_a_host_that_we_found_is_stopped_by_its_owner_we_know_and_launch_our_own(place: Place) -> None:
     owner, upstream = place.start(), place.upstream()
     found = place.start(upstream)
@@ -242,7 +231,6 @@ async def test_when_a_host_that_we_found_is_stopped_by_its_owner_we_know_and_lau
     await ours.stop()
 
 
-@asynchronous
 async def test_a_host_that_is_nobodys_is_replaced_by_one_that_is_nobodys_on_the_same_port(place: Place) -> None:
     upstream = place.upstream(control_channel="/tmp/CoreFxPipe_uno-1")
     plan, wish = upstream._plan, StartRequest(str(place.workspace))
@@ -264,7 +252,6 @@ async def test_a_host_that_is_nobodys_is_replaced_by_one_that_is_nobodys_on_the_
     assert (again.owned, again.process_id) == (False, renewed.process_id)
 
 
-@asynchronous
 async def test_a_host_that_a_living_program_has_started_is_not_replaced_and_the_program_is_named(place: Place) -> None:
     owner, upstream = place.start(), place.upstream()
     found = place.start(upstream)
@@ -277,7 +264,6 @@ async def test_a_host_that_a_living_program_has_started_is_not_replaced_and_the_
     await owner.stop()
 
 
-@asynchronous
 async def test_a_host_that_somebody_has_replaced_already_is_not_replaced_again(place: Place) -> None:
     owner, upstream = place.start(), place.upstream()
     found = place.start(upstream)
@@ -295,7 +281,6 @@ def found_stand_in(host: StandInHost, **limits: float) -> HostProcess:
     return HostProcess(found, "", HostLimits(**limits))  # type: ignore[arg-type]
 
 
-@asynchronous
 async def test_a_host_that_lives_but_never_answers_is_of_no_use(tmp_path: Path) -> None:
     with StandInHost(tmp_path, [answer("GET /health", 404)]) as host:
         running = found_stand_in(host, check_seconds=0.01, check_answer_seconds=0.05)
@@ -306,7 +291,6 @@ async def test_a_host_that_lives_but_never_answers_is_of_no_use(tmp_path: Path) 
     assert len([request for request in host.requests() if request.startswith("GET /mcp")]) >= 3
 
 
-@asynchronous
 async def test_a_host_that_answers_is_asked_now_and_then_and_at_once_when_somebody_doubts_it(tmp_path: Path) -> None:
     with StandInHost(tmp_path, bundled_host()) as host:
         running = found_stand_in(host, check_seconds=3600.0)
@@ -343,7 +327,6 @@ def test_without_trust_a_host_that_could_serve_nothing_else_is_not_started(place
     assert place.observer.launched == []
 
 
-@asynchronous
 async def test_trust_is_asked_for_at_every_start(place: Place) -> None:
     upstream = place.upstream()
     place.trust(False)
@@ -357,7 +340,6 @@ async def test_trust_is_asked_for_at_every_start(place: Place) -> None:
     await running.stop()
 
 
-@asynchronous
 async def test_a_host_that_the_user_has_started_needs_no_trust(place: Place) -> None:
     users = place.start()
     upstream = place.upstream()
@@ -443,7 +425,6 @@ def test_of_what_it_printed_the_end_is_told_whatever_is_in_it(tmp_path: Path) ->
     assert last_lines_of(None) == ()
 
 
-@asynchronous
 async def test_the_last_words_of_a_host_are_its_own_although_the_next_prints_already(place: Place) -> None:
     owner = place.start()
     found = place.start()

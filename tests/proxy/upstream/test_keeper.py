@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import warnings
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import until
 from support.mcp_peers import TestPeer
 from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.instances.host_kind import HostKind
@@ -29,16 +28,6 @@ MODERN = ClientInfo("modern", "1", {"sampling": {}}, "2026-07-28")
 HANDSHAKE = ClientInfo("older", "1", {"sampling": {}}, "2025-06-18")
 
 
-def conversation(story: Callable[[Path], Coroutine[Any, Any, None]]) -> Callable[[Path], None]:
-    """A test that runs in an event loop."""
-
-    def run(tmp_path: Path) -> None:
-        asyncio.run(story(tmp_path))
-
-    run.__name__ = story.__name__
-    return run
-
-
 def failure(*, final: bool = False) -> StartFailure:
     issue = fatal("HostCrashed", "It does not start.", "Repair it.")
     return StartFailure(issue, final=final, ending=Ending("it ended with exit code 1", 1, ("boom",)))
@@ -47,7 +36,6 @@ def failure(*, final: bool = False) -> StartFailure:
 # --- connecting
 
 
-@conversation
 async def test_what_is_started_is_connected_and_what_it_offers_is_published(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists(tools=["one", "two"], prompts=["ask"]))
     kept = Kept(tmp_path, ScriptedUpstream(running))
@@ -67,7 +55,6 @@ async def test_what_is_started_is_connected_and_what_it_offers_is_published(tmp_
     assert kept.changes == 1, "the relay was told"
 
 
-@conversation
 async def test_a_server_without_any_tools_is_connected_too(tmp_path: Path) -> None:
     kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(Lists(tools=[]))))
 
@@ -77,7 +64,6 @@ async def test_a_server_without_any_tools_is_connected_too(tmp_path: Path) -> No
     assert kept.broadcasts == []
 
 
-@conversation
 async def test_the_upstream_is_spoken_to_in_the_era_of_the_client(tmp_path: Path) -> None:
     for client in (MODERN, HANDSHAKE):
         running = ScriptedRunning(Lists())
@@ -91,14 +77,12 @@ async def test_the_upstream_is_spoken_to_in_the_era_of_the_client(tmp_path: Path
         assert running.connections[0].peer.client.capabilities == {}, "these belong to the client's own conversation"
 
 
-@conversation
 async def test_a_client_that_never_says_hello_does_not_hold_up_the_connection(tmp_path: Path) -> None:
     kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(Lists())))
 
     assert await kept.keeper.until_connected(5)
 
 
-@conversation
 async def test_clients_who_share_a_conversation_are_its_peer(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists(), HostKind.COMMAND)
     kept = Kept(tmp_path, ScriptedUpstream(running))
@@ -109,7 +93,6 @@ async def test_clients_who_share_a_conversation_are_its_peer(tmp_path: Path) -> 
     assert running.connections[0].peer is clients
 
 
-@conversation
 async def test_each_client_gets_a_connection_while_there_is_an_upstream(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     upstream = ScriptedUpstream(running)
@@ -129,7 +112,6 @@ async def test_each_client_gets_a_connection_while_there_is_an_upstream(tmp_path
 # --- lists
 
 
-@conversation
 async def test_lists_that_changed_are_read_again_once_for_many_and_every_time(tmp_path: Path) -> None:
     lists = Lists()
     kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(lists)))
@@ -146,7 +128,6 @@ async def test_lists_that_changed_are_read_again_once_for_many_and_every_time(tm
     assert kept.broadcasts.count("notifications/tools/list_changed") == 4
 
 
-@conversation
 async def test_the_servers_own_notification_has_the_lists_read(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     kept = Kept(tmp_path, ScriptedUpstream(running))
@@ -158,7 +139,6 @@ async def test_the_servers_own_notification_has_the_lists_read(tmp_path: Path) -
     await kept.until(lambda: kept.tools == ["other"])
 
 
-@conversation
 async def test_a_list_that_comes_back_with_an_error_stays_as_it_was(tmp_path: Path) -> None:
     lists = Lists(prompts=["ask"])
     kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(lists)))
@@ -181,7 +161,6 @@ async def test_a_list_that_comes_back_with_an_error_stays_as_it_was(tmp_path: Pa
     assert kept.state.facts.issues == ()
 
 
-@conversation
 async def test_a_list_that_the_server_does_not_have_is_empty(tmp_path: Path) -> None:
     lists = Lists(prompts=["ask"])
     kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(lists)))
@@ -193,7 +172,6 @@ async def test_a_list_that_the_server_does_not_have_is_empty(tmp_path: Path) -> 
     await kept.until(lambda: kept.state.lists.prompts == b"[]")
 
 
-@conversation
 async def test_a_conversation_that_breaks_off_is_begun_anew_with_the_same_server(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     upstream = ScriptedUpstream(running)
@@ -210,7 +188,6 @@ async def test_a_conversation_that_breaks_off_is_begun_anew_with_the_same_server
     assert (kept.keeper.generation, upstream.starts, running.stops) == (1, 1, 0)
 
 
-@conversation
 async def test_a_greeting_that_breaks_off_is_repeated_with_the_same_server(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     running.refusals = [ConnectionLost("It closed the connection.", sent=True)]
@@ -222,7 +199,6 @@ async def test_a_greeting_that_breaks_off_is_repeated_with_the_same_server(tmp_p
     assert (upstream.starts, running.stops) == (1, 0)
 
 
-@conversation
 async def test_first_lists_that_break_off_are_read_over_another_connection_to_the_same_server(tmp_path: Path) -> None:
     class Interrupted(Lists):
         def answer(self, method: str, params: Params) -> dict[str, Any]:
@@ -244,7 +220,6 @@ async def test_first_lists_that_break_off_are_read_over_another_connection_to_th
 # --- what it prints among its messages
 
 
-@conversation
 async def test_a_line_that_is_no_message_is_known_while_the_server_runs_and_not_of_the_next(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
     second.process_id = 4712
@@ -270,7 +245,6 @@ async def test_a_line_that_is_no_message_is_known_while_the_server_runs_and_not_
 # --- crashes
 
 
-@conversation
 async def test_a_server_that_dies_is_replaced_and_its_end_is_remembered(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
     kept = Kept(tmp_path, ScriptedUpstream(first, second))
@@ -288,7 +262,6 @@ async def test_a_server_that_dies_is_replaced_and_its_end_is_remembered(tmp_path
     assert kept.changes == 3, "connected, gone, connected"
 
 
-@conversation
 async def test_a_server_that_somebody_else_restarts_has_not_crashed(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
     kept = Kept(tmp_path, ScriptedUpstream(first, second))
@@ -303,7 +276,6 @@ async def test_a_server_that_somebody_else_restarts_has_not_crashed(tmp_path: Pa
     assert "warning" not in [level for level, _ in kept.messages]
 
 
-@conversation
 async def test_a_second_crash_of_the_same_kind_is_told_too(tmp_path: Path) -> None:
     runs = [ScriptedRunning(Lists()) for _ in range(3)]
     kept = Kept(tmp_path, ScriptedUpstream(*runs))
@@ -316,7 +288,6 @@ async def test_a_second_crash_of_the_same_kind_is_told_too(tmp_path: Path) -> No
     assert [level for level, _ in kept.messages].count("warning") == 2
 
 
-@conversation
 async def test_how_a_process_ended_tells_more_than_that_it_could_not_be_spoken_to(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
     first.refusals = [ConnectionLost("It hung up.", sent=True)] * 2
@@ -329,7 +300,6 @@ async def test_how_a_process_ended_tells_more_than_that_it_could_not_be_spoken_t
     assert kept.facts.last_end.exit_code == 3
 
 
-@conversation
 async def test_nobody_is_told_the_number_of_a_process_that_is_gone(tmp_path: Path) -> None:
     first = ScriptedRunning(Lists())
     kept = Kept(tmp_path, ScriptedUpstream(first), limits=SWIFT.replace(backoff_seconds=(60.0,)))
@@ -342,7 +312,6 @@ async def test_nobody_is_told_the_number_of_a_process_that_is_gone(tmp_path: Pat
     assert (kept.facts.upstream.process_id, kept.facts.upstream.endpoint) == (None, None)
 
 
-@conversation
 async def test_a_server_that_we_do_not_start_is_looked_for(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
     kept = Kept(tmp_path, ScriptedUpstream(first, second), ProxyOptions(str(tmp_path), url="http://localhost:1/mcp"))
@@ -354,7 +323,6 @@ async def test_a_server_that_we_do_not_start_is_looked_for(tmp_path: Path) -> No
     assert ("warning", "The server has gone: it cannot be reached any more. It is looked for again.") in kept.messages
 
 
-@conversation
 async def test_what_was_offered_stays_offered_while_there_is_no_server(tmp_path: Path) -> None:
     first = ScriptedRunning(Lists())
     upstream = ScriptedUpstream(first, failure(final=True))
@@ -368,7 +336,6 @@ async def test_what_was_offered_stays_offered_while_there_is_no_server(tmp_path:
     assert not kept.facts.lists_fresh
 
 
-@conversation
 async def test_a_server_that_hangs_up_on_every_greeting_is_given_up(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     running.refusals = [ConnectionLost("It hung up.", sent=True)] * 9
@@ -382,7 +349,6 @@ async def test_a_server_that_hangs_up_on_every_greeting_is_given_up(tmp_path: Pa
     assert kept.facts.last_end.reason == "it cannot be spoken to: It hung up"
 
 
-@conversation
 async def test_one_that_has_answered_may_die_as_often_as_it_likes(tmp_path: Path) -> None:
     runs = [ScriptedRunning(Lists()) for _ in range(9)]
     kept = Kept(tmp_path, ScriptedUpstream(*runs))
@@ -396,7 +362,6 @@ async def test_one_that_has_answered_may_die_as_often_as_it_likes(tmp_path: Path
     assert kept.facts.restarts == 8
 
 
-@conversation
 async def test_a_connection_that_somebody_lost_makes_the_server_doubtful(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     kept = Kept(tmp_path, ScriptedUpstream(running))
@@ -412,7 +377,6 @@ async def test_a_connection_that_somebody_lost_makes_the_server_doubtful(tmp_pat
 # --- no MCP there
 
 
-@conversation
 async def test_a_host_without_mcp_is_left_running_and_not_called_crashed(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     running.refusals = [UnusableServer("It has no such endpoint.", status=404)]
@@ -425,7 +389,6 @@ async def test_a_host_without_mcp_is_left_running_and_not_called_crashed(tmp_pat
     assert running.stops == 0
 
 
-@conversation
 async def test_when_a_host_without_mcp_is_replaced_the_next_one_is_tried(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
     first.refusals = [UnusableServer("It has no such endpoint.", status=404)]
@@ -438,7 +401,6 @@ async def test_when_a_host_without_mcp_is_replaced_the_next_one_is_tried(tmp_pat
     assert not kept.facts.without_mcp
 
 
-@conversation
 async def test_a_host_without_mcp_is_ended_when_another_is_found(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
     first.refusals = [UnusableServer("It has no such endpoint.", status=404)]
@@ -452,7 +414,6 @@ async def test_a_host_without_mcp_is_ended_when_another_is_found(tmp_path: Path)
     assert second.stops == 0
 
 
-@conversation
 async def test_a_host_without_mcp_that_is_found_again_is_left_running(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     running.refusals = [UnusableServer("It has no such endpoint.", status=404)]
@@ -465,7 +426,6 @@ async def test_a_host_without_mcp_that_is_found_again_is_left_running(tmp_path: 
     assert running.stops == 0
 
 
-@conversation
 async def test_a_server_that_refuses_to_speak_says_why(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists(), HostKind.COMMAND)
     running.refusals = [UnusableServer("It wants a token.", status=404)]
@@ -482,7 +442,6 @@ async def test_a_server_that_refuses_to_speak_says_why(tmp_path: Path) -> None:
 # --- starts that fail
 
 
-@conversation
 async def test_a_start_that_fails_three_times_degrades_and_says_why(tmp_path: Path) -> None:
     upstream = ScriptedUpstream(failure())
     kept = Kept(tmp_path, upstream)
@@ -495,7 +454,6 @@ async def test_a_start_that_fails_three_times_degrades_and_says_why(tmp_path: Pa
     assert kept.messages[-1] == ("error", "It does not start.")
 
 
-@conversation
 async def test_after_a_start_has_failed_for_good_the_version_is_negotiated_anew(tmp_path: Path) -> None:
     upstream = ScriptedUpstream(failure())
     kept = Kept(tmp_path, upstream)
@@ -505,7 +463,6 @@ async def test_after_a_start_has_failed_for_good_the_version_is_negotiated_anew(
     assert (upstream.starts, upstream.renegotiations) == (3, 1)
 
 
-@conversation
 async def test_a_final_failure_is_not_tried_again_until_somebody_needs_it(tmp_path: Path) -> None:
     upstream = ScriptedUpstream(failure(final=True), ScriptedRunning(Lists()))
     kept = Kept(tmp_path, upstream)
@@ -518,7 +475,6 @@ async def test_a_final_failure_is_not_tried_again_until_somebody_needs_it(tmp_pa
     assert kept.facts.issues == ()
 
 
-@conversation
 async def test_a_server_at_a_url_is_looked_for_again_without_being_asked(tmp_path: Path) -> None:
     failures = [failure() for _ in range(5)]
     upstream = ScriptedUpstream(*failures, ScriptedRunning(Lists(), HostKind.COMMAND))
@@ -530,7 +486,6 @@ async def test_a_server_at_a_url_is_looked_for_again_without_being_asked(tmp_pat
     assert [level for level, _ in kept.messages].count("error") == 1, "the same is not said again and again"
 
 
-@conversation
 async def test_a_defect_of_a_start_is_a_failure_and_not_silence(tmp_path: Path) -> None:
     class Broken(ScriptedUpstream):
         def start(self, observer: Any) -> ScriptedRunning:
@@ -543,7 +498,6 @@ async def test_a_defect_of_a_start_is_a_failure_and_not_silence(tmp_path: Path) 
     assert "ZeroDivisionError: a defect" in kept.facts.issues[0].message
 
 
-@conversation
 async def test_a_defect_of_a_conversation_is_a_failure_and_not_silence(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     running.refusals = [ZeroDivisionError("a defect")] * 9
@@ -557,7 +511,6 @@ async def test_a_defect_of_a_conversation_is_a_failure_and_not_silence(tmp_path:
 # --- other workspaces, and the end
 
 
-@conversation
 async def test_another_upstream_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
     kept = Kept(tmp_path, ScriptedUpstream(first))
@@ -570,7 +523,6 @@ async def test_another_upstream_takes_the_place_of_the_one_before(tmp_path: Path
     assert (kept.tools, first.stops, kept.facts.restarts) == (["new"], 1, 0)
 
 
-@conversation
 async def test_a_start_that_is_overtaken_leaves_nothing_running(tmp_path: Path) -> None:
     late, wanted = ScriptedRunning(Lists(tools=["late"])), ScriptedRunning(Lists(tools=["wanted"]))
     slow = ScriptedUpstream(late, stubborn=True)
@@ -586,7 +538,6 @@ async def test_a_start_that_is_overtaken_leaves_nothing_running(tmp_path: Path) 
     assert (kept.tools, wanted.stops) == (["wanted"], 0)
 
 
-@conversation
 async def test_what_becomes_ready_although_its_workspace_has_gone_is_stopped(tmp_path: Path) -> None:
     late = ScriptedRunning(Lists())
     slow = ScriptedUpstream(late, stubborn=True)
@@ -601,7 +552,6 @@ async def test_what_becomes_ready_although_its_workspace_has_gone_is_stopped(tmp
     assert kept.keeper.running is None
 
 
-@conversation
 async def test_without_anything_to_keep_it_waits_and_says_that_waiting_is_no_use(tmp_path: Path) -> None:
     kept = Kept(tmp_path, None)
     waiting = asyncio.ensure_future(kept.keeper.until_connected(5))
@@ -615,7 +565,6 @@ async def test_without_anything_to_keep_it_waits_and_says_that_waiting_is_no_use
     assert kept.messages == [("error", "There is no workspace.")]
 
 
-@conversation
 async def test_at_the_end_the_upstream_is_stopped_and_nothing_starts_any_more(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     upstream = ScriptedUpstream(running)
@@ -630,7 +579,6 @@ async def test_at_the_end_the_upstream_is_stopped_and_nothing_starts_any_more(tm
     assert (upstream.starts, kept.keeper.state.value) == (1, "Shutdown")
 
 
-@conversation
 async def test_at_the_end_a_start_that_is_under_way_is_given_up_and_waited_for(tmp_path: Path) -> None:
     upstream = ScriptedUpstream(ScriptedRunning(Lists()))
     upstream.gate.clear()
@@ -643,7 +591,6 @@ async def test_at_the_end_a_start_that_is_under_way_is_given_up_and_waited_for(t
     assert kept.keeper.state.value == "Shutdown"
 
 
-@conversation
 async def test_what_becomes_ready_although_the_end_has_come_is_stopped(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists())
     upstream = ScriptedUpstream(running, stubborn=True)
@@ -659,7 +606,6 @@ async def test_what_becomes_ready_although_the_end_has_come_is_stopped(tmp_path:
     assert running.stops == 1
 
 
-@conversation
 async def test_a_start_that_waits_for_the_end_of_a_crashed_server_does_not_come_when_all_ends(tmp_path: Path) -> None:
     running, stopped = ScriptedRunning(Lists()), asyncio.Event()
     upstream = ScriptedUpstream(running)
@@ -681,7 +627,6 @@ async def test_a_start_that_waits_for_the_end_of_a_crashed_server_does_not_come_
     assert begun == []
 
 
-@conversation
 async def test_at_the_end_all_that_are_just_being_ended_are_waited_for(tmp_path: Path) -> None:
     late, slow, stopped = ScriptedRunning(Lists()), ScriptedRunning(Lists()), asyncio.Event()
     overtaken = ScriptedUpstream(late, stubborn=True)
@@ -705,7 +650,6 @@ async def test_at_the_end_all_that_are_just_being_ended_are_waited_for(tmp_path:
 # --- the supervision of one upstream
 
 
-@asynchronous
 async def test_one_that_is_over_before_anything_was_done_leaves_no_work_that_nobody_awaits(tmp_path: Path) -> None:
     told: list[Event] = []
     keeper = Kept(tmp_path, None).keeper
@@ -750,7 +694,6 @@ async def swapped(folder: Path, before: Leaving, after: Leaving, *later: Leaving
     return kept, unused
 
 
-@conversation
 async def test_one_that_still_has_to_answer_is_stopped_when_nobody_waits_any_more(tmp_path: Path) -> None:
     before, after = Leaving(), Leaving()
     kept, unused = await swapped(tmp_path, before, after, Leaving())
@@ -763,7 +706,6 @@ async def test_one_that_still_has_to_answer_is_stopped_when_nobody_waits_any_mor
     await until(lambda: before.patience == [True])
 
 
-@conversation
 async def test_one_that_ends_by_itself_while_it_leaves_is_cleaned_up(tmp_path: Path) -> None:
     before = Leaving()
     kept, _ = await swapped(tmp_path, before, Leaving())
@@ -774,7 +716,6 @@ async def test_one_that_ends_by_itself_while_it_leaves_is_cleaned_up(tmp_path: P
     assert kept.facts.last_end is None, "it has not crashed"
 
 
-@conversation
 async def test_at_the_end_all_go_at_once_and_are_waited_for(tmp_path: Path) -> None:
     before, after = Leaving(), Leaving()
     kept, _ = await swapped(tmp_path, before, after)
@@ -788,7 +729,6 @@ async def test_at_the_end_all_go_at_once_and_are_waited_for(tmp_path: Path) -> N
     await closing
 
 
-@conversation
 async def test_one_that_hangs_is_not_waited_for_longer_than_its_bound(tmp_path: Path) -> None:
     running = Leaving()
     kept = Kept(tmp_path, ScriptedUpstream(running), limits=SWIFT.replace(stop_seconds=0.02))

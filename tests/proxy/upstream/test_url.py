@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import asynchronous
 from support.bundled import BundledHost
 from support.mcp_peers import TestPeer
 from uno_devserver.instances.host_kind import HostKind
@@ -35,7 +34,6 @@ def url_of(listener: socket.socket) -> str:
     return f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
 
 
-@asynchronous
 async def test_a_server_at_a_url_is_spoken_to_and_belongs_to_somebody_else(tmp_path: Path) -> None:
     with BundledHost(tmp_path) as host:
         observer = Observer()
@@ -80,7 +78,6 @@ def test_what_is_no_url_stays_none() -> None:
     assert "'ftp://somewhere' is no URL" in failure.value.issues[0].message
 
 
-@asynchronous
 async def test_one_that_goes_is_noticed_though_it_says_nothing(listener: socket.socket) -> None:
     running = UrlUpstream(url_of(listener), SWIFT)
     ending = asyncio.ensure_future(running.ended())
@@ -93,7 +90,6 @@ async def test_one_that_goes_is_noticed_though_it_says_nothing(listener: socket.
     assert ended.reason == "it cannot be reached any more: Connection refused"
 
 
-@asynchronous
 async def test_whoever_doubts_it_does_not_wait_for_the_next_look(listener: socket.socket) -> None:
     running = UrlUpstream(url_of(listener), UrlLimits(check_seconds=3600.0, check_failures=1))
     ending = asyncio.ensure_future(running.ended())
@@ -105,7 +101,6 @@ async def test_whoever_doubts_it_does_not_wait_for_the_next_look(listener: socke
     await asyncio.wait_for(ending, BOUND)
 
 
-@asynchronous
 async def test_one_failure_in_between_means_nothing(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     running = UrlUpstream(url_of(listener), SWIFT)
     looks = iter(["refused", None, "refused", None, "refused", "refused"])
@@ -117,7 +112,6 @@ async def test_one_failure_in_between_means_nothing(listener: socket.socket, mon
     assert next(looks, "all used") == "all used"
 
 
-@asynchronous
 async def test_something_else_than_mcp_refuses_and_silence_is_lost(tmp_path: Path, listener: socket.socket) -> None:
     with BundledHost(tmp_path) as host:
         with pytest.raises(UnusableServer) as refusal:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous, timers, until
+from protocol.conversations import timers, until
 from support.files import write
 from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
@@ -134,7 +134,6 @@ class Rooted(ScriptedSession):
         return {"roots": self._roots}
 
 
-@asynchronous
 async def test_without_a_workspace_and_without_roots_it_is_degraded_and_asks_to_be_told(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +148,6 @@ async def test_without_a_workspace_and_without_roots_it_is_degraded_and_asks_to_
     await world.close()
 
 
-@asynchronous
 async def test_a_client_that_never_says_who_it_is_does_not_keep_it_from_being_told(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,7 +158,6 @@ async def test_a_client_that_never_says_who_it_is_does_not_keep_it_from_being_to
     await world.close()
 
 
-@asynchronous
 async def test_the_clients_roots_are_asked_for_and_what_they_name_is_served(
     empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,7 +172,6 @@ async def test_the_clients_roots_are_asked_for_and_what_they_name_is_served(
     await world.close()
 
 
-@asynchronous
 async def test_a_new_question_for_the_roots_replaces_the_one_that_waits(
     empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +190,6 @@ async def test_a_new_question_for_the_roots_replaces_the_one_that_waits(
     await world.close()
 
 
-@asynchronous
 async def test_a_client_that_never_names_its_roots_is_given_up(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(empty, monkeypatch, WorkspaceLimits(roots_seconds=0.01))
 
@@ -205,7 +200,6 @@ async def test_a_client_that_never_names_its_roots_is_given_up(empty: Path, monk
     await world.close()
 
 
-@asynchronous
 async def test_at_the_end_nobody_is_asked_for_roots_any_more(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(empty, monkeypatch)
     world.controller.met(Rooted())
@@ -219,7 +213,6 @@ async def test_at_the_end_nobody_is_asked_for_roots_any_more(empty: Path, monkey
         await asking
 
 
-@asynchronous
 async def test_a_client_that_does_not_answer_delays_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(workspace_at(tmp_path / "ws"), monkeypatch)
 
@@ -229,7 +222,6 @@ async def test_a_client_that_does_not_answer_delays_nobody(tmp_path: Path, monke
     await world.close()
 
 
-@asynchronous
 async def test_initialize_starts_the_workspace_it_names_and_waits_for_it(
     empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,7 +238,6 @@ async def test_initialize_starts_the_workspace_it_names_and_waits_for_it(
     await world.close()
 
 
-@asynchronous
 async def test_an_agent_that_names_the_workspace_twice_at_once_has_it_started_once(
     empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,7 +251,6 @@ async def test_an_agent_that_names_the_workspace_twice_at_once_has_it_started_on
     await world.close()
 
 
-@asynchronous
 async def test_a_folder_that_becomes_a_workspace_is_served_by_itself(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,7 +265,6 @@ async def test_a_folder_that_becomes_a_workspace_is_served_by_itself(
     await world.close()
 
 
-@asynchronous
 async def test_a_workspace_that_goes_takes_its_host_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = workspace_at(tmp_path / "ws")
     world = World(folder, monkeypatch)
@@ -290,7 +279,6 @@ async def test_a_workspace_that_goes_takes_its_host_with_it(tmp_path: Path, monk
     await world.close()
 
 
-@asynchronous
 async def test_a_saved_file_is_a_reason_to_try_again_what_did_not_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,7 +293,6 @@ async def test_a_saved_file_is_a_reason_to_try_again_what_did_not_work(
     await world.close()
 
 
-@asynchronous
 async def test_when_the_user_agrees_the_host_is_started_again_with_the_workspaces_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,7 +308,6 @@ async def test_when_the_user_agrees_the_host_is_started_again_with_the_workspace
     await world.close()
 
 
-@asynchronous
 async def test_whoever_needs_the_host_makes_us_look_for_the_users_agreement_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,7 +326,6 @@ async def test_whoever_needs_the_host_makes_us_look_for_the_users_agreement_at_o
     await world.close()
 
 
-@asynchronous
 async def test_an_agreement_that_comes_when_the_workspace_has_gone_starts_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,7 +345,6 @@ async def test_an_agreement_that_comes_when_the_workspace_has_gone_starts_nothin
     await world.close()
 
 
-@asynchronous
 async def test_what_the_config_says_counts_and_what_is_wrong_with_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,7 +365,6 @@ async def test_what_the_config_says_counts_and_what_is_wrong_with_it_is_told(
     await world.close()
 
 
-@asynchronous
 async def test_decisions_are_carried_out_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = workspace_at(tmp_path / "one"), workspace_at(tmp_path / "two")
     world = World(one, monkeypatch)
@@ -395,7 +378,6 @@ async def test_decisions_are_carried_out_one_after_the_other(tmp_path: Path, mon
     await world.close()
 
 
-@asynchronous
 async def test_a_call_that_is_cancelled_has_its_decision_carried_out_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -410,7 +392,6 @@ async def test_a_call_that_is_cancelled_has_its_decision_carried_out_all_the_sam
     await world.close()
 
 
-@asynchronous
 async def test_the_tool_that_selects_a_solution_is_listed_where_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,7 +408,6 @@ async def test_the_tool_that_selects_a_solution_is_listed_where_there_is_one(
         await world.close()
 
 
-@asynchronous
 async def test_who_depends_on_the_workspace_hears_each_time_that_it_was_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -517,7 +497,6 @@ class RepairWorld:
         ({"host": BROKEN, "owned": False}, EDITED, 0),
     ],
 )
-@asynchronous
 async def test_a_host_that_runs_is_only_started_again_for_an_add_in_that_it_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], sources: int, restarts: int
 ) -> None:
@@ -528,7 +507,6 @@ async def test_a_host_that_runs_is_only_started_again_for_an_add_in_that_it_lack
     assert world.done == (restarts, 0, 0)
 
 
-@asynchronous
 async def test_where_somebody_watches_the_code_one_save_is_one_restart_of_theirs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -543,7 +521,6 @@ async def test_where_somebody_watches_the_code_one_save_is_one_restart_of_theirs
 
 
 @pytest.mark.parametrize("sources", [LAUNCHED, EDITED])
-@asynchronous
 async def test_where_nothing_works_any_file_is_worth_an_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sources: int
 ) -> None:
@@ -555,7 +532,6 @@ async def test_where_nothing_works_any_file_is_worth_an_attempt(
 
 
 @pytest.mark.parametrize("state", [ConnectionState.CONNECTED, ConnectionState.DEGRADED, ConnectionState.LAUNCHING])
-@asynchronous
 async def test_what_is_saved_too_early_is_remembered_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: ConnectionState
 ) -> None:
@@ -571,7 +547,6 @@ async def test_what_is_saved_too_early_is_remembered_once(
     await until(lambda: world.looks == 1)
 
 
-@asynchronous
 async def test_at_the_end_nothing_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = RepairWorld(tmp_path, monkeypatch, ConnectionState.DEGRADED)
     world.rest = 60.0
@@ -585,7 +560,6 @@ async def test_at_the_end_nothing_is_remembered(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("known", "wishes"), [(LAUNCHED, 1), (0, 0), (None, 0)])
-@asynchronous
 async def test_what_was_saved_during_a_start_is_noticed_when_it_is_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int | None, wishes: int
 ) -> None:
