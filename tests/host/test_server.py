@@ -174,9 +174,9 @@ def test_whoever_gets_an_answer_finds_it_in_the_registry(tmp_path: Path) -> None
 def test_whoever_finds_it_in_the_registry_learns_which_folder_it_serves(tmp_path: Path) -> None:
     lines = (
         "from uno_devserver.host import server",
-        "register = app.register",
+        "register = server.register",
         "def checked(folder, entry):",
-        "    print('knows its folder before it is found:', app.has_sidecar(folder, entry.process_id))",
+        "    print('knows its folder before it is found:', server.has_sidecar(folder, entry.process_id))",
         "    return register(folder, entry)",
         "server.register = checked",
     )
@@ -190,7 +190,7 @@ def test_what_its_launcher_has_recorded_stays(tmp_path: Path) -> None:
     lines = (
         "from uno_devserver.host import server",
         "def faster(folder, pid):",
-        "    app.write_sidecar(folder, pid, ide_channel=None, workspace='/of the launcher', log_file='/its.log')",
+        "    server.write_sidecar(folder, pid, ide_channel=None, workspace='/of the launcher', log_file='/its.log')",
         "    return False",
         "server.has_sidecar = faster  # it was written a moment after the look",
     )
@@ -200,7 +200,7 @@ def test_what_its_launcher_has_recorded_stays(tmp_path: Path) -> None:
 
 
 def test_a_registry_that_does_not_answer_keeps_it_neither_from_serving_nor_from_ending(tmp_path: Path) -> None:
-    hang = "server.register = app.unregister = lambda *_: threading.Event().wait()"
+    hang = "server.register = server.unregister = lambda *_: threading.Event().wait()"
     lines = ("import threading", "from uno_devserver.host import server", "server.REGISTRY_SECONDS = 0.1", hang)
     with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
         assert host.health()["status"] == "Healthy"

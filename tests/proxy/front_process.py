@@ -100,7 +100,7 @@ if os.environ.get("AS_ON_WINDOWS"):
     input._can_be_watched, output.POLLS = lambda handle: False, False
 
 options = {name: f"--{name}" in sys.argv for name in ("only_catalogue", "wait_tools", "force_fallback")}
-failure = main.serve(Options(os.getcwd(), **options))
+failure = main.serve(ProxyOptions(os.getcwd(), **options))
 sys.exit(failure.exit_code if failure else 0)
 """
 

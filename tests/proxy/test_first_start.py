@@ -39,7 +39,7 @@ def spawn(*_, **__):
     os._exit(0)
 
 launch.spawn = spawn
-FirstStart(Options(os.getcwd()), Timeline())
+FirstStart(ProxyOptions(os.getcwd()), Timeline())
 time.sleep(10)
 """
 # What takes milliseconds to import, and has them while the Host starts.

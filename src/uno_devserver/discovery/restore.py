@@ -127,7 +127,7 @@ class _Hollow(ProjectFileCache):
         super().__init__()
         self._files = files
         self._real = real
-        self._nothing = ProjectFile("", Element("ProjectInfo", {}))
+        self._nothing = ProjectFile("", Element("Project", {}))
 
     def load(self, path: str) -> ProjectFile:
         return self._files.load(path) if path in self._real else self._nothing

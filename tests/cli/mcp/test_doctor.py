@@ -27,7 +27,7 @@ WITHOUT_CTRL_C = (
     "-c",
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])",
 )
-EXAMPLE = Path(__file__).parents[2] / "examples" / "workspace"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "workspace"
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_a_plain_function_runs_beside_the_host_and_may_send_from_its_thread() ->
 
     async def scenario() -> None:
         async with app_of(remote_control(processors=lambda: [processor("Acme", answer)])) as app:
-            assert await app.ask("Acme", "CallTarget", {}) == ("CallTarget", {"Done": True})
+            assert await app.ask("Acme", "Work", {}) == ("Work", {"Done": True})
 
     asyncio.run(scenario())
 

@@ -17,7 +17,7 @@ from .frames import ContentProblem, Frame, Members, read_members
 if TYPE_CHECKING:  # the add-ins' interface costs time to import, and only its types are needed
     from ..addins.handlers import App
 
-SCOPE = "HotReloadScope"
+SCOPE = "HotReload"
 DISABLED = -1
 NO_METADATA_UPDATES = (
     "Code changes cannot be applied to the running app: metadata updates need the .NET Host, and this is the bundled "
