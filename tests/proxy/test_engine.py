@@ -51,7 +51,7 @@ from uno_devserver.__main__ import main
 sys.exit(main())
 """
 # What a proxy needs as soon as its Host is connected.
-AFTER_IT = {"discovery.discover", "hotreload.local_authority", "system.inotify"}
+AFTER_IT = {"discovery.discover", "hotreload.control.server", "hotreload.local_authority", "system.inotify"}
 AFTER_IT |= {"proxy.reload.reloader", "proxy.health.status_file", "proxy.calls.call_queue"}
 
 

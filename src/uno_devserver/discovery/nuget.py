@@ -10,8 +10,7 @@ import os
 import re
 
 from ..issues import Issue, warning
-from ..msbuild.xml import XmlProblem
-from ..msbuild.xml import parse_xml as parse_xml
+from ..msbuild.xml import XmlProblem, parse_xml
 from ..system.files import FileProblem, read_bytes
 from ..workspace.paths import upwards
 from .nuget_version import folder_spellings

@@ -360,5 +360,6 @@ def _read_ahead(folder: str) -> None:
 
     if workspace_addins(folder):
         from ..hotreload import local_authority  # noqa: F401
+        from ..hotreload.control import server  # noqa: F401
         from ..system import inotify  # noqa: F401
         from .calls import call_queue  # noqa: F401

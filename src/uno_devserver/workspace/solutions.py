@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, warning
-from ..msbuild.xml import XmlProblem
-from ..msbuild.xml import parse_xml as parse_xml
+from ..msbuild.xml import XmlProblem, parse_xml
 from ..system.files import FileProblem, decode, read_bytes
 from ..system.jsonc import JsonProblem
 from ..system.jsonc import parse as parse_json

@@ -9,17 +9,13 @@ from xml.sax.saxutils import escape, unescape
 
 from support.golden import GOLDEN
 from uno_devserver.discovery.import_filter import ImportFilter
-from uno_devserver.msbuild import (
-    conditions,  # noqa: F401  # to be instrumented
-    expressions,
-)
+from uno_devserver.msbuild import conditions, expressions, globs  # noqa: F401  # to be instrumented
 from uno_devserver.msbuild.conditions import BUILT_IN, CUSTOM_METADATA, ITEMS, Condition
 from uno_devserver.msbuild.evaluation import Evaluator, Item
-from uno_devserver.msbuild.frameworks import is_compatible
-from uno_devserver.msbuild.frameworks import parse_framework as parse_framework
+from uno_devserver.msbuild.frameworks import is_compatible, parse_framework
+from uno_devserver.msbuild.functions import calls, dotnet_functions, expansion, msbuild_functions, string_methods  # noqa: F401
 from uno_devserver.msbuild.problems import EvaluationProblem
-from uno_devserver.msbuild.xml import Element, XmlProblem
-from uno_devserver.msbuild.xml import parse_xml as parse_xml
+from uno_devserver.msbuild.xml import Element, XmlProblem, parse_xml
 
 from ..documents import BUILT, RAW
 from ..pieces import Pieces

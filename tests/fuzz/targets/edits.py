@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from uno_devserver.instances.csproj_user import NotUnderstood, merged
-from uno_devserver.msbuild.xml import XmlProblem
-from uno_devserver.msbuild.xml import parse_xml as parse_xml
+from uno_devserver.msbuild.xml import XmlProblem, parse_xml
 from uno_devserver.setup.config_file import decode_text, encode_text
-from uno_devserver.setup.edits import (
-    json_document,  # noqa: F401  # to be instrumented
-)
+from uno_devserver.setup.edits import json_document, toml_document, toml_edit, yaml_document  # noqa: F401  # instrumented
 from uno_devserver.setup.edits.document import EditProblem, open_document
 from uno_devserver.setup.profiles import Format
 from uno_devserver.system import jsonc

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from uno_devserver.hotreload.build_command import build_of
 from uno_devserver.hotreload.sources.finder import find_sources
 from uno_devserver.hotreload.sources.globs import Globs
+from uno_devserver.hotreload.sources.typescript import program  # noqa: F401  # to be instrumented
 from uno_devserver.hotreload.sources.typescript.imports import scan
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.workspace.config import read_config
