@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,11 +37,6 @@ async def hang(body: dict[str, Any], ide: Ide) -> None:
         await asyncio.sleep(0.005)
     note("hung")
 """
-
-
-@pytest.fixture
-def addins(tmp_path: Path) -> AddInFolder:
-    return AddInFolder(tmp_path)
 
 
 async def deliver(addins: AddInFolder, launches: LaunchMonitor, *messages: tuple[str, dict[str, Any]]) -> None:

@@ -15,6 +15,8 @@ from uno_devserver.protocol.http.messages import Request
 
 from .ide.client import Ide, open_channel, run
 
+pytestmark = pytest.mark.usefixtures("temp")
+
 PREFIX = "/devserver/idechannel/"
 RECORDS = [
     record

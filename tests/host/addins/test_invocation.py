@@ -233,15 +233,14 @@ async def test_an_object_with_an_async_call_runs_on_the_loop() -> None:
 def test_a_function_that_never_returns_does_not_keep_the_process() -> None:
     program = """
 import asyncio, threading
-from uno_devserver.host.addins.invocation import CallTarget
-from uno_devserver.host.addins.invocation import invoke
+from uno_devserver.host.addins.invocation import CallTarget, invoke
 
 async def main():
     begun = threading.Event()
     def hang():
         begun.set()
         threading.Event().wait()
-    call = asyncio.create_task(invoke(Work("a", "tool", "hang"), hang))
+    call = asyncio.create_task(invoke(CallTarget("a", "tool", "hang"), hang))
     while not begun.is_set():
         await asyncio.sleep(0.01)
     call.cancel()

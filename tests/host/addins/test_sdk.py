@@ -500,7 +500,7 @@ def test_the_sdk_is_imported_by_an_add_in_that_brings_it_and_by_nothing_else(add
 import asyncio, sys
 from uno_devserver.host.addins.manager import AddInManager
 async def main():
-    addins = AddIns(workspace=".")
+    addins = AddInManager(workspace=".")
     addins.load([{path!r}])
     await addins.start()
     assert addins.status.well, addins.status
