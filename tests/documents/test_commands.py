@@ -63,10 +63,8 @@ def _a_module(words: list[str]) -> None:
 
 # What a test cannot run: how such a line begins, why it is not run, and what of it is checked all the same.
 NOT_RUN: dict[str, tuple[str, Callable[[list[str]], None] | None]] = {
-    "git clone ": ("it copies this repository from wherever the reader found it", None),
     "make ": ("it sets up an environment over the network, or runs all tests, this one among them", _make_target),
     "uno-devserver demo": ("tests/cli/test_demo.py runs it, and looks at what it prints", None),
-    "pip install ": ("it downloads", _our_package),
     "pipx install ": ("it downloads", _our_package),
     "uvx ": ("it downloads", _runs_ours),
     "python -m venv .venv && .venv/bin/pip": ("it downloads", _example_has("pyproject.toml")),

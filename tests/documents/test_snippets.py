@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.client import Client
 
 from documents.blocks import PAGES, ROOT, Block, blocks
 from documents.scenes import prepare
@@ -29,7 +30,7 @@ from uno_devserver.workspace.config import SECTIONS, read_config
 
 # Which test runs the code of a page.
 RUN_BY = {
-    ("README.md", "python"): "test_the_readmes_addin_answers_the_readmes_client",
+    ("README.md", "python"): "test_the_addin_of_the_readme_answers",
     ("docs/addins.md", "python"): "test_an_example_of_the_guide_works_as_it_says",
     ("docs/control-channel.md", "python"): "test_the_clients_of_the_guide_have_the_newest_code_run",
     ("docs/control-channel.md", "js"): "test_the_clients_of_the_guide_have_the_newest_code_run",
@@ -125,16 +126,15 @@ def test_the_client_and_the_server_of_the_registration_guide_can_be_installed(ma
 # Code.
 
 
-def test_the_readmes_addin_answers_the_readmes_client(tmp_path: Path) -> None:
-    addin, client = (block.text for block in blocks("python", pages=(ROOT / "README.md",)))
+async def test_the_addin_of_the_readme_answers(tmp_path: Path) -> None:
+    (addin,) = (block.text for block in blocks("python", pages=(ROOT / "README.md",)))
     path = write_addin(tmp_path, "greeter.py", addin)
 
     with BundledHost(tmp_path, "--addins", path) as host:
-        program = re.sub(r"localhost:\d+", f"127.0.0.1:{host.port}", client)
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        async with Client(f"http://127.0.0.1:{host.port}/mcp") as client:
+            answer = await client.call_tool("greet", {"name": "Ada"})
 
-    assert done.returncode == 0, done.stderr
-    assert "Hello Ada!" in done.stdout
+    assert "Hello Ada!" in str(answer)
 
 
 def test_the_ide_client_of_the_guide_talks_with_the_host(tmp_path: Path) -> None:
