@@ -19,7 +19,7 @@ from ..system.text import visible
 from ..system.values import Value
 from ..workspace.config import AS_BEFORE, read_config
 from ..workspace.paths import same_place
-from ..workspace.trust import is_trusted, refusal
+from ..workspace.trust import AGREE, is_trusted, not_run, refusal
 from .config import config_issues, keeps_from_starting
 from .list import chain_text, started_text
 from .parse import absolute
@@ -123,8 +123,8 @@ def _not_trusted(workspace: Workspace) -> tuple[Issue, ...]:
     folder = workspace.working_directory
     if is_trusted(os.environ, folder):
         return ()
-    message = f"The commands of the config of {folder} would not be run: {refusal(folders().state, folder)}."
-    return (fatal("WorkspaceNotTrusted", message, "Run 'uno-devserver trust' there: it shows them, and agrees."),)
+    what, why = f"Code of the workspace {folder} (the commands of its config)", refusal(folders().state, folder)
+    return (not_run(what, why, nothing_else=True, remediation=f"Run {AGREE}: it shows them, and agrees."),)
 
 
 _STYLES = {HealthStatus.HEALTHY: Style.GOOD, HealthStatus.DEGRADED: Style.WARN, HealthStatus.UNHEALTHY: Style.BAD}

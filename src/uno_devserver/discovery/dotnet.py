@@ -17,7 +17,7 @@ from ..system.log import log
 from ..system.programs import find_program
 from ..system.run import run
 from ..system.values import Value
-from ..workspace.trust import is_trusted
+from ..workspace.trust import AGREE, is_trusted
 from .dotnet_roll_forward import SdkChoice, SdkVerdict, choose_sdk, sdk_version
 
 TYPE_CHECKING = False
@@ -97,7 +97,7 @@ def _none_fits(choice: SdkChoice, executable: str, global_json: str | None) -> I
 def _not_asked(global_json: str | None) -> Issue:
     """`sdk.paths` can name a folder of the workspace, and asking dotnet would run the SDK that lies there."""
     message = f"{global_json} says where to look for SDKs, so only running dotnet could tell which one counts."
-    return fatal("DotNetVersionUnsupported", message, "If you trust this workspace, run 'uno-devserver trust' in it.")
+    return fatal("DotNetVersionUnsupported", message, f"If you trust its code, run {AGREE}.")
 
 
 def _no_version(answer: _Answer, executable: str, global_json: str | None) -> Issue:

@@ -131,17 +131,19 @@ class _Planner:
         place = os.path.realpath(path)
         if any(is_inside(place, location) for location in users_folders(self._environ, folders(self._environ))):
             return True
-        message = f"{path} is not run: it lies in no package folder of the user, who has not agreed to it."
-        self._issues.append(warning("WorkspaceNotTrusted", message))
+        from ..workspace.trust import NOT_AGREED, not_run
+
+        self._issues.append(not_run(path, f"it lies in no package folder of the user, and {NOT_AGREED}"))
         return False
 
     def _left_to_msbuild(self) -> str | None:
         """Nobody knows the add-ins. A Host that is told none asks MSBuild, which runs the workspace's build."""
         if self._wanted.trusted:
             return None
+        from ..workspace.trust import not_run
+
         place = self._workspace.working_directory
-        message = f"Only MSBuild could tell the add-ins of {place}, by running its build: the user has not agreed."
-        self._issues.append(warning("WorkspaceNotTrusted", message))
+        self._issues.append(not_run(f"The build of {place}, which is needed to find its add-ins,"))
         return NO_ADDINS
 
     def _assemblies(self) -> AddInDiscovery | None:

@@ -112,7 +112,7 @@ class ProxyFacts(Value):
     timeline: tuple[tuple[str, int], ...] = ()  # what was reached, in milliseconds after the process began
     fallback: bool = False  # waits for uno_app_initialize
     trusted: bool | None = None  # whether code of the workspace may run; None: there is none, or it was not looked for
-    refusal: str = "the user has not agreed to it"  # why not, where it may not
+    refusal: str = ""  # why not, where it may not: the end of a sentence
     wait_calls: bool = False
     http_endpoint: str | None = None  # where MCP is served over HTTP, too
     inspector: str | None = None  # the URL of its page, with the token

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 
+from ..issues import Issue, fatal, warning
 from ..system.files import FileProblem, read_bytes, write_atomic
 from ..system.folders import folders
 from ..system.jsonc import JsonProblem, parse
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TRUST_VARIABLE = "UNO_DEVSERVER_TRUST"
+AGREE = "'uno-devserver trust' in the workspace"  # the command by which the user agrees
+NOT_AGREED = "the user has not agreed to it"
+CONFIG_CHANGED = "its config was changed since the user agreed to it"
 
 
 class TrustQuestion(Value):
@@ -83,8 +87,22 @@ def refusal(state: str, directory: str) -> str:
     """Why code of a workspace does not run that is not trusted: the end of a sentence."""
     kept, asked = _kept(state, directory)
     if asked is not None and kept[0] == asked.directory and kept[1] != asked.digest:
-        return "its config was changed since the user agreed to it"
-    return "the user has not agreed to it"
+        return CONFIG_CHANGED
+    return NOT_AGREED
+
+
+def not_run(what: str, why: str = NOT_AGREED, *, nothing_else: bool = False, remediation: str = "") -> Issue:
+    """The issue for code of a workspace that is not trusted: `what` is not run. Fatal if there is nothing else to run.
+
+    `why`: as from `refusal`. `remediation`: where a better one than the usual is known.
+    """
+    issue = fatal if nothing_else else warning
+    return issue("WorkspaceNotTrusted", f"{what} is not run: {why}.", remediation)
+
+
+def not_reloaded(why: str) -> str:
+    """The message to clients whose server goes on with its old code, because its workspace is not trusted any more."""
+    return f"New code is not loaded: {why}. What runs stays until the user agrees by {AGREE}."
 
 
 def agreements(state: str) -> list[Agreement]:

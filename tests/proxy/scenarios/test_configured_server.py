@@ -166,8 +166,8 @@ def test_an_edited_config_lets_run_what_runs_until_the_user_agrees_to_it(asked: 
     assert client.call("echo", text="still here") == "still here"
     said = client.heard("notifications/message")
     (warned,) = [message["data"] for message in said if message["level"] == "warning"]
-    assert warned.startswith("New code is not loaded, because its config was changed since the user agreed to it. What")
-    assert "stays, and is not reloaded until the user agrees by 'uno-devserver trust'" in warned
+    assert warned.startswith("New code is not loaded: its config was changed since the user agreed to it. What")
+    assert "What runs stays until the user agrees by 'uno-devserver trust'" in warned
 
     machine.run("trust")
 
@@ -211,7 +211,7 @@ def test_who_takes_the_agreement_back_stops_the_reloading_and_the_client_is_told
     edited.say("two")
     assert client.call("answer") == "one"
     said = [message["data"] for message in client.heard("notifications/message") if message["level"] == "warning"]
-    assert said[-1].startswith("New code is not loaded, because the user has not agreed to it.")
+    assert said[-1].startswith("New code is not loaded: the user has not agreed to it.")
 
 
 def test_a_removed_config_stops_the_server_where_nothing_else_makes_a_workspace(

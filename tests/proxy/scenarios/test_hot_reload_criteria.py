@@ -654,7 +654,7 @@ def test_a_typed_command_is_not_reloaded_while_the_agreement_to_its_config_does_
     assert client.call("answer") == "one"
     assert "WorkspaceNotTrusted" in [issue["code"] for issue in report["issues"]]
     [said] = [message["data"] for message in client.heard("notifications/message") if message["level"] == "warning"]
-    assert said.startswith("New code is not loaded, because")
+    assert said.startswith("New code is not loaded: ")
 
     server.machine.run("trust")
     client.wait_health(lambda report: report["proxy"]["hotReload"], "one that tells of hot reload")

@@ -81,9 +81,7 @@ def test_without_the_users_agreement_nothing_is_started_and_the_reason_is_told(t
     issue = world.failure()
 
     assert issue.code == "WorkspaceNotTrusted"
-    assert issue.message == (
-        f"The server that {world.path} names is a command of the workspace, and the user has not agreed to it."
-    )
+    assert issue.message == f"The server that {world.path} names is not run: the user has not agreed to it."
     assert (world.upstream.trusted, world.upstream.refusal) == (False, "the user has not agreed to it")
     assert world.upstream.named == UNNAMED
     assert not (world.root / "started").exists()

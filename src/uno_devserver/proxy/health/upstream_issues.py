@@ -182,10 +182,12 @@ def _stray_output(facts: ProxyFacts) -> Iterator[Issue]:
 
 def _not_trusted(facts: ProxyFacts) -> Issue:
     """A warning, because the rest is served; where nothing is left to serve, the start fails and says so."""
+    from ...workspace.trust import not_run
+
     folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
     is_command = facts.upstream is not None and facts.upstream.kind is HostKind.COMMAND
     code = "the commands of its config" if is_command else f"{ADDINS}, packages in it, or its build"
-    return warning(NOT_TRUSTED, f"Code of the workspace {folder} ({code}) is not run: {facts.refusal}.")
+    return not_run(f"Code of the workspace {folder} ({code})", facts.refusal)
 
 
 def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:

@@ -27,7 +27,7 @@ from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import Strategy
 from ...workspace.server_command import server_name
-from ...workspace.trust import refusal
+from ...workspace.trust import not_reloaded, refusal
 from ..state import ConnectionState
 from ..upstream.configured_command import ConfiguredUpstream
 from ..upstream.host_launch import HostUpstream
@@ -39,7 +39,6 @@ from .watched_code import (
     WatchedCode,
     content_at_launch,
     find_watched_code,
-    not_reloaded,
 )
 
 if TYPE_CHECKING:

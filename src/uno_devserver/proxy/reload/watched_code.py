@@ -131,9 +131,3 @@ def content_at_launch(options: ProxyOptions, workspace: Workspace | None, enviro
     except Exception as error:
         log.debug(f"the code of the server cannot be read while it starts: {error}")
         return None
-
-
-def not_reloaded(why: str) -> str:
-    """The message to clients where the user does not trust the config as it is now."""
-    stays = "What runs stays, and is not reloaded until the user agrees by 'uno-devserver trust'."
-    return f"New code is not loaded, because {why}. {stays}"

@@ -13,7 +13,7 @@ from ...system.folders import folders
 from ...system.text import usable_name
 from ...workspace.config import read_config
 from ...workspace.server_command import folder_name, given_name, server_command
-from ...workspace.trust import is_trusted, refusal, was_trusted
+from ...workspace.trust import is_trusted, not_run, refusal, was_trusted
 from .base import StartFailure, Upstream
 from .command_launch import CommandUpstream, log_path
 
@@ -78,8 +78,8 @@ class ConfiguredUpstream(Upstream):
         self.trusted = trusted
         self.refusal = "" if trusted else refusal(self._state, self._folder)
         if not trusted:
-            message = f"The server that {self._path} names is a command of the workspace, and {self.refusal}."
-            raise StartFailure(fatal("WorkspaceNotTrusted", message), final=True)
+            what = f"The server that {self._path} names"
+            raise StartFailure(not_run(what, self.refusal, nothing_else=True), final=True)
         return config
 
     def _is_trusted(self) -> bool:

@@ -119,7 +119,7 @@ class HostUpstream(Upstream):
     def _plan(self) -> LaunchPlan:
         from ...instances.host_program import HostOptions, plan_launch
         from ...workspace.addins import sources_key, workspace_addins
-        from ...workspace.trust import is_trusted, refusal
+        from ...workspace.trust import is_trusted, not_run, refusal
 
         folder = self._workspace.working_directory
         self.sources = sources_key(folder)
@@ -132,8 +132,8 @@ class HostUpstream(Upstream):
         self.issues = tuple(issue for issue in planned.issues if issue.code in PLAN_ISSUES)
         nothing_else = planned.program.kind is ProgramKind.BUNDLED and planned.addins == NO_ADDINS
         if self.trusted is False and nothing_else:
-            message = f"All that could be served is code of the workspace {folder}, and {self.refusal}."
-            raise StartFailure(fatal("WorkspaceNotTrusted", message), final=True)
+            what = f"Code of the workspace {folder}, which is all that could be served,"
+            raise StartFailure(not_run(what, self.refusal, nothing_else=True), final=True)
         return planned
 
 

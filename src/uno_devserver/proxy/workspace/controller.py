@@ -19,9 +19,8 @@ from ...system.threads import run_in_thread
 from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import AS_BEFORE, read_config
-from ...workspace.trust import agreement_path, is_trusted, refusal
+from ...workspace.trust import agreement_path, is_trusted, not_reloaded, refusal
 from ..health.upstream_issues import upstream_issues
-from ..reload.watched_code import not_reloaded
 from ..state import ConnectionState
 from ..upstream.base import workspace_upstream
 from ..upstream.configured_command import ConfiguredUpstream
