@@ -127,7 +127,7 @@ async def test_a_build_ends_with_all_that_it_started_when_the_process_that_runs_
         "import asyncio, os, sys\n"
         "from uno_devserver.hotreload.build_run import run_build\n"
         "from uno_devserver.hotreload.build_command import BuildCommand\n"
-        f"build = Build('the build', (sys.executable, '-ISc', {code!r}), {str(tmp_path)!r})\n"
+        f"build = BuildCommand('the build', (sys.executable, '-ISc', {code!r}), {str(tmp_path)!r})\n"
         f"asyncio.run(run_build(build, os.environ, {str(tmp_path / 'build.log')!r}, 60))\n"
     )
     with subprocess.Popen([sys.executable, "-c", builder]) as process:

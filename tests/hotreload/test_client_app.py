@@ -241,7 +241,7 @@ def test_it_ends_with_a_proxy_that_is_killed(tmp_path: Path, habit: str) -> None
         "import asyncio, os, sys\nfrom uno_devserver.hotreload.client_app import ClientApp\n"
         "from uno_devserver.workspace.config import ClientCommand\n"
         f"command = ClientCommand(sys.executable, ('-ISc', {code!r}), ready_pattern=None)\n"
-        "asyncio.run(ClientProcess(command, '.', os.environ, 'state').start())\nprint('started', flush=True)\ninput()\n"
+        "asyncio.run(ClientApp(command, '.', os.environ, 'state').start())\nprint('started', flush=True)\ninput()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", owner], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE

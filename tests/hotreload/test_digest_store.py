@@ -129,7 +129,7 @@ def test_names_that_are_no_text_are_kept_too(kept: DigestStore) -> None:
 def test_processes_that_write_at_the_same_time_lose_nothing(kept: DigestStore, tmp_path: Path) -> None:
     code = (
         "import sys\nfrom uno_devserver.hotreload.digest_store import DigestStore\n"
-        f"kept = KeptDigests({str(tmp_path / 'state')!r}, {str(tmp_path / 'workspace')!r})\n"
+        f"kept = DigestStore({str(tmp_path / 'state')!r}, {str(tmp_path / 'workspace')!r})\n"
         "for number in range(20): kept.put(f'/{sys.argv[1]}/{number}', 'abc')\n"
     )
     writers = [subprocess.Popen([sys.executable, "-c", code, name]) for name in ("a", "b", "c")]

@@ -868,7 +868,7 @@ from hotreload.test_local_authority import Owner
 from uno_devserver.hotreload.watched_package import WatchedPackage, Role
 
 async def main(root, path, ok):
-    owner = Owner(Path(root).parent / "state", Package(Role.SERVER, root), environ={"PATH": path, "HOME": root})
+    owner = Owner(Path(root).parent / "state", WatchedPackage(Role.SERVER, root), environ={"PATH": path, "HOME": root})
     await owner.start()
     owner.outcome = owner.outcome.replace(ok=ok == "ok", kept=True)
     print("started", flush=True)
