@@ -71,12 +71,12 @@ class ScriptedService:
     async def notified(self, session: Session, method: str, params: Params) -> None:
         self.told.append((method, params))
 
-    async def followed(self, uri: str, wanted: bool) -> None:
+    async def watched(self, uri: str, wanted: bool) -> None:
         self.follows.append((uri, wanted))
         if uri in self.refused:
             raise RpcError(RESOURCE_NOT_FOUND, f"no {uri}")
 
-    async def levelled(self, session: Session, level: str) -> None:
+    async def log_level_set(self, session: Session, level: str) -> None:
         self.levels.append(level)
 
     def opened(self, session: Session) -> None:
@@ -271,18 +271,18 @@ class ModernClient(Client):
         return message
 
 
-def endpoint_of(service: ScriptedService, **policy: Any) -> StreamableHttp:
-    return StreamableHttp(service, DEFAULT_ENDPOINT_LIMITS.replace(**policy))
+def endpoint_of(service: ScriptedService, **limits: Any) -> StreamableHttp:
+    return StreamableHttp(service, DEFAULT_ENDPOINT_LIMITS.replace(**limits))
 
 
 async def connected(
     service: ScriptedService,
     version: str = "2025-11-25",
-    policy: EndpointLimits = DEFAULT_ENDPOINT_LIMITS,
+    limits: EndpointLimits = DEFAULT_ENDPOINT_LIMITS,
     **capabilities: Any,
 ) -> Client:
     """An initialized client."""
-    client = Client(StreamableHttp(service, policy))
+    client = Client(StreamableHttp(service, limits))
     await client.initialize(version, **capabilities)
     return client
 

@@ -21,8 +21,8 @@ SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 class LineClient:
     """Speaks the handshake era."""
 
-    def __init__(self, service: Service, **policy: Any) -> None:
-        self.endpoint = StdioSession(service, self._read, DEFAULT_ENDPOINT_LIMITS.replace(**policy))
+    def __init__(self, service: Service, **limits: Any) -> None:
+        self.endpoint = StdioSession(service, self._read, DEFAULT_ENDPOINT_LIMITS.replace(**limits))
         self._said: asyncio.Queue[bytes] = asyncio.Queue()
         self._last_id = 0
 
@@ -90,8 +90,8 @@ class LineClient:
 class ModernLineClient(LineClient):
     """Puts the envelope into every request."""
 
-    def __init__(self, service: Service, capabilities: Any = None, **policy: Any) -> None:
-        super().__init__(service, **policy)
+    def __init__(self, service: Service, capabilities: Any = None, **limits: Any) -> None:
+        super().__init__(service, **limits)
         self.capabilities = {"elicitation": {}, "roots": {}} if capabilities is None else capabilities
 
     def _params(self, method: str, params: Any) -> dict[str, Any]:

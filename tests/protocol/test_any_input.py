@@ -94,7 +94,9 @@ def test_every_request_gets_a_sane_answer(requests: list[tuple[str, dict[str, st
 
 
 async def _converse(requests: list[tuple[str, dict[str, str], bytes]], version: str) -> None:
-    client = Client(endpoint_of(ScriptedService(speak=_speak, ask=_ask), ask_seconds=0.001, plain_answer_seconds=0.001))
+    client = Client(
+        endpoint_of(ScriptedService(speak=_speak, ask=_ask), question_seconds=0.001, plain_answer_seconds=0.001)
+    )
     await client.initialize(version, elicitation={})
     session = client.headers["mcp-session-id"]
     connections = []

@@ -27,7 +27,7 @@ class Slow(ScriptedService):
         super().__init__()
         self.go = asyncio.Event()
 
-    async def followed(self, uri: str, wanted: bool) -> None:
+    async def watched(self, uri: str, wanted: bool) -> None:
         self.follows.append((uri, wanted))
         await self.go.wait()
         if uri in self.refused:
@@ -72,7 +72,7 @@ async def test_a_session_that_ends_watches_nothing() -> None:
 @pytest.mark.parametrize("over", ["http", "lines"])
 async def test_closing_waits_for_a_service_that_takes_its_time_to_hear_of_it(over: str) -> None:
     class Late(ScriptedService):
-        async def followed(self, uri: str, wanted: bool) -> None:
+        async def watched(self, uri: str, wanted: bool) -> None:
             await asyncio.sleep(0.01)
             self.follows.append((uri, wanted))
 
@@ -140,7 +140,7 @@ async def test_a_refused_subscription_over_http_has_the_status_of_its_error() ->
 
 async def test_a_service_that_fails_refuses() -> None:
     class Failing(ScriptedService):
-        async def followed(self, uri: str, wanted: bool) -> None:
+        async def watched(self, uri: str, wanted: bool) -> None:
             raise ValueError("oops")
 
     old, new = LineClient(Failing()), ModernLineClient(Failing())
@@ -202,7 +202,7 @@ async def test_the_last_word_is_right_however_fast_watchers_come_and_go() -> Non
 
 async def test_a_subscription_that_is_given_up_half_way_leaves_nothing_behind() -> None:
     class Half(ScriptedService):
-        async def followed(self, uri: str, wanted: bool) -> None:
+        async def watched(self, uri: str, wanted: bool) -> None:
             self.follows.append((uri, wanted))
             if uri == B and wanted:
                 await asyncio.Event().wait()

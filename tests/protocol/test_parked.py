@@ -220,7 +220,7 @@ async def test_a_call_that_nobody_comes_back_for_is_cancelled() -> None:
         finally:
             stopped.set()
 
-    client = ModernClient(endpoint_of(ScriptedService(who=who), parked_seconds=0.02), elicitation={})
+    client = ModernClient(endpoint_of(ScriptedService(who=who), waiting_seconds=0.02), elicitation={})
     asked = await client.ask("tools/call", {"name": "who"})
     await asyncio.wait_for(stopped.wait(), 5)
     late = await answer(client, asked, {"question-1": accepting("late")})
@@ -229,7 +229,7 @@ async def test_a_call_that_nobody_comes_back_for_is_cancelled() -> None:
 
 
 async def test_waiting_calls_are_bounded_and_the_oldest_makes_room() -> None:
-    client = ModernClient(endpoint_of(ScriptedService(who=_who), parked=2), elicitation={})
+    client = ModernClient(endpoint_of(ScriptedService(who=_who), waiting_calls=2), elicitation={})
     asked = [await client.ask("tools/call", {"name": "who"}) for _ in range(3)]
 
     done = [await answer(client, one, {"question-1": accepting("x")}) for one in asked]
@@ -283,7 +283,7 @@ async def test_a_call_is_parked_once_however_many_questions_it_asks() -> None:
         await asyncio.sleep(0.1)  # longer than a parked call would be waited for
         return text("done")
 
-    client = ModernClient(endpoint_of(ScriptedService(who=both), parked_seconds=0.05), elicitation={})
+    client = ModernClient(endpoint_of(ScriptedService(who=both), waiting_seconds=0.05), elicitation={})
     asked = await client.ask("tools/call", {"name": "who"})
     done = await answer(client, asked, {"question-1": accepting(1), "question-2": accepting(2)})
 
@@ -405,7 +405,7 @@ async def test_questions_of_a_call_are_bounded() -> None:
         await asyncio.gather(*(call.ask("elicitation/create", QUESTION) for _ in range(3)))
         return {}
 
-    client = ModernClient(endpoint_of(ScriptedService(who=curious), asks=2), elicitation={})
+    client = ModernClient(endpoint_of(ScriptedService(who=curious), questions=2), elicitation={})
 
     asked = await client.ask("tools/call", {"name": "who"})
 

@@ -100,7 +100,7 @@ async def test_an_answer_is_kept_for_a_client_that_comes_back_later() -> None:
 async def test_an_answer_is_not_kept_for_ever() -> None:
     slow = Slow()
     client = await connected(
-        ScriptedService(slow=slow), policy=DEFAULT_ENDPOINT_LIMITS.replace(keep_answer_seconds=0.02)
+        ScriptedService(slow=slow), limits=DEFAULT_ENDPOINT_LIMITS.replace(keep_answer_seconds=0.02)
     )
     stream = await client.stream("tools/call", {"name": "slow"})
     opening = await stream.event()
@@ -117,7 +117,7 @@ async def test_an_answer_is_not_kept_for_ever() -> None:
 async def test_kept_answers_are_bounded_and_the_newest_stays() -> None:
     slow = Slow()
     slow.finish.set()
-    client = await connected(ScriptedService(slow=slow), policy=DEFAULT_ENDPOINT_LIMITS.replace(kept_answers=2))
+    client = await connected(ScriptedService(slow=slow), limits=DEFAULT_ENDPOINT_LIMITS.replace(kept_answers=2))
     ids = []
     for _ in range(4):
         stream = await client.stream("tools/call", {"name": "slow"})
@@ -134,7 +134,7 @@ async def test_one_answer_is_kept_however_large_it_is() -> None:
         call.notify("notifications/progress", {"progress": 0})
         return text("x" * 5000)
 
-    client = await connected(ScriptedService(large=large), policy=DEFAULT_ENDPOINT_LIMITS.replace(stream_bytes=1000))
+    client = await connected(ScriptedService(large=large), limits=DEFAULT_ENDPOINT_LIMITS.replace(stream_bytes=1000))
     ids = []
     for _ in range(2):
         stream = await client.stream("tools/call", {"name": "large"})
@@ -357,7 +357,7 @@ async def test_what_was_said_before_the_client_listened_is_not_lost_nor_repeated
 
 async def test_what_waits_for_a_listener_is_bounded() -> None:
     service = ScriptedService()
-    client = await connected(service, policy=DEFAULT_ENDPOINT_LIMITS.replace(stream_events=3))
+    client = await connected(service, limits=DEFAULT_ENDPOINT_LIMITS.replace(stream_events=3))
     for number in range(10):
         service.sessions[0].notify("notifications/message", {"level": "info", "data": number})
 
@@ -390,7 +390,7 @@ async def test_only_watchers_hear_of_a_resource() -> None:
 
 
 async def test_watched_resources_are_bounded_and_need_a_uri() -> None:
-    client = await connected(ScriptedService(), policy=DEFAULT_ENDPOINT_LIMITS.replace(watched=1))
+    client = await connected(ScriptedService(), limits=DEFAULT_ENDPOINT_LIMITS.replace(watched=1))
     await client.ask("resources/subscribe", {"uri": "a:1"})
 
     again = await client.ask("resources/subscribe", {"uri": "a:1"})

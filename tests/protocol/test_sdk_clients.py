@@ -32,8 +32,8 @@ VERSION_OF = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-
 
 
 @asynccontextmanager
-async def serving(service: ScriptedService, **policy: Any) -> AsyncIterator[tuple[StreamableHttp, str]]:
-    endpoint = StreamableHttp(service, DEFAULT_ENDPOINT_LIMITS.replace(**policy))
+async def serving(service: ScriptedService, **limits: Any) -> AsyncIterator[tuple[StreamableHttp, str]]:
+    endpoint = StreamableHttp(service, DEFAULT_ENDPOINT_LIMITS.replace(**limits))
     server = HttpServer(endpoint.handle, open_sockets(0))
     await server.start()
     try:

@@ -161,7 +161,7 @@ class ScriptedConnection:
     async def notify(self, method: str, params: Params) -> None:
         self.told.append((method, params))
 
-    async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
+    async def watch(self, uris: frozenset[str]) -> dict[str, RpcError]:
         if self.gone:
             raise ConnectionLost("It is gone.", sent=True)
         self.follows.append(uris)

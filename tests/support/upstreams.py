@@ -84,7 +84,7 @@ class ScriptedConnection:
 
     async def notify(self, method: str, params: Params) -> None: ...
 
-    async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
+    async def watch(self, uris: frozenset[str]) -> dict[str, RpcError]:
         return {}
 
     async def set_level(self, level: str) -> None: ...

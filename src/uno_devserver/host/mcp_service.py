@@ -47,10 +47,10 @@ class HostService:
     async def notified(self, session: Session, method: str, params: Params) -> None:
         """Nothing here depends on what clients announce: roots are asked for when they are needed."""
 
-    async def followed(self, uri: str, wanted: bool) -> None:
+    async def watched(self, uri: str, wanted: bool) -> None:
         """Add-ins tell of every change, whether anybody watches or not."""
 
-    async def levelled(self, session: Session, level: str) -> None:
+    async def log_level_set(self, session: Session, level: str) -> None:
         """The endpoint leaves out what the client does not want."""
 
     def opened(self, session: Session) -> None:

@@ -26,13 +26,14 @@ from ..instances.registry import (
 )
 from ..issues import UserError
 from ..protocol.http.guard import guard_for
-from ..protocol.http.server import HttpServer, ListenProblem, PortTaken, open_sockets
+from ..protocol.http.server import HttpServer, ListenProblem, open_sockets
 from ..protocol.peer_info import ServerInfo
 from ..protocol.server.streamable_http import StreamableHttp
 from ..system.files import FileProblem
 from ..system.folders import folders
 from ..system.log import log
 from ..system.nonblocking_output import nonblocking_output
+from ..system.ports import PortTaken
 from ..system.run import stop_all
 from .addins.invocation import invoke_apart
 from .addins.loader import chosen_addins
@@ -117,7 +118,7 @@ class _Host:
             sockets,
             guard=guard_for(configuration.bind),
             extra_headers=ISOLATION,
-            everybody=configuration.bind is not None,
+            any_user=configuration.bind is not None,
         )
         self._loading: asyncio.Task[None] | None = None
 

@@ -11,7 +11,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..protocol.server.call_runner import Tasks
+from ..system.event_loop import Tasks
 from ..system.log import log
 from .authority import UNCHANGED, AuthorityProblem, CheckResult, RestartResult
 from .digest_store import UNKNOWN

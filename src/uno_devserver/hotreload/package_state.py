@@ -15,7 +15,7 @@ import traceback
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..protocol.server.call_runner import Tasks
+from ..system.event_loop import Tasks
 from ..system.files import FileProblem, read_bytes
 from ..system.log import log
 from ..system.threads import run_in_thread, run_in_thread_to_end

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from ..issues import warning
 from ..protocol.http.messages import Answer, Request, Response
-from ..protocol.http.server import HIGHEST_PORT, HttpServer, ListenProblem, PortTaken, open_sockets
+from ..protocol.http.server import HIGHEST_PORT, HttpServer, ListenProblem, open_sockets
 from ..system.files import FileProblem, read_bytes
 from ..system.log import log
+from ..system.ports import PortTaken
 from .access import is_known, stranger
 
 if TYPE_CHECKING:

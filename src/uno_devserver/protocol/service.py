@@ -82,10 +82,10 @@ class Service(Protocol):
     async def notified(self, session: Session, method: str, params: Params) -> None:
         """A notification that the endpoint does not handle itself (roots/list_changed, …)."""
 
-    async def followed(self, uri: str, wanted: bool) -> None:
+    async def watched(self, uri: str, wanted: bool) -> None:
         """A first client begins to watch a resource, or the last one ceased; RpcError refuses."""
 
-    async def levelled(self, session: Session, level: str) -> None:
+    async def log_level_set(self, session: Session, level: str) -> None:
         """A handshake-era client has chosen the level of the log messages that it wants."""
 
     def opened(self, session: Session) -> None: ...

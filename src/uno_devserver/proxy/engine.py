@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from ..issues import UserError
 from ..protocol.jsonrpc import RpcNotification
-from ..protocol.server.call_runner import Tasks
 from ..protocol.server.modern import ModernSession
 from ..protocol.versions import MODERN_VERSIONS
+from ..system.event_loop import Tasks
 from ..system.folders import folders
 from ..system.log import ERROR, log
 from ..system.threads import run_in_thread

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from .event_loop import in_loop
+
 T = TypeVar("T")
 
 
@@ -19,9 +21,9 @@ async def run_in_thread(work: Callable[[], T]) -> T:
         try:
             result = work()
         except BaseException as error:  # also an exit: it would end the thread without a word, and somebody waits
-            _in_loop(loop, _settle, done, None, error)
+            in_loop(loop, _settle, done, None, error)
         else:
-            _in_loop(loop, _settle, done, result, None)
+            in_loop(loop, _settle, done, result, None)
 
     _thread.start_new_thread(run, ())
     return await done
@@ -48,13 +50,6 @@ async def wait_for_event(event: asyncio.Event, seconds: float) -> None:
     except TimeoutError:
         pass
     event.clear()
-
-
-def _in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
-    try:
-        loop.call_soon_threadsafe(function, *arguments)
-    except RuntimeError:
-        pass  # the loop is closed: nobody waits any more
 
 
 def _settle(done: asyncio.Future[T], result: T, error: BaseException | None) -> None:

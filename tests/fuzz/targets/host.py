@@ -285,7 +285,7 @@ def check_endpoint(data: bytes) -> None:
 
 async def _converse(pieces: Pieces, body: bytes) -> None:
     service = ScriptedService(speak=_speak, ask=_ask)
-    client = HttpClient(endpoint_of(service, ask_seconds=0.001, plain_answer_seconds=0.001))
+    client = HttpClient(endpoint_of(service, question_seconds=0.001, plain_answer_seconds=0.001))
     await client.initialize(pieces.choice(HANDSHAKE_VERSIONS), elicitation={})
     headers = {"accept": HEADER_VALUES[0], "content-type": "application/json"}
     for name in SENT_HEADERS:
@@ -318,7 +318,7 @@ async def _converse_on_lines(pieces: Pieces, body: bytes) -> None:
     message = read(said)
     if isinstance(message, InvalidMessage):
         return  # the front does that
-    client = LineClient(ScriptedService(speak=_speak, ask=_ask), ask_seconds=0.001)
+    client = LineClient(ScriptedService(speak=_speak, ask=_ask), question_seconds=0.001)
     await client.initialize(pieces.choice(HANDSHAKE_VERSIONS), elicitation={})
     client.endpoint.take(message)
     await asyncio.sleep(0)

@@ -261,8 +261,8 @@ async def test_the_level_and_the_resources_to_watch_are_asked_for() -> None:
     server = HandshakeServer()
     async with connected(server) as connection:
         await connection.set_level("debug")
-        await connection.follow(frozenset({"file:///a", "file:///b"}))
-        await connection.follow(frozenset({"file:///b", "file:///c"}))
+        await connection.watch(frozenset({"file:///a", "file:///b"}))
+        await connection.watch(frozenset({"file:///b", "file:///c"}))
 
     asked = [
         (post.json["method"], post.json["params"])
@@ -287,9 +287,9 @@ async def test_a_resource_that_cannot_be_watched_is_told_and_the_others_are_watc
 
     server = HandshakeServer(subscribe=subscribe)
     async with connected(server) as connection:
-        refusals = await connection.follow(frozenset({"file:///a", "file:///b"}))
+        refusals = await connection.watch(frozenset({"file:///a", "file:///b"}))
         assert {uri: refusal.message for uri, refusal in refusals.items()} == {"file:///a": "no such resource"}
-        assert await connection.follow(frozenset({"file:///b"})) == {}
+        assert await connection.watch(frozenset({"file:///b"})) == {}
 
     assert len(server.posts("resources/subscribe")) == 2
 
@@ -458,7 +458,7 @@ async def test_following_means_that_the_server_has_us_on_its_stream() -> None:
 
     peer = TestPeer()
     async with connected(HandshakeServer(get=get), peer) as connection:
-        await connection.follow(frozenset())
+        await connection.watch(frozenset())
         open_streams[0].event(note("notifications/prompts/list_changed"))
         await until(lambda: peer.methods() == ["notifications/prompts/list_changed"])
 
@@ -470,7 +470,7 @@ async def test_a_server_that_says_nothing_by_itself_is_not_asked_again(status: i
 
     server = HandshakeServer(call=echo, get=get)
     async with connected(server) as connection:
-        await connection.follow(frozenset())
+        await connection.watch(frozenset())
         for _ in range(3):
             await connection.request("tools/call", {}, TestPeer())
 
@@ -568,7 +568,7 @@ async def test_a_forgotten_session_is_opened_anew_and_the_request_sent_again(how
     peer = TestPeer()
     async with connected(server, peer) as connection:
         await connection.set_level("error")
-        await connection.follow(frozenset({"file:///a"}))
+        await connection.watch(frozenset({"file:///a"}))
         answers = await asyncio.gather(*(connection.request("tools/call", {}, TestPeer()) for _ in range(5)))
         await until(lambda: "notifications/tools/list_changed" in peer.methods())
 
@@ -590,8 +590,8 @@ async def test_a_resource_that_is_followed_when_the_session_turns_out_to_be_forg
     server = HandshakeServer(subscribe=subscribe)
     peer = TestPeer()
     async with connected(server, peer) as connection:
-        await connection.follow(frozenset({"file:///a"}))
-        await connection.follow(frozenset({"file:///a", "file:///b"}))
+        await connection.watch(frozenset({"file:///a"}))
+        await connection.watch(frozenset({"file:///a", "file:///b"}))
         await until(lambda: "notifications/tools/list_changed" in peer.methods())
 
     told = [

@@ -278,7 +278,7 @@ class Telling(ModernServer):
 async def test_changes_are_heard_over_a_subscription() -> None:
     server, peer = Telling(), TestPeer()
     async with connected(server, peer) as connection:
-        await connection.follow(frozenset({"file:///b", "file:///a"}))
+        await connection.watch(frozenset({"file:///b", "file:///a"}))
         server.say("notifications/resources/updated", uri="file:///a")
         server.streams[0].event(note(CHANGED, _meta={"x": 1, SUBSCRIPTION_KEY: 1}))
         await until(lambda: len(peer.heard) == 2)
@@ -296,8 +296,8 @@ async def test_changes_are_heard_over_a_subscription() -> None:
 async def test_a_new_subscription_replaces_the_one_before() -> None:
     server, peer = Telling(), TestPeer()
     async with connected(server, peer) as connection:
-        await connection.follow(frozenset())
-        await connection.follow(frozenset({"file:///a"}))
+        await connection.watch(frozenset())
+        await connection.watch(frozenset({"file:///a"}))
         await asyncio.wait_for(server.streams[0].left.wait(), WAIT_SECONDS)
         server.say("notifications/resources/updated", uri="file:///a")
         await until(lambda: peer.methods() == ["notifications/resources/updated"])
@@ -311,7 +311,7 @@ async def test_a_new_subscription_replaces_the_one_before() -> None:
 async def test_a_subscription_that_ends_is_opened_again_and_changes_meanwhile_are_assumed(how: str) -> None:
     server, peer = Telling(), TestPeer()
     async with connected(server, peer) as connection:
-        await connection.follow(frozenset())
+        await connection.watch(frozenset())
         stream = server.streams[0]
         if how == "broken":
             stream.close()
@@ -343,7 +343,7 @@ async def test_a_server_that_ends_each_subscription_at_once_is_asked_less_and_le
     monkeypatch.setattr(change_subscription, "STEADY_SECONDS", 3600.0)  # however slow this machine is
     monkeypatch.setattr(Backoff, "next", shortened)
     async with connected(Brief()) as connection:
-        await connection.follow(frozenset())
+        await connection.watch(frozenset())
         await until(lambda: len(pauses) >= 4)
 
     assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
@@ -352,8 +352,8 @@ async def test_a_server_that_ends_each_subscription_at_once_is_asked_less_and_le
 async def test_a_server_without_subscriptions_tells_nothing_and_that_is_fine() -> None:
     server = ModernServer()
     async with connected(server) as connection:
-        await connection.follow(frozenset())
-        refusals = await connection.follow(frozenset({"file:///a"}))
+        await connection.watch(frozenset())
+        refusals = await connection.watch(frozenset({"file:///a"}))
         assert [refusal.message for refusal in refusals.values()] == ["no subscriptions/listen"]
 
     assert len(server.posts("subscriptions/listen")) == 2
@@ -369,13 +369,13 @@ async def test_a_refused_subscription_leaves_the_one_before() -> None:
 
     server, peer = Limited(), TestPeer()
     async with connected(server, peer) as connection:
-        await connection.follow(frozenset())
-        refusal = (await connection.follow(frozenset({"file:///a"})))["file:///a"]
+        await connection.watch(frozenset())
+        refusal = (await connection.watch(frozenset({"file:///a"})))["file:///a"]
         assert (refusal.code, "HTTP 500" in refusal.message) == (INTERNAL_ERROR, True)
         server.say(CHANGED)
         await until(lambda: peer.methods() == [CHANGED])
 
-        await connection.follow(frozenset())
+        await connection.watch(frozenset())
         await asyncio.wait_for(server.streams[0].left.wait(), WAIT_SECONDS)
 
 
@@ -392,8 +392,8 @@ async def test_who_gives_up_on_a_subscription_keeps_the_one_before_and_both_end_
     asked_twice, left = asyncio.Event(), asyncio.Event()
     server, peer = Slow(), TestPeer()
     async with connected(server, peer) as connection:
-        await connection.follow(frozenset())
-        following = asyncio.ensure_future(connection.follow(frozenset({"file:///a"})))
+        await connection.watch(frozenset())
+        following = asyncio.ensure_future(connection.watch(frozenset({"file:///a"})))
         await asyncio.wait_for(asked_twice.wait(), WAIT_SECONDS)
         following.cancel()
         await asyncio.wait_for(left.wait(), WAIT_SECONDS)
@@ -412,7 +412,7 @@ async def test_a_server_that_never_tells_changes_is_not_listened_to() -> None:
 
     server = ModernServer(discover=discover)
     async with connected(server) as connection:
-        await connection.follow(frozenset())
+        await connection.watch(frozenset())
 
     assert server.methods() == ["server/discover"]
 

@@ -260,7 +260,7 @@ async def test_what_belongs_to_no_request_is_told_to_the_peer_of_the_connection(
 async def test_a_modern_servers_log_is_told_to_the_only_request_that_wants_it() -> None:
     peer = TestPeer()
     wire = await modern_wire(peer)
-    following = asyncio.ensure_future(wire.connection.follow(frozenset()))  # a request of our own
+    following = asyncio.ensure_future(wire.connection.watch(frozenset()))  # a request of our own
     await wire.next()
     wants, does_not = TestPeer(log_level="info"), TestPeer()
     for one in (wants, does_not):
@@ -352,7 +352,7 @@ async def test_a_question_that_could_be_anybodys_goes_to_the_peer_of_the_connect
 
 async def test_our_own_requests_do_not_count_when_it_is_to_be_known_who_is_asked() -> None:
     wire = await modern_wire(TestPeer())
-    following = asyncio.ensure_future(wire.connection.follow(frozenset()))
+    following = asyncio.ensure_future(wire.connection.watch(frozenset()))
     await wire.next()
     caller = TestPeer(answer=lambda method, params: {"roots": []})
     _call(wire, caller)
@@ -442,7 +442,7 @@ async def test_a_handshake_server_is_told_of_each_resource_once() -> None:
     wire = await handshake_wire(TestPeer())
 
     async def told(uris: set[str], count: int) -> list[tuple[str, str]]:
-        following = asyncio.ensure_future(wire.connection.follow(frozenset(uris)))
+        following = asyncio.ensure_future(wire.connection.watch(frozenset(uris)))
         messages = []
         for _ in range(count):
             messages.append(await wire.next())
@@ -460,7 +460,7 @@ async def test_a_handshake_server_is_told_of_each_resource_once() -> None:
 async def test_a_resource_that_cannot_be_followed_is_refused_and_can_be_tried_again() -> None:
     wire = await handshake_wire(TestPeer())
     for _ in range(2):
-        following = asyncio.ensure_future(wire.connection.follow(frozenset({"a"})))
+        following = asyncio.ensure_future(wire.connection.watch(frozenset({"a"})))
         wire.refuse(await wire.next(), -32602, "no such resource")
         refusals = await following
         assert {uri: refusal.message for uri, refusal in refusals.items()} == {"a": "no such resource"}
@@ -471,7 +471,7 @@ async def test_a_resource_that_is_refused_keeps_no_other_from_being_followed_or_
     told: list[tuple[str, str]] = []
 
     async def follow(uris: set[str], count: int, refused: str) -> dict[str, RpcError]:
-        following = asyncio.ensure_future(wire.connection.follow(frozenset(uris)))
+        following = asyncio.ensure_future(wire.connection.watch(frozenset(uris)))
         for _ in range(count):
             message = await wire.next()
             told.append((message["method"].removeprefix("resources/"), message["params"]["uri"]))
@@ -502,7 +502,7 @@ async def test_a_modern_subscription_ends_only_when_its_successor_counts() -> No
     wire = await modern_wire(peer)
 
     async def acknowledged(uris: set[str]) -> dict[str, Any]:
-        following = asyncio.ensure_future(wire.connection.follow(frozenset(uris)))
+        following = asyncio.ensure_future(wire.connection.watch(frozenset(uris)))
         listen = await wire.next()
         await wire.nothing()  # until it is acknowledged
         for number in (99, listen["id"]):
@@ -526,7 +526,7 @@ async def test_a_modern_subscription_ends_only_when_its_successor_counts() -> No
 
 async def test_who_gives_up_on_a_subscription_cancels_it() -> None:
     wire = await modern_wire(TestPeer())
-    following = asyncio.ensure_future(wire.connection.follow(frozenset({"u"})))
+    following = asyncio.ensure_future(wire.connection.watch(frozenset({"u"})))
     listen = await wire.next()
     await wire.nothing()
 
@@ -559,10 +559,10 @@ async def test_a_modern_server_without_subscriptions_matters_only_to_those_who_f
     wire = await modern_wire(TestPeer())
     tasks = len(asyncio.all_tasks())
 
-    lists = asyncio.ensure_future(wire.connection.follow(frozenset()))
+    lists = asyncio.ensure_future(wire.connection.watch(frozenset()))
     wire.refuse(await wire.next(), -32601)
     await lists
-    resource = asyncio.ensure_future(wire.connection.follow(frozenset({"u"})))
+    resource = asyncio.ensure_future(wire.connection.watch(frozenset({"u"})))
     wire.refuse(await wire.next(), -32601, "no subscriptions here")
 
     assert [refusal.message for refusal in (await resource).values()] == ["no subscriptions here"]

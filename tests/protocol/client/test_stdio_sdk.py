@@ -126,7 +126,7 @@ async def _conversation(process: subprocess.Popen[bytes], modern: bool) -> None:
 
     # what changes
     peer.heard.clear()
-    await connection.follow(frozenset({"note://one"} if modern else ()))
+    await connection.watch(frozenset({"note://one"} if modern else ()))
     await call("change")
     changes = ["notifications/tools/list_changed", "notifications/resources/updated"]
     await until(lambda: peer.methods() == changes)

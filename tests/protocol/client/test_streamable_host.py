@@ -151,7 +151,7 @@ async def test_a_call_that_closes_its_stream_is_polled(host: BundledHost) -> Non
 async def test_changes_are_heard(host: BundledHost, modern: bool) -> None:
     peer = client()
     async with connected(host, modern, peer) as connection:
-        await connection.follow(frozenset({"test://watched-resource"}))
+        await connection.watch(frozenset({"test://watched-resource"}))
         await call(connection, "test_trigger_tool_change")
         await until(lambda: "notifications/tools/list_changed" in peer.methods())
         await call(connection, "test_trigger_prompt_change")
@@ -198,7 +198,7 @@ async def test_a_host_that_is_killed_loses_every_call_and_its_successor_is_used(
         folder.mkdir()
     with started(tmp_path) as first:
         connection = await connect_http(first.url, client(), modern_first=modern)
-        await connection.follow(frozenset())
+        await connection.watch(frozenset())
         calls = [asyncio.create_task(call(connection, "wait", folder=str(folder))) for folder in folders]
         await until(lambda: all((folder / "begun").exists() for folder in folders))
 

@@ -260,7 +260,7 @@ async def test_a_redirect_of_a_get_is_followed_and_moves_nothing_else(status: in
     server = HandshakeServer(get=get, call=call)
     async with connected(server) as connection:
         await until(lambda: len(server.gets()) == 2)
-        await connection.follow(frozenset())  # the second one is answered
+        await connection.watch(frozenset())  # the second one is answered
         await connection.request("tools/call", {}, TestPeer())
 
     assert [asked.target for asked in server.gets()] == ["/mcp", "/"]

@@ -145,7 +145,7 @@ async def test_progress_and_log_messages_arrive_before_the_answer(url: str, mode
 async def test_changes_are_heard(url: str, modern: bool) -> None:
     peer = client()
     async with connected(url, modern, peer) as connection:
-        await connection.follow(frozenset({"note://one"}) if modern else frozenset())
+        await connection.watch(frozenset({"note://one"}) if modern else frozenset())
         await call(connection, "change", peer)
         await until(lambda: "notifications/tools/list_changed" in peer.methods())
         await until(lambda: ("notifications/resources/updated", {"uri": "note://one"}) in peer.heard)
@@ -200,7 +200,7 @@ async def test_a_server_without_sessions_works_until_it_dies(arguments: tuple[st
     server = Official(*arguments)
     try:
         async with connected(server.url, modern=False) as connection:
-            await connection.follow(frozenset())
+            await connection.watch(frozenset())
             assert text(await call(connection, "steps")) == "done"
 
             server.process.kill()

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from uno_devserver.protocol.http.server import ListenProblem, PortTaken, open_sockets
+from uno_devserver.protocol.http.server import ListenProblem, open_sockets
 from uno_devserver.system import ports
-from uno_devserver.system.ports import free_port, listen_on
+from uno_devserver.system.ports import PortTaken, free_port, listen_on
 
 
 @pytest.fixture

@@ -372,21 +372,21 @@ def test_a_stranger_is_refused_before_the_handler_and_may_go_on(serve: Serve) ->
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
-@pytest.mark.parametrize("everybody", [False, True])
-def test_a_program_of_another_user_is_refused_unless_everybody_may_come(serve: Serve, everybody: bool) -> None:
+@pytest.mark.parametrize("any_user", [False, True])
+def test_a_program_of_another_user_is_refused_unless_any_user_may_come(serve: Serve, any_user: bool) -> None:
     asks = (
         "import os, socket, sys; os.setuid(65534);"
         "peer = socket.socket(); peer.connect(('127.0.0.1', int(sys.argv[1])));"
         "peer.sendall(b'GET /x HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n');"
         "print(peer.makefile('rb').read())"
     )
-    server = serve(answering(b"hello"), everybody=everybody)
+    server = serve(answering(b"hello"), any_user=any_user)
 
     stranger = subprocess.run([sys.executable, "-ISc", asks, str(server.port)], capture_output=True, timeout=PATIENCE)
 
-    told = b"HTTP/1.1 200" if everybody else b"HTTP/1.1 403"
+    told = b"HTTP/1.1 200" if any_user else b"HTTP/1.1 403"
     assert told in stranger.stdout
-    assert (b"programs of other users of this machine are not served" in stranger.stdout) is not everybody
+    assert (b"programs of other users of this machine are not served" in stranger.stdout) is not any_user
     assert server.client().ask().status == 200
 
 

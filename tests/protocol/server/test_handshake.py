@@ -554,7 +554,7 @@ async def test_calls_of_a_session_are_bounded() -> None:
         await go.wait()
         return {}
 
-    client = await connected(ScriptedService(wait=wait), policy=DEFAULT_ENDPOINT_LIMITS.replace(calls=2))
+    client = await connected(ScriptedService(wait=wait), limits=DEFAULT_ENDPOINT_LIMITS.replace(calls=2))
     streams = [await client.stream("tools/call", {"name": "wait"}) for _ in range(2)]
     refused = await client.ask("ping")
     go.set()

@@ -125,8 +125,8 @@ async def test_a_call_that_takes_long_gets_a_stream_that_is_kept_alive() -> None
         await go.wait()
         return text("thought")
 
-    policy = DEFAULT_ENDPOINT_LIMITS.replace(plain_answer_seconds=0.01, keep_alive_seconds=0.01)
-    client = await connected(ScriptedService(think=think), policy=policy)
+    limits = DEFAULT_ENDPOINT_LIMITS.replace(plain_answer_seconds=0.01, keep_alive_seconds=0.01)
+    client = await connected(ScriptedService(think=think), limits=limits)
     stream = await client.stream("tools/call", {"name": "think"})
     await until(lambda: stream.raw.count(b": keep-alive\n\n") >= 2)
     go.set()
@@ -142,7 +142,7 @@ async def test_a_client_that_takes_json_only_waits_as_long_as_it_takes() -> None
         return text("thought")
 
     client = await connected(
-        ScriptedService(think=think), policy=DEFAULT_ENDPOINT_LIMITS.replace(plain_answer_seconds=0.001)
+        ScriptedService(think=think), limits=DEFAULT_ENDPOINT_LIMITS.replace(plain_answer_seconds=0.001)
     )
     call = asyncio.create_task(client.ask("tools/call", {"name": "think"}, accept="application/json"))
     await asyncio.sleep(0.02)
@@ -342,7 +342,7 @@ async def test_close_does_not_wait_for_a_call_that_refuses_to_stop() -> None:
         return {}
 
     client = await connected(
-        ScriptedService(stubborn=stubborn), policy=DEFAULT_ENDPOINT_LIMITS.replace(close_seconds=0.05)
+        ScriptedService(stubborn=stubborn), limits=DEFAULT_ENDPOINT_LIMITS.replace(close_seconds=0.05)
     )
     await client.stream("tools/call", {"name": "stubborn"})
 
@@ -372,7 +372,7 @@ async def test_a_slow_reader_does_not_hold_up_the_call() -> None:
             await reading.wait()
             await super().write(data)
 
-    client = await connected(ScriptedService(talk=talk), policy=DEFAULT_ENDPOINT_LIMITS.replace(stream_events=100))
+    client = await connected(ScriptedService(talk=talk), limits=DEFAULT_ENDPOINT_LIMITS.replace(stream_events=100))
     client.connection = SlowConnection
     stream = await client.stream("tools/call", {"name": "talk"})
     await asyncio.wait_for(finished.wait(), 5)

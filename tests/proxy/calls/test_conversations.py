@@ -164,10 +164,10 @@ async def test_a_session_that_ends_while_its_connection_opens_leaves_none() -> N
 
 async def test_at_the_end_nothing_is_opened_only_to_say_that_nobody_follows_any_more() -> None:
     scene = Scene()
-    await scene.service.followed("file:///a", True)
+    await scene.service.watched("file:///a", True)
 
     await scene.service.close()
-    await scene.service.followed("file:///a", False)
+    await scene.service.watched("file:///a", False)
 
     assert [connection.closed for connection in scene.link.connections] == [True]
     assert len(scene.link.eras_wanted) == 1
@@ -253,9 +253,9 @@ async def test_sessions_that_have_called_hear_a_new_upstream_from_the_start_with
     session, silent = ScriptedSession(), ScriptedSession()
     for one in (session, silent):
         scene.service.opened(one)
-    await scene.service.levelled(session, "debug")
+    await scene.service.log_level_set(session, "debug")
     await scene.service.answer(tool_call(session=session))
-    await scene.service.levelled(session, "error")
+    await scene.service.log_level_set(session, "error")
 
     link.be(RECONNECTING)
     scene.service.conversations.renew()
@@ -352,11 +352,11 @@ async def test_resources_are_followed_once_for_all_endpoints_and_again_at_a_new_
     scene = Scene()
     service, link = scene.service, scene.link
 
-    await service.followed("file:///a", True)
-    await service.followed("file:///a", True)  # by another endpoint
-    await service.followed("file:///b", True)
-    await service.followed("file:///a", False)
-    await service.followed("file:///b", False)
+    await service.watched("file:///a", True)
+    await service.watched("file:///a", True)  # by another endpoint
+    await service.watched("file:///b", True)
+    await service.watched("file:///a", False)
+    await service.watched("file:///b", False)
     link.connections[0].peer.notify("notifications/resources/updated", {"uri": "file:///a"})
     link.connect_anew()
     service.conversations.renew()
@@ -371,7 +371,7 @@ async def test_resources_are_followed_once_for_all_endpoints_and_again_at_a_new_
 
 async def test_what_the_follower_hears_besides_is_for_nobody_and_it_cannot_be_asked() -> None:
     scene = Scene()
-    await scene.service.followed("file:///a", True)
+    await scene.service.watched("file:///a", True)
     peer = scene.link.connections[0].peer
 
     peer.notify("notifications/message", {"level": "info"})
@@ -382,19 +382,19 @@ async def test_what_the_follower_hears_besides_is_for_nobody_and_it_cannot_be_as
 async def test_our_own_resource_is_not_followed_at_the_upstream() -> None:
     scene = Scene()
 
-    await scene.service.followed("uno://health", True)
+    await scene.service.watched("uno://health", True)
 
     assert scene.link.eras_wanted == []
 
 
 async def test_a_resource_that_the_upstream_does_not_know_is_refused_and_not_followed_later() -> None:
     scene = Scene()
-    await scene.service.followed("file:///a", True)
+    await scene.service.watched("file:///a", True)
     scene.link.refuses_to_follow = {"file:///b"}
 
     with pytest.raises(RpcError) as refused:
-        await scene.service.followed("file:///b", True)
-    await scene.service.followed("file:///c", True)
+        await scene.service.watched("file:///b", True)
+    await scene.service.watched("file:///c", True)
 
     assert refused.value.code == METHOD_NOT_FOUND
     assert scene.link.connections[0].follows[-1] == {"file:///a", "file:///c"}
@@ -402,13 +402,13 @@ async def test_a_resource_that_the_upstream_does_not_know_is_refused_and_not_fol
 
 async def test_a_resource_that_only_the_next_upstream_does_not_know_keeps_no_other_from_being_followed() -> None:
     scene = Scene()
-    await scene.service.followed("file:///a", True)
+    await scene.service.watched("file:///a", True)
     scene.link.refuses_to_follow = {"file:///a"}
 
     scene.link.connect_anew()
     scene.service.conversations.renew()
     await until(lambda: len(scene.link.connections) == 2)
-    await scene.service.followed("file:///b", True)
+    await scene.service.watched("file:///b", True)
 
     assert scene.link.connections[1].follows[-1] == {"file:///a", "file:///b"}
 
@@ -420,7 +420,7 @@ async def test_what_cannot_be_followed_now_is_followed_later(why: Exception | No
     if why is None:
         scene.link.be(RECONNECTING)
 
-    await scene.service.followed("file:///a", True)
+    await scene.service.watched("file:///a", True)
     scene.link.unreachable = None
     scene.link.connect_anew()
     scene.service.conversations.renew()
@@ -430,25 +430,25 @@ async def test_what_cannot_be_followed_now_is_followed_later(why: Exception | No
 
 async def test_a_connection_that_is_lost_while_something_is_followed_is_replaced_by_the_next() -> None:
     scene = Scene()
-    await scene.service.followed("file:///a", True)
+    await scene.service.watched("file:///a", True)
     scene.link.connections[0].gone = True
 
-    await scene.service.followed("file:///b", True)
-    await scene.service.followed("file:///c", True)
+    await scene.service.watched("file:///b", True)
+    await scene.service.watched("file:///c", True)
 
     assert scene.link.connections[1].follows == [frozenset({"file:///a", "file:///b", "file:///c"})]
 
 
 async def test_an_upstream_that_refuses_what_was_followed_before_does_no_harm() -> None:
     scene = Scene()
-    await scene.service.followed("file:///a", True)
+    await scene.service.watched("file:///a", True)
 
     scene.link.unreachable = UnusableServer("no")
     scene.link.connect_anew()
     scene.service.conversations.renew()
     await until(lambda: len(scene.link.eras_wanted) == 2)
     scene.link.unreachable = None
-    await scene.service.followed("file:///b", True)
+    await scene.service.watched("file:///b", True)
 
     assert scene.link.connections[-1].follows == [frozenset({"file:///a", "file:///b"})]
 
@@ -457,7 +457,7 @@ async def test_a_server_that_hangs_on_a_subscription_is_not_waited_for_for_ever(
     scene = Scene(limits=QUICK.replace(aside_seconds=0.01))
     scene.link.gate = asyncio.Event()
 
-    await scene.service.followed("file:///a", True)
+    await scene.service.watched("file:///a", True)
     await scene.service.notified(ScriptedSession(), "notifications/of_somebody", {})
 
     assert len(scene.link.eras_wanted) == 2
@@ -575,7 +575,7 @@ async def test_a_request_that_is_given_up_does_not_hold_the_old_upstream() -> No
 
 async def test_whoever_follows_resources_follows_them_at_the_new_upstream() -> None:
     scene = Scene()
-    await scene.service.followed("file:///a", True)
+    await scene.service.watched("file:///a", True)
 
     scene.link.connect_anew()
     scene.service.conversations.renew(old_answers=True)

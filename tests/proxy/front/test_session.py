@@ -321,7 +321,7 @@ async def test_a_cancelled_call_takes_its_question_back() -> None:
 
 
 async def test_a_question_that_nobody_answers_fails_after_its_time() -> None:
-    client = LineClient(ScriptedService(who=_who), ask_seconds=0.01)
+    client = LineClient(ScriptedService(who=_who), question_seconds=0.01)
     await client.initialize(elicitation={})
     client.call("who")
     await client.message()
@@ -605,7 +605,7 @@ def test_every_request_gets_one_answer(
         return await call.ask("elicitation/create", {})
 
     async def converse() -> None:
-        client = LineClient(ScriptedService(speak=speak, ask=ask), ask_seconds=0.001)
+        client = LineClient(ScriptedService(speak=speak, ask=ask), question_seconds=0.001)
         if version:
             await client.initialize(version, elicitation={})
         for message in messages:

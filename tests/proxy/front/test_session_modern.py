@@ -302,7 +302,7 @@ async def test_a_subscription_that_is_still_being_opened_is_ended_or_cancelled()
     asked = asyncio.Event()
 
     class Slow(ScriptedService):
-        async def followed(self, uri: str, wanted: bool) -> None:
+        async def watched(self, uri: str, wanted: bool) -> None:
             self.follows.append((uri, wanted))
             if wanted:
                 asked.set()
@@ -324,7 +324,7 @@ async def test_a_subscription_that_is_still_being_opened_is_ended_or_cancelled()
 
 async def test_subscriptions_that_are_being_opened_count() -> None:
     class Slow(ScriptedService):
-        async def followed(self, uri: str, wanted: bool) -> None:
+        async def watched(self, uri: str, wanted: bool) -> None:
             await asyncio.Event().wait()
 
     client = ModernLineClient(Slow(), subscriptions=1)

@@ -114,12 +114,12 @@ async def test_changes_of_lists_and_resources_are_heard_by_the_first_peer(tmp_pa
     peer = TestPeer()
     async with started(upstream(odd_server(era=era), tmp_path)) as running:
         connection = await running.connect(peer, modern_first=True)
-        await connection.follow(frozenset({"odd://note"}))
+        await connection.watch(frozenset({"odd://note"}))
 
         await text(connection, "remove", names=["count"])
         await text(connection, "touch", uri="odd://note")
         await text(connection, "touch", uri="odd://other")
-        await connection.follow(frozenset())
+        await connection.watch(frozenset())
         await text(connection, "touch", uri="odd://note")
 
         assert [(method, params.get("uri")) for method, params in peer.heard] == [

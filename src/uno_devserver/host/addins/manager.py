@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...protocol.server.call_runner import in_loop
+from ...system.event_loop import in_loop
 from ...system.log import log
 from ...system.values import Value
 from ..health import AddInSummary

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from ...protocol.server.call_runner import in_loop
+from ...system.event_loop import in_loop
 from ...system.log import log
 from ...system.values import Value
 from . import framing, json_rpc, message_types

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ...protocol.jsonrpc import RpcError, RpcNotification
-from ...protocol.server.call_runner import Tasks
+from ...system.event_loop import Tasks
 from ...system.log import log
 from ...system.pipe_clients import connect, is_this_user
 from ...system.values import Value

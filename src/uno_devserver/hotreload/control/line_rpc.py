@@ -28,7 +28,8 @@ from ...protocol.jsonrpc import (
     result_of,
     shown,
 )
-from ...protocol.server.call_runner import Tasks, answer_message, attempt, tell_service
+from ...protocol.server.call_runner import answer_message, attempt, tell_service
+from ...system.event_loop import Tasks
 from ...system.log import log
 from ...system.values import Value
 

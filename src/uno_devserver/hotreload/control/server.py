@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from ... import __version__
 from ...protocol.jsonrpc import BUSY, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, error_message, shown
-from ...protocol.server.call_runner import Tasks
+from ...system.event_loop import Tasks
 from ...system.log import log
 from ...system.pipe_clients import is_this_user
 from ...system.pipes import Listener, PipeProblem, listen

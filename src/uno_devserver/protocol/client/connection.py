@@ -127,7 +127,7 @@ class Connection(Protocol):
     async def notify(self, method: str, params: Params) -> None:
         """Tell the server something; what a server of its era does not know (initialized, …) is left out."""
 
-    async def follow(self, uris: frozenset[str]) -> Mapping[str, RpcError]:
+    async def watch(self, uris: frozenset[str]) -> Mapping[str, RpcError]:
         """Hear of changes of all lists, and of these resources, from now on; the peer of the connection is told.
 
         What the server refuses of them is returned, with its reason.

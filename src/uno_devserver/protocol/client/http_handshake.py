@@ -96,8 +96,8 @@ class HandshakeConnection:
         self._following = asyncio.Lock()
         self._listener: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[Any]] = set()
-        self._wanted: frozenset[str] = frozenset()  # to be followed, in any session
-        self._followed: frozenset[str] = frozenset()  # in this one
+        self._wanted: frozenset[str] = frozenset()  # to be watched, in any session
+        self._watched: frozenset[str] = frozenset()  # in this one
         self._level: str | None = None
         self._closed = False
 
@@ -135,12 +135,12 @@ class HandshakeConnection:
         if method not in OWN_NOTIFICATIONS:
             await self._post(notification_message(method, without_envelope(params)))
 
-    async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
+    async def watch(self, uris: frozenset[str]) -> dict[str, RpcError]:
         self._wanted = uris
         async with self._following:
-            for uri in sorted(self._followed - uris):
+            for uri in sorted(self._watched - uris):
                 await self._watch(uri, wanted=False)  # a refusal of that changes nothing
-            tried = {uri: await self._watch(uri, wanted=True) for uri in sorted(uris - self._followed)}
+            tried = {uri: await self._watch(uri, wanted=True) for uri in sorted(uris - self._watched)}
         try:
             await asyncio.wait_for(self._session.listening.wait(), LISTENING_SECONDS)
         except TimeoutError:
@@ -171,13 +171,13 @@ class HandshakeConnection:
 
     async def _watch(self, uri: str, *, wanted: bool) -> RpcError | None:
         """Subscribe, or no longer; the server's refusal, if it does."""
-        self._followed -= {uri}
+        self._watched -= {uri}
         try:
             await self.request(f"resources/{'' if wanted else 'un'}subscribe", {"uri": uri}, self._peer)
         except RpcError as refusal:
             return refusal
         if wanted:
-            self._followed |= {uri}
+            self._watched |= {uri}
         return None
 
     # --- the session
@@ -215,11 +215,11 @@ class HandshakeConnection:
     async def _restore(self) -> None:
         """Tell the server again what it had forgotten, and our side that anything may have changed meanwhile."""
         await asyncio.sleep(self._renewals.next())
-        self._followed = frozenset()
+        self._watched = frozenset()
         try:
             if self._level is not None:
                 await self.set_level(self._level)
-            await self.follow(self._wanted)
+            await self.watch(self._wanted)
         except (RpcError, ConnectionLost) as error:
             log.debug(f"not everything of the former session could be had again: {error}")
         announce_all_lists(self._peer, self.server)

@@ -119,7 +119,7 @@ class ModernConnection:
         reply = await self._endpoint.send("POST", headers, notification_message(method, params))
         reply.release()
 
-    async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
+    async def watch(self, uris: frozenset[str]) -> dict[str, RpcError]:
         """One subscription for all. The one before ends when the new one counts, so that nothing is missed."""
         async with self._following:
             listener = None

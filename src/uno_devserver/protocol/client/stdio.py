@@ -94,7 +94,7 @@ class StdioConnection:
         self._tokens: dict[bytes, _Request | PendingCall] = {}  # whose progress the server reports under this token
         self._questions = ServerQuestions(self._reply)
         self._following = asyncio.Lock()
-        self._followed: frozenset[str] = frozenset()  # in the handshake era, one by one
+        self._watched: frozenset[str] = frozenset()  # in the handshake era, one by one
         self._subscription: asyncio.Task[msgspec.Raw] | None = None  # in the modern era
         self._to_acknowledge: tuple[int, asyncio.Event] | None = None
         self.probing = False  # whether `server/discover` was sent as the first message, and is not answered
@@ -187,7 +187,7 @@ class StdioConnection:
             return
         self._tell(method, params)
 
-    async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
+    async def watch(self, uris: frozenset[str]) -> dict[str, RpcError]:
         async with self._following:
             if self.server.modern:
                 try:
@@ -195,8 +195,8 @@ class StdioConnection:
                 except RpcError as refusal:
                     return dict.fromkeys(uris, refusal)
                 return {}
-            tried = {uri: await self._watch(uri, wanted=True) for uri in uris - self._followed}
-            for uri in self._followed - uris:
+            tried = {uri: await self._watch(uri, wanted=True) for uri in uris - self._watched}
+            for uri in self._watched - uris:
                 await self._watch(uri, wanted=False)  # a refusal of that changes nothing
             return {uri: refusal for uri, refusal in tried.items() if refusal is not None}
 
@@ -245,13 +245,13 @@ class StdioConnection:
 
     async def _watch(self, uri: str, *, wanted: bool) -> RpcError | None:
         """Subscribe, or no longer; the server's refusal, if it does."""
-        self._followed -= {uri}
+        self._watched -= {uri}
         try:
             await self._call(f"resources/{'' if wanted else 'un'}subscribe", {"uri": uri}, None)
         except RpcError as refusal:
             return refusal
         if wanted:
-            self._followed |= {uri}
+            self._watched |= {uri}
         return None
 
     async def _subscribe(self, uris: frozenset[str]) -> None:

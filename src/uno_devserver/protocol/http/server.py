@@ -51,9 +51,9 @@ class HttpServer:
         header_timeout: float = HEADER_TIMEOUT_SECONDS,
         idle_timeout: float = IDLE_TIMEOUT_SECONDS,
         extra_headers: Headers = (),
-        everybody: bool = False,
+        any_user: bool = False,
     ) -> None:
-        """`everybody`: also programs of other users of this machine, which are refused otherwise."""
+        """`any_user`: also programs of other users of this machine, which are refused otherwise."""
         check_headers(extra_headers)
         self._sockets = list(sockets)
         self._settings = ServerSettings(
@@ -66,7 +66,7 @@ class HttpServer:
             max_connections * open_files() // USUAL_OPEN_FILES,
             memoryview(bytearray(BUFFER_BYTES)),
             header_lines(extra_headers),
-            everybody,
+            any_user,
         )
         self._listeners: list[asyncio.Server] = []
         self._connections: set[ServerConnection] = set()
@@ -132,8 +132,6 @@ def open_files() -> int:
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return USUAL_OPEN_FILES if allowed == resource.RLIM_INFINITY else min(allowed, USUAL_OPEN_FILES)
 
-
-__all__ = ["ListenProblem", "PortTaken", "open_sockets"]
 
 HIGHEST_PORT = 65535
 

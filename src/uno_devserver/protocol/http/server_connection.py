@@ -88,7 +88,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._open_ones.add(self)
         if len(self._open_ones) > self._settings.max_connections:
             self._inbox.refuse(RequestProblem(503, f"{self._settings.max_connections} connections are open already"))
-        elif not self._settings.everybody and is_another_users(
+        elif not self._settings.any_user and is_another_users(
             transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         ):
             self._inbox.refuse(RequestProblem(403, "programs of other users of this machine are not served"))
@@ -445,4 +445,4 @@ class ServerSettings(Value):
     # asyncio would have 256 KiB mapped and unmapped for each request.
     buffer: memoryview
     extra: bytes  # header lines for every answer
-    everybody: bool  # other users of this machine may connect
+    any_user: bool  # other users of this machine may connect

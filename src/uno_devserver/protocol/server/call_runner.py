@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -88,45 +88,9 @@ def stopped() -> RpcError:
     return RpcError(STOPPED, "The server stopped before the call was done; its outcome is unknown.")
 
 
-def in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> None:
-    """Call `function` in the loop's thread: now if this is it, else soon and in order."""
-    if asyncio._get_running_loop() is loop:
-        function(*arguments)
-    else:
-        try:
-            loop.call_soon_threadsafe(function, *arguments)
-        except RuntimeError:
-            log.debug("something was said after the server had stopped")
-
-
 def tell_service(function: Callable[[Any], None], about: object) -> None:
     """Tell the service of something; its failure is its own."""
     try:
         function(about)
     except FAILURES:
         log.write(ERROR, f"the service failed:\n{traceback.format_exc()}")
-
-
-class Tasks:
-    """Work beside everything else; the loop alone would forget it before it is done."""
-
-    def __init__(self) -> None:
-        self._running: set[asyncio.Task[Any]] = set()
-
-    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Work that takes other work is given a function for it: of a task that is cancelled before its first step, a
-        coroutine inside it would never be awaited.
-        """
-        task = asyncio.create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return task
-
-    def cancel(self) -> None:
-        for task in self._running:
-            task.cancel()
-
-    async def wait(self, seconds: float) -> None:
-        """Until all are done, within a bound."""
-        if self._running:
-            await asyncio.wait(self._running, timeout=seconds)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from ...system.event_loop import Tasks, in_loop
 from ...system.log import log
 from ..jsonrpc import (
     BUSY,
@@ -34,18 +35,7 @@ from ..versions import (
     initializing_client,
     wants_log,
 )
-from .call_runner import (
-    FAILURES,
-    Answerer,
-    CallAnswer,
-    Outcome,
-    Tasks,
-    answer_message,
-    in_loop,
-    run_call,
-    tell_service,
-    why_cancelled,
-)
+from .call_runner import FAILURES, Answerer, CallAnswer, Outcome, answer_message, run_call, tell_service, why_cancelled
 from .limits import EndpointLimits
 from .message_stream import Channel, MessageKind
 from .subscriptions import WatchedResources
@@ -54,10 +44,10 @@ WATCHING = ("resources/subscribe", "resources/unsubscribe")
 
 
 class HandshakeEra:
-    def __init__(self, service: Service, policy: EndpointLimits, followed: WatchedResources) -> None:
+    def __init__(self, service: Service, limits: EndpointLimits, watched: WatchedResources) -> None:
         self._service = service
-        self._policy = policy
-        self._followed = followed
+        self._limits = limits
+        self._watched = watched
         self._tasks = Tasks()
 
     def initialize(self, request: RpcRequest) -> tuple[ClientInfo, Result]:
@@ -72,7 +62,7 @@ class HandshakeEra:
         """It is over; calls that still run are answered with `why`."""
         session.stop(why)
         for uri in session.watched:
-            self._followed.end(uri)
+            self._watched.end(uri)
         session.watched.clear()
         tell_service(self._service.closed, session)
 
@@ -83,7 +73,7 @@ class HandshakeEra:
         """
         waiting = set(calls)
         for call in calls:
-            answer = (answerer or self._answer) if len(call.session.calls) < self._policy.calls else self._refuse
+            answer = (answerer or self._answer) if len(call.session.calls) < self._limits.calls else self._refuse
             call.session.calls.add(call)
             over = partial(self._over, call, waiting, all_said)
             call.task = self._tasks.start(_run(answer, call, over))
@@ -115,7 +105,7 @@ class HandshakeEra:
 
     async def close(self) -> None:
         """Wait for what was stopped, within a bound."""
-        await self._tasks.wait(self._policy.close_seconds)
+        await self._tasks.wait(self._limits.close_seconds)
 
     def _over(
         self, call: HandshakeCall, waiting: set[HandshakeCall], all_said: Callable[[], None], said: Outcome
@@ -134,7 +124,7 @@ class HandshakeEra:
             log.warn(f"'{shown(message.method)}' could not be handled: {error!r}")
 
     async def _refuse(self, call: Call) -> CallAnswer:  # noqa: ARG002
-        raise RpcError(BUSY, f"{self._policy.calls} calls of this session run already.")
+        raise RpcError(BUSY, f"{self._limits.calls} calls of this session run already.")
 
     async def _answer(self, call: Call) -> CallAnswer:
         """What the session itself can answer, else what the service says."""
@@ -143,7 +133,7 @@ class HandshakeEra:
         if method == "ping":
             return {}
         if method == "logging/setLevel" and "logging" in self._service.capabilities():
-            await self._service.levelled(session, session.set_level(call.params.get("level")))
+            await self._service.log_level_set(session, session.set_level(call.params.get("level")))
             return {}
         if method in WATCHING and self._service.capabilities().get("resources", {}).get("subscribe"):
             await self._watch(session, call.params.get("uri"), method == "resources/subscribe")
@@ -157,15 +147,15 @@ class HandshakeEra:
         if not wanted:
             if uri in session.watched:
                 session.watched.remove(uri)
-                self._followed.end(uri)
+                self._watched.end(uri)
             return
         if uri in session.watched:
             return
-        if len(session.watched) >= self._policy.watched:
-            raise RpcError(BUSY, f"A session can watch {self._policy.watched} resources; unsubscribe from some.")
-        await self._followed.begin(uri)
+        if len(session.watched) >= self._limits.watched:
+            raise RpcError(BUSY, f"A session can watch {self._limits.watched} resources; unsubscribe from some.")
+        await self._watched.begin(uri)
         if uri in session.watched:  # the client asked twice, and the other one was faster
-            self._followed.end(uri)
+            self._watched.end(uri)
         session.watched.add(uri)
 
 
@@ -235,9 +225,9 @@ class HandshakeCall:
 class HandshakeSession:
     """`standing` is the channel for what belongs to no request."""
 
-    def __init__(self, client: ClientInfo, policy: EndpointLimits, standing: Channel, *, relayed: bool) -> None:
+    def __init__(self, client: ClientInfo, limits: EndpointLimits, standing: Channel, *, relayed: bool) -> None:
         self.client = client
-        self.policy = policy
+        self.limits = limits
         self.log_level: str | None = "info"  # until the client chooses
         self.watched: set[str] = set()
         self.calls: set[HandshakeCall] = set()
@@ -272,17 +262,17 @@ class HandshakeSession:
             check_client_can(self.client, method, params)
 
     async def ask_on(self, channel: Channel, method: str, params: Params) -> Result:
-        if len(self._asks) >= self.policy.asks:
-            raise RpcError(BUSY, f"{self.policy.asks} questions wait for this client already.")
+        if len(self._asks) >= self.limits.questions:
+            raise RpcError(BUSY, f"{self.limits.questions} questions wait for this client already.")
         self._last_ask += 1
         ask_id = f"server-{self._last_ask}"  # no client calls its own requests so
         answer = self._asks[ask_id] = self.loop.create_future()
         try:
             channel.send(request_message(ask_id, method, params), MessageKind.REQUEST)
-            async with asyncio.timeout(self.policy.ask_seconds):
+            async with asyncio.timeout(self.limits.question_seconds):
                 return result_of(await answer)
         except TimeoutError:
-            seconds = self.policy.ask_seconds
+            seconds = self.limits.question_seconds
             raise RpcError(UNANSWERED, f"The client did not answer '{method}' in {seconds:g} s.") from None
         finally:
             del self._asks[ask_id]

@@ -22,15 +22,15 @@ STANDING = "s"  # the name of the stream for what belongs to no request
 class HttpSession(HandshakeSession):
     """Keeps the streams of its calls, so that a client that lost a connection can go on with another one."""
 
-    def __init__(self, client: ClientInfo, policy: EndpointLimits, *, relayed: bool) -> None:
+    def __init__(self, client: ClientInfo, limits: EndpointLimits, *, relayed: bool) -> None:
         self.id = os.urandom(16).hex()
-        self.standing = MessageStream(policy, STANDING)
+        self.standing = MessageStream(limits, STANDING)
         self.touched = 0.0
         self._streams: dict[str, MessageStream] = {STANDING: self.standing}
         self._kept: dict[str, asyncio.TimerHandle] = {}
         self._ended = False
         self._last_stream = 0
-        super().__init__(client, policy, self.standing, relayed=relayed)
+        super().__init__(client, limits, self.standing, relayed=relayed)
 
     @property
     def busy(self) -> bool:
@@ -38,7 +38,7 @@ class HttpSession(HandshakeSession):
 
     def open_stream(self, needs_connection: bool) -> MessageStream:
         self._last_stream += 1
-        stream = MessageStream(self.policy, str(self._last_stream), needs_connection)
+        stream = MessageStream(self.limits, str(self._last_stream), needs_connection)
         self._streams[str(self._last_stream)] = stream
         return stream
 
@@ -52,10 +52,10 @@ class HttpSession(HandshakeSession):
         if self._ended or not (stream.needs_connection and stream.answered):
             self.forget(stream)
             return
-        self._kept[stream.name] = self.loop.call_later(self.policy.keep_answer_seconds, self.forget, stream)
+        self._kept[stream.name] = self.loop.call_later(self.limits.keep_answer_seconds, self.forget, stream)
         while len(self._kept) > 1 and (
-            len(self._kept) > self.policy.kept_answers
-            or sum(self._streams[name].size for name in self._kept) > self.policy.stream_bytes
+            len(self._kept) > self.limits.kept_answers
+            or sum(self._streams[name].size for name in self._kept) > self.limits.stream_bytes
         ):
             self.forget(self._streams[next(iter(self._kept))])
 
@@ -77,8 +77,8 @@ class HttpSession(HandshakeSession):
 class HttpSessions:
     """All of them, by id, the longest untouched first."""
 
-    def __init__(self, policy: EndpointLimits, ended: Callable[[HttpSession], None]) -> None:
-        self._policy = policy
+    def __init__(self, limits: EndpointLimits, ended: Callable[[HttpSession], None]) -> None:
+        self._limits = limits
         self._ended = ended
         self._by_id: dict[str, HttpSession] = {}
         self._sweeper: asyncio.TimerHandle | None = None
@@ -91,7 +91,7 @@ class HttpSessions:
 
     def add(self, session: HttpSession) -> bool:
         """Take it in; False when all places are taken by busy ones."""
-        if len(self._by_id) >= self._policy.sessions:
+        if len(self._by_id) >= self._limits.sessions:
             idle = next((other for other in self if not other.busy), None)
             if idle is None:
                 return False
@@ -99,7 +99,7 @@ class HttpSessions:
         self._by_id[session.id] = session
         self._touch(session)
         if self._sweeper is None:
-            self._sweeper = asyncio.get_running_loop().call_later(self._policy.sweep_seconds, self._sweep)
+            self._sweeper = asyncio.get_running_loop().call_later(self._limits.sweep_seconds, self._sweep)
         return True
 
     def get(self, session_id: str) -> HttpSession | None:
@@ -121,9 +121,9 @@ class HttpSessions:
         for session in self:
             if session.busy:
                 self._touch(session)
-            elif loop.time() - session.touched >= self._policy.session_idle_seconds:
+            elif loop.time() - session.touched >= self._limits.session_idle_seconds:
                 self.remove(session)
-        self._sweeper = loop.call_later(self._policy.sweep_seconds, self._sweep) if self._by_id else None
+        self._sweeper = loop.call_later(self._limits.sweep_seconds, self._sweep) if self._by_id else None
 
     def close(self) -> None:
         if self._sweeper is not None:

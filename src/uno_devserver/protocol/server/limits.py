@@ -34,10 +34,10 @@ class EndpointLimits(Value):
     watched: int = 1000
 
     # A person may have to decide.
-    ask_seconds: float = 600.0
-    asks: int = 100
-    parked_seconds: float = 600.0
-    parked: int = 100
+    question_seconds: float = 600.0
+    questions: int = 100
+    waiting_seconds: float = 600.0
+    waiting_calls: int = 100
 
     subscriptions: int = 500
 

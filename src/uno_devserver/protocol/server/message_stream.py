@@ -55,11 +55,11 @@ class QueuedMessage(Value):
 class MessageStream:
     """Implements `channel.Channel`."""
 
-    def __init__(self, policy: EndpointLimits, name: str | None = None, needs_connection: bool = False) -> None:
+    def __init__(self, limits: EndpointLimits, name: str | None = None, needs_connection: bool = False) -> None:
         self.name = name  # None: cannot be resumed, so its events have no ids
         self.needs_connection = needs_connection  # else answers alone may do
         self.ended = False
-        self._policy = policy
+        self._limits = limits
         self._events: deque[QueuedMessage] = deque()
         self._bytes = 0
         self._next = 1  # 0 is the position before the first event
@@ -144,7 +144,7 @@ class MessageStream:
                     return
                 elif self.ended:
                     return
-                elif not await self._changed(self._policy.keep_alive_seconds):
+                elif not await self._changed(self._limits.keep_alive_seconds):
                     await sink.write(sse.KEEP_ALIVE)
         except ConnectionError:
             return  # the client is gone; what it did not get stays for the next connection
@@ -157,8 +157,8 @@ class MessageStream:
         if opening is StreamOpening.COMMENT or self.name is None:
             return sse.KEEP_ALIVE
         if opening is StreamOpening.RETRY:
-            return sse.retry(self._policy.retry_ms)
-        return sse.priming(sse.event_id(self.name, place), self._policy.retry_ms)
+            return sse.retry(self._limits.retry_ms)
+        return sse.priming(sse.event_id(self.name, place), self._limits.retry_ms)
 
     def _wire(self, event: QueuedMessage) -> bytes:
         return sse.event(event.data, None if self.name is None else sse.event_id(self.name, event.number))
@@ -173,7 +173,7 @@ class MessageStream:
         return fresh
 
     def _trim(self) -> None:
-        while len(self._events) > self._policy.stream_events or self._bytes > self._policy.stream_bytes:
+        while len(self._events) > self._limits.stream_events or self._bytes > self._limits.stream_bytes:
             for index, event in enumerate(self._events):
                 if event.number <= self._sent or event.kind is MessageKind.NOTIFICATION:
                     del self._events[index]

@@ -7,6 +7,7 @@ import os
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
+from ...system.event_loop import in_loop
 from ...system.log import log
 from ...system.values import Value
 from ..jsonrpc import BUSY, INVALID_PARAMS, INVALID_REQUEST, Id, RpcError, RpcRequest, encode, notification_message
@@ -24,7 +25,7 @@ from ..versions import (
     modern_result,
     wants_log,
 )
-from .call_runner import Answerer, CallAnswer, Outcome, answer_message, in_loop, run_call, stopped, task_outcome
+from .call_runner import Answerer, CallAnswer, Outcome, answer_message, run_call, stopped, task_outcome
 from .limits import EndpointLimits
 from .message_stream import Channel, MessageKind, MessageStream
 from .subscriptions import Subscription, Subscriptions, WatchedResources
@@ -33,11 +34,11 @@ LISTEN = "subscriptions/listen"
 
 
 class ModernEra:
-    def __init__(self, service: Service, policy: EndpointLimits, followed: WatchedResources) -> None:
+    def __init__(self, service: Service, limits: EndpointLimits, watched: WatchedResources) -> None:
         self._service = service
-        self._policy = policy
-        self._parked: WaitingCalls[ModernCall] = WaitingCalls(policy)
-        self._subscriptions = Subscriptions(policy, followed)
+        self._limits = limits
+        self._parked: WaitingCalls[ModernCall] = WaitingCalls(limits)
+        self._subscriptions = Subscriptions(limits, watched)
         self._calls: set[ModernCall] = set()
 
     def call(
@@ -59,9 +60,9 @@ class ModernEra:
             waiting = self._parked.take(state, request)
             waiting.go_on(request, envelope, channel, heard)
             return waiting
-        if len(self._calls) >= self._policy.calls:
-            raise RpcError(BUSY, f"{self._policy.calls} calls run already.")
-        call = ModernCall(request, envelope, channel, heard, self._service, self._parked, self._policy)
+        if len(self._calls) >= self._limits.calls:
+            raise RpcError(BUSY, f"{self._limits.calls} calls run already.")
+        call = ModernCall(request, envelope, channel, heard, self._service, self._parked, self._limits)
         self._calls.add(call)
         call.task = asyncio.create_task(run_call(answer or self._answer, call))
         call.task.add_done_callback(partial(self._done, call))
@@ -88,7 +89,7 @@ class ModernEra:
             call.why_stopped = stopped()
             call.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=self._policy.close_seconds)
+            await asyncio.wait(tasks, timeout=self._limits.close_seconds)
 
     def _done(self, call: ModernCall, task: asyncio.Task[Outcome]) -> None:
         self._calls.discard(call)
@@ -128,7 +129,7 @@ class ModernCall:
         heard: bool,
         service: Service,
         parked: WaitingCalls[ModernCall],
-        policy: EndpointLimits,
+        limits: EndpointLimits,
     ) -> None:
         self.origin = request
         self.task: asyncio.Task[Outcome] | None = None
@@ -141,7 +142,7 @@ class ModernCall:
         self._heard = heard  # False: the client takes one JSON answer and nothing else
         self._service = service
         self._parked = parked
-        self._policy = policy
+        self._limits = limits
         self._brought = input_responses(request)  # by a client that knows the names before it is asked
         self._questions: dict[str, OpenQuestion] = {}
         self._names: set[str] = set()  # that questions of this call have had
@@ -177,8 +178,8 @@ class ModernCall:
         check_client_can(self._envelope.client, method, params)
         if self.method not in INPUT_REQUIRED_METHODS:
             raise RpcError(INVALID_REQUEST, f"The client cannot be asked while it waits for '{self.method}'.")
-        if len(self._questions) >= self._policy.asks:
-            raise RpcError(BUSY, f"{self._policy.asks} questions of this call wait already.")
+        if len(self._questions) >= self._limits.questions:
+            raise RpcError(BUSY, f"{self._limits.questions} questions of this call wait already.")
         if name in self._brought:
             return self._brought.pop(name)
         encode(params)  # what JSON cannot say fails here, where it was asked, and not on its way
@@ -251,7 +252,7 @@ class ModernCall:
         open_questions = {name: one for name, one in self._questions.items() if not one.answer.done()}
         if self._meanwhile is not None or not open_questions or self._channel.ended:
             return
-        self._meanwhile = MessageStream(self._policy)
+        self._meanwhile = MessageStream(self._limits)
         token = self._parked.park(self)
         asked = {name: {"method": one.method, "params": one.params} for name, one in open_questions.items()}
         result = {"resultType": "input_required", "inputRequests": asked, "requestState": token}
@@ -289,17 +290,17 @@ W = TypeVar("W", bound=Waiting)
 
 
 class WaitingCalls(Generic[W]):
-    def __init__(self, policy: EndpointLimits) -> None:
-        self._policy = policy
+    def __init__(self, limits: EndpointLimits) -> None:
+        self._limits = limits
         self._mark = os.urandom(8).hex()  # by which we know our own tokens, also when they are used up
         self._places: dict[str, tuple[W, asyncio.TimerHandle]] = {}
 
     def park(self, call: W) -> str:
         """Keep it; the token that gets it back. The one that has waited longest makes room."""
-        if len(self._places) >= self._policy.parked:
+        if len(self._places) >= self._limits.waiting_calls:
             self._abandon(next(iter(self._places)))
         token = f"{self._mark}-{os.urandom(24).hex()}"
-        timer = asyncio.get_running_loop().call_later(self._policy.parked_seconds, self._abandon, token)
+        timer = asyncio.get_running_loop().call_later(self._limits.waiting_seconds, self._abandon, token)
         self._places[token] = (call, timer)
         return token
 
@@ -311,7 +312,7 @@ class WaitingCalls(Generic[W]):
         """The call that `request` continues; RpcError when it is gone, or was another one."""
         place = self._places.get(token) if isinstance(token, str) else None
         if place is None:
-            minutes = self._policy.parked_seconds / 60
+            minutes = self._limits.waiting_seconds / 60
             raise RpcError(
                 INVALID_PARAMS,
                 "The call that waited for this answer is gone: each requestState works once and for "

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Mapping
 from functools import partial
 
+from ...system.event_loop import in_loop
 from ...system.log import ERROR, log
 from ..http import sse
 from ..http.headers import JSON, Accepts, accepted_types, is_json
@@ -51,7 +52,7 @@ from ..versions import (
     read_envelope,
     unsupported_version,
 )
-from .call_runner import FAILURES, answer_message, in_loop
+from .call_runner import FAILURES, answer_message
 from .handshake import HandshakeCall, HandshakeEra
 from .http_sessions import HttpSession, HttpSessions
 from .limits import DEFAULT_ENDPOINT_LIMITS, EndpointLimits
@@ -61,11 +62,11 @@ from .subscriptions import WatchedResources
 
 
 class StreamableHttp:
-    def __init__(self, service: Service, policy: EndpointLimits = DEFAULT_ENDPOINT_LIMITS) -> None:
-        self._policy = policy
-        self._followed = WatchedResources(service)
-        self._handshake = HandshakeHttp(service, policy, self._followed)
-        self._modern = ModernHttp(service, policy, self._followed)
+    def __init__(self, service: Service, limits: EndpointLimits = DEFAULT_ENDPOINT_LIMITS) -> None:
+        self._limits = limits
+        self._watched = WatchedResources(service)
+        self._handshake = HandshakeHttp(service, limits, self._watched)
+        self._modern = ModernHttp(service, limits, self._watched)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
@@ -104,7 +105,7 @@ class StreamableHttp:
         """End all sessions, calls and streams, each with a last word; bounded in time, and for good."""
         self._closed = True
         await asyncio.gather(self._handshake.close(), self._modern.close())
-        await self._followed.close(self._policy.close_seconds)
+        await self._watched.close(self._limits.close_seconds)
 
     async def _post(self, request: Request) -> Answer:
         accepts = accepted_types(request.headers)
@@ -159,11 +160,11 @@ SESSION_HEADER = "mcp-session-id"
 
 
 class HandshakeHttp:
-    def __init__(self, service: Service, policy: EndpointLimits, followed: WatchedResources) -> None:
-        self.sessions = HttpSessions(policy, self._ended)
-        self._era = HandshakeEra(service, policy, followed)
+    def __init__(self, service: Service, limits: EndpointLimits, watched: WatchedResources) -> None:
+        self.sessions = HttpSessions(limits, self._ended)
+        self._era = HandshakeEra(service, limits, watched)
         self._relays = service.relays
-        self._policy = policy
+        self._limits = limits
 
     async def post(self, value: object, headers: Mapping[str, str], accepts: Accepts) -> Answer:
         if isinstance(value, list):
@@ -230,9 +231,9 @@ class HandshakeHttp:
         return json_response(message, headers=header) if accepts.json else _one_event(message, header)
 
     def _open(self, client: ClientInfo, request_id: Id) -> HttpSession | Response:
-        session = HttpSession(client, self._policy, relayed=self._relays)
+        session = HttpSession(client, self._limits, relayed=self._relays)
         if not self.sessions.add(session):
-            busy = f"All {self._policy.sessions} sessions are in use; end one, or try again later."
+            busy = f"All {self._limits.sessions} sessions are in use; end one, or try again later."
             return rpc_error_response(503, RpcError(BUSY, busy), request_id)
         self._era.opened(session)
         return session
@@ -249,9 +250,9 @@ class HandshakeHttp:
         if version != BATCH_VERSION:
             why = f"Version {version} of the protocol has no batches; send each message by itself."
             return rpc_error_response(400, RpcError(INVALID_REQUEST, why))
-        if not 0 < len(values) <= self._policy.batch:
+        if not 0 < len(values) <= self._limits.batch:
             return rpc_error_response(
-                400, RpcError(INVALID_REQUEST, f"A batch has 1 to {self._policy.batch} messages.")
+                400, RpcError(INVALID_REQUEST, f"A batch has 1 to {self._limits.batch} messages.")
             )
         requests: list[RpcRequest] = []
         refusals: list[bytes] = []
@@ -278,7 +279,7 @@ class HandshakeHttp:
             stream.send(message, MessageKind.ANSWER)
         calls = [HandshakeCall(session, request, stream, accepts.events) for request in requests]
         self._era.start(calls, partial(session.settle, stream))
-        answers = await stream.plain_answers(self._policy.plain_answer_seconds if accepts.events else None)
+        answers = await stream.plain_answers(self._limits.plain_answer_seconds if accepts.events else None)
         if answers is None:
             return self._listen(session, stream, 0)
         if not answers:
@@ -336,9 +337,9 @@ HTTP_STATUS = {
 
 
 class ModernHttp:
-    def __init__(self, service: Service, policy: EndpointLimits, followed: WatchedResources) -> None:
-        self._era = ModernEra(service, policy, followed)
-        self._policy = policy
+    def __init__(self, service: Service, limits: EndpointLimits, watched: WatchedResources) -> None:
+        self._era = ModernEra(service, limits, watched)
+        self._limits = limits
 
     async def post(self, value: object, headers: Mapping[str, str], accepts: Accepts) -> Answer:
         message = read(value)
@@ -352,7 +353,7 @@ class ModernHttp:
             envelope = read_envelope(message, headers)
             if message.method == LISTEN:
                 return await self._listen(message, accepts)
-            stream = MessageStream(self._policy, needs_connection=not accepts.json)
+            stream = MessageStream(self._limits, needs_connection=not accepts.json)
             call = self._era.call(message, envelope, stream, accepts.events)
         except RpcError as error:
             return rpc_error_response(HTTP_STATUS.get(error.code, 200), error, message.id)
@@ -372,7 +373,7 @@ class ModernHttp:
             return rpc_error_response(
                 406, RpcError(INVALID_REQUEST, "A subscription needs a client that accepts text/event-stream.")
             )
-        stream = MessageStream(self._policy)
+        stream = MessageStream(self._limits)
         subscription = await self._era.listen(request, stream)
 
         async def run(sink: Sink) -> None:
@@ -385,7 +386,7 @@ class ModernHttp:
 
     async def _exchange(self, call: ModernCall, stream: MessageStream, accepts: Accepts) -> Answer:
         try:
-            answers = await stream.plain_answers(self._policy.plain_answer_seconds if accepts.events else None)
+            answers = await stream.plain_answers(self._limits.plain_answer_seconds if accepts.events else None)
         except asyncio.CancelledError:
             call.cancel()
             raise

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from ...system.event_loop import Tasks
 from ...system.log import log
 from ..jsonrpc import BUSY, INVALID_PARAMS, Id, RpcError, RpcRequest, notification_message, result_message, shown
 from ..peer_info import ServerInfo
 from ..service import Params, Service
 from ..versions import SUBSCRIPTION_KEY, modern_error, modern_result
-from .call_runner import Tasks, attempt
+from .call_runner import attempt
 from .limits import EndpointLimits
 from .message_stream import Channel, MessageKind
 
@@ -46,9 +47,9 @@ class Subscription:
 
 
 class Subscriptions:
-    def __init__(self, policy: EndpointLimits, followed: WatchedResources) -> None:
-        self._policy = policy
-        self._followed = followed
+    def __init__(self, limits: EndpointLimits, watched: WatchedResources) -> None:
+        self._limits = limits
+        self._watched = watched
         self._open: set[Subscription] = set()
         self._opening = 0
 
@@ -57,9 +58,9 @@ class Subscriptions:
         wish = request.params.get("notifications")
         if not isinstance(wish, dict):
             raise RpcError(INVALID_PARAMS, "'subscriptions/listen' needs notifications: an object that says which.")
-        if len(self._open) + self._opening >= self._policy.subscriptions:
-            raise RpcError(BUSY, f"{self._policy.subscriptions} subscriptions are open already; close some.")
-        granted = _granted(wish, capabilities, self._policy)
+        if len(self._open) + self._opening >= self._limits.subscriptions:
+            raise RpcError(BUSY, f"{self._limits.subscriptions} subscriptions are open already; close some.")
+        granted = _granted(wish, capabilities, self._limits)
         self._opening += 1
         try:
             uris = await self._follow(granted)
@@ -75,7 +76,7 @@ class Subscriptions:
         if subscription in self._open:
             self._open.remove(subscription)
             for uri in subscription.uris:
-                self._followed.end(uri)
+                self._watched.end(uri)
 
     def broadcast(self, method: str, params: Params | None) -> None:
         for subscription in self._open:
@@ -98,14 +99,14 @@ class Subscriptions:
         begun: set[str] = set()
 
         async def begin(uri: str) -> None:
-            await self._followed.begin(uri)
+            await self._watched.begin(uri)
             begun.add(uri)
 
         try:
             said = await asyncio.gather(*map(begin, wanted), return_exceptions=True)
         except asyncio.CancelledError:
             for uri in begun:
-                self._followed.end(uri)
+                self._watched.end(uri)
             raise
         if begun:
             granted[RESOURCES] = [uri for uri in wanted if uri in begun]
@@ -115,7 +116,7 @@ class Subscriptions:
         return frozenset(begun)
 
 
-def _granted(wish: dict[str, Any], capabilities: dict[str, Any], policy: EndpointLimits) -> dict[str, Any]:
+def _granted(wish: dict[str, Any], capabilities: dict[str, Any], limits: EndpointLimits) -> dict[str, Any]:
     granted: dict[str, Any] = {
         key: True
         for key, _, capability in KINDS
@@ -124,8 +125,8 @@ def _granted(wish: dict[str, Any], capabilities: dict[str, Any], policy: Endpoin
     uris = wish.get(RESOURCES)
     if uris is not None and not (isinstance(uris, list) and all(isinstance(uri, str) for uri in uris)):
         raise RpcError(INVALID_PARAMS, "resourceSubscriptions must be a list of URIs.")
-    if uris and len(uris) > policy.watched:
-        raise RpcError(INVALID_PARAMS, f"A subscription can watch {policy.watched} resources.")
+    if uris and len(uris) > limits.watched:
+        raise RpcError(INVALID_PARAMS, f"A subscription can watch {limits.watched} resources.")
     if uris and capabilities.get("resources", {}).get("subscribe"):
         granted[RESOURCES] = uris
     return granted
@@ -166,7 +167,7 @@ class WatchedResources:
             if resource.told == wanted or (resource.watchers > 0) != wanted:
                 return
             resource.told = wanted  # before: if this is cancelled, the service may have heard of it
-            refused = await attempt(self._service.followed(uri, wanted), METHODS[wanted])
+            refused = await attempt(self._service.watched(uri, wanted), METHODS[wanted])
             if isinstance(refused, RpcError):
                 resource.told = False
                 raise refused

@@ -14,7 +14,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...protocol.server.call_runner import Tasks
+from ...system.event_loop import Tasks
 from ...system.log import log
 from ...workspace.config import Strategy
 from . import reload_messages as messages

@@ -19,10 +19,10 @@ import msgspec
 from ...protocol.client.connection import ConnectionLost, UnusableServer
 from ...protocol.jsonrpc import INVALID_REQUEST, RpcError, shown
 from ...protocol.peer_info import ClientInfo
-from ...protocol.server.call_runner import Tasks
 from ...protocol.server.modern import ModernSession
 from ...protocol.server.subscriptions import KINDS
 from ...protocol.versions import LOG_LEVELS, MODERN_VERSIONS
+from ...system.event_loop import Tasks
 from ...system.log import log
 from ..state import ConnectionState
 from .era_translation import error_for_handshake_client, for_handshake_client, for_handshake_server, for_modern_client
@@ -399,7 +399,7 @@ class Conversations:
         async with self._following, asyncio.timeout(self._limits.aside_seconds):
             route = await self._watch.open()
             try:
-                return await route.connection.follow(frozenset(self._followed))
+                return await route.connection.watch(frozenset(self._followed))
             except ConnectionLost:
                 route.leave()
                 raise

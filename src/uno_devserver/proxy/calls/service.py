@@ -94,11 +94,11 @@ class ProxyService:
             self._roots_changed(session)
         await self.conversations.of(session).tell(method, params)
 
-    async def followed(self, uri: str, wanted: bool) -> None:
+    async def watched(self, uri: str, wanted: bool) -> None:
         if not is_health_uri(uri):
             await self.conversations.follow(uri, wanted)
 
-    async def levelled(self, session: Session, level: str) -> None:
+    async def log_level_set(self, session: Session, level: str) -> None:
         await self.conversations.of(session).set_level(level)
 
     def opened(self, session: Session) -> None:

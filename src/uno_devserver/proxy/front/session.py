@@ -29,13 +29,14 @@ from ...protocol.jsonrpc import (
     shown,
 )
 from ...protocol.peer_info import ClientInfo
-from ...protocol.server.call_runner import FAILURES, Outcome, Tasks, answer_message, attempt, in_loop, stopped
+from ...protocol.server.call_runner import FAILURES, Outcome, answer_message, attempt, stopped
 from ...protocol.server.handshake import HandshakeCall, HandshakeEra, HandshakeSession
 from ...protocol.server.limits import DEFAULT_ENDPOINT_LIMITS, EndpointLimits
 from ...protocol.server.message_stream import MessageKind
 from ...protocol.server.modern import LISTEN, ModernEra, ModernSession
 from ...protocol.server.subscriptions import WatchedResources
 from ...protocol.versions import HANDSHAKE_VERSIONS, MODERN_VERSIONS, NEWEST_HANDSHAKE, envelope_of, has_envelope
+from ...system.event_loop import Tasks, in_loop
 from ...system.log import ERROR, log
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ UNKNOWN_CLIENT = ClientInfo(None, None, {}, NEWEST_HANDSHAKE)
 UNKNOWN_MODERN_CLIENT = ClientInfo(None, None, {}, MODERN_VERSIONS[-1])
 
 # There is one client, which is not refused for asking much at once: what it may leave unread bounds it.
-SESSION_POLICY = DEFAULT_ENDPOINT_LIMITS.replace(calls=100_000)
+SESSION_LIMITS = DEFAULT_ENDPOINT_LIMITS.replace(calls=100_000)
 
 Write = Callable[[bytes], None]
 
@@ -65,19 +66,19 @@ class OpenRequest(Protocol):
 class StdioSession:
     """`write` gets whole messages, each without a line break in it or behind it. It neither waits nor fails."""
 
-    def __init__(self, service: Service, write: Write, policy: EndpointLimits = SESSION_POLICY) -> None:
+    def __init__(self, service: Service, write: Write, limits: EndpointLimits = SESSION_LIMITS) -> None:
         self._service = service
         self._write = write
-        self._policy = policy
-        self._followed = WatchedResources(service)
-        self._handshake = HandshakeEra(service, policy, self._followed)
-        self._modern = ModernEra(service, policy, self._followed)
+        self._limits = limits
+        self._watched = WatchedResources(service)
+        self._handshake = HandshakeEra(service, limits, self._watched)
+        self._modern = ModernEra(service, limits, self._watched)
         self.session: HandshakeSession | None = None  # the client as one of the handshake era, if it has been that
         self._opening = Tasks()  # of subscriptions
         self._loop = asyncio.get_running_loop()
         self._closed = False
         self.open: dict[Id, OpenRequest] = {}
-        self.limit = policy.calls  # of open requests; 0 when it is closed
+        self.limit = limits.calls  # of open requests; 0 when it is closed
 
     def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:
         if isinstance(message, RpcRequest):
@@ -131,7 +132,7 @@ class StdioSession:
         await asyncio.gather(self._handshake.close(), self._modern.close())
         for request in list(self.open.values()):  # relayed calls, and those that did not let themselves be stopped
             request.stop()
-        await self._followed.close(self._policy.close_seconds)
+        await self._watched.close(self._limits.close_seconds)
 
     def _begin(self, request: RpcRequest, line: _Request, answer: Answerer | None) -> None:
         if self._closed:
@@ -170,7 +171,7 @@ class StdioSession:
             log.debug(f"a client answered {shown(repr(message.id))}, but it has not been asked anything")
 
     def _open(self, client: ClientInfo) -> HandshakeSession:
-        self.session = HandshakeSession(client, self._policy, _Line(self._write), relayed=self._service.relays)
+        self.session = HandshakeSession(client, self._limits, _Line(self._write), relayed=self._service.relays)
         self._handshake.opened(self.session)
         return self.session
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...issues import Issue, warning
-from ...protocol.server.call_runner import Tasks
+from ...system.event_loop import Tasks
 from ...system.folders import folders
 from ...system.log import log
 from ...system.threads import run_in_thread
@@ -131,7 +131,8 @@ class HttpListeners:
         from ...inspector.server import GRACE_SECONDS, HEALTH, JSON, MCP, health_answer, only_read, reads
         from ...protocol.http.guard import guard_for
         from ...protocol.http.messages import Response
-        from ...protocol.http.server import HttpServer, ListenProblem, PortTaken, open_sockets
+        from ...protocol.http.server import HttpServer, ListenProblem, open_sockets
+        from ...system.ports import PortTaken
 
         mcp = self._mcp_endpoint()
 

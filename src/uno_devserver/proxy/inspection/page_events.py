@@ -17,7 +17,7 @@ from ...inspector.feed import LINGER_SECONDS, Feed
 from ...instances.host_kind import kind_by_command_line
 from ...instances.registry import scan_registry
 from ...instances.workspace_servers import of_workspace
-from ...protocol.server.call_runner import Tasks
+from ...system.event_loop import Tasks
 from ...system.folders import folders
 from ...system.log import log
 from ...system.processes import command_line, process_started

@@ -189,7 +189,7 @@ def _entry(method: str, raw: msgspec.Raw) -> tuple[str, bytes] | None:
 
 async def _follow_changes(connection: Connection) -> None:
     try:
-        await connection.follow(frozenset())
+        await connection.watch(frozenset())
     except (ConnectionLost, TimeoutError) as error:
         log.debug(f"the server does not tell of changes: {error}")
 

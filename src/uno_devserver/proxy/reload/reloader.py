@@ -19,7 +19,7 @@ from ...hotreload.digest_store import UNKNOWN
 from ...instances.host_kind import HostKind
 from ...issues import Issue
 from ...protocol.jsonrpc import RpcError
-from ...protocol.server.call_runner import Tasks
+from ...system.event_loop import Tasks
 from ...system.folders import folders
 from ...system.log import ERROR, log
 from ...system.threads import run_in_thread

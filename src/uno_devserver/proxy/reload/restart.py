@@ -14,7 +14,7 @@ import msgspec
 
 from ...hotreload.authority import RestartResult, ToolChanges
 from ...protocol.client.connection import ServerDescription, UnusableServer
-from ...protocol.server.call_runner import Tasks
+from ...system.event_loop import Tasks
 from ...system.log import log
 from ...system.threads import run_in_thread
 from ..state import ConnectionState

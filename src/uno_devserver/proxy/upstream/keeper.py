@@ -16,8 +16,8 @@ from ...instances.host_kind import HostKind
 from ...issues import warning
 from ...protocol.client.connection import ConnectionLost, ServerDescription, UnusableServer
 from ...protocol.peer_info import ClientInfo
-from ...protocol.server.call_runner import Tasks
 from ...protocol.versions import MODERN_VERSIONS
+from ...system.event_loop import Tasks
 from ...system.log import ERROR, log
 from ...system.text import shown_url, usable_name
 from ...system.values import Value

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...instances.workspace_servers import active_servers
-from ...protocol.server.call_runner import Tasks, in_loop
+from ...system.event_loop import Tasks, in_loop
 from ...system.folders import folders
 from ...system.threads import run_in_thread
 from ...system.values import Value
