@@ -223,7 +223,7 @@ from uno_devserver.setup.change_writer import WriteOptions
 path = Path(sys.argv[2])
 before = path.read_bytes()
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-done = apply((change(path, before, before + b"more"),), Ways(sys.argv[3], backup=False))
+done = apply((change(path, before, before + b"more"),), WriteOptions(sys.argv[3], backup=False))
 print(done[0].action.value, done[0].reason)
 """
 
@@ -362,7 +362,7 @@ def killed_at(move):
         move(source, target)
     return at
 os.replace, os.link = killed_at(os.replace), killed_at(os.link)
-apply((change(path, path.read_bytes() if path.exists() else None, b"{1}"),), Ways(sys.argv[3]))
+apply((change(path, path.read_bytes() if path.exists() else None, b"{1}"),), WriteOptions(sys.argv[3]))
 """
 
 

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.json_texts import NAMES, SETTINGS, JsonText, json_texts
-from uno_devserver.setup.edits import json_document
 from uno_devserver.setup.edits.document import NO_ROOT_OBJECT, UNSAFE, EditProblem, Remark, ServerEntry, open_document
 from uno_devserver.setup.edits.json_document import JsonDocument
 from uno_devserver.setup.profiles import Format
@@ -161,7 +160,7 @@ def test_a_text_that_would_come_to_mean_something_else_is_not_given_out(
     right = '{"mcpServers": {"x": {"a": 2, "k": 3}, "y": {}}, "b": 1.0}'
     document = JsonDocument(right.replace("2", "1"), ROOT)
     assert document.put(0, "x", {"a": 2}) == right
-    monkeypatch.setattr(json_document, "spliced", lambda *_: right.replace(part, fault))
+    monkeypatch.setattr(JsonDocument, "_with_object", lambda *_: right.replace(part, fault))
 
     # Then what came of it is refused
     with pytest.raises(EditProblem, match=UNSAFE):
