@@ -7,9 +7,9 @@ import json
 import pytest
 
 from support.golden import GOLDEN
-from uno_devserver.discovery.discover import AddInDiscovery, Discovery, SdkInfo, ToolPackage
+from uno_devserver.discovery.discover import Discovery, SdkInfo, ToolPackage
 from uno_devserver.discovery.dotnet import DotNet
-from uno_devserver.discovery.entry_points import DiscoveredAddIn
+from uno_devserver.discovery.entry_points import AddInDiscovery, DiscoveredAddIn
 from uno_devserver.discovery.packages import SdkPackages
 from uno_devserver.instances.health import HealthFacts, HealthReport, HealthStatus, health
 from uno_devserver.instances.host_kind import HostKind
@@ -47,7 +47,7 @@ DISCOVERY = Discovery(
     ToolPackage("6.5.153", "/cache/host", "/cache/host/Uno.UI.RemoteControl.Host.dll"),
     False,
     ToolPackage(),
-    AddInDiscovery((ASSEMBLY,), "manifest", False, True, 1, ()),
+    AddInDiscovery((ASSEMBLY,), "manifest", possible=True, duration_ms=1),
     ("/cache",),
     152,
     (),
@@ -55,7 +55,7 @@ DISCOVERY = Discovery(
 WITHOUT_DOTNET = DISCOVERY.replace(
     dotnet=DotNet(),
     host=ToolPackage(),
-    addins=AddInDiscovery((), None, False, False, 0, ()),
+    addins=AddInDiscovery(),
     issues=(
         fatal("SdkNotInCache", "Uno.Sdk is not there."),
         fatal("DotNetNotFound", "No dotnet."),

@@ -11,7 +11,7 @@ from .result import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..discovery.discover import AddInDiscovery
+    from ..discovery.entry_points import AddInDiscovery
     from .parse import Invocation
 
 

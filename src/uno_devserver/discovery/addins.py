@@ -1,7 +1,7 @@
-"""The add-ins of a workspace: what its restored projects import, and what the SDK's own packages bring.
+"""Finds the add-ins of a workspace: those that restored projects import, and those in packages of the Uno SDK.
 
-A package that restore knows counts in the restored version; the other packages of the SDK's list are searched by
-convention. Every entry point must be a file that is not empty; whatever is left out is an issue that says why.
+A package that was restored is used in its restored version. Packages that only the SDK lists are searched by
+convention. An entry point must be a file that is not empty; an issue names each one that is left out, and why.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from .entry_points import (
     verify_entry_points,
 )
 from .import_filter import ImportFilter
-from .manifest import MANIFEST_NAME as MANIFEST
-from .manifest import read_manifest
+from .manifest import MANIFEST_NAME, read_manifest
 from .packages import merge_packages
 from .project_info import ProjectInfo, known_properties, read_project
 from .restore import RestoredPackage, from_assets, read_restored
@@ -51,7 +50,7 @@ class AddInSearchResult(Value):
 
 
 class AddInSearch:
-    """One search through a workspace. `run` is the story; what its steps share is kept here."""
+    """One search through a workspace; `run` performs it."""
 
     def __init__(
         self,
@@ -64,12 +63,12 @@ class AddInSearch:
         self.directory = directory
         self.solution = solution
         self.folders = folders
-        self.sdk_versions = sdk_versions  # of project SDKs that global.json pins
+        self.sdk_versions = sdk_versions  # the versions of project SDKs that global.json pins
         self.environ = environ
         self.issues: list[Issue] = []
         self._undecided: dict[str, tuple[str, ...]] = {}  # expressions that only a build can decide, by file
         self._load = ProjectFileCache()
-        self._relevance = ImportFilter(ADDIN_ITEM)
+        self._filter = ImportFilter(ADDIN_ITEM)
 
     def run(
         self,
@@ -80,24 +79,24 @@ class AddInSearch:
         projects = [read_project(path, self._load, self.environ) for path in project_files]
         restored = [read_restored(project, self.folders, self._load, self.environ) for project in projects]
         self._report(projects, restored)
-        for project, one in self._stray_assets(projects):
+        for project, one in self._workspace_assets(projects):
             projects.append(project)
             restored.append(one)
         self.folders = self.folders.with_locations(location for one in restored for location in one.folders)
 
         known = [package for one in restored for package in one.packages]
-        known += self._referenced([p for p, one in zip(projects, restored, strict=True) if one.found], known)
+        known += self._manifest_only([p for p, one in zip(projects, restored, strict=True) if one.found], known)
         frameworks = [framework for project in projects for framework in project.frameworks]
         packages = merge_packages(sdk_packages, restored, frameworks, default_framework)
         host_version = packages[HOST_PACKAGE].version if HOST_PACKAGE in packages else None
 
         declared = self._by_manifest(known, host_version)
         imported = self._by_imports(projects, restored)
-        self._report_lost(known)
+        self._report_missing(known)
         found = self._combined(declared, imported)
         searched = [package for one in restored for package in one.to_search]
-        folders = {package.folder for package in searched}  # these speak for themselves further down
-        self._report_silent([p for p in known if p.folder not in folders], declared, imported, restored)
+        folders = {package.folder for package in searched}  # `_by_convention` reports about these
+        self._report_undeclared([p for p in known if p.folder not in folders], declared, imported, restored)
         found += self._by_convention(packages.values(), searched, host_version)
         listed = [*((p.name, p.version) for p in packages.values()), *(pair for one in restored for pair in one.listed)]
         addins = verify_entry_points(found, packages, self.folders, self.issues)
@@ -112,8 +111,8 @@ class AddInSearch:
             message = f"Not restored, so packages that only they reference are not seen: {', '.join(missing)}."
             self.issues.append(warning("RestoreMissing", message))
 
-    def _stray_assets(self, projects: Sequence[ProjectInfo]) -> list[tuple[ProjectInfo, Restored]]:
-        """An assets file at the root of the workspace that names no project of its own, for an imagined project."""
+    def _workspace_assets(self, projects: Sequence[ProjectInfo]) -> list[tuple[ProjectInfo, Restored]]:
+        """Reads an assets file in the workspace's own `obj` that belongs to no project, as if there were a project."""
         folder = os.path.join(self.directory, "obj")
         path = os.path.join(folder, "project.assets.json")
         if not os.path.exists(path) or any(project.restore_folder == folder for project in projects):
@@ -129,8 +128,10 @@ class AddInSearch:
         project = ProjectInfo(os.path.join(self.directory, "workspace.proj"), (), (), (), folder, (), (), ())
         return [(project, from_assets(assets, self.folders))]
 
-    def _referenced(self, projects: Iterable[ProjectInfo], known: Iterable[RestoredPackage]) -> list[RestoredPackage]:
-        """Packages with nothing but a manifest: restore does not tell of them, but a restored project may name them."""
+    def _manifest_only(
+        self, projects: Iterable[ProjectInfo], known: Iterable[RestoredPackage]
+    ) -> list[RestoredPackage]:
+        """Referenced packages that contain only a manifest; the generated files of restore do not mention them."""
         names = {package.name.lower() for package in known}
         references = dict.fromkeys(reference for project in projects for reference in project.references)
         found = (
@@ -141,12 +142,12 @@ class AddInSearch:
         return [
             RestoredPackage(name, version, folder)
             for name, version, folder in found
-            if folder and os.path.exists(os.path.join(folder, MANIFEST))
+            if folder and os.path.exists(os.path.join(folder, MANIFEST_NAME))
         ]
 
-    def _report_lost(self, known: Iterable[RestoredPackage]) -> None:
+    def _report_missing(self, known: Iterable[RestoredPackage]) -> None:
         for package in known:
-            if self._relevance.has_read(package.file):
+            if self._filter.has_read(package.file):
                 continue  # cheaper than asking the disk again
             if package.folder is None or not os.path.isdir(package.folder):
                 where = package.folder or ", ".join(self.folders.locations)
@@ -154,12 +155,12 @@ class AddInSearch:
                 self.issues.append(warning("AddInPackageNotCached", message))
 
     def _by_manifest(self, known: Iterable[RestoredPackage], host_version: str | None) -> dict[str, list[EntryPoint]]:
-        """Restored packages that have a manifest, by folder; an empty list means that it named nothing usable."""
+        """The entry points in the manifests of restored packages, by package folder; the list may be empty."""
         declared: dict[str, list[EntryPoint]] = {}
         for package in known:
             if package.folder is None or package.folder in declared:
                 continue
-            path = os.path.join(package.folder, MANIFEST)
+            path = os.path.join(package.folder, MANIFEST_NAME)
             if not os.path.exists(path):
                 continue
             manifest = read_manifest(package.folder, package.name, host_version)
@@ -177,12 +178,12 @@ class AddInSearch:
         ]
 
     def _evaluated(self, project: ProjectInfo, imports: PackageImports | None) -> list[EntryPoint]:
-        """The items of a project for one framework: only files that can have a say are evaluated."""
+        """The add-ins that a project declares for one framework; files that cannot affect them are not evaluated."""
         sdk_props, sdk_targets = self._sdk_files(project)
         own = [*project.before, *project.body, *project.after]
         package_files = (*imports.props, *imports.targets) if imports else ()
-        chosen = set(self._relevance.choose(package_files, own))
-        if not chosen and not sdk_targets and not any(map(self._relevance.matters, own)):
+        chosen = set(self._filter.choose(package_files, own))
+        if not chosen and not sdk_targets and not any(map(self._filter.matters, own)):
             return []
         framework = imports.framework if imports else next(iter(project.frameworks), None)
         files = [
@@ -207,20 +208,20 @@ class AddInSearch:
         )
 
     def _sdk_files(self, project: ProjectInfo) -> tuple[list[str], list[str]]:
-        """The Sdk.props and Sdk.targets of project SDKs from NuGet, where these declare add-ins themselves."""
+        """The Sdk.props and Sdk.targets of those project SDKs from NuGet that declare add-ins."""
         props: list[str] = []
         targets: list[str] = []
         for sdk in project.sdks:
             name, _, version = sdk.partition("/")
             folder = self.folders.find(name, version or self.sdk_versions.get(name, ""))
             files = [os.path.join(folder, "Sdk", file) for file in ("Sdk.props", "Sdk.targets")] if folder else []
-            if any(map(self._relevance.mentions, files)):
+            if any(map(self._filter.mentions, files)):
                 props.append(files[0])
                 targets.append(files[1])
         return props, targets
 
     def _combined(self, declared: dict[str, list[EntryPoint]], imported: Iterable[EntryPoint]) -> list[EntryPoint]:
-        """A manifest decides for its package, whatever the package's .targets files say."""
+        """All entry points; those that a package's .targets files declare are ignored if it has a manifest."""
         found = [candidate for candidates in declared.values() for candidate in candidates]
         for candidate in imported:
             owner = self.folders.owner(candidate.defined_in)
@@ -230,25 +231,25 @@ class AddInSearch:
                     self.issues.append(deprecated_targets(owner[0], candidate.defined_in))
         return found
 
-    def _report_silent(
+    def _report_undeclared(
         self,
         known: Iterable[RestoredPackage],
         declared: Iterable[str],
         imported: Iterable[EntryPoint],
         restored: Iterable[Restored],
     ) -> None:
-        """Packages that have files for the dev server and name no entry point; perhaps because a file is damaged."""
+        """Reports packages that have a tools/devserver folder but declare no entry point."""
         owners = [self.folders.owner(candidate.defined_in) for candidate in imported]
-        speaking = {*declared, *(owner[2] for owner in owners if owner)}
-        silent = {p.folder: p.name for p in known if p.folder and p.may_have_tools and p.folder not in speaking}
-        for folder, name in silent.items():
+        declaring = {*declared, *(owner[2] for owner in owners if owner)}
+        others = {p.folder: p.name for p in known if p.folder and p.may_have_tools and p.folder not in declaring}
+        for folder, name in others.items():
             if os.path.isdir(os.path.join(folder, "tools", "devserver")):
                 files = [f for one in restored for imports in one.imports for f in (*imports.props, *imports.targets)]
                 self._report_damaged(f for f in files if f.startswith(folder + os.sep))
                 self.issues.append(undeclared_entry_point(name, folder))
 
     def _report_undecided(self, found: Iterable[EntryPoint]) -> None:
-        """Files that could not be decided in full matter where their package names nothing else."""
+        """Reports files with undecided conditions, if their package declares no other add-in."""
         owners = [self.folders.owner(candidate.defined_in) for candidate in found]
         naming = {owner[2] for owner in owners if owner}
         for path, expressions in self._undecided.items():
@@ -267,7 +268,7 @@ class AddInSearch:
     def _by_convention(
         self, packages: Iterable[WorkspacePackage], restored: Iterable[RestoredPackage], host_version: str | None
     ) -> list[EntryPoint]:
-        """Packages of which nobody tells what is imported: the SDK's that are not restored, and bare libraries."""
+        """Searches packages whose imported files are unknown: the SDK's that were not restored, and bare libraries."""
         found: list[EntryPoint] = []
         wanted = [
             (package.name, self.folders.find(package.name, package.version))
@@ -281,7 +282,7 @@ class AddInSearch:
         return found
 
     def _evaluate_alone(self, files: Sequence[str]) -> list[EntryPoint]:
-        if not self._relevance.choose(files):
+        if not self._filter.choose(files):
             self._report_damaged(files)
             return []
         return declared_addins(

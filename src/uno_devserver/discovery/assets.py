@@ -1,9 +1,9 @@
-"""What `project.assets.json` says, without parsing most of it.
+"""Reads `project.assets.json` without parsing most of it.
 
-The file of a project with 2,000 packages has 20 MB, nearly all of it lists of files that nobody asks for. NuGet writes
-it indented by two spaces, and a JSON string cannot hold a line break, so a line break, n spaces and a quote are the
-start of a member at depth n/2: what is wanted is found by searching, and only small pieces are parsed. A file that is
-written in any other way is parsed whole, with the same result.
+The file of a project with 2,000 packages has 20 MB, mostly lists of files that are not needed. NuGet indents it by two
+spaces, and a JSON string cannot contain a line break. So a line break, n spaces and a quote always start a member at
+depth n/2: the needed members are found by searching, and only small pieces are parsed. A file with another layout is
+parsed whole, with the same result.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_assets(path: str) -> Assets:
         try:
             return _Searched(data).assets()
         except (ValueError, IndexError, RecursionError):
-            pass  # laid out like NuGet's file but not like it inside: the careful way says what is wrong
+            pass  # NuGet's layout with other content: parsing it whole tells what is wrong
     return _from_document(path, parse(data))
 
 
@@ -81,7 +81,7 @@ class _Searched:
         )
 
     def _frameworks(self) -> Iterator[tuple[str, int, int]]:
-        """The members of `targets`: name, and where each starts and ends."""
+        """Yields the name, start and end of each member of `targets`."""
         begin, end = self._ranges.get("targets", (0, 0))
         matches = list(re.compile(_FRAMEWORK).finditer(self.data, begin, end))
         for match, following in zip(matches, [*matches[1:], None], strict=True):
@@ -92,7 +92,7 @@ class _Searched:
         return [(name.decode(), version.decode()) for name, version in found]
 
     def _build_files(self, start: int, end: int) -> BuildFiles:
-        """The entries of a framework that have build files, in import order; most others are not even looked at."""
+        """The entries of a framework that have build files, in import order."""
         files = {}
         for key, at in self._entries(b'\n        "build": ', start, end):
             text = self.data[at : self.data.index(b"\n        }", at, end) + 10].decode()
@@ -107,12 +107,12 @@ class _Searched:
         return _in_import_order(files, dependencies)
 
     def _entries(self, member: bytes, start: int, end: int) -> Iterator[tuple[str, int]]:
-        """The keys of a framework's entries that have the member, and where that is."""
+        """Yields the key of each entry of a framework that has the member, and the member's position."""
         for header, at in self._occurrences(member, b'\n      "', start, end):
             yield self._key(header), at
 
     def _mentioning(self, text: str) -> frozenset[Package]:
-        """The packages in `libraries` whose list of files holds a line that begins so."""
+        """The packages in `libraries` with a file whose line begins with the given text."""
         start, end = self._ranges.get("libraries", (0, 0))
         headers = [header for header, _ in self._occurrences(text.encode(), b'\n    "', start, end)]
         return frozenset(_package(self._key(header)) for header in headers)
@@ -121,7 +121,7 @@ class _Searched:
         return self.data[start : self.data.index(b'": {', start)].decode()
 
     def _occurrences(self, needle: bytes, mark: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Where `needle` stands, at most once per member, with the start of that member's key."""
+        """Yields the positions of `needle`, at most one per member, each with the start of the member's key."""
         at = self.data.find(needle, start, end)
         while at >= 0:
             yield self.data.rfind(mark, start, at) + len(mark), at
@@ -192,14 +192,14 @@ def _package(key: str) -> Package:
 
 
 def _listed(build: dict[str, object]) -> tuple[str, ...]:
-    """The build files, without the placeholder for 'nothing for this framework'."""
+    """The build files, without NuGet's placeholder `_._`, which means that there are none for this framework."""
     return tuple(file for file in build if not file.endswith("_._"))
 
 
 def _in_import_order(files: dict[Package, tuple[str, ...]], dependencies: dict[str, list[str]]) -> BuildFiles:
-    """MSBuild imports dependencies before their dependents, and otherwise ids in descending order.
+    """Sorts packages as MSBuild imports them: dependencies before dependents, otherwise ids in descending order.
 
-    Packages and projects without files of their own take part: a file may depend on another through them.
+    Packages and projects without build files count, because a package may depend on another one through them.
     """
     by_name = {package[0].lower(): package for package in files}
     complete: dict[str, None] = {}

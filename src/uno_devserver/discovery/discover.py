@@ -1,6 +1,6 @@
-"""Everything that `disco` tells of a workspace, read from disk.
+"""Discovers what a workspace uses (Uno SDK, Host, Settings application, add-ins, .NET SDK) by reading the disk.
 
-Always a result, never an exception: what is missing is None, and an issue says what, where, and what to do.
+Discovery returns a result in every case. A part that is missing is None, and an issue says what to do about it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ..workspace.resolver import ResolutionKind, resolve, select_solution
 from ..workspace.solutions import project_files
 from ..workspace.trust import is_trusted
 from .addins import HOST_PACKAGE, AddInSearch
+from .entry_points import AddInDiscovery
 from .fallback import LastKnownGood, MSBuild, apply_fallbacks
 from .nuget import package_folders
 from .packages import SdkPackages, read_sdk_packages
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ..workspace.resolver import Workspace
     from .addins import AddInSearchResult
     from .dotnet import DotNet
-    from .entry_points import DiscoveredAddIn
     from .nuget import PackageFolders
 
 SETTINGS_PACKAGE = "uno.settings.devserver"
@@ -39,32 +39,23 @@ SETTINGS_PROGRAM = ("tools", "manager", "Uno.Settings.dll")
 class DiscoveryRequest(Value):
     directory: str
     explicit: bool = False  # the user named the directory
-    solution: str | None = None  # to be taken where several fit
+    solution: str | None = None  # the one to use if there are several
     force: bool = False  # ask dotnet again
     force_msbuild: bool = False
-    workspace: Workspace | None = None  # of the directory, where that has been settled before
+    workspace: Workspace | None = None  # of the directory, if it was resolved before
 
 
 class SdkInfo(Value):
     """The Uno SDK of a workspace; each part may be missing."""
 
-    global_json: GlobalJson | None
-    path: str | None
-    packages: SdkPackages
-    issues: tuple[Issue, ...]
-
-
-class AddInDiscovery(Value):
-    found: tuple[DiscoveredAddIn, ...]
-    method: str | None
-    failed: bool  # the list of packages could not be read
-    possible: bool  # there was something to search
-    duration_ms: int
-    issues: tuple[Issue, ...]
+    global_json: GlobalJson | None = None
+    path: str | None = None
+    packages: SdkPackages = SdkPackages()
+    issues: tuple[Issue, ...] = ()
 
 
 class ToolPackage(Value):
-    """A package that holds a program: its version by the package list, its folder, the program."""
+    """A package that contains a program; `version` comes from the package list."""
 
     version: str | None = None
     folder: str | None = None
@@ -85,7 +76,7 @@ class Discovery(Value):
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What stands in the way of a dev server; a folder without any solution is no error."""
+        """The messages of what prevents a dev server; a folder without solutions has none."""
         own = tuple(issue.message for issue in self.issues if issue.fatal)
         if self.workspace.resolved or not self.workspace.candidates:
             return own
@@ -98,7 +89,7 @@ class Discovery(Value):
 
 
 def discover(request: DiscoveryRequest, environ: Mapping[str, str]) -> Discovery:
-    """All of it. `discover_addins` is the part that launchers ask for most."""
+    """Discovers everything; `discover_addins` is the part that launchers need."""
     started = time.perf_counter()
     session = _Session(request, environ)
     if not session.workspace.resolved:
@@ -124,14 +115,13 @@ def discover(request: DiscoveryRequest, environ: Mapping[str, str]) -> Discovery
 
 
 def empty_discovery(workspace: Workspace) -> Discovery:
-    """What is known of a workspace in which nothing has been looked for."""
-    nothing = SdkInfo(None, None, SdkPackages(None, (), None), ())
-    addins = AddInDiscovery((), None, False, False, 0, ())
-    return Discovery(workspace, nothing, None, ToolPackage(), False, ToolPackage(), addins, (), 0, workspace.issues)
+    """The result for a workspace in which nothing was searched yet."""
+    no_tool = ToolPackage()
+    return Discovery(workspace, SdkInfo(), None, no_tool, False, no_tool, AddInDiscovery(), (), 0, workspace.issues)
 
 
 def _unresolved(session: _Session, duration_ms: int) -> Discovery:
-    """Without a workspace there is no SDK, Host or add-in to speak of; only why there is none."""
+    """The result for a folder that is no workspace: only the reasons."""
     issues = (*session.workspace.issues, *session.folders.issues)
     locations = session.folders.locations
     return empty_discovery(session.workspace).replace(
@@ -140,17 +130,17 @@ def _unresolved(session: _Session, duration_ms: int) -> Discovery:
 
 
 def discover_addins(request: DiscoveryRequest, environ: Mapping[str, str]) -> AddInDiscovery:
-    """Only the add-ins: no .NET SDK and no Host are looked for."""
+    """Discovers only the add-ins, without the .NET SDK and the Host."""
     session = _Session(request, environ)
-    if not os.path.isdir(request.directory):  # nothing above it counts for a folder that is not there
-        return AddInDiscovery((), None, False, False, 0, session.workspace.issues)
+    if not os.path.isdir(request.directory):  # otherwise the global.json of a parent folder would be used
+        return AddInDiscovery(issues=session.workspace.issues)
     found = session.addins()
     doubts = () if session.workspace.resolved else session.workspace.issues
     return found.replace(issues=(*doubts, *session.sdk.issues, *session.issues, *found.issues))
 
 
 class _Session:
-    """One discovery: what its parts share, found out once."""
+    """One discovery; holds what its steps share."""
 
     def __init__(self, request: DiscoveryRequest, environ: Mapping[str, str]) -> None:
         self.request = request
@@ -166,7 +156,7 @@ class _Session:
 
     @property
     def needs_dotnet(self) -> bool:
-        """A workspace that only its config or its add-ins make one has nothing of Uno to miss."""
+        """Whether .NET and the Uno SDK are expected; a workspace made by its config or add-ins alone needs neither."""
         return self.workspace.global_json is not None or not self.workspace.resolved
 
     def _workspace(self) -> Workspace:
@@ -177,27 +167,25 @@ class _Session:
             return workspace
         if workspace.kind is ResolutionKind.Ambiguous:
             return select_solution(workspace, self.request.solution)
-        if workspace.resolved and workspace.candidates:  # by its config or add-ins; the solutions were left open
+        if (
+            workspace.resolved and workspace.candidates
+        ):  # a workspace by its config or add-ins, without a chosen solution
             selected = select_solution(workspace, self.request.solution)
             return selected if selected.resolved else workspace
         return workspace
 
     def _sdk(self) -> SdkInfo:
         path = self.workspace.global_json or find_global_json(self.directory)
-        nothing = SdkPackages(None, (), None)
         if path is None:
-            message = f"There is no global.json in {self.directory} or above it."
-            issue = fatal("GlobalJsonNotFound", message)
-            return SdkInfo(None, None, nothing, (issue,) if self.needs_dotnet else ())
+            issue = fatal("GlobalJsonNotFound", f"There is no global.json in {self.directory} or above it.")
+            return SdkInfo(issues=(issue,) if self.needs_dotnet else ())
         global_json = read_global_json(path)
         if global_json.uno_sdk is None:
-            return SdkInfo(global_json, None, nothing, (global_json.issue,) if global_json.issue else ())
+            return SdkInfo(global_json, issues=(global_json.issue,) if global_json.issue else ())
         name, version = global_json.uno_sdk.package, global_json.uno_sdk.version
         folder = self.folders.find(name, version)
         if folder is None:
-            searched = ", ".join(self.folders.locations)
-            message = f"{name} {version} is in none of the package folders: {searched}."
-            return SdkInfo(global_json, None, nothing, (fatal("SdkNotInCache", message),))
+            return SdkInfo(global_json, issues=(fatal("SdkNotInCache", self._not_found(name, version)),))
         packages = read_sdk_packages(folder)
         return SdkInfo(global_json, folder, packages, (packages.issue,) if packages.issue else ())
 
@@ -230,14 +218,12 @@ class _Session:
                 msbuild=msbuild,
                 trusted=lambda: is_trusted(self.environ, self.directory),
             )
-        failed = outcome.failed or (self.sdk.packages.path is not None and not self.sdk.packages.readable)
-        return AddInDiscovery(
-            outcome.found,
-            outcome.method,
-            failed,
-            bool(outcome.found) or self.sdk.packages.readable,
-            _milliseconds_since(started),
-            (*projects.issues, *self._addins.issues, *outcome.issues),
+        unreadable = self.sdk.packages.path is not None and not self.sdk.packages.readable
+        return outcome.replace(
+            failed=outcome.failed or unreadable,
+            possible=bool(outcome.found) or self.sdk.packages.readable,
+            duration_ms=_milliseconds_since(started),
+            issues=(*projects.issues, *self._addins.issues, *outcome.issues),
         )
 
     def dotnet(self) -> DotNet:
@@ -249,7 +235,7 @@ class _Session:
         return self._dotnet
 
     def host(self) -> tuple[ToolPackage, bool]:
-        """The .NET Host of the workspace, and whether it needs to be rolled forward to another major runtime."""
+        """The .NET Host of the workspace, and whether it must roll forward to another major runtime version."""
         from .dotnet import installed_runtimes
         from .host_binary import find_host
 
@@ -284,20 +270,18 @@ class _Session:
         self.issues += [overridden] if overridden else []
         folder = self.folders.find(package.name, package.version)
         if folder is None:
-            searched = ", ".join(self.folders.locations)
-            message = f"{package.name} {package.version} is in none of the package folders: {searched}."
-            self.issues.append(severity(code, message))
+            self.issues.append(severity(code, self._not_found(package.name, package.version)))
         return ToolPackage(package.version, folder)
+
+    def _not_found(self, name: str, version: str) -> str:
+        return f"{name} {version} is in none of the package folders: {', '.join(self.folders.locations)}."
 
 
 def _sdk_versions(document: object) -> dict[str, str]:
     """The versions of project SDKs that global.json pins."""
     pinned = document.get("msbuild-sdks") if isinstance(document, dict) else None
-    return (
-        {name: version for name, version in pinned.items() if isinstance(version, str)}
-        if isinstance(pinned, dict)
-        else {}
-    )
+    items = pinned.items() if isinstance(pinned, dict) else ()
+    return {name: version for name, version in items if isinstance(version, str)}
 
 
 def _milliseconds_since(started: float) -> int:

@@ -1,8 +1,8 @@
-"""Which .NET SDK works in a folder, found out without starting managed code.
+"""Finds the .NET SDK that `dotnet` uses in a folder, if possible without starting it.
 
-The rules that `dotnet` has for global.json are applied to the SDKs beside its executable, which takes microseconds
-instead of 80 ms. Only where the rules leave a doubt is `dotnet --version` asked, within a time limit, and its answer
-kept for a day. Whatever goes wrong is an issue in the result, never an exception.
+The rules of `dotnet` for global.json are applied to the SDKs beside its executable, which takes microseconds instead of
+80 ms. `dotnet --version` is run, within a time limit, only if the rules give no certain answer, and its answer is
+cached for a day. Problems become an issue of the result; nothing is raised.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ANSWER_SECONDS = 10.0  # an answer takes 80 ms when warm, seconds on a cold or loaded machine
-LIST_SECONDS = 3.0  # native code that takes 2 ms; what takes longer is a broken wrapper
+LIST_SECONDS = 3.0  # native code needs 2 ms; only a broken wrapper needs more
 ANSWER_BYTES = 64 * 1024  # an answer is a few lines, an exception some KB
-GLOBAL_JSON_BYTES = 1024 * 1024  # a page at most in real life; what is larger is left to dotnet
-QUOTED_CHARACTERS = 300  # of a foreign message, enough for the line and column it names
-PATHS = (b'"paths"', b"\\u")  # how `sdk.paths` looks in a global.json; letters can be written as escapes
+GLOBAL_JSON_BYTES = 1024 * 1024  # real ones have less than a page
+QUOTED_CHARACTERS = 300  # of a message of dotnet: enough for the line and column that it names
+PATHS = (b'"paths"', b"\\u")  # one of these is in every global.json with `sdk.paths`; letters may be escaped
 NO_SDK_FITS = 155  # the exit code for a global.json that no installed SDK satisfies
 
 
@@ -41,7 +41,7 @@ class DotNet(Value):
 
 
 def resolve_dotnet(directory: str, environ: Mapping[str, str], *, cache_path: str, force: bool = False) -> DotNet:
-    """The SDK that `dotnet` would use in `directory`; with `force` a kept answer does not count."""
+    """The SDK that `dotnet` would use in `directory`; `force` ignores the cached answer."""
     executable = find_program("dotnet", environ)
     if executable is None:
         return DotNet(issue=fatal("DotNetNotFound", "No 'dotnet' was found in the folders of PATH."))
@@ -60,7 +60,7 @@ def resolve_dotnet(directory: str, environ: Mapping[str, str], *, cache_path: st
     if kept and sdk_version(kept):
         return DotNet(kept, _tfm(kept), "cache")
     answer = _run(executable, "--version", directory, environ)
-    # A failure prints the installed SDKs where the version is expected, so without exit code 0 nothing counts.
+    # On failure dotnet prints the installed SDKs instead of the version, so the exit code must be checked.
     version = next(filter(sdk_version, answer.lines), None) if answer.succeeded else None
     if version is None:
         return DotNet(issue=_no_version(answer, executable, global_json.path))
@@ -69,7 +69,7 @@ def resolve_dotnet(directory: str, environ: Mapping[str, str], *, cache_path: st
 
 
 def installed_runtimes(directory: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The versions of Microsoft.NETCore.App that a program can run on; empty where that cannot be told."""
+    """The installed versions of Microsoft.NETCore.App; empty if they cannot be determined."""
     executable = find_program("dotnet", environ)
     if executable is None:
         return ()
@@ -95,7 +95,7 @@ def _none_fits(choice: SdkChoice, executable: str, global_json: str | None) -> I
 
 
 def _not_asked(global_json: str | None) -> Issue:
-    """`sdk.paths` can name a folder of the workspace, and asking dotnet would run the SDK that lies there."""
+    """Why dotnet must not be run: `sdk.paths` may name a folder of the workspace, whose SDK would be started."""
     message = f"{global_json} says where to look for SDKs, so only running dotnet could tell which one counts."
     return fatal("DotNetVersionUnsupported", message, f"If you trust its code, run {AGREE}.")
 
@@ -115,7 +115,7 @@ def _no_version(answer: _Answer, executable: str, global_json: str | None) -> Is
 
 
 def _main_line(lines: Sequence[str]) -> str:
-    """The line that names the cause: below the host's list of possibilities, or at the inner exception."""
+    """The line of dotnet's output that names the cause: after the list of possibilities, or at the inner exception."""
     for position, line in enumerate(lines[:-1]):
         if line.endswith(".NET SDK command:"):
             return lines[position + 1][:QUOTED_CHARACTERS]
@@ -124,7 +124,7 @@ def _main_line(lines: Sequence[str]) -> str:
 
 
 def _installation(executable: str) -> str | None:
-    """The folder of a real installation; None for a launcher (snap, asdf, a wrapper script) that stands elsewhere."""
+    """The installation folder of dotnet; None if the executable is a launcher (snap, asdf, a wrapper script)."""
     root = os.path.dirname(os.path.realpath(executable))
     complete = os.path.isdir(os.path.join(root, "sdk")) and os.path.isdir(os.path.join(root, "host", "fxr"))
     return root if complete else None
@@ -134,7 +134,7 @@ def _installed_sdks(executable: str, directory: str, environ: Mapping[str, str])
     root = _installation(executable)
     if root:
         sdks = os.path.join(root, "sdk")
-        # What an uninstaller left behind has no dotnet.dll, and the host passes it over too.
+        # A folder that an uninstaller left has no dotnet.dll; dotnet ignores it, too.
         return tuple(name for name in _names(sdks) if os.path.isfile(os.path.join(sdks, name, "dotnet.dll")))
     answer = _run(executable, "--list-sdks", directory, environ)
     names = tuple(line.split(" ")[0] for line in answer.lines)
@@ -150,11 +150,11 @@ def _names(folder: str) -> list[str]:
 
 class _GlobalJson(Value):
     path: str | None = None
-    content: bytes | None = None  # None with a path: it is there, but cannot be read
+    content: bytes | None = None  # None, although there is a path: the file cannot be read
 
 
 def _nearest_global_json(directory: str) -> _GlobalJson:
-    # dotnet walks up from the real working directory, whatever links led there.
+    # dotnet searches upwards from the real working directory, with links resolved.
     folder = os.path.realpath(directory)
     while True:
         path = os.path.join(folder, "global.json")
@@ -177,7 +177,7 @@ def _choose(global_json: _GlobalJson, installed: Sequence[str] | None) -> SdkCho
 class _Answer(Value):
     exit_code: int = 0
     lines: tuple[str, ...] = ()
-    problem: str = ""  # why there is no answer at all
+    problem: str = ""  # why dotnet gave no answer
 
     @property
     def succeeded(self) -> bool:
@@ -185,7 +185,7 @@ class _Answer(Value):
 
 
 def _run(executable: str, argument: str, directory: str, environ: Mapping[str, str]) -> _Answer:
-    """What dotnet prints, both streams as one."""
+    """Runs dotnet and returns its output, with both streams joined."""
     log.debug(f"asking '{executable} {argument}' in {directory}")
     outcome = run(
         [executable, argument],
@@ -200,16 +200,16 @@ def _run(executable: str, argument: str, directory: str, environ: Mapping[str, s
 
 
 CACHE_FORMAT = 1
-MAX_CACHE_AGE_SECONDS = 24 * 60 * 60  # so long may a newly installed SDK go unnoticed
+MAX_CACHE_AGE_SECONDS = 24 * 60 * 60  # after this time a newly installed SDK is noticed
 MAX_CACHE_BYTES = 64 * 1024  # one entry has 300 bytes
 
 
 class DotNetQuestion(Value):
-    """Everything that the answer depends on, as far as it can be seen from outside."""
+    """Everything known that the answer of `dotnet --version` depends on."""
 
     executable: str
-    place: str  # the global.json, else the folder: relative paths in it and version managers depend on it
-    global_json: bytes | None  # all of it: a comma outside of the sdk section can decide, too
+    place: str  # the path of global.json, or else the folder: relative paths and version managers depend on it
+    global_json: bytes | None  # the whole file: a comma outside of the sdk section can matter, too
 
     def digest(self) -> str:
         import hashlib
@@ -220,7 +220,7 @@ class DotNetQuestion(Value):
 
 
 def read_cached_version(path: str, question: DotNetQuestion) -> str | None:
-    """The kept version, if it still answers this question."""
+    """The cached version, if it was the answer to the same question."""
     try:
         entry = jsonc.parse(read_bytes(path, MAX_CACHE_BYTES))
     except (FileNotFoundError, FileProblem, jsonc.JsonProblem):
@@ -264,7 +264,7 @@ def _is_fresh(timestamp: object) -> bool:
 
 
 def _sdk_version_key(global_json: bytes | None) -> str:
-    """`version|rollForward|allowPrerelease`, by which the .NET tool knew its entry again."""
+    """The key of a cache entry in the .NET tool: `version|rollForward|allowPrerelease`."""
     try:
         root = jsonc.parse(global_json or b"")
     except jsonc.JsonProblem:

@@ -1,6 +1,6 @@
-"""Which installed .NET SDK does a global.json choose? The rules of `dotnet` itself, as a pure function.
+"""Chooses an installed .NET SDK by a global.json, with the rules of `dotnet`, as a pure function.
 
-Where versions of dotnet disagree about a file, or its managed part would stop at it, the answer is to ask dotnet.
+If versions of dotnet treat a file differently, or the managed part of dotnet rejects it, the result is to ask dotnet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SdkVerdict(Enum):
 
 
 class SdkChoice(Value):
-    """What the rules say: a version, or that nothing installed is what is wanted, or that only dotnet can tell."""
+    """The result of the rules: a version, no installed SDK fits, or dotnet must be asked."""
 
     verdict: SdkVerdict
     version: str | None = None
@@ -34,7 +34,7 @@ class SdkChoice(Value):
 
 
 def choose_sdk(global_json: bytes | None, installed: Sequence[str]) -> SdkChoice:
-    """Apply the rules of the native host, as far as all its versions and the managed part agree on the file."""
+    """Applies the rules that all versions of the native host and the managed part agree on."""
     try:
         wish = _ANYTHING if global_json is None else _read_requirement(global_json)
     except _Unclear:
@@ -46,12 +46,12 @@ def choose_sdk(global_json: bytes | None, installed: Sequence[str]) -> SdkChoice
 
 
 class _Unclear(Exception):
-    """What becomes of the file depends on the version of dotnet, or on more than the file."""
+    """The meaning of the file depends on the version of dotnet, or on more than the file."""
 
 
 class _RollForward(Value):
-    same: int  # how many of major, minor and feature band must be those of the wanted version
-    newest: bool  # the newest of all that fit, or the newest of the nearest feature band
+    same: int  # how many of major, minor and feature band must equal those of the requested version
+    newest: bool  # True: the newest SDK that fits; False: the newest of the nearest feature band
 
 
 _ROLL_FORWARD = {
@@ -78,9 +78,9 @@ class _SdkRequirement(Value):
 
 
 _ANYTHING = _SdkRequirement()
-_TEST_RUNNERS = ("vstest", "microsoft.testing.platform")  # the managed part stops at any other name
-_MAX_OPENINGS = 64  # the managed part reads 64 levels; counting brackets is simpler, and a real file has a few
-# Unterminated strings and comments match up to the end: to look for their end from each place would be quadratic.
+_TEST_RUNNERS = ("vstest", "microsoft.testing.platform")  # the managed part rejects other names
+_MAX_OPENINGS = 64  # the managed part reads 64 levels; counting brackets instead of levels is simpler, and enough
+# Unterminated strings and comments match up to the end of the text: searching their end repeatedly would be quadratic.
 _STRING_OR_COMMENT = r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|//[^\r\n]*|/\*.*?(?:\*/|\Z)'
 
 
@@ -94,7 +94,7 @@ def _read_requirement(data: bytes) -> _SdkRequirement:
     if not isinstance(sdk, dict):
         return _ANYTHING
     paths, advice = sdk.get("paths"), sdk.get("errorMessage")
-    # Only newer hosts know these two, and may then look elsewhere or ignore the whole file.
+    # Only newer hosts know these two members; they may search elsewhere or ignore the whole file.
     if paths not in (None, ["$host$"]) or not isinstance(advice, str | None):
         raise _Unclear
     version, policy, prerelease = sdk.get("version"), sdk.get("rollForward"), sdk.get("allowPrerelease")
@@ -103,7 +103,7 @@ def _read_requirement(data: bytes) -> _SdkRequirement:
         and (policy is None or (isinstance(policy, str) and policy.lower() in _ROLL_FORWARD))
         and isinstance(prerelease, bool | None)
     )
-    # One value it does not understand, or a policy that lacks its version, and the host ignores the whole file.
+    # The host ignores the whole file if one value is unknown, or if a policy lacks its version.
     if not understood or (version is None and policy and policy.lower() != "latestmajor"):
         return _ANYTHING
     default = "patch" if version else "latestmajor"
@@ -113,7 +113,7 @@ def _read_requirement(data: bytes) -> _SdkRequirement:
 
 
 def _parse(data: bytes) -> object:
-    """JSON as both parts of dotnet take it: with comments, without trailing commas, the first of equal keys counts."""
+    """Parses JSON as both parts of dotnet do: comments, no trailing commas, the first of equal keys wins."""
     if data.count(b"{") + data.count(b"[") > _MAX_OPENINGS:
         raise _Unclear
     try:
@@ -155,7 +155,7 @@ def _pick(wish: _SdkRequirement, installed: Sequence[str]) -> str | None:
 
 
 def sdk_version(text: str) -> NuGetVersion | None:
-    """The native host is strict: exactly three numbers, no leading zeros, no blanks."""
+    """Parses a version as the native host does: exactly three numbers, no leading zeros, no blanks."""
     version = parse_version(text)
     release = text.partition("+")[0].partition("-")[0]
     return version if version and release == ".".join(map(str, version.numbers[:3])) else None

@@ -1,6 +1,8 @@
-"""The add-ins that .props and .targets files declare: the items `UnoRemoteControlAddIns`, with MSBuild's meaning.
+"""Entry points of add-ins: how packages declare them, and which of them exist.
 
-MSBuild gives up on a whole project when one file is wrong. Here that file is left out and reported; the others count.
+A package declares entry points in its manifest or as items `UnoRemoteControlAddIns` in .props and .targets files, which
+are evaluated as MSBuild does. MSBuild rejects a whole project if one file is wrong; here only that file is left out and
+reported.
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ from ..issues import Issue, warning
 from ..msbuild.evaluation import Evaluator
 from ..msbuild.problems import EvaluationProblem
 from ..system.values import Value
-from .manifest import MANIFEST_NAME as MANIFEST
-from .manifest import read_manifest
+from .manifest import MANIFEST_NAME, read_manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,13 +26,32 @@ if TYPE_CHECKING:
 ADDIN_ITEM = "UnoRemoteControlAddIns"
 
 
+class DiscoveredAddIn(Value):
+    """An add-in whose entry point exists."""
+
+    package: str
+    version: str
+    path: str
+    source: str  # "manifest", "targets" or "msbuild"
+    certain: bool = True  # False: a condition could not be decided
+
+
+class AddInDiscovery(Value):
+    found: tuple[DiscoveredAddIn, ...] = ()
+    method: str | None = None  # "targets", "manifest", both joined by "+", "cached" or "msbuild"; None: nothing found
+    issues: tuple[Issue, ...] = ()
+    failed: bool = False  # the package list could not be read, or MSBuild did not answer
+    possible: bool = False  # there was something to search
+    duration_ms: int = 0
+
+
 class EntryPoint(Value):
-    """An entry point that a package names; whether the file is there is checked later."""
+    """An entry point that a package declares; `verify_entry_points` checks whether the file exists."""
 
     path: str
-    defined_in: str  # the file that names it
+    defined_in: str  # the file that declares it
     source: str  # "targets" or "manifest"
-    certain: bool = True  # False: something could not be decided, the file's existence decides
+    certain: bool = True  # False: a condition is undecided, so the add-in counts if its file exists
     undecided: tuple[str, ...] = ()  # the expressions that could not be decided
 
 
@@ -46,7 +66,7 @@ def declared_addins(
     issues: list[Issue],
     undecided: dict[str, tuple[str, ...]],
 ) -> list[EntryPoint]:
-    """The items of all files, evaluated in this order as parts of one project."""
+    """The entry points that the files declare, evaluated in this order as parts of one project."""
     remaining = list(files)
     while remaining:
         evaluator = Evaluator(
@@ -85,11 +105,11 @@ def search_package(
     evaluate: Callable[[Sequence[str]], Sequence[EntryPoint]],
     issues: list[Issue],
 ) -> list[EntryPoint]:
-    """The entry points that the package names, existing or not; `evaluate` runs .props and .targets files."""
+    """The entry points that a package declares, by its manifest or by its build files, which `evaluate` evaluates."""
     manifest = read_manifest(folder, name, host_version)
     issues += manifest.issues
     if manifest.entry_points is not None:
-        return [EntryPoint(path, os.path.join(folder, MANIFEST), "manifest") for path in manifest.entry_points]
+        return [EntryPoint(path, os.path.join(folder, MANIFEST_NAME), "manifest") for path in manifest.entry_points]
     folders = _subfolders(folder)
     for kind in ("buildtransitive", "build"):
         files = _build_files(os.path.join(folder, folders[kind])) if kind in folders else []
@@ -126,7 +146,7 @@ def _subfolders(folder: str) -> dict[str, str]:
 
 
 def _build_files(folder: str) -> list[str]:
-    """The .targets files, each behind the .props file of its name; none if there are only .props."""
+    """The .targets files, each preceded by the .props file of the same name."""
     try:
         names = sorted(os.listdir(folder), key=str.lower)
     except OSError:
@@ -140,21 +160,13 @@ def _build_files(folder: str) -> list[str]:
     return files
 
 
-class DiscoveredAddIn(Value):
-    package: str
-    version: str
-    path: str
-    source: str  # "manifest", "targets" or "msbuild"
-    certain: bool = True  # False: a condition could not be decided, and the file is there
-
-
 def verify_entry_points(
     candidates: Iterable[EntryPoint],
     packages: Mapping[str, WorkspacePackage],
     folders: PackageFolders,
     issues: list[Issue],
 ) -> tuple[DiscoveredAddIn, ...]:
-    """The add-ins in the order of the package list; what is left out, or counts in doubt, becomes an issue."""
+    """The add-ins whose files exist, in the order of the package list; the others are added to `issues`."""
     rank = {name: number for number, name in enumerate(packages)}
     found: dict[str, tuple[int, DiscoveredAddIn]] = {}
     doubtful: list[tuple[str, Issue]] = []
@@ -171,7 +183,7 @@ def verify_entry_points(
             issues.append(problem)
         else:
             doubtful.append((name, problem))
-    # A missing file that may not be wanted matters only where its package has nothing else to offer.
+    # A missing file with an undecided condition is reported only if its package has no other add-in.
     offering = {addin.package for _, addin in found.values()}
     issues += [problem for name, problem in doubtful if name not in offering]
     return tuple(addin for _, addin in sorted(found.values(), key=lambda entry: entry[0]))
@@ -183,7 +195,7 @@ def _package_of(
     packages: Mapping[str, WorkspacePackage],
     folders: PackageFolders,
 ) -> tuple[str, str]:
-    """Name and version, spelt as in the package list where the entry point comes from there."""
+    """Name and version of the entry point's package, spelt as in the package list if it is listed."""
     if owner is None:  # the workspace's own Directory.Build.targets, for example
         return os.path.basename(candidate.defined_in), ""
     package = packages.get(owner[0].lower())
@@ -207,7 +219,7 @@ def _problem_with(path: str, package: str, folders: PackageFolders) -> Issue | N
 
 
 def _remarks(candidate: EntryPoint, package: WorkspacePackage | None) -> list[Issue]:
-    """What the user should know of an add-in that counts."""
+    """Warnings about an add-in that is used."""
     remarks = [package.overridden()] if package else []
     if not candidate.certain:
         conditions = " and ".join(candidate.undecided) or "one of its conditions"

@@ -1,7 +1,7 @@
-"""What to do when reading the disk does not give the add-ins: the last known good ones, then MSBuild.
+"""Fallbacks for a search that finds no add-ins: the last known good result, then MSBuild.
 
-MSBuild runs the workspace's own build, so it is asked only if the user said so on the command line or trusts the
-workspace; otherwise the result says how to ask it.
+MSBuild runs the build of the workspace. So it is asked only if the user requested that on the command line or trusts
+the workspace; otherwise an issue tells how to request it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import json
 import os
 from binascii import crc32
 
-from ..issues import Issue, warning
+from ..issues import warning
 from ..system.files import FileProblem, read_bytes, write_atomic
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
 from ..system.state_files import name_for
 from ..system.values import Value
-from .entry_points import DiscoveredAddIn
+from .entry_points import AddInDiscovery, DiscoveredAddIn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,27 +25,20 @@ if TYPE_CHECKING:
     from .addins import AddInSearchResult
 
 
-class AddInOutcome(Value):
-    found: tuple[DiscoveredAddIn, ...]
-    method: str | None  # "targets", "manifest", both joined by "+", "cached" or "msbuild"; None when nothing was found
-    issues: tuple[Issue, ...] = ()
-    failed: bool = False  # somebody was asked, and could not answer
-
-
 class MSBuild(Value):
-    """Everything that asking MSBuild takes, found out only if it comes to that."""
+    """A question to MSBuild, asked only if it is needed."""
 
     solution: str | None
     host_path: Callable[[], str | None]
     scratch: str
     environ: Mapping[str, str]
 
-    def ask(self) -> AddInOutcome:
+    def ask(self) -> AddInDiscovery:
         from .msbuild_query import ask_msbuild
 
         if self.solution is None:
-            message = "There is no solution or project to ask MSBuild about."
-            return AddInOutcome((), None, (warning("MSBuildDiscoveryFailed", message),), failed=True)
+            issue = warning("MSBuildDiscoveryFailed", "There is no solution or project to ask MSBuild about.")
+            return AddInDiscovery(issues=(issue,), failed=True)
         log.info("Asking MSBuild, which takes 10 to 30 seconds ...")
         answer = ask_msbuild(self.solution, self.host_path(), self.scratch, self.environ)
         found = tuple(
@@ -53,8 +46,7 @@ class MSBuild(Value):
         )
         lost = [path for path in answer.paths if not os.path.isfile(path)]
         issues = [warning("AddInBinaryNotFound", f"MSBuild names an add-in that is missing: {path}.") for path in lost]
-        method = "msbuild" if found else None
-        return AddInOutcome(found, method, (*answer.issues, *issues), failed=bool(answer.issues))
+        return AddInDiscovery(found, "msbuild" if found else None, (*answer.issues, *issues), bool(answer.issues))
 
 
 def apply_fallbacks(
@@ -65,29 +57,29 @@ def apply_fallbacks(
     known_good: LastKnownGood,
     msbuild: MSBuild,
     trusted: Callable[[], bool],
-) -> AddInOutcome:
-    """The add-ins that count. `readable`: the list of packages could be read; `expected`: the SDK brings add-ins."""
+) -> AddInDiscovery:
+    """The add-ins to use. `readable`: the package list could be read; `expected`: the SDK should bring add-ins."""
     packages = ["/".join(package) for package in addins.listed]
     if addins.found:
         known_good.save(packages, addins.found)
-        return AddInOutcome(addins.found, "+".join(dict.fromkeys(addin.source for addin in addins.found)))
+        return AddInDiscovery(addins.found, "+".join(dict.fromkeys(addin.source for addin in addins.found)))
     if not expected:
-        return AddInOutcome((), None)
+        return AddInDiscovery((), None)
     kept = known_good.load(packages if readable else None)
     if kept:
         message = "The add-ins could not be found on disk; the last known good ones are used."
-        return AddInOutcome(kept, "cached", (warning("AddInDiscoveryFallback", message),))
+        return AddInDiscovery(kept, "cached", (warning("AddInDiscoveryFallback", message),))
     if trusted():
         message = "The add-ins could not be found on disk; MSBuild was asked instead."
         outcome = msbuild.ask()
         return outcome.replace(issues=(warning("AddInDiscoveryFallback", message), *outcome.issues))
     message = "No add-ins were found on disk. MSBuild may know more, but it would run this workspace's build."
     remedy = "Run 'dotnet restore', or let MSBuild answer: uno-devserver disco --force-msbuild-discovery."
-    return AddInOutcome((), None, (warning("AddInDiscoveryFallback", message, remedy),))
+    return AddInDiscovery((), None, (warning("AddInDiscoveryFallback", message, remedy),))
 
 
 def _package_of(path: str) -> tuple[str, str]:
-    """`<id>/<version>/tools/devserver/x.dll` is the convention; elsewhere the file's name has to do."""
+    """Id and version from a path `<id>/<version>/tools/devserver/x.dll`; otherwise the file's name, and no version."""
     parts = os.path.normpath(path).split(os.sep)
     if len(parts) >= 5 and [part.lower() for part in parts[-3:-1]] == ["tools", "devserver"]:
         return parts[-5], parts[-4]
@@ -99,6 +91,8 @@ MAX_KNOWN_GOOD_BYTES = 1024 * 1024
 
 
 class LastKnownGood:
+    """The add-ins that were found last in a workspace, kept in the state folder."""
+
     def __init__(self, state: str, workspace: str, sdk: str) -> None:
         self._path = os.path.join(state, "addins", f"{name_for(workspace)}.json")
         self._workspace = workspace
@@ -120,7 +114,7 @@ class LastKnownGood:
             log.debug(f"the add-ins found could not be kept in {self._path}: {error}")
 
     def load(self, packages: Iterable[str] | None) -> tuple[DiscoveredAddIn, ...]:
-        """The kept add-ins, if they belong to this package list (None: to this SDK) and all exist; else none."""
+        """The kept add-ins, if they were found with these packages (None: with this SDK) and all of them exist."""
         data = self._read()
         try:
             document = parse(data) if data else None
@@ -151,6 +145,6 @@ def _addin(entry: object) -> DiscoveredAddIn | None:
 
 
 def _digest(texts: Iterable[str]) -> str:
-    # A key, not a safeguard: every path is checked on disk before use. hashlib would cost 3 ms of import.
-    # Names may hold surrogates: a path that is no valid UTF-8, or half of a pair in somebody's JSON.
+    # Not for security: every path is checked on disk before use. Importing hashlib would cost 3 ms.
+    # Names may contain surrogates: from a path that is not valid UTF-8, or from half a pair in JSON.
     return f"{crc32(chr(10).join(texts).encode('utf-8', 'surrogatepass')):08x}"

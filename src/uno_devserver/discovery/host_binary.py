@@ -1,8 +1,7 @@
-"""Which build of the Host a package offers for an SDK.
+"""Chooses the build of the .NET Host in its package that fits an SDK.
 
-The exact target framework first; then the nearest lower one, at most one major below, as a Host rolls forward over
-one major and not over two; then the nearest higher one whose runtime is installed. Else an issue that lists what
-the package has.
+Order: the exact target framework; the nearest lower one, at most one major version below, because a Host rolls forward
+over one major version only; the nearest higher one whose runtime is installed. Otherwise an issue lists the builds.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class HostBinary(Value):
 def find_host(
     package: str, tfm: str | None, runtimes: Callable[[], Sequence[str]], platform: str = sys.platform
 ) -> HostBinary | Issue:
-    """The Host in the folder of its package; `runtimes` tells the installed ones and is called only when it matters."""
+    """The Host in its package folder; `runtimes` returns the installed runtimes and is called only if needed."""
     root = os.path.join(package, FOLDER)
     names = (f"{NAME}.exe", f"{NAME}.dll") if platform == "win32" else (f"{NAME}.dll",)
     frameworks = _frameworks(root)
@@ -56,7 +55,7 @@ def _frameworks(root: str) -> list[Framework]:
 
 
 def _framework(tfm: str) -> Framework | None:
-    """`net10.0`; a platform suffix, an older family or anything else is none that a Host is built for."""
+    """Parses a framework such as net10.0; None for platform suffixes and older families, which no Host is built for."""
     major, _, minor = tfm.removeprefix("net").partition(".")
     plain = all(number.isascii() and number.isdigit() and len(number) < 5 for number in (major, minor))
     if not tfm.startswith("net") or not plain or int(major) < OLDEST_MAJOR:
@@ -76,7 +75,7 @@ def _usable(root: str, framework: Framework, names: Iterable[str]) -> str | None
             status = os.stat(path)
         except OSError:
             continue
-        # A restore that was interrupted leaves empty files; they cannot be started.
+        # An interrupted restore leaves empty files, which cannot be started.
         if stat.S_ISREG(status.st_mode) and status.st_size:
             return path
     return None

@@ -1,9 +1,9 @@
-"""Which of the files that a project imports can have a say about an item?
+"""Selects those imported files of a project that can affect an item, so that the others need not be evaluated.
 
-A project imports hundreds of files from its packages; evaluating all of them would cost more than everything else.
-A file matters if it holds an element of the item's name, if it defines a property or item that a file which matters
-refers to, or if it imports such a file, or one that cannot be told without evaluating. That is decided on the bytes,
-and errs on the side of keeping a file: leaving out the others changes nothing in the result.
+A project imports hundreds of files from its packages, and evaluating them would take longer than everything else.
+A file is relevant if it contains an element with the item's name, if it defines a property or item that a relevant file
+refers to, or if it imports a relevant file or one whose path only an evaluation can tell. This is decided on the bytes;
+in doubt a file is kept, so the result of the evaluation stays the same.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 16 * 1024 * 1024  # the largest .targets file in public packages has less than 1 MB
 # Compiled when used: few workspaces need all.
-_REFERENCE = rb"[$@]\(\s*([A-Za-z_]\w*(?:-(?!>|&gt;)\w*)*)"  # in @(Item->...) the dash belongs to the arrow
-# Attributes may hold '>' but never '<', so an unclosed one costs no more than the way to the next element.
+_REFERENCE = rb"[$@]\(\s*([A-Za-z_]\w*(?:-(?!>|&gt;)\w*)*)"  # the dash in @(Item->...) belongs to the arrow
+# Attributes may contain '>' but not '<', so the search for an unclosed one ends at the next element.
 _IMPORT = rb"<Import\s((?:[^<>\"']+|\"[^\"<]*\"|'[^'<]*')*)"
-# Only from the start of a name, and without trying shorter ones: text without '=' costs no more than its length.
+# Matches only from the start of a name and without backtracking, so text without '=' takes linear time.
 _ATTRIBUTE = rb"(?<![\w.:-])([\w.:-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)')"
-_UNTOLD = r"[$@]\(|[*?;&%]"  # references, wildcards, lists, escapes: only an evaluation knows the file
+_UNTOLD = r"[$@]\(|[*?;&%]"  # references, wildcards, lists, escapes: only an evaluation can tell the path
 _THIS_FILE = r"(?i)\$\(MSBuildThisFile(Directory|Name|Extension|)\)"
 
 
@@ -34,23 +34,23 @@ class ImportFilter:
     def __init__(self, item: str) -> None:
         self._item = re.compile(rb"<" + item.encode() + rb"[\s/>]", re.IGNORECASE)
         self._texts: dict[str, bytes] = {}
-        # A file and all that it imports, and whether that is all (False: only an evaluation can tell the rest).
+        # A file with its imports, and whether these are complete (False: only an evaluation can tell the rest).
         self._closures: dict[str, tuple[tuple[str, ...], bool]] = {}
 
     def matters(self, path: str) -> bool:
-        """Whether the file can hold the item by itself or through an import."""
+        """Whether the file, or one that it imports, can contain the item."""
         return not self._closure(path)[1] or self.mentions(path)
 
     def mentions(self, path: str) -> bool:
-        """Whether the file, or one that it surely imports, holds an element of the item's name."""
+        """Whether the file, or one that it certainly imports, contains an element with the item's name."""
         return self._has(path, self._item)
 
     def has_read(self, path: str) -> bool:
-        """Whether the file was looked at, and had something in it."""
+        """Whether the file was read and was not empty."""
         return bool(self._texts.get(path))
 
     def choose(self, files: Sequence[str], also: Iterable[str] = ()) -> list[str]:
-        """The files that matter, in their order; `also` are files that are evaluated in any case."""
+        """The relevant files, in their order; `also` names files that are evaluated in any case."""
         chosen = {path for path in files if self.matters(path)}
         pending = [*chosen, *also] if chosen or any(map(self.matters, also)) else []
         names: set[bytes] = set()
@@ -96,7 +96,7 @@ class ImportFilter:
         return tuple(files), complete
 
     def _text(self, path: str) -> bytes:
-        """The file as UTF-8, or nothing if it cannot be read: if it matters, the evaluator will say why."""
+        """The content as UTF-8, or nothing if the file cannot be read; the evaluator reports why."""
         if path not in self._texts:
             try:
                 data = read_bytes(path, MAX_BYTES)
@@ -109,7 +109,7 @@ class ImportFilter:
 
 
 def _imports(text: bytes) -> Iterator[str]:
-    """What the Import elements of a file name, as written."""
+    """The paths in the Import elements of a file, as written."""
     for attributes in re.findall(_IMPORT, text):
         for name, in_double, in_single in re.findall(_ATTRIBUTE, attributes):
             if name == b"Project":

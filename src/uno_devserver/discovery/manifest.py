@@ -1,4 +1,4 @@
-"""`devserver-addin.json`: a package's own word about its add-ins, stronger than its .targets files."""
+"""Reads `devserver-addin.json`, the manifest in which a package declares its add-ins; it overrides .targets files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MAX_BYTES = 1024 * 1024
 
 
 class Manifest(Value):
-    """`entry_points` None: there is no manifest that we understand, so the .targets files decide."""
+    """`entry_points` is None if there is no manifest that can be used; then the .targets files decide."""
 
     entry_points: tuple[str, ...] | None
     issues: tuple[Issue, ...] = ()
 
 
 def read_manifest(package_folder: str, package: str, host_version: str | None) -> Manifest:
-    """The entry points that a package declares, as absolute paths inside the package; they may not exist."""
+    """The entry points that a package declares, as absolute paths inside the package; the files may be missing."""
     path = os.path.join(package_folder, MANIFEST_NAME)
     try:
         document = parse(read_bytes(path, MAX_BYTES))
@@ -69,7 +69,7 @@ def _entry_points(
 
 
 def _too_old(host_version: str | None, minimum: object) -> str | None:
-    """Why the Host does not reach the minimum; a minimum that is no version asks for nothing."""
+    """Why the Host is older than the minimum; a minimum that is not a version is ignored."""
     if not isinstance(minimum, str) or at_least(minimum, minimum) is None:
         return None
     reached = at_least(host_version or "", minimum)
@@ -79,7 +79,7 @@ def _too_old(host_version: str | None, minimum: object) -> str | None:
 
 
 def _inside(folder: str, relative: str) -> str | None:
-    """The path below `folder`, also after following symlinks; None when it leads out."""
+    """The path inside `folder`; None if it, or a symlink in it, leads out of the folder."""
     native = relative.replace("\\", "/")
     if native.startswith("/") or (len(native) > 1 and native[1] == ":") or "\0" in native:
         return None
@@ -87,7 +87,7 @@ def _inside(folder: str, relative: str) -> str | None:
     target = os.path.normpath(os.path.join(root, *native.split("/")))
     try:
         real_root, real_target = os.path.realpath(root), os.path.realpath(target)
-    except ValueError:  # half of a surrogate pair: no file can have that name
+    except ValueError:  # half of a surrogate pair, which no file name can contain
         return None
     if not target.startswith(root + os.sep) or not real_target.startswith(real_root + os.sep):
         return None
@@ -99,5 +99,5 @@ def _ignoring_case(document: dict[object, object]) -> dict[str, object]:
 
 
 def _invalid(path: str, reason: str) -> Manifest:
-    """A damaged manifest ends the search in its package: guessing past it could load the wrong file."""
+    """A damaged manifest declares no entry points: the .targets files could name the wrong file."""
     return Manifest((), (warning("AddInManifestInvalid", f"{path} cannot be used: {reason}."),))

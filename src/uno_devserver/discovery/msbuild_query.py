@@ -1,7 +1,7 @@
-"""Asking MSBuild itself for the add-ins: the slow way (10-30 s) that is right for every SDK.
+"""Asks MSBuild for the add-ins, which takes 10 to 30 seconds and works for every SDK.
 
-`dotnet build` runs two targets that the Uno SDK defines and that append their answers to a file, as UTF-16. The build
-is the workspace's own code, so this runs only when the user asked for it or trusts the workspace.
+`dotnet build` runs two targets of the Uno SDK that append their answers to a file, as UTF-16. The build runs code of
+the workspace, so it is started only if the user requested it or trusts the workspace.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MSBuildAnswer(Value):
 
 
 def ask_msbuild(solution: str, host_path: str | None, scratch: str, environ: Mapping[str, str]) -> MSBuildAnswer:
-    """The add-in paths that a build of the solution would use; `scratch` is a folder of ours for the answers."""
+    """The add-in paths that a build of the solution would use; `scratch` is the folder for the answer files."""
     dotnet = find_program("dotnet", environ)
     if dotnet is None:
         return _failed(solution, "no 'dotnet' was found on PATH")
@@ -60,11 +60,11 @@ class _Build(Value):
     deadline: float
 
     def dump(self, target: str, *options: str) -> tuple[tuple[str, ...], str]:
-        """The lines that a target writes, or why there are none."""
+        """The lines that a target writes, or the reason why there are none."""
         answer_file = os.path.join(self.scratch, f"{target}-{os.getpid()}.txt")
         try:
             make_folders(self.scratch)
-            _remove(answer_file)  # a killed process of this id may have left one, and targets only append
+            _remove(answer_file)  # targets append to it, and a killed process with the same id may have left one
             problem = self._run(target, answer_file, options)
             return _read_dump(answer_file), problem
         except OSError as error:
@@ -73,7 +73,7 @@ class _Build(Value):
             _remove(answer_file)
 
     def _run(self, target: str, answer_file: str, options: tuple[str, ...]) -> str:
-        """Build the target; returns why it failed, or nothing."""
+        """Builds the target and returns the reason if that failed."""
         arguments = [self.dotnet, "build", self.solution, f"-t:{target}"]
         arguments.append(f"-p:{target}TargetFile={_escaped(answer_file)}")
         if self.host_path:
@@ -95,14 +95,14 @@ class _Build(Value):
 
 
 def _reason(printed: str) -> str:
-    """The first error; before it may stand a welcome to a new user, the name of the engine, and warnings."""
+    """The first error in the output, which may begin with a welcome text, the engine's name and warnings."""
     lines = printed.splitlines()
     errors = [line.strip() for line in lines if ": error " in line]
     return next(iter([*errors, *lines]), "")[:QUOTED_CHARACTERS].rstrip(".")
 
 
 def _escaped(path: str) -> str:
-    """For a property on the command line, where ; and , separate properties, and $ @ * ? % mean something."""
+    """Escapes a property value for the command line, where ; and , separate and $ @ * ? % have a meaning."""
     return re.sub(r"[%;,$@*?\"']", lambda match: f"%{ord(match[0]):02X}", path)
 
 
@@ -114,7 +114,7 @@ def _remove(path: str) -> None:
 
 
 def _read_dump(path: str) -> tuple[str, ...]:
-    """Entries of a dump file, each once, ignoring case; a file that is missing or unreadable has none."""
+    """The entries of a dump file without duplicates, ignoring case; none if the file cannot be read."""
     try:
         data = read_bytes(path, MAX_DUMP_BYTES)
     except (FileNotFoundError, FileProblem):

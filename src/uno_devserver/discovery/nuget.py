@@ -1,7 +1,7 @@
-"""Where NuGet keeps packages, and where one package is.
+"""Finds NuGet's package folders, and packages in them.
 
-Folders are asked in NuGet's order: `NUGET_PACKAGES`, `globalPackagesFolder` of the nearest nuget.config, the user's
-folder, the machine's. Only the file system decides what is there; nothing is downloaded or written.
+Folders are searched in NuGet's order: `NUGET_PACKAGES`, `globalPackagesFolder` of the nearest nuget.config, the folder
+of the user, the folder of the machine. Nothing is downloaded or written.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class PackageFolders:
         self._listings: dict[str, dict[str, str]] = {}
 
     def find(self, name: str, version: str) -> str | None:
-        """The folder of a package: the first spelling of the version that exists, in the first location that has it."""
-        if not _ID.fullmatch(name):  # also keeps a hostile list from leading out of the package folders
+        """The folder of a package, in the first location that has the version in one of its spellings."""
+        if not _ID.fullmatch(name):  # this also keeps a hostile package list inside the package folders
             return None
         for spelling in folder_spellings(version):
             for location in self.locations:
@@ -46,7 +46,7 @@ class PackageFolders:
         return self._find_by_listing(name, version)
 
     def owner(self, path: str) -> tuple[str, str, str] | None:
-        """The package that a file belongs to, if it lies in a package folder: id, version, folder."""
+        """Id, version and folder of the package that contains a file; None if the file is in no package folder."""
         for location in self.locations:
             if path.startswith(location + os.sep):
                 parts = path[len(location) + 1 :].split(os.sep, 2)
@@ -58,7 +58,7 @@ class PackageFolders:
         return PackageFolders((*self.locations, *locations), self.issues)
 
     def _find_by_listing(self, name: str, version: str) -> str | None:
-        """NuGet writes ids in lower case, but a folder that was copied or restored by other means may not be."""
+        """Finds a folder whose name differs in case: NuGet writes lower case, but other tools may not."""
         for location in self.locations:
             actual = self._listing(location).get(name.lower())
             if actual is None or actual == name.lower():
@@ -79,7 +79,7 @@ class PackageFolders:
 
 
 def package_folders(directory: str, environ: Mapping[str, str], folders: Folders) -> PackageFolders:
-    """The package folders that hold for a workspace directory."""
+    """The package folders that NuGet uses in a workspace directory."""
     locations: list[str] = []
     issues: list[Issue] = []
     from_environment = environ.get("NUGET_PACKAGES", "")
@@ -94,7 +94,7 @@ def package_folders(directory: str, environ: Mapping[str, str], folders: Folders
 
 
 def users_folders(environ: Mapping[str, str], folders: Folders) -> tuple[str, ...]:
-    """The package folders that the user has, whatever a workspace says: what lies there, the user has restored."""
+    """The user's own package folders, independent of the workspace; the user restored the packages in them."""
     return package_folders(folders.home, environ, folders).locations
 
 
@@ -114,7 +114,7 @@ def _configured_folder(directory: str, environ: Mapping[str, str], folders: Fold
 
 
 def _config_files(directory: str, folders: Folders) -> Iterator[str]:
-    """Nearest first, then the user's."""
+    """The nuget.config files: nearest first, then the user's."""
     for folder in upwards(directory):
         yield from _existing_configs(folder)
     yield from _existing_configs(os.path.join(folders.application_data, "NuGet"))
@@ -143,7 +143,7 @@ def _global_packages_folder(data: bytes) -> str | None:
 
 
 def _distinct(locations: Iterable[str]) -> Iterator[str]:
-    """Each folder once, in one spelling; a relative one would mean another folder for every caller."""
+    """The absolute folders, normalised and without duplicates."""
     seen: set[str] = set()
     for location in filter(os.path.isabs, locations):
         normal = os.path.normpath(location)

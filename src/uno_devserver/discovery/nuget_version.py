@@ -1,24 +1,24 @@
-"""Version numbers as NuGet and .NET write, order and file them.
+"""Parses and compares version numbers as NuGet and .NET do, and spells them as folder names.
 
-Reading never raises: what is no version is None. Ordering is SemVer's, ignoring case and metadata, as NuGet does.
+Text that is not a version gives None. The order is that of SemVer, ignoring case and metadata, as in NuGet.
 """
 
 from __future__ import annotations
 
 from ..system.values import Value
 
-# Nine digits stay below .NET's 32-bit limit, and keep int() away from hostile lengths.
+# Nine digits stay below .NET's 32-bit limit, and keep int() fast.
 MAX_DIGITS = 9
 
 
 class NuGetVersion(Value):
-    """A NuGet version: four numbers (absent ones are 0) and the prerelease labels in lower case."""
+    """A NuGet version: four numbers, of which missing ones are 0, and the prerelease labels in lower case."""
 
     numbers: tuple[int, ...]
     labels: tuple[str, ...]
 
     def __str__(self) -> str:
-        """The normalised spelling: three numbers, the fourth only if it counts, no metadata."""
+        """The normalised spelling: three numbers, a fourth only if it is not 0, no metadata."""
         shown = self.numbers if self.numbers[3] else self.numbers[:3]
         release = ".".join(map(str, shown))
         return f"{release}-{'.'.join(self.labels)}" if self.labels else release
@@ -30,7 +30,7 @@ class NuGetVersion(Value):
         return self._rank() <= other._rank()
 
     def _rank(self) -> tuple[object, ...]:
-        # A prerelease comes before its release; then label by label, where more labels come later.
+        # A prerelease comes before its release; labels are compared in order, and more labels come later.
         return (self.numbers, not self.labels, tuple(map(_label_rank, self.labels)))
 
 
@@ -44,7 +44,7 @@ def parse_version(text: str) -> NuGetVersion | None:
 
 
 def folder_spellings(version: str) -> tuple[str, ...]:
-    """Names under which a package folder may hold `version`, the likeliest first; none if it would lead elsewhere."""
+    """The folder names that `version` may have, the likeliest first; none if they would lead out of the folder."""
     written = version.strip()
     if not written or written in (".", "..") or any(separator in written for separator in "/\\:\0"):
         return ()
@@ -56,9 +56,9 @@ def folder_spellings(version: str) -> tuple[str, ...]:
 
 
 def at_least(host: str, minimum: str) -> bool | None:
-    """Whether `host` reaches `minimum` by numbers alone; None if one of them is no version of one to four numbers.
+    """Whether the numbers of `host` are at least those of `minimum`; None if one is not a version of 1 to 4 numbers.
 
-    System.Version reads 6.0 as older than 6.0.0. Nobody who writes a minimum means that: here they are equal.
+    System.Version treats 6.0 as older than 6.0.0. Authors of a minimum do not mean that, so here they are equal.
     """
     have, want = _system_numbers(host), _system_numbers(minimum)
     return None if have is None or want is None else have >= want
@@ -78,7 +78,7 @@ def _are_labels(text: str) -> bool:
 
 
 def _label_rank(label: str) -> tuple[int, int, str]:
-    # Numbers come before words. Comparing digits by length and then as text takes numbers of any size.
+    # Numbers come before words. Comparing the digits by length, then as text, works for numbers of any size.
     if label.isdigit():
         digits = label.lstrip("0")
         return (0, len(digits), digits)

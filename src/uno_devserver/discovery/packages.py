@@ -1,4 +1,4 @@
-"""The packages of a workspace, each in the version that counts: restored, else as the SDK lists it."""
+"""The packages of a workspace, each in its restored version, or else in the version that the SDK lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class WorkspacePackage(Value):
     name: str
     version: str
     restored: bool
-    listed_version: str = ""  # the version that the SDK lists for other frameworks, where that is another one
+    listed_version: str = ""  # the SDK's version for other target frameworks, if that differs
 
     def overridden(self) -> Issue | None:
         if not self.listed_version:
@@ -37,9 +37,9 @@ def merge_packages(
     frameworks: Sequence[str],
     default_framework: Callable[[], str | None],
 ) -> Mapping[str, WorkspacePackage]:
-    """By name in lower case: the SDK's packages in their order, then those that only restore knows.
+    """Packages by name in lower case: first those of the SDK, in its order, then those that only restore knows.
 
-    `default_framework` is asked only when a version depends on it: it may have to start a process.
+    `default_framework` is called only if a version depends on it, because it may start a process.
     """
     versions: dict[str, str] = {}
     for one in restored:
@@ -62,14 +62,14 @@ MAX_PACKAGES_JSON_BYTES = 16 * 1024 * 1024
 
 
 class SdkPackage(Value):
-    """A package of the SDK. `overrides` holds other versions for some target frameworks ('net10.0')."""
+    """A package that the SDK lists; `overrides` maps target frameworks such as net10.0 to other versions."""
 
     name: str
     version: str
     overrides: Mapping[str, str]
 
     def version_for(self, frameworks: Iterable[str]) -> str:
-        """The override of the first framework that has one (its platform suffix aside), else the version."""
+        """The override for the first framework that has one, with or without its platform suffix; else the version."""
         for framework in frameworks:
             for spelling in (framework, framework.partition("-")[0]):
                 if spelling in self.overrides:
@@ -78,9 +78,9 @@ class SdkPackage(Value):
 
 
 class SdkPackages(Value):
-    path: str | None  # of packages.json; None when it is not there
-    packages: tuple[SdkPackage, ...]
-    issue: Issue | None
+    path: str | None = None  # of packages.json; None if it does not exist
+    packages: tuple[SdkPackage, ...] = ()
+    issue: Issue | None = None
 
     @property
     def readable(self) -> bool:
@@ -92,14 +92,14 @@ def read_sdk_packages(sdk_folder: str) -> SdkPackages:
     try:
         document = parse(read_bytes(path, MAX_PACKAGES_JSON_BYTES))
     except FileNotFoundError:
-        return SdkPackages(None, (), fatal("PackagesJsonNotFound", f"{path} does not exist."))
+        return SdkPackages(issue=fatal("PackagesJsonNotFound", f"{path} does not exist."))
     except (FileProblem, JsonProblem) as problem:
         return SdkPackages(path, (), fatal("PackagesJsonInvalid", f"{path} cannot be read: {problem}."))
-    return SdkPackages(path, tuple(_packages(document)), None)
+    return SdkPackages(path, tuple(_packages(document)))
 
 
 def _packages(document: object) -> Iterable[SdkPackage]:
-    """All packages of all groups; the first group that names a package gives its version."""
+    """The packages of all groups; the first group that names a package determines its version."""
     seen: set[str] = set()
     for group in document if isinstance(document, list) else ():
         if not isinstance(group, dict):

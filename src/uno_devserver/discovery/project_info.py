@@ -1,4 +1,4 @@
-"""What is known of a project without building it: its frameworks, its references, where restore put its files."""
+"""Reads a project without building it: its frameworks, its references, and the folder of its restore files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ProjectInfo(Value):
 
 
 def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) -> ProjectInfo:
-    """Never fails: a project file that cannot be evaluated has no frameworks and no references, and an issue."""
+    """Reads a project; one that cannot be evaluated has no frameworks and references, but an issue."""
     before, after = _above(path, "Directory.Build.props"), _above(path, "Directory.Build.targets")
     issue = None
     body: Evaluation | None = None
@@ -55,7 +55,7 @@ def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) 
 
 
 def known_properties(project: ProjectInfo, framework: str | None, solution: str | None) -> dict[str, str]:
-    """What the .NET SDK would have set when a package's file is evaluated; files may still change it."""
+    """The properties that the .NET SDK sets before the files of packages are evaluated; these may change them."""
     known = _usual(project.path)
     if any(sdk.lower().startswith("uno.sdk") for sdk in project.sdks):
         known["UsingUnoSdk"] = "true"
@@ -99,7 +99,7 @@ def _usual(path: str) -> dict[str, str]:
 
 
 def _above(path: str, name: str) -> tuple[str, ...]:
-    """The nearest file of that name in the project's folder or above it."""
+    """The nearest file with this name in the project's folder or its parents."""
     candidates = (os.path.join(folder, name) for folder in upwards(os.path.dirname(path)))
     return tuple(candidate for candidate in candidates if os.path.isfile(candidate))[:1]
 
@@ -112,7 +112,7 @@ def _frameworks(body: Evaluation | None) -> tuple[str, ...]:
 
 
 def _sdks(path: str, load: ProjectFileCache) -> tuple[str, ...]:
-    """`<Project Sdk="A;B/1.0">`, or `<Sdk Name="A" Version="1.0" />` inside."""
+    """The project SDKs, from `<Project Sdk="A;B/1.0">` and `<Sdk Name="A" Version="1.0" />`."""
     try:
         root = load.load(path).root
     except EvaluationProblem:
@@ -132,7 +132,7 @@ def _references(body: Evaluation | None) -> tuple[tuple[str, str], ...]:
 
 
 def _restore_folder(path: str, before: tuple[str, ...], load: ProjectFileCache, environ: Mapping[str, str]) -> str:
-    """`obj` beside the project, unless Directory.Build.props moves it; the project file is too late for that."""
+    """`obj` beside the project, unless Directory.Build.props sets another folder; the project file cannot."""
     folder, name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
     default = os.path.join(folder, "obj")
     if not before:

@@ -1,7 +1,7 @@
-"""What `dotnet restore` left for a project: exactly the package files that MSBuild imports, and the packages.
+"""Reads the files of `dotnet restore` for a project: which package files MSBuild imports, and which packages exist.
 
-Asked in this order: `<project>.nuget.g.props` and `.g.targets` (a few KB that list the imports), the `targets` of
-project.assets.json (the same list in megabytes), and its `libraries` (only names, so packages must be searched).
+Sources in this order: `<project>.nuget.g.props` and `.g.targets`, a few KB that list the imports; the `targets` of
+project.assets.json, the same list in megabytes; its `libraries`, only names, so that the packages must be searched.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class RestoredPackage(Value):
     name: str
     version: str
-    folder: str | None  # None: restore knows it, but it is not on disk any more
+    folder: str | None  # None: restored, but no longer on disk
     file: str = ""  # one of its files that is imported, if any
     may_have_tools: bool = True  # False: restore says that there is no `tools` folder
 
@@ -42,14 +42,14 @@ class PackageImports(Value):
     framework: str | None
     props: tuple[str, ...]
     targets: tuple[str, ...]
-    properties: Mapping[str, str]  # what restore itself defines
+    properties: Mapping[str, str]  # defined by restore
 
 
 class Restored(Value):
     imports: tuple[PackageImports, ...] = ()
-    listed: tuple[tuple[str, str], ...] = ()  # name and version of every package that restore tells of
-    packages: tuple[RestoredPackage, ...] = ()  # those that can hold an add-in
-    to_search: tuple[RestoredPackage, ...] = ()  # nothing tells which of their files are imported
+    listed: tuple[tuple[str, str], ...] = ()  # name and version of every restored package
+    packages: tuple[RestoredPackage, ...] = ()  # those that can contain an add-in
+    to_search: tuple[RestoredPackage, ...] = ()  # packages whose imported files are unknown
     folders: tuple[str, ...] = ()
     found: bool = True
     issues: tuple[Issue, ...] = ()
@@ -58,7 +58,7 @@ class Restored(Value):
 def read_restored(
     project: ProjectInfo, folders: PackageFolders, load: ProjectFileCache, environ: Mapping[str, str]
 ) -> Restored:
-    """Never fails; `found` is False when the project was not restored, or its files cannot be used."""
+    """Reads what restore left; `found` is False if the project was not restored or its files cannot be used."""
     issues: list[Issue] = []
     restored = _from_generated(project, load, environ, issues) or _from_assets(project, folders, issues)
     if restored is None:
@@ -105,13 +105,13 @@ def _evaluated(
     load: ProjectFileCache,
     environ: Mapping[str, str],
 ) -> tuple[list[str], dict[str, str]]:
-    """The imports and properties of generated files that somebody changed by hand."""
+    """The imports and properties of generated files that are not in NuGet's own form."""
     evaluation = Evaluator(
         project.path,
         global_properties={"TargetFramework": framework} if framework else {},
         properties={"ExcludeRestorePackageImports": ""},
         environment=environ,
-        load=_Hollow(load, generated),
+        load=_ImportsOnly(load, generated),
     ).evaluate(generated)
     given = {**evaluation.properties("NuGet"), **evaluation.properties("Pkg")}
     return (
@@ -120,8 +120,8 @@ def _evaluated(
     )
 
 
-class _Hollow(ProjectFileCache):
-    """The list of imports is what is wanted here; what the imported files say comes later."""
+class _ImportsOnly(ProjectFileCache):
+    """Loads the generated files, and an empty project for each file that they import."""
 
     def __init__(self, files: ProjectFileCache, real: list[str]) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ def _list_of(imports: list[PackageImports], name: str) -> tuple[str, ...]:
 
 
 def _packages_in(imports: list[PackageImports], folders: PackageFolders) -> Iterator[RestoredPackage]:
-    """Packages with imported files, and those with a `tools` folder: restore defines `Pkg<Id>` for each of them."""
+    """Packages with imported files, and packages with a `tools` folder, for which restore defines `Pkg<Id>`."""
     seen: set[str] = set()
     for one in imports:
         with_tools = {value: name[3:] for name, value in one.properties.items() if name[:3] == "Pkg"}
@@ -153,7 +153,7 @@ def _packages_in(imports: list[PackageImports], folders: PackageFolders) -> Iter
 
 
 def _spelt(folder: str, spelling: str) -> str:
-    """The folder is in lower case; imported files, and `Pkg` properties but for their dots, keep the package's own."""
+    """The package's own spelling of its name, from file names and `Pkg` properties; folders are in lower case."""
     if spelling.lower() == folder or len(spelling) != len(folder):
         return spelling if spelling.lower() == folder else folder
     mixed = "".join(own if own.isalnum() else plain for own, plain in zip(spelling, folder, strict=True))
@@ -164,7 +164,7 @@ def _from_assets(project: ProjectInfo, folders: PackageFolders, issues: list[Iss
     path = os.path.join(project.restore_folder, "project.assets.json")
     if not os.path.exists(path):
         return None
-    from .assets import read_assets  # a restored project has the generated files and comes past this
+    from .assets import read_assets  # imported here because projects with generated files do not need it
 
     try:
         assets = read_assets(path)
@@ -174,18 +174,18 @@ def _from_assets(project: ProjectInfo, folders: PackageFolders, issues: list[Iss
         issues.append(warning("RestoreFileInvalid", f"{path} cannot be used: {problem}."))
         return None
     if assets.project and os.path.normcase(os.path.normpath(assets.project)) != os.path.normcase(project.path):
-        return None  # two projects share one folder, and the other was restored last
+        return None  # two projects share the folder, and the other one was restored last
     return from_assets(assets, folders)
 
 
 def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
-    """The restore that an assets file describes; `folders` are used where the file does not name its own."""
+    """The restore that an assets file describes; `folders` are used if the file names none."""
     from ..msbuild.frameworks import short_framework_name
 
     own = PackageFolders(assets.package_folders) if assets.package_folders else folders
     entries = [entry for one in (assets.build_files or {}).values() for entry in one]
     wanted = dict.fromkeys((*(package for package, _ in entries), *assets.with_manifest, *assets.with_tools))
-    if assets.build_files is None:  # nothing tells what is imported, so every package has to be searched
+    if assets.build_files is None:  # the imports are unknown, so every package must be searched
         wanted = dict.fromkeys(assets.packages)
     located = {package: own.find(*package) for package in wanted}
     packages = tuple(RestoredPackage(*package, folder) for package, folder in located.items())
@@ -194,13 +194,13 @@ def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
         files = [
             os.path.join(f, *file.split("/")) for package, names in listed if (f := located[package]) for file in names
         ]
-        if "/" not in framework:  # else it is the same framework again, for one runtime
+        if "/" not in framework:  # otherwise it repeats the framework for one runtime
             imports.append(_imports(short_framework_name(framework), files, {}))
     to_search = packages if assets.build_files is None else ()
     return Restored(tuple(imports), assets.packages, packages, to_search, own.locations)
 
 
-# Plain text instead of patterns: compiling those would take longer than reading the files.
+# Text instead of regular expressions, whose compilation would take longer than reading the files.
 _IMPORT = '<Import Project="'
 _IF_EXISTS = '" Condition="Exists(\''
 _GROUPS = ('<ImportGroup Condition=" ', '<PropertyGroup Condition=" ', '<ItemGroup Condition=" ')
@@ -212,17 +212,17 @@ _WANTED = ("NuGet", "Pkg")
 _ROOT = "$(NuGetPackageRoot)"
 
 
-# Framework, name and value of a property, or of an import, which has no name. The framework is None where the line
-# counts for all, and empty where it counts for the outer build only.
+# Framework, name and value of a property or import; an import has no name. The framework is None if the line counts for
+# all frameworks, and empty if it counts only for the outer build.
 GeneratedLine = tuple[str | None, str, str]
 
 
 def read_generated(texts: Iterable[str]) -> list[GeneratedLine] | None:
-    """The lines of g.props and g.targets that say something; None if they are not in NuGet's form."""
+    """The properties and imports in g.props and g.targets; None if the files are not in NuGet's form."""
     lines: list[GeneratedLine] = []
     framework: str | None = None
     for text in texts:
-        inside = False  # a group: outside of one, no condition is known
+        inside = False  # a group, which has the condition
         if "&" in text or "%" in text or not text.rstrip().endswith((_END, "/>")):
             return None
         for raw in text.splitlines():
@@ -239,7 +239,7 @@ def read_generated(texts: Iterable[str]) -> list[GeneratedLine] | None:
                 if condition and (condition != f"{_FOR_FRAMEWORK}{framework}' AND " or "'" in (framework or "")):
                     return None
             elif line.startswith(_FRAME):
-                if line.count("<") > 1:  # somebody joined the lines
+                if line.count("<") > 1:  # not NuGet's line breaks
                     return None
                 inside = inside and not line.startswith("</")
             elif line:
@@ -249,13 +249,13 @@ def read_generated(texts: Iterable[str]) -> list[GeneratedLine] | None:
                 if not line.startswith(start) or not line.endswith(end) or not inside:
                     return None
                 if "$(" in value and name.startswith(_WANTED):
-                    return None  # on Windows the root is written with $(UserProfile)
+                    return None  # on Windows NuGet writes the root with $(UserProfile)
                 lines.append((framework, name, value))
     return lines
 
 
 def select_imports(lines: Iterable[GeneratedLine], framework: str | None) -> tuple[list[str], dict[str, str]]:
-    """The imports, in order and as full paths, and the properties that count for a framework (None: any)."""
+    """The imports, in order and as full paths, and the properties that apply to a framework (None: any)."""
     properties: dict[str, str] = {}
     imports: list[str] = []
     for condition, name, value in lines:
@@ -265,7 +265,7 @@ def select_imports(lines: Iterable[GeneratedLine], framework: str | None) -> tup
             properties.setdefault(name, value)
         else:
             imports.append(value)
-    # A root ends with a slash or not, and the imports take that into account.
+    # Whether the root ends with a slash is taken into account by the imports.
     root = properties.get("NuGetPackageRoot", "")
     return (
         [_normal(value.replace(_ROOT, root)) for value in imports],
@@ -274,7 +274,7 @@ def select_imports(lines: Iterable[GeneratedLine], framework: str | None) -> tup
 
 
 def _normal(path: str) -> str:
-    """What NuGet writes is normal as a rule, and looking is cheaper than normalising."""
+    """Normalises a path; NuGet's paths are usually normal, and checking is cheaper than normalising."""
     return os.path.normpath(path) if "//" in path or "/." in path or "\\" in path else path
 
 
@@ -283,7 +283,7 @@ ASSETS_HEAD_BYTES = 1024  # the first target framework stands in the first lines
 
 
 def restore_issues(project: ProjectInfo) -> Iterator[Issue]:
-    """Reasons to restore again; nothing when there is no record."""
+    """Yields reasons to restore again; none if restore left no record."""
     path = os.path.join(project.restore_folder, "project.nuget.cache")
     try:
         record = read_bytes(path, MAX_RECORD_BYTES).lower()
@@ -291,7 +291,7 @@ def restore_issues(project: ProjectInfo) -> Iterator[Issue]:
         return
     head, _, files = record.partition(b'"expectedpackagefiles"')
     if os.fsencode(os.path.basename(project.path).lower()) not in head:
-        return  # another project's: the folder is shared
+        return  # the record of another project that shares the folder
     if b'"success": false' in head or b'"success":false' in head:
         yield warning("RestoreFailed", f"The last restore of {project.path} failed: packages may be missing.")
     elif missing := _unrecorded(project.references, files.replace(b"\\\\", b"/")):
@@ -303,8 +303,8 @@ def restore_issues(project: ProjectInfo) -> Iterator[Issue]:
 
 
 def _unrecorded(references: Iterable[tuple[str, str]], record: bytes) -> list[str]:
-    """References that restore did not know. Ranges, floating and central versions are only looked up by name."""
-    raised = b"nu1603" in record  # a higher version was taken because the asked one does not exist
+    """References that were not restored; ranges, floating and central versions are compared by name only."""
+    raised = b"nu1603" in record  # NuGet took a higher version because the referenced one does not exist
     missing = []
     for name, version in references:
         exact = version[:1].isdigit() and "*" not in version and not raised
@@ -315,7 +315,7 @@ def _unrecorded(references: Iterable[tuple[str, str]], record: bytes) -> list[st
 
 
 def _other_framework(project: ProjectInfo) -> str | None:
-    """The framework that a project with a single one was restored for, if that is certainly another."""
+    """The framework that a project with one framework was restored for, if that is certainly another one."""
     if len(project.frameworks) != 1:
         return None
     try:
@@ -329,7 +329,7 @@ def _other_framework(project: ProjectInfo) -> str | None:
 
     restored = short_framework_name(found[1].decode("utf-8", "replace"))
     one, other = parse_framework(restored), parse_framework(project.frameworks[0])
-    # Restore may spell out the platform's version; everything else must be the same.
+    # Restore may add the platform's version; everything else must be equal.
     if one is None or other is None or one.replace(platform_version=()) == other.replace(platform_version=()):
         return None
     return restored

@@ -20,7 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..discovery.discover import AddInDiscovery, Discovery, DiscoveryRequest
+    from ..discovery.discover import Discovery, DiscoveryRequest
+    from ..discovery.entry_points import AddInDiscovery
     from ..workspace.resolver import Workspace
 
 

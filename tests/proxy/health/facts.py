@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from uno_devserver.discovery.discover import AddInDiscovery, Discovery, SdkInfo, ToolPackage
-from uno_devserver.discovery.entry_points import DiscoveredAddIn
+from uno_devserver.discovery.discover import Discovery, SdkInfo, ToolPackage
+from uno_devserver.discovery.entry_points import AddInDiscovery, DiscoveredAddIn
 from uno_devserver.discovery.packages import SdkPackages
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import fatal, warning
@@ -39,7 +39,7 @@ DISCOVERY = Discovery(
     False,
     ToolPackage(),
     AddInDiscovery(
-        (DiscoveredAddIn("Sample.AddIn", "1.0.0", "/cache/Sample.dll", "manifest"),), "manifest", False, True, 1, ()
+        (DiscoveredAddIn("Sample.AddIn", "1.0.0", "/cache/Sample.dll", "manifest"),), "manifest", possible=True
     ),
     ("/cache",),
     152,
@@ -87,6 +87,6 @@ def unresolved(kind: ResolutionKind, *found: str, code: str) -> Discovery:
         workspace=workspace,
         sdk=SdkInfo(None, None, SdkPackages(None, (), None), ()),
         host=ToolPackage(),
-        addins=AddInDiscovery((), None, False, False, 0, ()),
+        addins=AddInDiscovery(),
         issues=workspace.issues,
     )
