@@ -1,7 +1,8 @@
-"""The two eras of MCP: their versions, and what each puts into its messages. Pure: messages in, messages out.
+"""The two eras of MCP: their versions, and what each puts into its messages. Pure functions, cheap to import.
 
-Handshake era (2024-11-05 … 2025-11-25): `initialize` agrees on a version once. Modern era (2026-07-28): every request
-says in `params._meta` which version it speaks and what its client can do, and HTTP headers repeat the essentials.
+Handshake era (2024-11-05 … 2025-11-25; the specification calls it legacy): `initialize` agrees on a version once.
+Modern era (2026-07-28): every request carries its version and its client's capabilities in `params._meta`, and HTTP
+headers repeat the essentials.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NEWEST_HANDSHAKE = HANDSHAKE_VERSIONS[-1]
 MODERN_VERSIONS = ("2026-07-28",)
 ALL_VERSIONS = (*MODERN_VERSIONS, *reversed(HANDSHAKE_VERSIONS))
-BATCH_VERSION = "2025-03-26"  # the only one that allows several messages in one body
-POLLING_SINCE = "2025-11-25"  # older clients choke on an event without data, and resume no call's stream
+BATCH_VERSION = "2025-03-26"  # the only version with several messages in one body
+POLLING_SINCE = "2025-11-25"  # older clients fail on an event without data, and do not resume the stream of a call
 
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
@@ -38,16 +39,26 @@ LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 
+CANCELLED = "notifications/cancelled"
+INITIALIZED = "notifications/initialized"
+LISTEN = "subscriptions/listen"
+SUBSCRIPTION_ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+RESOURCE_UPDATED = "notifications/resources/updated"
+# Per list: what a client asks for in `subscriptions/listen`, the notification, and the capability that promises it.
+LISTS = tuple(
+    (f"{kind}ListChanged", f"notifications/{kind}/list_changed", kind) for kind in ("tools", "prompts", "resources")
+)
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 REMOVED_IN_MODERN = frozenset(
     {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 )
+NOTIFICATIONS_REMOVED_IN_MODERN = frozenset({INITIALIZED, "notifications/roots/list_changed"})
 # The parameter that the header Mcp-Name repeats.
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-# Only these may be answered with a question to the client.
+# The methods whose result may be a question to the client.
 INPUT_REQUIRED_METHODS = frozenset(NAMED_BY)
-# What a client can be asked.
+# The requests that a server may send to a client.
 QUESTIONS = frozenset({"sampling/createMessage", "elicitation/create", "roots/list"})
 CACHEABLE_METHODS = frozenset(
     {"server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"}
@@ -55,7 +66,7 @@ CACHEABLE_METHODS = frozenset(
 
 
 def negotiated(requested: object) -> str:
-    """The version that `initialize` agrees on: the requested one, or the newest for the client to take or leave."""
+    """The version that `initialize` agrees on: the requested one if it is known, else the newest."""
     return requested if isinstance(requested, str) and requested in HANDSHAKE_VERSIONS else NEWEST_HANDSHAKE
 
 
@@ -64,7 +75,7 @@ def can_poll(version: str) -> bool:
 
 
 def initializing_client(params: Params) -> ClientInfo:
-    """Who sent `initialize`; what is absent is left open, what is ill-formed is refused."""
+    """The client that sent `initialize`; RpcError for ill-formed params. Missing ones are allowed."""
     return _client(params.get("clientInfo"), params.get("capabilities"), negotiated(params.get("protocolVersion")))
 
 
@@ -76,33 +87,59 @@ def initialize_result(version: str, info: ServerInfo, capabilities: dict[str, An
 
 
 class Envelope(Value):
-    """What a modern request says about itself."""
+    """What the `_meta` of a modern request says about the request."""
 
     client: ClientInfo
     log_level: str | None
 
 
-def has_envelope(params: Params) -> bool:
-    """Whether the request means to be modern: the key is reserved, no older client writes it."""
+def meta_of(params: Params) -> dict[str, Any]:
+    """The `_meta` of params; empty where there is none."""
     meta = params.get("_meta")
-    return isinstance(meta, dict) and VERSION_KEY in meta
+    return meta if isinstance(meta, dict) else {}
+
+
+def without_meta(params: Params, keys: frozenset[str]) -> Params:
+    """The params without these keys of their `_meta`, and without `_meta` where nothing is left of it."""
+    meta = meta_of(params)
+    if keys.isdisjoint(meta):
+        return params
+    kept = {key: value for key, value in meta.items() if key not in keys}
+    bare = {key: value for key, value in params.items() if key != "_meta"}
+    return {**bare, "_meta": kept} if kept else bare
+
+
+def has_envelope(params: Params) -> bool:
+    """Whether the request is modern. The key is reserved: no client of the handshake era sends it."""
+    return VERSION_KEY in meta_of(params)
+
+
+def is_modern(version_header: str | None, body: object) -> bool:
+    """The era of an HTTP request. An envelope is modern, `initialize` without one is not; else the header decides."""
+    if isinstance(body, dict):
+        params = body.get("params")
+        if isinstance(params, dict) and has_envelope(params):
+            return True
+        if body.get("method") == "initialize":
+            return False
+    return version_header is not None and version_header not in HANDSHAKE_VERSIONS
 
 
 def read_envelope(request: RpcRequest, headers: Mapping[str, str]) -> Envelope:
-    """Check a modern request against itself, its headers and our versions, in this order."""
+    """The envelope of an HTTP request. Checks the envelope, then the headers, then the version; raises RpcError."""
     claimed = headers.get(VERSION_HEADER)
     if claimed not in MODERN_VERSIONS and not has_envelope(request.params):
-        raise unsupported_version(claimed)  # neither era's: there is nothing else to say about it
+        raise unsupported_version(claimed)  # of neither era
     _check_headers(request, _complete_meta(request.params)[VERSION_KEY], headers)
     return envelope_of(request.params)
 
 
 def envelope_of(params: Params) -> Envelope:
-    """The same where there are no headers; RpcError when it is incomplete, or of a version that we do not speak."""
+    """The envelope of a request; RpcError if it is incomplete or names a version that is not supported."""
     meta = _complete_meta(params)
     version = meta[VERSION_KEY]
     if version not in MODERN_VERSIONS:
-        raise unsupported_version(version, MODERN_VERSIONS)  # what server/discover says, too
+        raise unsupported_version(version, MODERN_VERSIONS)  # the same list as in server/discover
     level = meta.get(LOG_LEVEL_KEY)
     return Envelope(
         _client(meta.get(CLIENT_KEY), meta[CAPABILITIES_KEY], version), level if level in LOG_LEVELS else None
@@ -132,16 +169,24 @@ def _check_headers(request: RpcRequest, version: object, headers: Mapping[str, s
 
 
 def decoded_header(value: str) -> str | None:
-    """A header's text, which may be wrapped as `=?base64?…?=`; None when the wrapping is broken."""
+    """The text of a header that `encoded_header` wrote; None if its Base64 is broken."""
     if not (value.startswith("=?base64?") and value.endswith("?=") and len(value) >= 11):
         return value
     wrapped = value[9:-2]
     try:
         raw = binascii.a2b_base64(wrapped, strict_mode=True)
-        # Two spellings of one value would let a gateway and us read different things.
+        # Only the canonical spelling counts: a gateway might read another one differently.
         return raw.decode() if binascii.b2a_base64(raw, newline=False).decode() == wrapped else None
     except ValueError:
         return None
+
+
+def encoded_header(text: str) -> str:
+    """Text as a header can carry it: plain where possible, else as `=?base64?…?=`."""
+    plain = text.isascii() and text.isprintable() and text and text == text.strip()
+    if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
+        return text
+    return f"=?base64?{binascii.b2a_base64(text.encode('utf-8', 'replace'), newline=False).decode()}?="
 
 
 def unsupported_version(requested: object, supported: tuple[str, ...] = ALL_VERSIONS) -> RpcError:
@@ -157,10 +202,10 @@ def discover_result(info: ServerInfo, capabilities: dict[str, Any]) -> Result:
 
 
 def modern_result(method: str, result: Result, info: ServerInfo) -> Result:
-    """A result with what the modern era wants in each; whatever the service has set stays."""
+    """A result with the fields that the modern era requires; values that the service has set stay."""
     shaped: Result = {"resultType": "complete", **result}
     if method in CACHEABLE_METHODS and shaped["resultType"] == "complete":
-        # 0: a client asks again when it wants to know; subscriptions tell it when that is worth while.
+        # 0: a client may ask again at any time; subscriptions tell it when something has changed.
         shaped.setdefault("ttlMs", 0)
         shaped.setdefault("cacheScope", "private")
     meta = shaped.get("_meta")
@@ -169,7 +214,7 @@ def modern_result(method: str, result: Result, info: ServerInfo) -> Result:
 
 
 def modern_error(error: RpcError) -> RpcError:
-    """The code for an unknown resource was retired with the handshake."""
+    """The error with a modern code: the one for an unknown resource exists in the handshake era only."""
     if error.code == RESOURCE_NOT_FOUND:
         return RpcError(INVALID_PARAMS, error.message, error.data)
     return error
@@ -180,7 +225,7 @@ def method_not_found(method: str) -> RpcError:
 
 
 def check_client_can(client: ClientInfo, method: str, params: Params) -> None:
-    """RpcError when the client did not say that it can answer such a question."""
+    """Raise RpcError unless the client has declared the capability to answer this question."""
     required = _required_capabilities(method, params)
     if required is None:
         raise RpcError(METHOD_NOT_FOUND, f"A client cannot be asked for '{method}'.")
@@ -203,7 +248,7 @@ def _required_capabilities(method: str, params: Params) -> dict[str, Any] | None
 def _lacking(declared: Mapping[str, Any], required: Mapping[str, Any], path: str = "") -> str | None:
     for key, inner in required.items():
         have = declared.get(key)
-        if not isinstance(have, dict):  # an empty object is a declaration, too
+        if not isinstance(have, dict):  # an empty object declares the capability
             return path + key
         if lacking := _lacking(have, inner, f"{path}{key}."):
             return lacking
@@ -211,7 +256,7 @@ def _lacking(declared: Mapping[str, Any], required: Mapping[str, Any], path: str
 
 
 def wants_log(level: str | None, method: str, params: Params | None) -> bool:
-    """Whether a client that asked for `level` gets this notification; only log messages depend on it."""
+    """Whether a client that asked for `level` gets this notification. Only log messages depend on the level."""
     if method != "notifications/message":
         return True
     said = (params or {}).get("level")

@@ -1,1 +1,1 @@
-"""The server's end of MCP."""
+"""The server's end of MCP: answers clients of both eras on behalf of a `Service`."""

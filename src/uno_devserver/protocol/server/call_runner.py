@@ -1,4 +1,4 @@
-"""Run one call of a service to its outcome, whatever the service does."""
+"""Runs one call of a service to its outcome, whatever the service does."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Outcome = CallAnswer | RpcError
 Answerer = Callable[[Call], Awaitable[CallAnswer]]
 T = TypeVar("T")
 
-# What somebody else's code may raise: sys.exit() in a tool ends the tool, not the server; a group may hold anything.
+# What the code of an add-in may raise: sys.exit() in a tool ends the tool, not the server; a group may hold anything.
 FAILURES = (Exception, SystemExit, BaseExceptionGroup)
 
 
 async def run_call(answer: Answerer, call: Call) -> Outcome:
-    """The result or the error; CancelledError only when the call itself was cancelled."""
+    """The result or the error of a call. Raises CancelledError only if the call itself was cancelled."""
     result: object = await attempt(answer(call), call.method)
     if not isinstance(result, dict | msgspec.Raw | RpcError):  # add-ins are not type-checked
         log.write(ERROR, f"'{call.method}' was answered with {type(result).__name__}, not with an object.")
-        return _told(call.method)
+        return _failed_on(f"'{shown(call.method)}'")
     return result
 
 
 async def attempt(work: Awaitable[T], method: str) -> T | RpcError:
-    """What comes of something that the service does for `method`, an error also where it just fails."""
+    """The result of what the service does for `method`; every failure becomes an RpcError."""
     try:
         return await work
     except RpcError as error:
@@ -41,55 +41,46 @@ async def attempt(work: Awaitable[T], method: str) -> T | RpcError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return _failure(method)  # something inside it was cancelled
+        return failure(f"'{shown(method)}'")  # something inside the work was cancelled
     except FAILURES:
-        return _failure(method)
+        return failure(f"'{shown(method)}'")
 
 
-def _failure(method: str) -> RpcError:
-    log.write(ERROR, f"'{method}' failed:\n{traceback.format_exc()}")
-    return _told(method)
+def failure(what: str) -> RpcError:
+    """Log the present exception, and return the error that the client gets for it."""
+    log.write(ERROR, f"{what} failed:\n{traceback.format_exc()}")
+    return _failed_on(what)
 
 
-def _told(method: str) -> RpcError:
-    return RpcError(INTERNAL_ERROR, f"The server failed while it worked on '{shown(method)}'; its log says why.")
-
-
-def task_outcome(task: asyncio.Task[Outcome], why_stopped: RpcError | None) -> Outcome:
-    """What came of a call."""
-    return why_cancelled(why_stopped) if task.cancelled() else task.result()
+def _failed_on(what: str) -> RpcError:
+    return RpcError(INTERNAL_ERROR, f"The server failed on {what}; its log says why.")
 
 
 def why_cancelled(why_stopped: RpcError | None) -> RpcError:
-    """If there is no reason, it was the call's own doing, and somebody waits."""
+    """The answer to a call that was cancelled; without a reason, the service has cancelled it itself."""
     return why_stopped or RpcError(INTERNAL_ERROR, "The call was cancelled from inside the server.")
 
 
-def answer_message(request_id: Id, said: Outcome) -> bytes:
-    """The outcome as a message; a result that JSON cannot express is the server's failure, told as such."""
-    if isinstance(said, RpcError):
-        return _error_message(request_id, said)
+def stopped() -> RpcError:
+    """The answer to a call that still runs when the server stops."""
+    return RpcError(STOPPED, "The server stopped before the call was done; its outcome is unknown.")
+
+
+def answer_message(request_id: Id, outcome: Outcome) -> bytes:
+    """The outcome as a message. One that JSON cannot express becomes an error that says so."""
     try:
-        return result_message(request_id, said)
-    except Exception as error:  # whatever it is made of, the client waits for an answer
+        if isinstance(outcome, RpcError):
+            return error_message(request_id, outcome)
+        return result_message(request_id, outcome)
+    except Exception as error:  # any value can fail in its own way, and the client waits for an answer
+        if isinstance(outcome, RpcError):
+            return error_message(request_id, RpcError(outcome.code, str(outcome.message)))
         log.write(ERROR, f"A result cannot be written as JSON: {error!r}")
         return error_message(request_id, RpcError(INTERNAL_ERROR, "The server's result cannot be written as JSON."))
 
 
-def _error_message(request_id: Id, error: RpcError) -> bytes:
-    try:
-        return error_message(request_id, error)
-    except Exception:
-        return error_message(request_id, RpcError(error.code, str(error.message)))
-
-
-def stopped() -> RpcError:
-    """The answer to a call that is still running when there is nothing left to run it."""
-    return RpcError(STOPPED, "The server stopped before the call was done; its outcome is unknown.")
-
-
 def tell_service(function: Callable[[Any], None], about: object) -> None:
-    """Tell the service of something; its failure is its own."""
+    """Call a method of the service that has no answer; its failure is logged."""
     try:
         function(about)
     except FAILURES:

@@ -1,4 +1,4 @@
-"""The handshake era, whatever carries its messages: sessions, and the calls that they make of the service."""
+"""The handshake era, over any transport: sessions, and the calls that they make of the service."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ from ..jsonrpc import (
     shown,
 )
 from ..peer_info import ClientInfo
-from ..service import Call, Params, Result, Service
-from ..service import Session as AnySession
+from ..service import Call, Params, Result, Service, Session
 from ..versions import (
+    CANCELLED,
+    INITIALIZED,
     LOG_LEVELS,
     QUESTIONS,
+    RESOURCE_UPDATED,
     can_poll,
     check_client_can,
     initialize_result,
@@ -51,7 +53,7 @@ class HandshakeEra:
         self._tasks = Tasks()
 
     def initialize(self, request: RpcRequest) -> tuple[ClientInfo, Result]:
-        """Who introduces itself, and what it is answered."""
+        """The client that introduces itself, and the result of its `initialize`; RpcError for ill-formed params."""
         client = initializing_client(request.params)
         return client, initialize_result(client.protocol_version, self._service.info, self._service.capabilities())
 
@@ -59,65 +61,47 @@ class HandshakeEra:
         tell_service(self._service.opened, session)
 
     def ended(self, session: HandshakeSession, why: RpcError) -> None:
-        """It is over; calls that still run are answered with `why`."""
+        """End a session; its calls that still run are answered with `why`."""
         session.stop(why)
         for uri in session.watched:
             self._watched.end(uri)
         session.watched.clear()
         tell_service(self._service.closed, session)
 
-    def start(self, calls: list[HandshakeCall], all_said: Callable[[], None], answerer: Answerer | None = None) -> None:
-        """Run calls that were made together. Each is answered on its channel, unless its client does not want that.
+    def start(self, calls: list[HandshakeCall], all_done: Callable[[], None], answerer: Answerer | None = None) -> None:
+        """Run calls that came together; each is answered on its channel, unless its client cancels it.
 
-        `answerer`: who answers in place of the session and the service.
+        `answerer` replaces the session and the service.
         """
         waiting = set(calls)
         for call in calls:
             answer = (answerer or self._answer) if len(call.session.calls) < self._limits.calls else self._refuse
-            call.session.calls.add(call)
-            over = partial(self._over, call, waiting, all_said)
-            call.task = self._tasks.start(_run(answer, call, over))
-            call.task.add_done_callback(partial(_tell_if_cancelled, call, over))
+            call.start(self._tasks, answer, partial(_done, call, waiting, all_done))
         if not waiting:
-            all_said()
+            all_done()
 
     def take(self, session: HandshakeSession, message: RpcNotification | RpcResponse) -> None:
-        """What the client says without waiting for an answer; cancelling is up to whoever knows the calls."""
-        if isinstance(message, RpcResponse):
-            if not session.answered(message):
-                log.debug(f"a client answered {shown(repr(message.id))}, which nobody asked (any more)")
-        else:
+        """Take a message that has no answer. Cancellations are the transport's: it knows the calls."""
+        if isinstance(message, RpcNotification):
             self.notified(session, message)
+        elif not session.answered(message):
+            log.debug(f"a client answered {shown(repr(message.id))}, but no question with this id is open")
 
-    def notified(self, session: AnySession, message: RpcNotification) -> None:
-        if message.method != "notifications/initialized":
+    def notified(self, session: Session, message: RpcNotification) -> None:
+        if message.method != INITIALIZED:
             self._tasks.start(self._notified(session, message))
 
-    def broadcast(self, sessions: Iterable[HandshakeSession], data: bytes) -> None:
-        for session in sessions:
-            session.announce(data)
-
     def resource_updated(self, sessions: Iterable[HandshakeSession], uri: str) -> None:
-        data = notification_message("notifications/resources/updated", {"uri": uri})
+        data = notification_message(RESOURCE_UPDATED, {"uri": uri})
         for session in sessions:
             if uri in session.watched:
                 session.announce(data)
 
     async def close(self) -> None:
-        """Wait for what was stopped, within a bound."""
+        """Wait for the calls that were stopped, within a bound."""
         await self._tasks.wait(self._limits.close_seconds)
 
-    def _over(
-        self, call: HandshakeCall, waiting: set[HandshakeCall], all_said: Callable[[], None], said: Outcome
-    ) -> None:
-        call.session.calls.discard(call)
-        if not call.unwanted:
-            call.channel.send(answer_message(call.id, said), MessageKind.ANSWER)
-        waiting.discard(call)
-        if not waiting:
-            all_said()
-
-    async def _notified(self, session: AnySession, message: RpcNotification) -> None:
+    async def _notified(self, session: Session, message: RpcNotification) -> None:
         try:
             await self._service.notified(session, message.method, message.params)
         except FAILURES as error:
@@ -127,7 +111,7 @@ class HandshakeEra:
         raise RpcError(BUSY, f"{self._limits.calls} calls of this session run already.")
 
     async def _answer(self, call: Call) -> CallAnswer:
-        """What the session itself can answer, else what the service says."""
+        """The answer of the session where it has one, else that of the service."""
         session, method = call.session, call.method
         assert isinstance(session, HandshakeSession)
         if method == "ping":
@@ -141,7 +125,6 @@ class HandshakeEra:
         return await self._service.answer(call)
 
     async def _watch(self, session: HandshakeSession, uri: object, wanted: bool) -> None:
-        """Let the session follow a resource, or no longer."""
         if not isinstance(uri, str):
             raise RpcError(INVALID_PARAMS, "The uri of a resource is a string.")
         if not wanted:
@@ -154,31 +137,29 @@ class HandshakeEra:
         if len(session.watched) >= self._limits.watched:
             raise RpcError(BUSY, f"A session can watch {self._limits.watched} resources; unsubscribe from some.")
         await self._watched.begin(uri)
-        if uri in session.watched:  # the client asked twice, and the other one was faster
+        if uri in session.watched:  # a second request for the same resource was faster
             self._watched.end(uri)
         session.watched.add(uri)
 
 
-async def _run(answer: Answerer, call: HandshakeCall, over: Callable[[Outcome], None]) -> None:
-    """In the call's own task to the end: whatever runs behind it runs a turn of the event loop later."""
-    over(await run_call(answer, call))
-
-
-def _tell_if_cancelled(call: HandshakeCall, over: Callable[[Outcome], None], task: asyncio.Task[None]) -> None:
-    """It may not even have begun."""
-    if task.cancelled():
-        over(why_cancelled(call.why_stopped))
+def _done(call: HandshakeCall, waiting: set[HandshakeCall], all_done: Callable[[], None], outcome: Outcome) -> None:
+    call.session.calls.discard(call)
+    if not call.unwanted:
+        call.channel.send(answer_message(call.id, outcome), MessageKind.ANSWER)
+    waiting.discard(call)
+    if not waiting:
+        all_done()
 
 
 class HandshakeCall:
-    """What the service sees of a request; speaks on the channel that carries its answer."""
+    """A request as the service sees it. Its messages go to the channel that carries its answer."""
 
     def __init__(self, session: HandshakeSession, request: RpcRequest, channel: Channel, heard: bool = True) -> None:
         self.session = session
         self.channel = channel
-        self.task: asyncio.Task[None] | None = None
-        self.why_stopped: RpcError | None = None
-        self.unwanted = False  # the client cancelled it
+        self.unwanted = False  # the client has cancelled it
+        self._task: asyncio.Task[None] | None = None
+        self._why_stopped: RpcError | None = None
         self._request = request
         self._heard = heard  # False: the client takes one JSON answer and nothing else
 
@@ -208,22 +189,35 @@ class HandshakeCall:
             raise RpcError(INVALID_REQUEST, "The client accepts JSON only, so it cannot be asked during this call.")
         return await self.session.ask_on(self.channel, method, params)
 
+    def start(self, tasks: Tasks, answer: Answerer, done: Callable[[Outcome], None]) -> None:
+        self.session.calls.add(self)
+        self._task = tasks.start(self._run(answer, done))
+        self._task.add_done_callback(partial(self._ended, done))
+
     def stop(self, why: RpcError | None) -> None:
-        """Cancel it. With a reason it is answered by that; without one, as the client wished, not at all."""
-        if self.unwanted:  # its client has cancelled it before
+        """Cancel it. It is answered with `why`; without a reason, because the client cancelled it, not at all."""
+        if self.unwanted:
             return
-        self.why_stopped = why
+        self._why_stopped = why
         self.unwanted = why is None
-        if self.task is not None:
-            self.task.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
     def close_stream(self) -> None:
         if self._heard and can_poll(self.session.client.protocol_version):
             in_loop(self.session.loop, self.channel.hang_up)
 
+    async def _run(self, answer: Answerer, done: Callable[[Outcome], None]) -> None:
+        # `done` is called inside the task: a callback of the task would run one turn of the loop later.
+        done(await run_call(answer, self))
+
+    def _ended(self, done: Callable[[Outcome], None], task: asyncio.Task[None]) -> None:
+        if task.cancelled():  # perhaps before its first step
+            done(why_cancelled(self._why_stopped))
+
 
 class HandshakeSession:
-    """`standing` is the channel for what belongs to no request."""
+    """One client. `standing` is the channel for messages that belong to no request."""
 
     def __init__(self, client: ClientInfo, limits: EndpointLimits, standing: Channel, *, relayed: bool) -> None:
         self.client = client
@@ -232,17 +226,17 @@ class HandshakeSession:
         self.watched: set[str] = set()
         self.calls: set[HandshakeCall] = set()
         self._standing = standing
-        self._relayed = relayed  # what it is asked comes from another server, which may know more than we do
+        self._relayed = relayed  # its questions come from another server, which may know methods that we do not
         self.loop = asyncio.get_running_loop()
-        self._asks: dict[str, asyncio.Future[RpcResponse]] = {}
-        self._last_ask = 0
+        self._questions: dict[str, asyncio.Future[RpcResponse]] = {}
+        self._last_question = 0
 
     def notify(self, method: str, params: Params | None = None) -> None:
         if wants_log(self.log_level, method, params):
             in_loop(self.loop, self._standing.send, notification_message(method, params))
 
     def announce(self, data: bytes) -> None:
-        """Something changed."""
+        """Send a notification of a change, unless the same one still waits."""
         self._standing.send_once(data)
 
     def set_level(self, level: object) -> str:
@@ -257,41 +251,41 @@ class HandshakeSession:
         return await self.ask_on(self._standing, method, params)
 
     def check_can(self, method: str, params: Params) -> None:
-        """RpcError when it is of no use to ask the client that."""
+        """Raise RpcError if the client cannot answer this question."""
         if method in QUESTIONS or not self._relayed:
             check_client_can(self.client, method, params)
 
     async def ask_on(self, channel: Channel, method: str, params: Params) -> Result:
-        if len(self._asks) >= self.limits.questions:
+        if len(self._questions) >= self.limits.questions:
             raise RpcError(BUSY, f"{self.limits.questions} questions wait for this client already.")
-        self._last_ask += 1
-        ask_id = f"server-{self._last_ask}"  # no client calls its own requests so
-        answer = self._asks[ask_id] = self.loop.create_future()
+        self._last_question += 1
+        question_id = f"server-{self._last_question}"  # no client gives its own requests such an id
+        answer = self._questions[question_id] = self.loop.create_future()
         try:
-            channel.send(request_message(ask_id, method, params), MessageKind.REQUEST)
+            channel.send(request_message(question_id, method, params), MessageKind.REQUEST)
             async with asyncio.timeout(self.limits.question_seconds):
                 return result_of(await answer)
         except TimeoutError:
             seconds = self.limits.question_seconds
             raise RpcError(UNANSWERED, f"The client did not answer '{method}' in {seconds:g} s.") from None
         finally:
-            del self._asks[ask_id]
+            del self._questions[question_id]
             if not answer.done() or answer.cancelled():
-                channel.send(notification_message("notifications/cancelled", {"requestId": ask_id}))
+                channel.send(notification_message(CANCELLED, {"requestId": question_id}))
 
     def answered(self, response: RpcResponse) -> bool:
-        """Hand the client's answer to whoever asked; False when nobody (any more) waits for it."""
-        answer = self._asks.get(response.id) if isinstance(response.id, str) else None
+        """Pass the client's answer on; False if no open question has its id."""
+        answer = self._questions.get(response.id) if isinstance(response.id, str) else None
         if answer is None or answer.done():
             return False
         answer.set_result(response)
         return True
 
     def stop(self, why: RpcError) -> None:
-        """It is over: calls and questions end with `why`."""
+        """End its calls and questions with `why`."""
         for call in self.calls:
             call.stop(why)
-        for ask_id, answer in self._asks.items():
+        for question_id, answer in self._questions.items():
             if not answer.done():  # it belongs to no call
-                answer.set_result(RpcResponse(ask_id, None, {"code": why.code, "message": why.message}))
+                answer.set_result(RpcResponse(question_id, None, {"code": why.code, "message": why.message}))
         self._standing.end()

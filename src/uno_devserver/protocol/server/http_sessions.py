@@ -1,7 +1,7 @@
-"""Handshake-era sessions over HTTP: who is connected, and what still waits for them.
+"""Sessions of the handshake era over HTTP, with the streams that a client can resume.
 
-A session ends when its client says so, when it has been idle for long, or to make room: the longest idle one first,
-never one that a call or a connection keeps busy.
+A session ends when its client ends it, when it has been idle for too long, or to make room for a new one: then the one
+that has been idle longest, but never one with a running call or an open connection.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .handshake import HandshakeSession
 from .limits import EndpointLimits
 from .message_stream import MessageStream
 
-STANDING = "s"  # the name of the stream for what belongs to no request
+STANDING = "s"  # the name of the stream for messages that belong to no request
 
 
 class HttpSession(HandshakeSession):
-    """Keeps the streams of its calls, so that a client that lost a connection can go on with another one."""
+    """A session that keeps the streams of its calls, so that a client can resume them over another connection."""
 
     def __init__(self, client: ClientInfo, limits: EndpointLimits, *, relayed: bool) -> None:
         self.id = os.urandom(16).hex()
@@ -46,7 +46,7 @@ class HttpSession(HandshakeSession):
         return self._streams.get(name)
 
     def settle(self, stream: MessageStream) -> None:
-        """All is said on a stream: keep its answer for a client that has lost the connection, within bounds."""
+        """End a stream. Its answer is kept, within bounds, for a client that has lost the connection."""
         assert stream.name is not None
         stream.end()
         if self._ended or not (stream.needs_connection and stream.answered):
@@ -60,7 +60,6 @@ class HttpSession(HandshakeSession):
             self.forget(self._streams[next(iter(self._kept))])
 
     def forget(self, stream: MessageStream) -> None:
-        """Nobody can resume it."""
         assert stream.name is not None
         self._streams.pop(stream.name, None)
         timer = self._kept.pop(stream.name, None)
@@ -75,7 +74,7 @@ class HttpSession(HandshakeSession):
 
 
 class HttpSessions:
-    """All of them, by id, the longest untouched first."""
+    """All sessions by id; the one that has not been used for longest is the first."""
 
     def __init__(self, limits: EndpointLimits, ended: Callable[[HttpSession], None]) -> None:
         self._limits = limits
@@ -90,7 +89,7 @@ class HttpSessions:
         return iter(list(self._by_id.values()))
 
     def add(self, session: HttpSession) -> bool:
-        """Take it in; False when all places are taken by busy ones."""
+        """Add a session; False if there are too many, and all are busy."""
         if len(self._by_id) >= self._limits.sessions:
             idle = next((other for other in self if not other.busy), None)
             if idle is None:
@@ -112,6 +111,13 @@ class HttpSessions:
         if self._by_id.pop(session.id, None) is not None:
             self._ended(session)
 
+    def close(self) -> None:
+        """End all sessions."""
+        for session in self:
+            self.remove(session)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+
     def _touch(self, session: HttpSession) -> None:
         session.touched = asyncio.get_running_loop().time()
         self._by_id[session.id] = self._by_id.pop(session.id)
@@ -124,7 +130,3 @@ class HttpSessions:
             elif loop.time() - session.touched >= self._limits.session_idle_seconds:
                 self.remove(session)
         self._sweeper = loop.call_later(self._limits.sweep_seconds, self._sweep) if self._by_id else None
-
-    def close(self) -> None:
-        if self._sweeper is not None:
-            self._sweeper.cancel()

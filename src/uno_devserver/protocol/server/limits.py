@@ -1,4 +1,4 @@
-"""How long and how much: every bound of the endpoint, with its reason. Tests replace single values."""
+"""All bounds of the server's end, with their reasons. Tests replace single values."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ MIB = 1024 * 1024
 
 class EndpointLimits(Value):
     # A call that takes longer gets a stream: comments keep the connection open, a lost one can be resumed (handshake
-    # era) or is noticed as the cancellation that it is (modern).
+    # era) or means that the call is cancelled (modern era).
     plain_answer_seconds: float = 1.0
-    # Proxies and clients give up on connections that are silent for 30 s or more.
+    # Proxies and clients give up connections that are silent for 30 s or more.
     keep_alive_seconds: float = 15.0
-    # How long a client waits before it resumes: quick enough to feel live, slow enough not to hammer.
+    # How long a client waits before it resumes: short enough to feel live, long enough not to flood the server.
     retry_ms: int = 1000
 
-    # A finished answer waits this long for a client that lost its connection: a laptop's nap in a lift.
+    # How long an answer is kept for a client that has lost its connection, for example a laptop that slept.
     keep_answer_seconds: float = 300.0
-    # Per stream, and per session for the answers that wait; older notifications go first.
+    # Per stream, and per session for the answers that are kept; older notifications are dropped first.
     stream_events: int = 1000
     stream_bytes: int = 8 * MIB
     kept_answers: int = 100
 
-    # A session is a few hundred bytes; a client that has been silent for a day does not come back.
+    # A session takes a few hundred bytes; a client that has been silent for a day does not come back.
     sessions: int = 500
     session_idle_seconds: float = 24 * 3600.0
     sweep_seconds: float = 600.0
-    # Per session, and for all modern clients together: more at once is a runaway client.
+    # Per session, and for all modern clients together: a client that runs more at once is out of control.
     calls: int = 500
     batch: int = 100
     # Resources that one session or subscription watches.
     watched: int = 1000
 
-    # A person may have to decide.
+    # A person may have to answer.
     question_seconds: float = 600.0
     questions: int = 100
     waiting_seconds: float = 600.0
@@ -41,7 +41,7 @@ class EndpointLimits(Value):
 
     subscriptions: int = 500
 
-    # Calls get this long to clean up when the server stops.
+    # How long calls have to clean up when the server stops.
     close_seconds: float = 2.0
 
 

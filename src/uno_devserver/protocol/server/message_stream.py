@@ -1,4 +1,7 @@
-"""The way to a client, as calls and sessions see it: whoever speaks never waits."""
+"""The messages to one client: `Channel` as calls and sessions use it, and `MessageStream` as HTTP delivers it.
+
+Sending never waits. A stream keeps its events within bounds, so that a client can resume it after its last event id.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from .limits import EndpointLimits
 
 
 class MessageKind(enum.Enum):
-    NOTIFICATION = 0  # the first to go when a client does not keep up
+    NOTIFICATION = 0  # dropped first when a client reads too slowly
     REQUEST = 1
     ANSWER = 2
 
@@ -26,20 +29,20 @@ class Channel(Protocol):
     def ended(self) -> bool: ...
 
     def send(self, data: bytes, kind: MessageKind = MessageKind.NOTIFICATION) -> None:
-        """Say something; dropped after the end."""
+        """Send a message; dropped after the end."""
 
     def send_once(self, data: bytes) -> None:
-        """Send, unless the same message still waits: for 'something changed', twice says no more than once."""
+        """Send a notification of a change, unless the same one still waits to be written."""
 
     def end(self) -> None:
-        """Nothing follows."""
+        """End the channel."""
 
     def hang_up(self) -> None:
-        """End the connection, where there is one that the client can replace, but not the channel."""
+        """End the connection but not the channel, where the client can resume with another connection."""
 
 
 class StreamOpening(enum.Enum):
-    """How a connection begins, by what the client understands."""
+    """The first thing that is written to a connection, by what the client understands."""
 
     COMMENT = 0
     RETRY = 1
@@ -53,11 +56,11 @@ class QueuedMessage(Value):
 
 
 class MessageStream:
-    """Implements `channel.Channel`."""
+    """Implements `Channel`."""
 
     def __init__(self, limits: EndpointLimits, name: str | None = None, needs_connection: bool = False) -> None:
         self.name = name  # None: cannot be resumed, so its events have no ids
-        self.needs_connection = needs_connection  # else answers alone may do
+        self.needs_connection = needs_connection  # False: a plain answer may be enough
         self.ended = False
         self._limits = limits
         self._events: deque[QueuedMessage] = deque()
@@ -97,24 +100,24 @@ class MessageStream:
             self.send(data)
 
     def end(self) -> None:
-        """Nothing follows; connections end when they have delivered what is there."""
+        """End the stream; connections end when they have delivered all events."""
         self.ended = True
         self._wake()
 
     def hang_up(self) -> None:
-        """End the connection (the present one, or the first), but not the stream."""
+        """End the present connection, or the first one if there was none, but not the stream."""
         if self.connected or not self._connected_once:
             self.needs_connection = True
             self._hang_up = True
             self._wake()
 
     def pour_into(self, channel: Channel) -> None:
-        """Say there what was said here."""
+        """Send all events of this stream to a channel."""
         for event in self._events:
             channel.send(event.data, event.kind)
 
     async def plain_answers(self, seconds: float | None) -> list[bytes] | None:
-        """Wait for the end: the answers. None when a connection is needed, to say more or because it takes long."""
+        """Wait for the end, and return the answers; None if a connection is needed, for other messages or more time."""
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         while not self.ended and not self.needs_connection:
             left = None if deadline is None else deadline - asyncio.get_running_loop().time()
@@ -127,11 +130,11 @@ class MessageStream:
     async def deliver(
         self, sink: Sink, after: int | None = None, opening: StreamOpening = StreamOpening.COMMENT
     ) -> None:
-        """Write what follows `after` (None: what was never written) until the stream or the connection ends."""
+        """Write the events after number `after`, by default those never written, until stream or connection ends."""
         place = self._sent if after is None else min(after, self._next - 1)
         me = self._reader = object()
         self._connected_once = True
-        self._wake()  # a former connection learns that it is replaced
+        self._wake()  # a former connection ends: this one replaces it
         try:
             await sink.write(self._opening(opening, place))
             while self._reader is me:
@@ -147,13 +150,13 @@ class MessageStream:
                 elif not await self._changed(self._limits.keep_alive_seconds):
                     await sink.write(sse.KEEP_ALIVE)
         except ConnectionError:
-            return  # the client is gone; what it did not get stays for the next connection
+            return  # the client is gone; the events that it did not get stay for the next connection
         finally:
             if self._reader is me:
                 self._reader = None
 
     def _opening(self, opening: StreamOpening, place: int) -> bytes:
-        """Something at once: the client sees that it is connected, and learns what it needs to come back."""
+        """Written at once: the client sees that it is connected, and from where it can resume."""
         if opening is StreamOpening.COMMENT or self.name is None:
             return sse.KEEP_ALIVE
         if opening is StreamOpening.RETRY:
@@ -180,10 +183,10 @@ class MessageStream:
                     self._bytes -= len(event.data)
                     break
             else:
-                return  # only questions and answers that nobody has seen: they are few, and none is lost
+                return  # only unseen questions and answers are left: they are few, and none may be lost
 
     async def _changed(self, seconds: float | None) -> bool:
-        """Wait for a change; False when there was none in time."""
+        """Wait for a change; False if there is none in time."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._waiters.add(waiter)

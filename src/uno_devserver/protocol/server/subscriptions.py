@@ -1,4 +1,4 @@
-"""Modern subscriptions: they tell a client what changed, of the kinds it asked for, until it does not want that."""
+"""Subscriptions of modern clients to changes, and the resources that clients of both eras watch."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from ...system.log import log
 from ..jsonrpc import BUSY, INVALID_PARAMS, Id, RpcError, RpcRequest, notification_message, result_message, shown
 from ..peer_info import ServerInfo
 from ..service import Params, Service
-from ..versions import SUBSCRIPTION_KEY, modern_error, modern_result
+from ..versions import (
+    LISTEN,
+    LISTS,
+    RESOURCE_UPDATED,
+    SUBSCRIPTION_ACKNOWLEDGED,
+    SUBSCRIPTION_KEY,
+    meta_of,
+    modern_error,
+    modern_result,
+)
 from .call_runner import attempt
 from .limits import EndpointLimits
 from .message_stream import Channel, MessageKind
 
-ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 RESOURCES = "resourceSubscriptions"
-UPDATED = "notifications/resources/updated"
-# What a client asks for, the notification, and the capability that promises it.
-KINDS = (
-    ("toolsListChanged", "notifications/tools/list_changed", "tools"),
-    ("promptsListChanged", "notifications/prompts/list_changed", "prompts"),
-    ("resourcesListChanged", "notifications/resources/list_changed", "resources"),
-)
 
 
 class Subscription:
@@ -33,15 +34,13 @@ class Subscription:
         self.uris = uris
         self._channel = channel
 
-    def tell(self, method: str, params: Params | None) -> None:
-        told = dict(params or {})
-        meta = told.get("_meta")
-        told["_meta"] = {**(meta if isinstance(meta, dict) else {}), SUBSCRIPTION_KEY: self.id}
-        self._channel.send_once(notification_message(method, told))
+    def notify(self, method: str, params: Params) -> None:
+        meta = {**meta_of(params), SUBSCRIPTION_KEY: self.id}
+        self._channel.send_once(notification_message(method, {**params, "_meta": meta}))
 
     def end(self, info: ServerInfo) -> None:
-        """Say that this is the end, so that the client does not take it for a lost connection."""
-        result = modern_result("subscriptions/listen", {"_meta": {SUBSCRIPTION_KEY: self.id}}, info)
+        """Answer the request: without a result the client would believe that the connection was lost."""
+        result = modern_result(LISTEN, {"_meta": {SUBSCRIPTION_KEY: self.id}}, info)
         self._channel.send(result_message(self.id, result), MessageKind.ANSWER)
         self._channel.end()
 
@@ -54,21 +53,21 @@ class Subscriptions:
         self._opening = 0
 
     async def open(self, request: RpcRequest, capabilities: dict[str, Any], channel: Channel) -> Subscription:
-        """Open one, acknowledged with what of the wish the server can fulfil."""
+        """Open a subscription; the acknowledgement says which of the requested notifications the server can send."""
         wish = request.params.get("notifications")
         if not isinstance(wish, dict):
-            raise RpcError(INVALID_PARAMS, "'subscriptions/listen' needs notifications: an object that says which.")
+            raise RpcError(INVALID_PARAMS, f"'{LISTEN}' needs notifications: an object that says which.")
         if len(self._open) + self._opening >= self._limits.subscriptions:
             raise RpcError(BUSY, f"{self._limits.subscriptions} subscriptions are open already; close some.")
         granted = _granted(wish, capabilities, self._limits)
         self._opening += 1
         try:
-            uris = await self._follow(granted)
+            uris = await self._watch(granted)
         finally:
             self._opening -= 1
-        methods = frozenset(method for key, method, _ in KINDS if key in granted)
+        methods = frozenset(method for key, method, _ in LISTS if key in granted)
         subscription = Subscription(request.id, methods, uris, channel)
-        subscription.tell(ACKNOWLEDGED, {"notifications": granted})
+        subscription.notify(SUBSCRIPTION_ACKNOWLEDGED, {"notifications": granted})
         self._open.add(subscription)
         return subscription
 
@@ -81,20 +80,20 @@ class Subscriptions:
     def broadcast(self, method: str, params: Params | None) -> None:
         for subscription in self._open:
             if method in subscription.methods:
-                subscription.tell(method, params)
+                subscription.notify(method, params or {})
 
     def resource_updated(self, uri: str) -> None:
         for subscription in self._open:
             if uri in subscription.uris:
-                subscription.tell(UPDATED, {"uri": uri})
+                subscription.notify(RESOURCE_UPDATED, {"uri": uri})
 
     def close(self, info: ServerInfo) -> None:
         for subscription in list(self._open):
             subscription.end(info)
             self.remove(subscription)
 
-    async def _follow(self, granted: dict[str, Any]) -> frozenset[str]:
-        """Watch the resources of the wish. What the service refuses is not granted; RpcError if nothing else was."""
+    async def _watch(self, granted: dict[str, Any]) -> frozenset[str]:
+        """Watch the resources in `granted`; those that the service refuses are removed. RpcError if nothing remains."""
         wanted = list(dict.fromkeys(granted.pop(RESOURCES, ())))
         begun: set[str] = set()
 
@@ -103,14 +102,14 @@ class Subscriptions:
             begun.add(uri)
 
         try:
-            said = await asyncio.gather(*map(begin, wanted), return_exceptions=True)
+            outcomes = await asyncio.gather(*map(begin, wanted), return_exceptions=True)
         except asyncio.CancelledError:
             for uri in begun:
                 self._watched.end(uri)
             raise
         if begun:
             granted[RESOURCES] = [uri for uri in wanted if uri in begun]
-        refusal = next((error for error in said if isinstance(error, RpcError)), None)
+        refusal = next((error for error in outcomes if isinstance(error, RpcError)), None)
         if refusal is not None and not granted:
             raise modern_error(refusal)
         return frozenset(begun)
@@ -119,7 +118,7 @@ class Subscriptions:
 def _granted(wish: dict[str, Any], capabilities: dict[str, Any], limits: EndpointLimits) -> dict[str, Any]:
     granted: dict[str, Any] = {
         key: True
-        for key, _, capability in KINDS
+        for key, _, capability in LISTS
         if wish.get(key) is True and capabilities.get(capability, {}).get("listChanged")
     }
     uris = wish.get(RESOURCES)
@@ -136,13 +135,15 @@ METHODS = {True: "resources/subscribe", False: "resources/unsubscribe"}
 
 
 class WatchedResources:
+    """Counts who watches a resource, and tells the service of the first watcher and of the end of the last."""
+
     def __init__(self, service: Service) -> None:
         self._service = service
         self._resources: dict[str, _Resource] = {}
         self._tasks = Tasks()
 
     async def begin(self, uri: str) -> None:
-        """One more watches; RpcError when the service refuses, and then it does not."""
+        """Add a watcher; RpcError if the service refuses."""
         resource = self._resources.setdefault(uri, _Resource())
         resource.watchers += 1
         try:
@@ -152,21 +153,21 @@ class WatchedResources:
             raise
 
     def end(self, uri: str) -> None:
-        """One watches no longer."""
+        """Remove a watcher."""
         resource = self._resources[uri]
         resource.watchers -= 1
         if not resource.watchers:
             self._tasks.start(self._tell_the_end(uri, resource))
 
     async def close(self, seconds: float) -> None:
-        """Wait until the service has heard of the last ones, within a bound."""
+        """Wait until the service has been told of all ends, within a bound."""
         await self._tasks.wait(seconds)
 
     async def _tell(self, uri: str, resource: _Resource, wanted: bool) -> None:
         async with resource.telling:
             if resource.told == wanted or (resource.watchers > 0) != wanted:
                 return
-            resource.told = wanted  # before: if this is cancelled, the service may have heard of it
+            resource.told = wanted  # before the call: if it is cancelled, the service may have seen it
             refused = await attempt(self._service.watched(uri, wanted), METHODS[wanted])
             if isinstance(refused, RpcError):
                 resource.told = False
@@ -176,7 +177,7 @@ class WatchedResources:
         try:
             await self._tell(uri, resource, False)
         except RpcError as error:
-            log.warn(f"The server could not be told that nobody watches '{shown(uri)}' any more: {error.message}")
+            log.warn(f"The server refused to stop watching '{shown(uri)}': {error.message}")
         if not resource.watchers and not resource.told and self._resources.get(uri) is resource:
             del self._resources[uri]
 
@@ -184,5 +185,5 @@ class WatchedResources:
 class _Resource:
     def __init__(self) -> None:
         self.watchers = 0
-        self.told = False  # that it is watched
+        self.told = False  # the service has been told that it is watched
         self.telling = asyncio.Lock()

@@ -20,8 +20,7 @@ from ...protocol.client.connection import ConnectionLost, UnusableServer
 from ...protocol.jsonrpc import INVALID_REQUEST, RpcError, shown
 from ...protocol.peer_info import ClientInfo
 from ...protocol.server.modern import ModernSession
-from ...protocol.server.subscriptions import KINDS
-from ...protocol.versions import LOG_LEVELS, MODERN_VERSIONS
+from ...protocol.versions import LISTS, LOG_LEVELS, MODERN_VERSIONS
 from ...system.event_loop import Tasks
 from ...system.log import log
 from ..state import ConnectionState
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from .forwarding import Caller
     from .upstream_link import CallLimits, Link
 
-LIST_CHANGES = frozenset(method for _, method, _ in KINDS)
+LIST_CHANGES = frozenset(method for _, method, _ in LISTS)
 # Why the upstream may not be reached.
 UNREACHED = (ConnectionLost, UnusableServer, Unavailable, TimeoutError)
 

@@ -8,14 +8,12 @@ engine's loop.
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ...protocol.jsonrpc import (
     BUSY,
-    INTERNAL_ERROR,
     INVALID_REQUEST,
     STOPPED,
     Id,
@@ -29,15 +27,23 @@ from ...protocol.jsonrpc import (
     shown,
 )
 from ...protocol.peer_info import ClientInfo
-from ...protocol.server.call_runner import FAILURES, Outcome, answer_message, attempt, stopped
+from ...protocol.server.call_runner import FAILURES, Outcome, answer_message, attempt, failure, stopped
 from ...protocol.server.handshake import HandshakeCall, HandshakeEra, HandshakeSession
 from ...protocol.server.limits import DEFAULT_ENDPOINT_LIMITS, EndpointLimits
 from ...protocol.server.message_stream import MessageKind
-from ...protocol.server.modern import LISTEN, ModernEra, ModernSession
+from ...protocol.server.modern import ModernEra, ModernSession
 from ...protocol.server.subscriptions import WatchedResources
-from ...protocol.versions import HANDSHAKE_VERSIONS, MODERN_VERSIONS, NEWEST_HANDSHAKE, envelope_of, has_envelope
+from ...protocol.versions import (
+    CANCELLED,
+    HANDSHAKE_VERSIONS,
+    LISTEN,
+    MODERN_VERSIONS,
+    NEWEST_HANDSHAKE,
+    envelope_of,
+    has_envelope,
+)
 from ...system.event_loop import Tasks, in_loop
-from ...system.log import ERROR, log
+from ...system.log import log
 
 if TYPE_CHECKING:
     from ...protocol.server.call_runner import Answerer
@@ -83,7 +89,7 @@ class StdioSession:
     def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:
         if isinstance(message, RpcRequest):
             self.begin(message)
-        elif isinstance(message, RpcNotification) and message.method == "notifications/cancelled":
+        elif isinstance(message, RpcNotification) and message.method == CANCELLED:
             self._cancel(message.params.get("requestId"))
         elif not self._closed:
             self._hear(message)
@@ -111,8 +117,7 @@ class StdioSession:
         except RpcError as error:
             line.answer(error)
         except FAILURES:
-            log.write(ERROR, f"'{request.method}' failed:\n{traceback.format_exc()}")
-            line.answer(RpcError(INTERNAL_ERROR, "The server failed on this request; its log says why."))
+            line.answer(failure(f"'{shown(request.method)}'"))
 
     def broadcast(self, method: str, params: Params | None = None) -> None:
         """Tell the client, and every subscription that asked for it. Safe from any thread."""
@@ -155,7 +160,7 @@ class StdioSession:
         if isinstance(opened, RpcError):
             line.answer(opened)
         else:
-            line.withdraw = partial(self._modern.unlisten, opened)
+            line.withdraw = partial(self._modern.subscriptions.remove, opened)
 
     def _cancel(self, request_id: object) -> None:
         request = self.open.pop(request_id, None) if is_id(request_id) else None
@@ -178,12 +183,12 @@ class StdioSession:
     def _broadcast(self, method: str, params: Params | None) -> None:
         if self.session is not None:
             self.session.announce(notification_message(method, params))
-        self._modern.broadcast(method, params)
+        self._modern.subscriptions.broadcast(method, params)
 
     def _resource_updated(self, uri: str) -> None:
         if self.session is not None:
             self._handshake.resource_updated([self.session], uri)
-        self._modern.resource_updated(uri)
+        self._modern.subscriptions.resource_updated(uri)
 
 
 class _Line:
