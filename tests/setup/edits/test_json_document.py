@@ -100,7 +100,7 @@ def test_a_document_that_is_no_object_says_so_without_a_place(text: str) -> None
     with pytest.raises(EditProblem) as problem:
         JsonDocument(text, ROOT)
 
-    assert (problem.value.reason, problem.value.line) == (NO_ROOT_OBJECT, None)
+    assert str(problem.value) == NO_ROOT_OBJECT
 
 
 @pytest.mark.parametrize(
@@ -119,14 +119,14 @@ def test_a_value_of_another_kind_on_the_way_is_named_with_its_place(value: str, 
         JsonDocument('{\n  "a": {"mcpServers": ' + value + "}}", ("a", "mcpServers"))
 
     assert problem.value.reason == f'"mcpServers" is {kind}, not an object'
-    assert (problem.value.line, problem.value.column) == (2, 23)
+    assert str(problem.value).endswith("(line 2, column 23)")
 
 
 def test_broken_text_says_where_it_is_broken() -> None:
     with pytest.raises(EditProblem) as problem:
         JsonDocument('{\n  // fine\n  "a": 1 "b"}', ROOT)
 
-    assert (problem.value.line, problem.value.column) == (3, 10)
+    assert str(problem.value).endswith("(line 3, column 10)")
 
 
 @pytest.mark.parametrize(

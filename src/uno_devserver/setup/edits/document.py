@@ -1,7 +1,7 @@
-"""A configuration file that was understood, and can be changed without touching anything but an entry.
+"""The interface of an editable configuration file: `Document`, with one implementation per format.
 
-Three formats, one seam. Whoever changes a text here checks the result: it is read again, and must mean what the old
-one meant but for that entry. Where that cannot be had, the change is refused and the file stays.
+An edit changes one entry and leaves all other bytes as they are. Every implementation parses its result again and
+compares it with the old text; an edit that would change the meaning of anything else is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..profiles import Format
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Protocol
 
     class Document(Protocol):
@@ -19,33 +19,29 @@ if TYPE_CHECKING:
 
         @property
         def entries(self) -> tuple[ServerEntry, ...]:
-            """In the order of the file; also those that have the same name."""
+            """In the order of the file, including entries that have the same name."""
 
         @property
         def remarks(self) -> tuple[Remark, ...]:
-            """What a strict reader of JSON would not take: the first comment, the first trailing comma."""
+            """What a strict JSON parser rejects: the first comment, the first trailing comma."""
 
         def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
-            """The text with `settings` in the entry at that index, or in a new one of that name behind the others.
+            """Return the text with `settings` in the entry at that index, or in a new last entry of that name.
 
-            Only these settings change: others of the entry stay, except those named by `drop`. Values are plain, as a
-            parser of JSON gives them.
+            Other settings of the entry stay, except those named by `drop`. Values are those of a JSON parser.
             """
 
         def remove(self, indexes: Collection[int]) -> str:
-            """The text without these entries; the object that held them stays, also when it is empty."""
-
-    from collections.abc import Iterable
+            """Return the text without these entries; the object that held them stays, even if it is empty."""
 
 
-NO_ROOT_OBJECT = "does not contain a JSON object at root level"  # an EditProblem's reason, without a place
-
-UNSAFE = "is written in a way that cannot be changed safely"  # likewise
+NO_ROOT_OBJECT = "does not contain a JSON object at root level"  # reasons of an EditProblem
+UNSAFE = "is written in a way that cannot be changed safely"
 
 
 class ServerEntry(Value):
     name: str
-    settings: Mapping[str, object] | None  # None: something else stands where an object should
+    settings: Mapping[str, object] | None  # None: the value is not an object
 
 
 class Remark(Value):
@@ -54,22 +50,20 @@ class Remark(Value):
 
 
 class EditProblem(Exception):
-    """The text cannot be read, or not be changed; says why, for a user. `line` and `column` count from 1, if known."""
+    """The text cannot be read or changed; the message is for users. `line` and `column` count from 1."""
 
     def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
         where = f" (line {line}, column {column})" if line is not None else ""
         super().__init__(f"{reason}{where}")
         self.reason = reason
-        self.line = line
-        self.column = column
 
 
 class WrongKind(EditProblem):
-    """The text is right, but something else stands where the servers should be."""
+    """The text is valid, but the value that should hold the servers has another type."""
 
 
 def open_document(text: str, form: Format, root: tuple[str, ...], name_key: str | None = None) -> Document:
-    """Read a text; raises EditProblem. A blank text, or one of comments only, holds no entries and can get some."""
+    """Parse a text; raises EditProblem. A blank text, or one with comments only, has no entries and can get some."""
     if form is Format.TOML:
         from .toml_document import TomlDocument
 
@@ -83,11 +77,11 @@ def open_document(text: str, form: Format, root: tuple[str, ...], name_key: str 
     return JsonDocument(text, root)
 
 
-Splice = tuple[int, int, str]  # what stands from here to there becomes this
+Splice = tuple[int, int, str]  # start and end of the text to replace, and the replacement
 
 
 def spliced(text: str, splices: Iterable[Splice]) -> str:
-    """The text with these changes, whose places are those in the text as it is, in any order, and do not overlap."""
+    """Return the text with these replacements; they refer to the old text, in any order, and do not overlap."""
     pieces: list[str] = []
     done = 0
     for start, end, new in sorted(splices):
@@ -97,6 +91,17 @@ def spliced(text: str, splices: Iterable[Splice]) -> str:
 
 
 def newline_of(text: str) -> str:
-    """How lines end there: as the first one does."""
+    """The line ending of the first line."""
     first = text.find("\n")
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
+
+
+def same_value(one: object, other: object) -> bool:
+    """Whether two parsed values are equal, where true is not 1, 1 is not 1.0, and nan equals nan."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same_value(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same_value, one, other))
+    return one == other or (one != one and other != other)

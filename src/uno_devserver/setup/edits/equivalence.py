@@ -1,4 +1,4 @@
-"""Whether a file without our entries says the same as before they came; pure."""
+"""Whether a file without our entries means the same as the file before they were added."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .yaml_nodes import YamlNode
+
 
 def means_the_same(original: str, removed: str, form: Format) -> bool:
-    """Whether both say the same, apart from what we made to put the entries in, and which is empty now.
+    """Whether both texts mean the same, apart from empty collections that were added to hold the entries.
 
-    Where that cannot be told, they do not.
+    A text that cannot be compared is not the same.
     """
     try:
         now = _value(removed, form)
         try:
             before = _value(original, form)
         except ValueError:
-            before = {}  # nothing but blanks and comments: what was there else would be in the other text, too
+            before = {}  # only blanks and comments: any other content would be in the second text, too
         return _same({} if before is None else before, now, set())  # an empty document can get settings
     except (ValueError, RecursionError):
         return False
 
 
 def _value(text: str, form: Format) -> Any:
-    """ValueError: it has none."""
+    """Parse a text; raises ValueError."""
     if form is Format.TOML:
         import tomllib
 
@@ -42,50 +44,48 @@ def _value(text: str, form: Format) -> Any:
 
 
 def _yaml_value(text: str) -> Any:
-    """As nodes: they know tags of all kinds, and an alias is not repeated."""
-    import yaml
+    from .document import EditProblem
+    from .yaml_nodes import read
 
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
-    return _of_node(node, {}) if node is not None else None
+        top = read(text).top
+    except EditProblem as problem:
+        raise ValueError(str(problem)) from problem
+    return None if top is None else _value_of_node(top, {})
 
 
-def _of_node(node: Any, known: dict[int, Any]) -> Any:
-    import yaml
+def _value_of_node(node: YamlNode, known: dict[int, Any]) -> Any:
+    """The value with all tags; an alias shares the value that it refers to instead of repeating it."""
+    from .yaml_nodes import ALIAS, MAPPING, SCALAR, is_null
 
-    if id(node) in known:
-        return known[id(node)]
-    if isinstance(node, yaml.MappingNode):
-        mapping = known[id(node)] = {}
-        for key, value in node.value:
-            mapping[repr(_of_node(key, known))] = _of_node(value, known)
-        return mapping
-    if isinstance(node, yaml.SequenceNode):
-        sequence: list[Any] = []
-        known[id(node)] = sequence
-        sequence += [_of_node(one, known) for one in node.value]
-        return sequence
-    return None if node.tag == "tag:yaml.org,2002:null" else (node.tag, node.value)
+    if node.kind == ALIAS:
+        return (ALIAS, node.value) if node.target is None else _value_of_node(node.target, known)
+    if node.kind == SCALAR:
+        return None if node.tag is None and is_null(node) else (node.tag, bool(node.style), node.value)
+    if id(node) not in known:
+        values = [_value_of_node(item, known) for item in node.items]
+        known[id(node)] = (
+            dict(zip(map(repr, values[::2]), values[1::2], strict=True)) if node.kind == MAPPING else values
+        )
+    return known[id(node)]
 
 
-def _same(original: Any, removed: Any, seen: set[tuple[int, int]]) -> bool:
+def _same(original: Any, removed: Any, compared: set[tuple[int, int]]) -> bool:
     pair = id(original), id(removed)
-    if pair in seen:  # an alias, perhaps of something that it is part of
+    if pair in compared:  # through an alias
         return True
     if isinstance(original, dict | list):
-        seen.add(pair)
+        compared.add(pair)
     if _is_empty(original) and _is_empty(removed):
         return True
     if isinstance(original, dict) and isinstance(removed, dict):
         added = [value for key, value in removed.items() if key not in original]
         return all(_holds_nothing(one) for one in added) and all(
-            key in removed and _same(value, removed[key], seen) for key, value in original.items()
+            key in removed and _same(value, removed[key], compared) for key, value in original.items()
         )
     if isinstance(original, list) and isinstance(removed, list):
         return len(original) == len(removed) and all(
-            _same(one, other, seen) for one, other in zip(original, removed, strict=True)
+            _same(one, other, compared) for one, other in zip(original, removed, strict=True)
         )
     return type(original) is type(removed) and repr(original) == repr(removed)
 

@@ -1,7 +1,7 @@
-"""A JSON file in which an entry is changed, and not one byte beside it: comments, order, indentation, line ends stay.
+"""JSON and JSONC documents: edits of one entry that keep all other bytes, with comments, order and indentation.
 
-A strict text stays strict; one with comments and trailing commas is read as its client reads it. Every new text is
-read again and compared with the old one, twins and digits included, before anybody gets it.
+Strict JSON stays strict; a text with comments and trailing commas is read as its client reads it. Every new text is
+parsed again and compared with the old one, including duplicate names and the digits of numbers.
 """
 
 from __future__ import annotations
@@ -11,21 +11,38 @@ import re
 
 from ...system.jsonc import JsonProblem, members, parse_strict, without_comments, without_trailing_commas
 from ...system.values import Value
-from .document import NO_ROOT_OBJECT, UNSAFE, EditProblem, Remark, ServerEntry, WrongKind, newline_of, spliced
+from .document import (
+    NO_ROOT_OBJECT,
+    UNSAFE,
+    EditProblem,
+    Remark,
+    ServerEntry,
+    WrongKind,
+    newline_of,
+    same_value,
+    spliced,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    Pairs = tuple[tuple[str, object], ...]
     from .document import Splice
 
-_BLANK = " \t\r\n"  # JSON knows no other
+    Pairs = tuple[tuple[str, object], ...]
+
+_BLANK_CHARACTERS = " \t\r\n"
+_SPACES_AND_TABS = re.compile(r"[ \t]*")
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_LINE_END = re.compile(r"[ \t]*[\r\n]")
+_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)  # for use between tokens, where no string can be
+_USUAL_COLONS = (": ", ":", " : ", " :")  # others align something
 _KINDS = {"[": "an array", '"': "a string", "n": "null", "t": "a boolean", "f": "a boolean"}
 
 
 class JsonDocument:
-    """The servers are the members of the object that `root` leads to; of twins on the way the last counts."""
+    """The servers are the members of the object at the path `root`; of duplicate names on the path the last counts."""
 
     def __init__(self, text: str, root: tuple[str, ...]) -> None:
         self._text = text
@@ -56,7 +73,7 @@ class JsonDocument:
             return (
                 _without(now, [index]) == _without(was, [index])
                 and now[index][0] == key
-                and all(key in put and same(put[key], wanted[key]) for key in wanted)
+                and all(key in put and same_value(put[key], wanted[key]) for key in wanted)
                 and _others(now[index][1], {*wanted, *drop}) == _others(value, {*wanted, *drop})
             )
 
@@ -82,13 +99,13 @@ class JsonDocument:
         self._strict = self._plain == self._text
         self._missing = self._root
         self.entries: tuple[ServerEntry, ...] = ()
-        self._start = len(self._plain) - len(self._plain.lstrip(_BLANK))
-        self._end = len(self._plain.rstrip(_BLANK))
+        self._start = len(self._plain) - len(self._plain.lstrip(_BLANK_CHARACTERS))
+        self._end = len(self._plain.rstrip(_BLANK_CHARACTERS))
         if self._start >= self._end:
             return
         if self._plain[self._start] != "{":
             raise EditProblem(NO_ROOT_OBJECT)
-        self._style = style_of(self._text, self._start, self._end)
+        self._style = _style_of(self._text, self._start, self._end)
         while self._missing:
             twins = [member for member in members(self._plain, self._start) if member.name == self._missing[0]]
             if not twins:
@@ -111,10 +128,9 @@ class JsonDocument:
         return WrongKind(f"{json.dumps(name, ensure_ascii=False)} is {kind}, not an object", line, column)
 
     def _object(self) -> JsonObject:
-        """The servers, or the last object on the way to them that is there."""
-        begin = max(self._text.rfind("\n", 0, self._start), self._text.rfind("\r", 0, self._start)) + 1
-        line = self._text[begin : self._start]
-        indent = line[: len(line) - len(line.lstrip(" \t"))]
+        """The servers, or the innermost existing object on the path to them."""
+        begin = _line_start(self._text, self._start)
+        indent = self._text[begin : _behind(_SPACES_AND_TABS, self._text, begin)]
         return JsonObject(self._text[self._start : self._end], self._style, indent, strict=self._strict)
 
     def _with_object(self, changed: JsonObject) -> str:
@@ -128,17 +144,17 @@ class JsonDocument:
         if self._start < self._end:
             return self._with_object(self._object().with_new(first, value, like_last=not self._missing))
 
-        # Nothing but comments: the object comes behind them.
+        # The file has only comments, or nothing: the object comes behind them.
         style = JsonStyle(newline=newline_of(self._text))
         new = value_text({first: value}, style, "")
-        at = len(self._text.rstrip(_BLANK))
+        at = len(self._text.rstrip(_BLANK_CHARACTERS))
         if at:
             at += len(self._text[at:]) - len(self._text[at:].lstrip(" \t"))
             new = style.newline + new
         return spliced(self._text, [(at, at, new if self._text[at:] else new + style.newline)])
 
     def _checked(self, text: str, as_wanted: Callable[[JsonDocument, Pairs, Pairs], bool]) -> str:
-        """The new text, if it means what the old one did but for the servers, and these are as wanted."""
+        """Return the new text if the servers are as wanted, and everything else means the same; else raise."""
         if text == self._text:
             return text
         try:
@@ -158,12 +174,12 @@ class JsonDocument:
 
 
 def _plain(text: str) -> str:
-    """The text with spaces for what strict JSON does not know, or blank; raises JsonProblem."""
+    """The text with comments and trailing commas replaced by spaces; raises JsonProblem."""
     try:
         parse_strict(text)
     except JsonProblem:
         plain = without_trailing_commas(without_comments(text))
-        if plain.strip(_BLANK):
+        if plain.strip(_BLANK_CHARACTERS):
             if plain == text:
                 raise
             parse_strict(plain)
@@ -172,14 +188,14 @@ def _plain(text: str) -> str:
 
 
 def _first_difference(one: str, other: str) -> int:
-    """The number of the first line that differs, or 0."""
+    """The number of the first line that differs; 0 if there is none."""
     lines = zip(one.split("\n"), other.split("\n"), strict=True)
     return next((number for number, (this, that) in enumerate(lines, 1) if this != that), 0)
 
 
 def _meaning(plain: str) -> Pairs:
-    """All of it: objects as pairs, so that twins count, and numbers as their digits in bytes, which equal no string."""
-    if not plain.strip(_BLANK):
+    """The whole value: objects as pairs, to keep duplicates, and numbers as their digits in bytes, not strings."""
+    if not plain.strip(_BLANK_CHARACTERS):
         return ()
     digits = str.encode
     meaning: Pairs = json.loads(
@@ -190,7 +206,7 @@ def _meaning(plain: str) -> Pairs:
 
 def _servers(meaning: Pairs, root: tuple[str, ...]) -> Pairs:
     for name in root:
-        meaning = dict(meaning).get(name, ())  # type: ignore[assignment]  # objects, as the document found
+        meaning = dict(meaning).get(name, ())  # type: ignore[assignment]  # they are objects
     return meaning
 
 
@@ -210,21 +226,15 @@ def _without(pairs: Pairs, indexes: Collection[int]) -> Pairs:
 
 
 def _others(value: object, names: Collection[str]) -> Pairs:
-    """The members of an object that have none of these names."""
+    """The members of an object except those with these names."""
     return tuple(pair for pair in value if pair[0] not in names) if isinstance(value, tuple) else ()
 
 
-_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)  # for between tokens, where no string can be
-_SPACE = re.compile(r"[ \t\r\n]*")
-_BLANKS = re.compile(r"[ \t]*")
-_NEWLINE = re.compile(r"\r\n|\r|\n")
-_LINE_END = re.compile(r"[ \t]*[\r\n]")
-_USUAL_COLONS = (": ", ":", " : ", " :")  # others are there to align something
-
-
 class JsonObject:
+    """An object in the text of a document; each change returns a new one."""
+
     def __init__(self, text: str, style: JsonStyle, indent: str, *, strict: bool) -> None:
-        """`text` is from brace to brace, `indent` that of the line it begins in; `strict`: it has nothing to blank."""
+        """`text` is from brace to brace, `indent` that of its first line; `strict`: no comments or trailing commas."""
         self.text = text
         self._style = style
         self._indent = indent
@@ -234,7 +244,7 @@ class JsonObject:
         self.members = members(self._plain, 0)
 
     def edited(self, settings: Mapping[str, object], drop: Collection[str]) -> JsonObject:
-        """With these values; a member that means the same already stays as it is written. Of twins the last counts."""
+        """Set these values; a member that has the value already stays as written. Of duplicates the last counts."""
         result = self
         for name, value in settings.items():
             at = result._last(name)
@@ -248,7 +258,7 @@ class JsonObject:
         return json.loads(self._plain[self.members[at].value : self.members[at].end])
 
     def inner(self, at: int) -> JsonObject:
-        """The object that is the value there."""
+        """The value of that member, which is an object."""
         member = self.members[at]
         return JsonObject(
             self.text[member.value : member.end], self._style, self._indent_at(member.value), strict=self._strict
@@ -256,24 +266,24 @@ class JsonObject:
 
     def with_value(self, at: int, value: object) -> JsonObject:
         old = self.value(at)
-        if same(old, value):
+        if same_value(old, value):
             return self
         if isinstance(old, dict) and isinstance(value, dict):
             return self.with_text(at, self.inner(at).edited(value, [name for name in old if name not in value]).text)
         member = self.members[at]
         style, indent = self._local_style(), self._indent_at(member.key)
-        in_its_lines = has_newline(self.text[member.value : member.end])
+        in_its_lines = _has_newline(self.text[member.value : member.end])
         if isinstance(old, list) and isinstance(value, list) and value and in_its_lines:
             items = [value_text(item, style, None) for item in value]
-            return self.with_text(at, "[" + in_lines(items, style, indent) + "]")
+            return self.with_text(at, "[" + _in_lines(items, style, indent) + "]")
         return self.with_text(at, value_text(value, style, indent if self._begins_line(at) else None))
 
     def with_text(self, at: int, text: str) -> JsonObject:
-        """With this text for the value there."""
+        """Replace the text of that member's value."""
         return self._changed([(self.members[at].value, self.members[at].end, text)])
 
     def with_new(self, name: str, value: object, *, like_last: bool = False) -> JsonObject:
-        """With one more member at the end; `like_last`: on one line where the last one is."""
+        """Add a member at the end; `like_last`: on one line if the last member is."""
         if not self.members:
             return self._with_first(name, value)
         number = len(self.members) - 1
@@ -285,7 +295,7 @@ class JsonObject:
             lines = self._indent_at(last.key) + ("" if begins_line else style.unit)
             lead = style.newline + lines
             indent = None if like_last and self._on_one_line(number) else lines
-        new = lead + quoted(name) + style.colon + value_text(value, style, indent)
+        new = lead + _quoted(name) + style.colon + value_text(value, style, indent)
         if comma is not None:
             return self._changed([(at, at, new + ",")])
         if at == last.end:
@@ -302,14 +312,14 @@ class JsonObject:
         if len(self.members) == 1 and start == 1 and not self.text[end:close].strip():
             return self._changed([(start, close, "")])
 
-        begins_line = has_newline(self.text[start : member.key])
+        begins_line = _has_newline(self.text[start : member.key])
         tail, _ = self._behind_comments(end, close if is_last else self.members[at + 1].key)
         ends_line = _LINE_END.match(self.text, tail) is not None
         if begins_line and ends_line:
             end = tail
         elif not is_last and not ends_line:
-            start, end = member.key, _behind(_BLANKS, self.text, end)
-        elif comments and comments[-1][0].startswith("//"):  # what follows must not become part of the comment
+            start, end = member.key, _behind(_SPACES_AND_TABS, self.text, end)
+        elif comments and comments[-1][0].startswith("//"):  # the following text must not become part of the comment
             start = _behind(_NEWLINE, self.text, start)
         if not is_last or comma is not None or at == 0:
             return self._changed([(start, end, "")])
@@ -323,8 +333,8 @@ class JsonObject:
         style, close = self._style, len(self.text) - 1
         inside = self.text[1:close]
         comments = list(_COMMENT.finditer(self.text, 1, close))
-        lines = None if style.one_line or (comments and not has_newline(inside)) else self._indent + style.unit
-        new = quoted(name) + style.colon + value_text(value, style, lines)
+        lines = None if style.one_line or (comments and not _has_newline(inside)) else self._indent + style.unit
+        new = _quoted(name) + style.colon + value_text(value, style, lines)
         if lines is not None:
             new = style.newline + lines + new
         if comments:
@@ -332,7 +342,7 @@ class JsonObject:
             return self._changed([(at, at, new if lines is not None else " " + new)])
         if lines is None:
             return self._changed([(1, close, style.pad + new + style.pad)])
-        if has_newline(inside):
+        if _has_newline(inside):
             return self._changed([(1, 1, new)])
         return self._changed([(1, close, new + style.newline + self._indent)])
 
@@ -343,38 +353,38 @@ class JsonObject:
         return next((at for at in reversed(range(len(self.members))) if self.members[at].name == name), None)
 
     def _lead(self, at: int) -> int:
-        """Where that begins which stands before the member: behind a comma, or the brace."""
+        """The position behind the comma or brace before the member."""
         comma = self._comma(at - 1) if at else None
         return 1 if comma is None else comma + 1
 
     def _comma(self, at: int) -> int | None:
-        place = _behind(_SPACE, self._bare, self.members[at].end)
+        place = _behind(_BLANKS, self._bare, self.members[at].end)
         return place if self._bare[place] == "," else None
 
     def _begins_line(self, at: int) -> bool:
-        return has_newline(self.text[self._lead(at) : self.members[at].key])
+        return _has_newline(self.text[self._lead(at) : self.members[at].key])
 
     def _behind_comments(self, at: int, limit: int) -> tuple[int, bool]:
-        """Behind the comments that begin on the same line; and whether the line ends with the last of them."""
+        """The position behind the comments on the same line, and whether a comment ends that line."""
         to_the_end = False
         for comment in _COMMENT.finditer(self.text, at, limit):
-            if has_newline(self.text[at : comment.start()]):
+            if _has_newline(self.text[at : comment.start()]):
                 break
             at, to_the_end = comment.end(), comment[0].startswith("//")
         return at, to_the_end
 
     def _indent_at(self, at: int) -> str:
-        """Of the line that has this place."""
-        begin = max(self.text.rfind("\n", 0, at), self.text.rfind("\r", 0, at)) + 1
-        return self.text[begin : _behind(_BLANKS, self.text, begin)] if begin else self._indent
+        """The indentation of the line with that position."""
+        begin = _line_start(self.text, at)
+        return self.text[begin : _behind(_SPACES_AND_TABS, self.text, begin)] if begin else self._indent
 
     def _on_one_line(self, at: int) -> bool:
-        """Whether the value there is an object with all of its members on one line."""
+        """Whether the value is an object with all of its members on one line."""
         value, member = self.value(at), self.members[at]
-        return isinstance(value, dict) and value != {} and not has_newline(self.text[member.value : member.end])
+        return isinstance(value, dict) and value != {} and not _has_newline(self.text[member.value : member.end])
 
     def _local_style(self) -> JsonStyle:
-        """As the last member is written, which stands beside what will be."""
+        """The style of the last member, beside which new text is written."""
         number = len(self.members) - 1
         last = self.members[number]
         colon = self.text[last.key_end : last.value]
@@ -382,14 +392,13 @@ class JsonObject:
             colon = self._style.colon
         gap = self.text[self._lead(number) : last.key]
         if number == 0 or gap not in ("", " "):
-            gap = gap_after(colon)
+            gap = _gap_after(colon)
         padded = self.text.startswith('{ "', last.value) or self.text.startswith('{ "')
         return self._style.replace(colon=colon, gap=gap, pad=" " if padded else "")
 
 
-def same(one: object, other: object) -> bool:
-    """Whether two values mean the same as JSON, where true is not 1, and the order of names says nothing."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+def _line_start(text: str, at: int) -> int:
+    return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
 
 
 def _behind(pattern: re.Pattern[str], text: str, at: int) -> int:
@@ -403,11 +412,11 @@ class JsonStyle(Value):
     colon: str = ": "
     gap: str = " "  # behind a comma on the same line
     pad: str = ""  # inside the braces of an object on one line
-    one_line: bool = False  # all of the text
+    one_line: bool = False  # the whole text
 
 
-def style_of(text: str, start: int, end: int) -> JsonStyle:
-    """From the object that is all of this text but for comments around it."""
+def _style_of(text: str, start: int, end: int) -> JsonStyle:
+    """The style of a text whose object stands between these positions."""
     unit = re.search(r'[\r\n]([ \t]+)"', text)
     key = re.compile(r'\{\s*"[^"\\]*"( ?: ?)').match(text, start)
     colon = key[1] if key else ": "
@@ -415,40 +424,40 @@ def style_of(text: str, start: int, end: int) -> JsonStyle:
         newline=newline_of(text),
         unit=unit[1] if unit else "  ",
         colon=colon,
-        gap=gap_after(colon),
-        one_line=text[start + 1 : end - 1].strip() != "" and not has_newline(text[start:end]),
+        gap=_gap_after(colon),
+        one_line=text[start + 1 : end - 1].strip() != "" and not _has_newline(text[start:end]),
     )
 
 
-def gap_after(colon: str) -> str:
-    """Who leaves a blank behind a colon leaves one behind a comma."""
+def _gap_after(colon: str) -> str:
+    """A text with a blank behind colons gets one behind commas."""
     return " " if colon.endswith(" ") else ""
 
 
-def has_newline(text: str) -> bool:
+def _has_newline(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
 def value_text(value: object, style: JsonStyle, indent: str | None) -> str:
-    """The value in lines that continue at this indentation, with arrays on one line; None: all on one line."""
+    """Write a value in lines at this indentation, with arrays on one line; without `indent`, all on one line."""
     if isinstance(value, dict) and value:
         inner = None if indent is None else indent + style.unit
-        members = [quoted(name) + style.colon + value_text(item, style, inner) for name, item in value.items()]
+        members = [_quoted(name) + style.colon + value_text(item, style, inner) for name, item in value.items()]
         if indent is None:
             return "{" + style.pad + ("," + style.gap).join(members) + style.pad + "}"
-        return "{" + in_lines(members, style, indent) + "}"
+        return "{" + _in_lines(members, style, indent) + "}"
     if isinstance(value, list):
         return "[" + ("," + style.gap).join(value_text(item, style, None) for item in value) + "]"
-    return quoted(value)
+    return _quoted(value)
 
 
-def in_lines(items: list[str], style: JsonStyle, indent: str) -> str:
-    """What stands between the brackets, one item per line."""
+def _in_lines(items: list[str], style: JsonStyle, indent: str) -> str:
+    """Write items between brackets, one per line."""
     line = style.newline + indent + style.unit
     return line + ("," + line).join(items) + style.newline + indent
 
 
-def quoted(value: object) -> str:
+def _quoted(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    # Half a pair, e.g. from the bytes of a path that is no UTF-8, cannot be encoded but by its number.
+    # A lone surrogate, e.g. from a path that is not UTF-8, can only be written as an escape.
     return json.dumps(value) if re.search("[\ud800-\udfff]", text) else text

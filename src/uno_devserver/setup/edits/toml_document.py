@@ -1,14 +1,14 @@
-"""The servers in a TOML file, as Codex keeps them: changed by their own bytes, whatever way they are written in.
+"""TOML documents, as Codex stores its servers.
 
-`tomllib` says what a text means, before and after. A change is handed out only if the new text means the old one with
-that change, and if all that is stated beside the entry is still written as it was.
+`tomllib` parses the text before and after a change. A change is returned only if the new text means the old one with
+that change, and if everything outside the entry is still written as before.
 """
 
 from __future__ import annotations
 
 import re
 
-from .document import UNSAFE, EditProblem, ServerEntry, WrongKind
+from .document import UNSAFE, EditProblem, ServerEntry, WrongKind, same_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     Path = tuple[str, ...]
 
 _KINDS = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "an array"}
-_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")  # in what tomllib says
+_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")  # in messages of tomllib
 
 
 class TomlDocument:
-    """A Document; see there. An entry's name is there once, so a new one of a name that is taken is a change of it."""
+    """A Document. TOML names are unique, so adding an entry with an existing name changes that entry."""
 
     remarks: tuple[Remark, ...] = ()  # comments are part of TOML, for every reader
 
@@ -33,13 +33,13 @@ class TomlDocument:
         self._root = root
         self._data = _meaning(text)
         self._servers = _table_at(self._data, root)
-        # tomllib fills its tables as it reads, so this is the order of first appearance.
+        # tomllib fills its tables while it reads, so this is the order of first appearance.
         self.entries = tuple(
             ServerEntry(name, value if isinstance(value, dict) else None) for name, value in self._servers.items()
         )
 
     def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
-        from . import toml_edit  # only for changes: its patterns cost 3 ms
+        from . import toml_edit  # lazily: its patterns cost 3 ms
 
         name = name if at is None else self.entries[at].name
         new = dict(settings)
@@ -60,7 +60,7 @@ class TomlDocument:
         return self._changed(names, servers, toml_edit.without)
 
     def _changed(self, names: Sequence[str], servers: Table, change: Callable[[str, Path], str]) -> str:
-        """The text after that change of each of these entries, if it leaves these `servers` and nothing else is new."""
+        """Apply a change to each of these entries, and check that it leaves these `servers` and everything else."""
         from .toml_edit import foreign
 
         text = self._text
@@ -78,14 +78,12 @@ class TomlDocument:
         return text
 
     def _means(self, text: str, servers: Table) -> bool:
-        from .toml_edit import same
-
         try:
             data = _meaning(text)
             found = _table_at(data, self._root)
         except EditProblem:
             return False
-        return same(_holding(data, self._root, found), _holding(self._data, self._root, servers))
+        return same_value(_with_table(data, self._root, found), _with_table(self._data, self._root, servers))
 
     def _unsafe(self, *names: str) -> EditProblem:
         entries = ", ".join(f"'{'.'.join((*self._root, name))}'" for name in names)
@@ -101,7 +99,7 @@ def _meaning(text: str) -> Table:
         reason = str(error)
     except RecursionError:
         raise EditProblem("nested too deeply") from None
-    except ValueError:  # Python's limit, thousands of digits
+    except ValueError:  # Python's limit of thousands of digits
         raise EditProblem("a number has too many digits") from None
     place = _PLACE.search(reason)
     if place is None:
@@ -112,7 +110,7 @@ def _meaning(text: str) -> Table:
 
 
 def _table_at(data: Table, path: Path) -> Table:
-    """The table that these keys lead to; an empty one if they lead nowhere."""
+    """The table at a path; an empty one if it does not exist."""
     table = data
     for depth, key in enumerate(path, start=1):
         value = table.get(key, {})
@@ -123,11 +121,11 @@ def _table_at(data: Table, path: Path) -> Table:
     return table
 
 
-def _holding(data: Table, path: Path, table: Table) -> Table:
-    """The data with that table there. Empty ones on the way are left out: headers bring and take them."""
+def _with_table(data: Table, path: Path, table: Table) -> Table:
+    """The data with that table at a path. Empty tables on the path are left out: headers add and remove them."""
     if not path:
         return table
     rest = {key: value for key, value in data.items() if key != path[0]}
     inner = data.get(path[0])
-    held = _holding(inner if isinstance(inner, dict) else {}, path[1:], table)
+    held = _with_table(inner if isinstance(inner, dict) else {}, path[1:], table)
     return {**rest, path[0]: held} if held else rest

@@ -1,14 +1,14 @@
-"""YAML files in which clients keep their servers, changed without writing anything anew but the entry.
+"""YAML documents: finds the servers in a file, and edits them in small checked steps.
 
-The servers are a mapping by name, or a list whose items have a name. A change is made of small steps, each checked
-by reading the text again (see `yaml_check`); one that would change anything else is refused.
+The servers are a mapping by name, or a list whose items have a name. After each step the text is parsed again; a step
+that would change anything else is refused.
 """
 
 from __future__ import annotations
 
-from . import yaml_block, yaml_flow
-from .document import EditProblem, ServerEntry, WrongKind, newline_of, spliced
-from .yaml_layout import column_of, style_of, unsafe
+from . import yaml_splices
+from .document import EditProblem, ServerEntry, WrongKind, same_value, spliced
+from .yaml_layout import YamlStyle, column_of, style_of, unsafe
 from .yaml_nodes import (
     ALIAS,
     MAPPING,
@@ -18,7 +18,6 @@ from .yaml_nodes import (
     after_colon,
     after_properties,
     content,
-    equal,
     is_merge,
     is_null,
     kind_of,
@@ -37,16 +36,16 @@ if TYPE_CHECKING:
 
 
 class YamlDocument:
-    """`root`: the keys that lead to the servers. `name_key`: they are a list, and this key of an item is its name."""
+    """`root` is the path of keys to the servers. With `name_key` they are a list, and this key holds an item's name."""
 
     remarks: tuple[Remark, ...] = ()  # comments are part of YAML, for every reader
 
     def __init__(self, text: str, root: tuple[str, ...], name_key: str | None) -> None:
         self._text, self._root, self._name_key = text, root, name_key
         self._stream = read(text)
-        self._way: list[YamlNode] = []  # from the top to the servers, as far as that goes; without aliases
-        self._positions: list[int] = []  # of the pair that was followed, in each node of the way but the last
-        self._missing = root  # the keys that are not there
+        self._way: list[YamlNode] = []  # from the top to the servers, as far as they exist; aliases resolved
+        self._positions: list[int] = []  # index of the pair that was followed, in each node of the way but the last
+        self._missing = root  # the keys that do not exist
         self._find_servers()
         self._slots = self._find_slots()
         meanings = ValueReader()
@@ -59,10 +58,9 @@ class YamlDocument:
             document, at = self._with_entry(name, wanted), len(self.entries)
         else:
             document = self._with_settings(at, name, wanted, unwanted)
-        found = document.entries[at].settings or {}  # as a whole: what is merged into an entry counts, too
-        if any(key not in found or not equal(found[key], wanted[key]) for key in wanted) or found.keys() & set(
-            unwanted
-        ):
+        found = document.entries[at].settings or {}  # with what is merged into the entry
+        done = all(key in found and same_value(found[key], value) for key, value in wanted.items())
+        if not done or any(key in found for key in unwanted):
             raise self._unsafe()
         return document._text
 
@@ -86,7 +84,7 @@ class YamlDocument:
             found = [at for at, (name, _) in enumerate(node.pairs) if ValueReader().of(name) == key]
             if not found:
                 return
-            self._positions.append(found[-1])  # of twins the last counts
+            self._positions.append(found[-1])  # clients use the last of duplicate keys
             self._missing = self._root[depth + 1 :]
             node = self._enter(node.pairs[found[-1]][1])
         if not is_null(node):
@@ -99,11 +97,10 @@ class YamlDocument:
     def _demand(self, node: YamlNode, kind: str, depth: int) -> None:
         if node.kind != kind:
             name = f"'{'.'.join(self._root[:depth])}'" if depth else "the top level"
-            found = problem_at(self._text, node.begin, f"{name} is {kind_of(node)}, not a {kind}")
-            raise WrongKind(found.reason, found.line, found.column)
+            raise problem_at(self._text, node.begin, f"{name} is {kind_of(node)}, not a {kind}", WrongKind)
 
     def _find_slots(self) -> list[int]:
-        """The positions of the entries among the pairs, or items, of the servers."""
+        """The indexes of the entries among the pairs or items of the servers."""
         servers = self._servers
         if servers is None:
             return []
@@ -113,7 +110,7 @@ class YamlDocument:
 
     @property
     def _servers(self) -> YamlNode | None:
-        """None: not there, or null."""
+        """None if there are none, or null."""
         return None if self._missing or is_null(self._way[-1]) else self._way[-1]
 
     def _entry(self, slot: int, meanings: ValueReader) -> ServerEntry:
@@ -139,9 +136,9 @@ class YamlDocument:
         for key in reversed(self._missing[1:]):
             value = {key: value}
         if self._stream.top is None:
-            return self._at_the_end(self._missing[0], value)
+            return self._with_first_pair(self._missing[0], value)
         node = self._way[-1]
-        if is_null(node) or (len(self._way) > 1 and yaml_flow.is_empty(self._text, node)):
+        if is_null(node) or (len(self._way) > 1 and yaml_splices.is_empty(self._text, node)):
             filling = {self._missing[0]: value} if self._missing else value
             return self._with_value(self._way[:-1], self._positions[-1], filling)
         if self._missing:
@@ -155,7 +152,7 @@ class YamlDocument:
         node = self._value(slot)
         if node.kind == ALIAS:
             raise self._unsafe()
-        if node.kind != MAPPING or yaml_flow.is_empty(self._text, node):
+        if node.kind != MAPPING or yaml_splices.is_empty(self._text, node):
             if self._name_key is None:
                 return self._with_value(self._way, slot, settings)
             return self._with_replaced_item(slot, {self._name_key: name, **settings})
@@ -171,7 +168,7 @@ class YamlDocument:
         found = _positions_of(node, key)
         if not found:
             return self._with_pair([*self._way, node], key, value)
-        if equal(ValueReader().of(node.pairs[found[-1]][1]), value):
+        if same_value(ValueReader().of(node.pairs[found[-1]][1]), value):
             return self
         return self._with_value([*self._way, node], found[-1], value)
 
@@ -184,74 +181,59 @@ class YamlDocument:
 
     def _without_entry(self, index: int) -> YamlDocument:
         slot, servers = self._slots[index], self._way[-1]
-        if servers.kind == MAPPING and (servers.flow or len(servers.pairs) > 1):
-            return self._without_pair(self._way, slot)
         gone = servers.pairs[slot] if servers.kind == MAPPING else (servers.items[slot],)
-        if servers.flow:
-            splices = yaml_flow.without(self._text, servers, slot)
-        elif len(servers.items) > len(gone):
-            splices = yaml_block.without_item(self._text, servers, slot)
+        if servers.flow or len(servers.items) > len(gone):
+            splices = yaml_splices.without(self._text, servers, slot)
         else:
             colon = after_colon(self._text, self._way[-2].pairs[self._positions[-1]][0])
             if colon is None:
                 raise self._unsafe()
             behind = colon if servers.is_bare else after_properties(self._text, servers)
-            splices = yaml_block.emptied(self._text, servers, behind)
+            splices = yaml_splices.emptied(self._text, servers, behind)
         return self._changed(splices, self._way, gone, _lost(servers, gone))
 
     # Steps: the last node of a way is the one that is changed
 
-    def _at_the_end(self, key: str, value: object) -> YamlDocument:
-        splices = yaml_block.at_the_end(self._text, self._stream.end, 0, key, value, style_of(self._text))
-        document = self._again(splices)
+    def _with_first_pair(self, key: str, value: object) -> YamlDocument:
+        document = self._again(yaml_splices.added_at_end(self._text, self._stream.end, 0, key, value, self._style))
         top = document._stream.top
-        if top is None or not equal(ValueReader().of(top), {key: value}):
+        if top is None or not same_value(ValueReader().of(top), {key: value}):
             raise self._unsafe()
         return document
 
     def _with_pair(self, way: list[YamlNode], key: str, value: object) -> YamlDocument:
         text, node = self._text, way[-1]
-        style = style_of(text, self._way[-1], self._way[0])
-        if node.flow:
-            splices = yaml_flow.added_pair(text, node, key, value, style.newline)
-        elif len(way) == 1:
+        if len(way) == 1 and not node.flow:
             column = column_of(text, content(text, node))
-            splices = yaml_block.at_the_end(text, self._stream.end, column, key, value, style)
+            splices = yaml_splices.added_at_end(text, self._stream.end, column, key, value, self._style)
         else:
-            splices = yaml_block.added_pair(text, node, key, value, style)
+            splices = yaml_splices.added_pair(text, node, key, value, self._style)
         return self._changed(splices, way, (), _gained(node, key, value))
 
     def _with_item(self, node: YamlNode, value: object) -> YamlDocument:
-        if node.flow:
-            splices = yaml_flow.added_item(self._text, node, value, newline_of(self._text))
-        else:
-            splices = yaml_block.added_item(self._text, node, value, style_of(self._text, node, self._way[0]))
+        splices = yaml_splices.added_item(self._text, node, value, self._style)
         return self._changed(splices, self._way, (), _gained(node, value))
 
     def _with_value(self, way: list[YamlNode], position: int, value: object) -> YamlDocument:
-        text, node = self._text, way[-1]
-        if node.flow:
-            splices = yaml_flow.replaced_value(text, node, position, value)
-        else:
-            style = style_of(text, self._way[-1], self._way[0])
-            splices = yaml_block.replaced_value(text, node, position, value, style)
-        old = node.pairs[position][1]
+        splices = yaml_splices.replaced_value(self._text, way[-1], position, value, self._style)
+        old = way[-1].pairs[position][1]
         return self._changed(splices, way, (old,), _means(value), old)
 
     def _with_replaced_item(self, position: int, value: object) -> YamlDocument:
-        text, node = self._text, self._way[-1]
-        if node.flow:
-            splices = yaml_flow.replaced_item(node, position, value)
-        else:
-            splices = yaml_block.replaced_item(text, node, position, value, style_of(text, node, self._way[0]))
-        old = node.items[position]
+        servers = self._way[-1]
+        splices = yaml_splices.replaced_item(self._text, servers, position, value, self._style)
+        old = servers.items[position]
         return self._changed(splices, self._way, (old,), _means(value), old)
 
     def _without_pair(self, way: list[YamlNode], position: int) -> YamlDocument:
         node = way[-1]
-        change = yaml_flow.without if node.flow else yaml_block.without_pair
         gone = node.pairs[position]
-        return self._changed(change(self._text, node, position), way, gone, _lost(node, gone))
+        return self._changed(yaml_splices.without(self._text, node, position), way, gone, _lost(node, gone))
+
+    @property
+    def _style(self) -> YamlStyle:
+        """The style of the servers, or of the whole file where the servers do not show it."""
+        return style_of(self._text, *self._way[-1:], *self._way[:1])
 
     def _changed(
         self,
@@ -261,14 +243,12 @@ class YamlDocument:
         fits: Callable[[YamlNode], bool],
         changed: YamlNode | None = None,
     ) -> YamlDocument:
-        """The text with a change of the last node on the way, or of `changed` below it, which then `fits`."""
+        """Apply the splices, which change the last node on the way, or `changed` below it, to what `fits` accepts."""
         document = self._again(splices)
         top = document._stream.top
-        if (
-            is_referred_to(self._way[0], way, gone)
-            or top is None
-            or not same_node(self._way[0], top, changed or way[-1], fits)
-        ):
+        if _is_referred_to(self._way[0], way, gone):
+            raise self._unsafe()
+        if top is None or not _same_node(self._way[0], top, changed or way[-1], fits):
             raise self._unsafe()
         return document
 
@@ -287,54 +267,54 @@ def _positions_of(node: YamlNode, key: str) -> list[int]:
 
 
 def _gained(node: YamlNode, *values: object) -> Callable[[YamlNode], bool]:
-    """It holds what it held, and these behind it."""
+    """The node has its old items, and these values behind them."""
 
     def fits(new: YamlNode) -> bool:
         kept, more = new.items[: -len(values)], new.items[-len(values) :]
         added = [ValueReader().of(one) for one in more]
-        return alike(node, new) and same_nodes(node.items, kept) and equal(added, list(values))
+        return _same_properties(node, new) and _same_nodes(node.items, kept) and same_value(added, list(values))
 
     return fits
 
 
 def _lost(node: YamlNode, gone: tuple[YamlNode, ...]) -> Callable[[YamlNode], bool]:
     kept = tuple(item for item in node.items if not any(item is one for one in gone))
-    return lambda new: alike(node, new) and same_nodes(kept, new.items)
+    return lambda new: _same_properties(node, new) and _same_nodes(kept, new.items)
 
 
 def _means(value: object) -> Callable[[YamlNode], bool]:
-    return lambda new: new.is_bare and equal(ValueReader().of(new), value)
+    return lambda new: new.is_bare and same_value(ValueReader().of(new), value)
 
 
-def same_node(
+def _same_node(
     old: YamlNode, new: YamlNode, changed: YamlNode | None = None, fits: Callable[[YamlNode], bool] | None = None
 ) -> bool:
-    """The nodes mean the same; where `changed` was, stands what `fits`."""
+    """Whether the nodes mean the same, except that `changed` has become something that `fits` accepts."""
     if old is changed and fits is not None:
         return fits(new)
-    return alike(old, new) and same_nodes(old.items, new.items, changed, fits)
+    return _same_properties(old, new) and _same_nodes(old.items, new.items, changed, fits)
 
 
-def same_nodes(
+def _same_nodes(
     old: tuple[YamlNode, ...],
     new: tuple[YamlNode, ...],
     changed: YamlNode | None = None,
     fits: Callable[[YamlNode], bool] | None = None,
 ) -> bool:
     return len(old) == len(new) and all(
-        same_node(one, other, changed, fits) for one, other in zip(old, new, strict=True)
+        _same_node(one, other, changed, fits) for one, other in zip(old, new, strict=True)
     )
 
 
-def alike(old: YamlNode, new: YamlNode) -> bool:
-    """The same, apart from what they hold."""
+def _same_properties(old: YamlNode, new: YamlNode) -> bool:
+    """Whether the nodes are the same apart from their items."""
     return (old.kind, old.tag, old.anchor, old.value) == (new.kind, new.tag, new.anchor, new.value) and (
         bool(old.style) == bool(new.style)
     )
 
 
-def is_referred_to(top: YamlNode, above: Iterable[YamlNode], gone: Iterable[YamlNode]) -> bool:
-    """An alias that stays leads to a node that is changed: one that holds the change, or is in what goes."""
+def _is_referred_to(top: YamlNode, above: Iterable[YamlNode], gone: Iterable[YamlNode]) -> bool:
+    """Whether a remaining alias refers to a node that contains the change, or that is removed."""
     leaving = {id(inner) for node in gone for inner in walk(node)}
     touched = leaving | {id(node) for node in above}
     return any(

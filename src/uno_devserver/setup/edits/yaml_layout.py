@@ -1,4 +1,4 @@
-"""Lines and columns of a YAML text: which lines belong to an entry, and how the file is indented."""
+"""The layout of a YAML text: lines, columns, its style, and values written in that style."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def line_start(text: str, at: int) -> int:
 
 
 def line_end(text: str, at: int) -> int:
-    """Before the line break."""
+    """The position before the line break."""
     found = _BREAK.search(text, at)
     return found.start() if found else len(text)
 
 
 def newline_at(text: str, at: int) -> str:
-    """The line break that stands there, or nothing."""
+    """The line break at that position, or ""."""
     found = _BREAK.match(text, at)
     return found.group() if found else ""
 
@@ -55,9 +55,9 @@ def column_of(text: str, at: int) -> int:
 
 
 def end_with_comments(text: str, end: int, column: int) -> int:
-    """The end of the last line of what begins in that column and ends there.
+    """The end of the last line of a node that begins in that column and ends at `end`.
 
-    Comments on the lines right below, further to the right, are its own.
+    Comments on the lines directly below belong to it if they are indented more.
     """
     at = line_end(text, end)
     while found := _BREAK.match(text, at):
@@ -69,14 +69,14 @@ def end_with_comments(text: str, end: int, column: int) -> int:
 
 
 def whole_lines(text: str, begin: int, end: int, before: YamlNode | None = None) -> tuple[int, int]:
-    """From the line of `begin` to the line end `end`, with one line break: at the end of the text the one before.
+    """The span from the line of `begin` to the line end `end`, with its line break, or the one before if it has none.
 
-    Where the node `before` ends with a block scalar, that has its line break, and must not get blank lines.
+    If the node `before` ends with a block scalar, that keeps its line break, and gets no further blank lines.
     """
     start = line_start(text, begin)
     leaf = deque(walk(before), maxlen=1).pop() if before is not None else None
     if leaf is not None and text[leaf.end : start].strip():
-        leaf = None  # a comment stands between them
+        leaf = None  # there is a comment between them
     breaks = _BREAKS if leaf is not None and keeps_blank_lines(text, leaf) else _BREAK
     if found := breaks.match(text, end):
         return start, found.end()
@@ -87,7 +87,7 @@ def whole_lines(text: str, begin: int, end: int, before: YamlNode | None = None)
 
 
 def dashes(text: str, node: YamlNode) -> list[int]:
-    """Where the dashes of a block list stand."""
+    """The positions of the dashes of a block list."""
     found: list[int] = []
     at = content(text, node)
     for item in node.items:
@@ -100,14 +100,14 @@ def dashes(text: str, node: YamlNode) -> list[int]:
 
 
 def style_of(text: str, *nodes: YamlNode) -> YamlStyle:
-    """As the first of these nodes is laid out, or the next, where that does not show it."""
+    """The style of the first of these nodes that shows it."""
     step = next((offset for offset in _offsets(text, nodes, MAPPING) if offset > 0), _DEFAULT_STEP)
     dash = next((offset for offset in _offsets(text, nodes, SEQUENCE) if offset >= 0), step)
     return YamlStyle(newline_of(text), step, dash, next(_gaps(text, nodes), _DEFAULT_STEP))
 
 
 def _offsets(text: str, nodes: tuple[YamlNode, ...], kind: str) -> Iterator[int]:
-    """From keys to what begins below them."""
+    """Columns from keys to the collections below them."""
     for key, value in _block_pairs(nodes):
         if value.kind == kind and not value.flow:
             yield column_of(text, content(text, value)) - column_of(text, key.begin)
@@ -120,7 +120,7 @@ def _block_pairs(nodes: tuple[YamlNode, ...]) -> Iterator[tuple[YamlNode, YamlNo
 
 
 def _gaps(text: str, nodes: tuple[YamlNode, ...]) -> Iterator[int]:
-    """From dashes to the keys beside them."""
+    """Columns from dashes to the keys beside them."""
     for node in (inner for outer in nodes for inner in walk(outer)):
         if node.kind == SEQUENCE and not node.flow:
             for dash, item in zip(dashes(text, node), node.items, strict=True):
@@ -129,7 +129,7 @@ def _gaps(text: str, nodes: tuple[YamlNode, ...]) -> Iterator[int]:
 
 
 class YamlStyle(Value):
-    """How a file is laid out, in columns."""
+    """The indentation of a file, in columns."""
 
     newline: str
     step: int  # from a key to the keys below it
@@ -137,7 +137,7 @@ class YamlStyle(Value):
     gap: int  # from a dash to the keys beside it
 
 
-# Case does not matter: readers differ in which spellings they know.
+# In lower case: parsers differ in which spellings they accept.
 _WORDS = frozenset(("", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", "=", "<<", ".inf", ".nan"))
 _LIKE_A_NUMBER = re.compile(r"[-+]?\.?[0-9][-+0-9a-fA-FoOxXtTzZ_.,: ]*|[-+]\.inf", re.IGNORECASE)  # or a date, or time
 _SPECIAL_BEGIN = re.compile(r"[][,{}#&*!|>'\"%@`?:]|-(?:\s|$|--)|\.\.\.|\s")
@@ -147,18 +147,18 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufef
 
 
 def scalar(value: object, *, flow: bool = False, quote: str = "") -> str:
-    """A value on one line; `quote`: what text is put in where it could do without."""
+    """Write a value on one line; `quote` is used for text even if it needs none."""
     if isinstance(value, str):
         return _text(value, flow, quote)
     if isinstance(value, list) and not value:
         return "[]"
     if isinstance(value, dict) and not value:
         return "{}"
-    return json.dumps(value)  # null, true, 300, 1.5: the same in both
+    return json.dumps(value)  # null, true, 300, 1.5: the same in JSON and YAML
 
 
 def in_flow(value: object, *, quote: str = "") -> str:
-    """A value within brackets, on one line."""
+    """Write a value within brackets, on one line."""
     if isinstance(value, list):
         return f"[{', '.join(in_flow(item, quote=quote) for item in value)}]"
     if isinstance(value, dict):
@@ -171,7 +171,7 @@ def pair_in_flow(key: str, value: object, *, quote: str = "") -> str:
 
 
 def pairs_in_lines(settings: Mapping[str, object], column: int, style: YamlStyle) -> list[str]:
-    """Keys and values of a block mapping whose keys stand in that column."""
+    """Write a block mapping whose keys stand in that column."""
     lines: list[str] = []
     for key, value in settings.items():
         head = f"{' ' * column}{scalar(key)}:"
@@ -181,7 +181,7 @@ def pairs_in_lines(settings: Mapping[str, object], column: int, style: YamlStyle
 
 
 def in_lines(value: object, column: int, style: YamlStyle) -> list[str]:
-    """A collection below a key in that column; no lines for what stands behind the key."""
+    """Write a collection below a key in that column; a scalar gets no lines, it stands behind the key."""
     if isinstance(value, dict):
         return pairs_in_lines(value, column + style.step, style)
     if isinstance(value, list):
@@ -190,7 +190,7 @@ def in_lines(value: object, column: int, style: YamlStyle) -> list[str]:
 
 
 def items_in_lines(values: Sequence[object], column: int, style: YamlStyle) -> list[str]:
-    """The items of a block list whose dashes stand in that column."""
+    """Write the items of a block list whose dashes stand in that column."""
     lines: list[str] = []
     dash = f"{' ' * column}-"
     for value in values:

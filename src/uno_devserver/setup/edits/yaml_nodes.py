@@ -1,6 +1,7 @@
-"""A YAML text as nodes that know where they stand; aliases stay references, so that nothing grows or goes in circles.
+"""A YAML text as a tree of nodes with positions, and the values of the nodes.
 
-Built from the parser's events without recursion: a text of many brackets is refused, and ends no interpreter.
+Aliases stay references, so that the tree neither explodes nor becomes cyclic. It is built from the parser's events
+without recursion, so that deep nesting is refused instead of overflowing the stack.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SCALAR, SEQUENCE, MAPPING, ALIAS = "scalar", "list", "mapping", "alias"
 
 BLOCK_SCALARS = ("|", ">")
 
-MAX_DEPTH = 100  # configurations have five levels; what walks over nodes recurses
+MAX_DEPTH = 100  # configurations have five levels; functions that walk over nodes recurse
 
 _BLANKS = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*")
 _COLON = re.compile(r"[ \t]*:")
@@ -30,14 +31,14 @@ _KEEPS_BLANK_LINES = re.compile(r"[|>][0-9]?\+")
 class YamlNode(Value):
     kind: str
     begin: int  # of its anchor or tag, if it has one
-    end: int  # behind its last character: comments and blank lines are outside
+    end: int  # behind its last character, without following comments and blank lines
     value: str = ""  # of a scalar; of an alias, the anchor's name
     style: str = ""  # of a scalar: its quote, `|` or `>`; "": plain
     flow: bool = False
     tag: str | None = None
     anchor: str | None = None
     items: tuple[YamlNode, ...] = ()  # of a mapping: key, value, key, value ...
-    target: YamlNode | None = None  # of an alias; None: something that the alias is in
+    target: YamlNode | None = None  # of an alias; None: a node that contains the alias
 
     @property
     def pairs(self) -> tuple[tuple[YamlNode, YamlNode], ...]:
@@ -45,12 +46,12 @@ class YamlNode(Value):
 
     @property
     def is_bare(self) -> bool:
-        """It has neither tag nor anchor."""
+        """Whether it has neither tag nor anchor."""
         return self.tag is None and self.anchor is None
 
     @property
     def is_nothing(self) -> bool:
-        """No character stands for it: `key:`."""
+        """Whether no character stands for it, as for the value in `key:`."""
         return self.kind == SCALAR and self.is_bare and self.begin == self.end
 
 
@@ -60,7 +61,7 @@ class YamlStream(Value):
 
 
 def read(text: str) -> YamlStream:
-    """The one document of a text; raises EditProblem."""
+    """Parse a text with at most one document; raises EditProblem."""
     import yaml
 
     loader: Any = yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader
@@ -72,39 +73,39 @@ def read(text: str) -> YamlStream:
         if mark is None:
             raise EditProblem(reason) from error
         raise EditProblem(reason, mark.line + 1, mark.column + 1) from error
-    except yaml.YAMLError as error:  # a character that YAML does not know; it is not told in the same unit everywhere
+    except yaml.YAMLError as error:  # a forbidden character; PyYAML and libyaml report its position in different units
         found = yaml.reader.Reader.NON_PRINTABLE.search(text)
         raise problem_at(text, found.start() if found else 0, "holds a control character") from error
     except UnicodeEncodeError as error:
         raise problem_at(text, error.start, "holds half of a character") from error
 
 
-def problem_at(text: str, at: int, reason: str) -> EditProblem:
+def problem_at(text: str, at: int, reason: str, kind: type[EditProblem] = EditProblem) -> EditProblem:
     lines = re.split(r"\r\n|\r|\n", text[:at])
-    return EditProblem(reason, len(lines), len(lines[-1]) + 1)
+    return kind(reason, len(lines), len(lines[-1]) + 1)
 
 
 def walk(node: YamlNode) -> Iterator[YamlNode]:
-    """The node and all below it, in the order of the text."""
+    """Yield the node and all nodes below it, in the order of the text."""
     yield node
     for item in node.items:
         yield from walk(item)
 
 
 def after_blanks(text: str, at: int) -> int:
-    """Behind blanks, line breaks and comments."""
+    """The position behind blanks, line breaks and comments."""
     found = _BLANKS.match(text, at)
     return found.end() if found else at
 
 
 def after_colon(text: str, key: YamlNode) -> int | None:
-    """Behind the colon of a key; None where that is not on the key's line (`? key`), or missing (`{key}`)."""
+    """The position behind the colon of a key; None if it is on another line (`? key`), or missing (`{key}`)."""
     found = _COLON.match(text, key.end)
     return found.end() if found else None
 
 
 def after_properties(text: str, node: YamlNode) -> int:
-    """Behind the anchor and the tag of a node."""
+    """The position behind the anchor and the tag of a node."""
     end = at = node.begin
     while not node.is_bare and (found := _PROPERTY.match(text, at)):
         end = found.end()
@@ -113,17 +114,17 @@ def after_properties(text: str, node: YamlNode) -> int:
 
 
 def content(text: str, node: YamlNode) -> int:
-    """Where a node begins that may have an anchor or a tag."""
+    """The position where a node begins, behind its anchor and tag."""
     return node.begin if node.is_bare else after_blanks(text, after_properties(text, node))
 
 
 def keeps_blank_lines(text: str, node: YamlNode) -> bool:
-    """A block scalar to which the blank lines below belong: `|+`."""
+    """Whether the node is a block scalar that includes the blank lines below it: `|+`."""
     return node.style in BLOCK_SCALARS and _KEEPS_BLANK_LINES.match(text, content(text, node)) is not None
 
 
 class _Open(Value):
-    """A collection whose end has not come yet."""
+    """A collection whose end event has not arrived yet."""
 
     event: Any
     kind: str
@@ -176,12 +177,12 @@ def _collection(text: str, opened: _Open, closing: Any) -> YamlNode:
     event, items = opened.event, opened.items
     if opened.kind == MAPPING:
         for at in range(1, len(items), 2):
-            if items[at].is_nothing:  # the parser puts it before what comes next, lines further down
+            if items[at].is_nothing:  # the parser puts it before the next token, lines further down
                 place = after_colon(text, items[at - 1]) or items[at - 1].end
                 items[at] = items[at].replace(begin=place, end=place)
     flow = bool(event.flow_style)
     end = _end(closing) if flow or not items else items[-1].end
-    # All fields by position: that is three times as fast, and a file may hold many thousands of nodes.
+    # Fields by position are three times as fast; a file may have many thousands of nodes.
     return YamlNode(opened.kind, _begin(event), end, "", "", flow, event.tag, event.anchor, tuple(items), None)
 
 
@@ -190,7 +191,7 @@ def _scalar(text: str, event: Any) -> YamlNode:
     node = YamlNode(SCALAR, begin, end, event.value, style, False, event.tag, event.anchor, (), None)
     if style not in BLOCK_SCALARS:
         return node
-    raw = text[begin:end]  # with its line break, and the blank lines below, which count only where they are kept
+    raw = text[begin:end]  # includes the last line break, and blank lines below, which belong to it only with `+`
     if keeps_blank_lines(text, node):
         raw = raw.removesuffix("\n").removesuffix("\r")
     else:
@@ -211,14 +212,14 @@ MAX_REFERRED = 10_000  # nodes read through aliases: the entries of a real confi
 _TAGS = "tag:yaml.org,2002:"
 _NULLS = ("", "~", "null", "Null", "NULL")
 _TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_INTEGER = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")  # Python refuses decimal ones that are longer
+_INTEGER = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")  # Python refuses longer decimal numbers
 _FLOAT = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
 
 
 class ValueReader:
-    """Values of nodes of one text; all together follow aliases up to the bound."""
+    """Converts the nodes of one text to values; follows aliases up to MAX_REFERRED nodes in all."""
 
     def __init__(self) -> None:
         self._referred = 0
@@ -233,7 +234,7 @@ class ValueReader:
         if node.kind == SCALAR:
             return _scalar_value(node)
         if node.tag not in (None, "!", f"{_TAGS}map", f"{_TAGS}seq"):
-            return None  # sets, ordered maps and what a program made up
+            return None  # sets, ordered maps and tags of applications
         if node.kind == SEQUENCE:
             return [self.of(item, referred) for item in node.items]
         merged: dict[str, object] = {}
@@ -246,7 +247,7 @@ class ValueReader:
         return {**merged, **own}
 
     def _merged(self, node: YamlNode, referred: bool) -> dict[str, object]:
-        """What `<<` brings: the settings of a mapping, or of several, of which the first counts."""
+        """The settings that `<<` adds: those of a mapping, or of several, where the first one wins."""
         value = self.of(node, referred)
         several = value if isinstance(value, list) else [value]
         settings: dict[str, object] = {}
@@ -256,7 +257,7 @@ class ValueReader:
 
 
 def name_of(node: YamlNode) -> str:
-    """What a key, or a name, says: its text, also where that is a number; "" for what cannot be a name."""
+    """The text of a key or name, even if it is a number; "" for a collection."""
     found = referent(node)
     return found.value if found.kind == SCALAR else ""
 
@@ -277,17 +278,8 @@ def is_null(node: YamlNode) -> bool:
     return node.kind == SCALAR and _scalar_value(node) is None
 
 
-def equal(one: object, other: object) -> bool:
-    """The same value; truth is no number."""
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(equal, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
-    return isinstance(one, bool) == isinstance(other, bool) and one == other
-
-
 def kind_of(node: YamlNode) -> str:
-    """For a sentence."""
+    """The kind of a value, as a noun for messages."""
     if node.kind == SCALAR:
         value = _scalar_value(node)
         return "null" if value is None else "a text" if isinstance(value, str) else "a number or truth value"
