@@ -35,7 +35,7 @@ PATIENCE = 10.0
 SWIFT = UpstreamLimits(
     backoff_seconds=(0.0, 0.001, 0.002),
     retry_seconds=0.0,
-    look_again_seconds=0.01,
+    find_again_seconds=0.01,
     hello_seconds=0.001,
     end_seconds=0.01,
 )

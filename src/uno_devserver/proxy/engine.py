@@ -1,7 +1,7 @@
-"""The engine: everything behind the front, in one event loop. Its parts, who calls whom, and the order of the end.
+"""The engine: makes the parts behind the front, connects them, and closes them. They share one event loop.
 
-The parts are made here and get what they need when they are made. The keeper of the upstream reports to the engine; the
-workspace and hot reload also call the other parts directly. The end is bounded, whatever hangs.
+The keeper reports events of the upstream to the engine. The workspace controller and the reloader also call other parts
+directly. Closing is bounded in time, whatever hangs.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 CLOSE_SECONDS = 0.23  # the process gives the engine 0.25 s
 READY_SECONDS = 1.0  # some clients never say that they are initialized
 TOOLS_SECONDS = 30.0  # --mcp-wait-tools-list: what clients allow for their start
-LOOK_SECONDS = 1.0  # a start does not wait longer for a look at the disk, which takes microseconds as a rule
+FIND_CODE_SECONDS = 1.0  # the longest delay of a start by a slow disk; finding the code takes microseconds as a rule
 FIRST_CALLS_SECONDS = 0.02  # the calls that waited for a start go first
-QUIET_SECONDS = 0.2  # the first calls come as soon as there is an upstream, and the rest can wait
-LONG_START_SECONDS = 0.3  # most starts are over by then; of the others people want to see how far they are
-NAME_CHARACTERS, MOST_CLIENTS = 100, 20  # of those that introduced themselves, which health and status file name
+QUIET_SECONDS = 0.2  # first calls come as soon as the upstream is connected; following the workspace can wait
+LONG_START_SECONDS = 0.3  # most starts are over by then; the status file shows the progress of longer ones
+NAME_CHARACTERS, MOST_CLIENTS = 100, 20  # limits of the client names in health report and status file
 CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to start, and its add-ins as long to load
 
 
@@ -75,8 +75,8 @@ class Engine:
         self._tasks = Tasks()
         self._over = asyncio.Event()
         self._client: ClientInfo | None = None  # the one on stdio, as it introduced itself last
-        self._unready: asyncio.TimerHandle | None = None  # a client has introduced itself, and is not ready yet
-        self._saving = self._looking = False  # due, behind the first calls
+        self._unready: asyncio.TimerHandle | None = None  # set while a client has introduced itself, but is not ready
+        self._saving = self._following = False  # whether these tasks are due, after the first calls
         self._announcements = Announcements(self._say)
         self._publisher = ListPublisher(
             options, state, folders().state, broadcast=self._broadcast, changed=self._save_catalogue_soon
@@ -103,7 +103,7 @@ class Engine:
         self._session = StdioSession(self._service, write)
         self.relay = CallRelay(state, self.keeper, self._service, self._session, output)
         self._listeners = HttpListeners(options, self._service, state)
-        self._reloader: Reloader | None = None  # None: it is too early for it
+        self._reloader: Reloader | None = None  # None: hot reload has not begun
         self.workspace: WorkspaceController | None = None  # None: the upstream does not depend on one
         if first.unknown_code is not None:
             state.learn(hot_reload_off=first.unknown_code)
@@ -114,7 +114,7 @@ class Engine:
             self.workspace = WorkspaceController(
                 options,
                 first.decisions,
-                first.looked_at,
+                first.resolved_at,
                 first.channel_name,
                 keeper=self.keeper,
                 state=state,
@@ -127,11 +127,11 @@ class Engine:
         first.launcher.report_to(self._loop, self.keeper.reported)
 
     async def run(self) -> None:
-        """Until `stop` is called."""
+        """Serve until `stop` is called."""
         self._loop.call_later(LONG_START_SECONDS, self._state.first_start_takes_long)
         if self.workspace is not None:
             self.workspace.begin()
-        # For a Host, hot reload begins after the start. It may have begun: a second attempt looks for newer code first.
+        # For a Host, hot reload begins after the start, or has begun before a second attempt.
         if not self._first.is_host and self._first.unknown_code is None and self._reloader is None:
             self._service.forwarding.await_reloader(self._begin_reload())
         elif self.workspace is not None and self.keeper.running is None:
@@ -145,7 +145,7 @@ class Engine:
         self._over.set()
 
     async def make_catalogue(self) -> UserError | None:
-        """--force-generate-tool-cache: why it failed."""
+        """--force-generate-tool-cache: save the lists of the upstream; return an error if it does not connect."""
         keeper = self.keeper
         keeper.met(UNKNOWN_CLIENT)
         if keeper.upstream is not None and await keeper.until_connected(CATALOGUE_SECONDS):
@@ -153,31 +153,30 @@ class Engine:
             return None
         issues = (*self._state.facts.issues, *(self.workspace.workspace.issues if self.workspace else ()))
         why, step = f"{keeper.named} did not start.", "See what it prints."
-        if issues:
-            # What the proxy would do by itself is said behind a semicolon; here it ends.
+        if issues:  # what the proxy would do by itself follows a semicolon, and does not apply here
             why, step = issues[0].message, issues[0].remediation.partition("; the ")[0].rstrip(".") + "."
         return UserError("NoCatalogue", f"No tool catalogue was made. {why}", f"{step} Then run this again.")
 
     async def close(self) -> None:
-        """Everything at the same time, and no longer than we have."""
+        """Close all parts at the same time, within `CLOSE_SECONDS`."""
         self._tasks.cancel()
         self.relay.close()
         if self.workspace is not None:
             self.workspace.close()
         parts = (self.keeper, self._session, self._service, self._listeners, self._reloader)
-        saving = [self._save_catalogue()] if self._saving else []  # first: the keeper forgets the server
+        saving = [self._save_catalogue()] if self._saving else []  # before the keeper forgets the server
         closing = [*saving, run_in_thread(self._state.close), *(part.close() for part in parts if part is not None)]
         await asyncio.wait([asyncio.ensure_future(one) for one in closing], timeout=CLOSE_SECONDS)
 
-    # What the front passes on.
+    # Messages from the front.
 
     def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:
         try:
             self._session.take(message)
             if isinstance(message, RpcNotification) and message.method == "notifications/initialized":
                 self._client_ready()
-        except Exception:  # a defect of ours; what comes behind it is taken all the same
-            log.write(ERROR, f"a message could not be taken:\n{traceback.format_exc()}")
+        except Exception:  # a defect of ours, which must not stop the messages after it
+            log.write(ERROR, f"a message could not be processed:\n{traceback.format_exc()}")
 
     def client_met(self, client: ClientInfo) -> None:
         self._session.introduce(client)
@@ -197,7 +196,7 @@ class Engine:
         self._service.forwarding.list_read()
 
     def _client_ready(self) -> None:
-        """The client may be asked something."""
+        """The client has finished its handshake, and may be sent requests."""
         if self._unready is not None:
             self._unready.cancel()
             self._unready = None
@@ -207,7 +206,7 @@ class Engine:
         if self.workspace is not None:
             self.workspace.met(session)
 
-    # What goes to all clients.
+    # Notifications to all clients.
 
     def _broadcast(self, method: str, params: Params | None = None) -> None:
         self._session.broadcast(method, params)
@@ -220,7 +219,7 @@ class Engine:
     def _say(self, method: str, params: Params) -> None:
         self._service.conversations.notify(method, params)
 
-    # What the keeper of the upstream says. Implements `upstream.keeper.Owner`.
+    # Events of the upstream. Implements `upstream.keeper.Owner`.
 
     @property
     def shared_peer(self) -> Peer:
@@ -231,7 +230,7 @@ class Engine:
         self._open_ahead()
 
     def _open_ahead(self) -> None:
-        """Connect the client on stdio to the upstream, if both are there, before it calls."""
+        """Connect the client on stdio to the upstream before its first call, if both are known."""
         client = self._client
         modern = client is not None and client.protocol_version in MODERN_VERSIONS
         session = ModernSession(client) if client is not None and modern else self._session.session
@@ -246,7 +245,7 @@ class Engine:
 
     async def before_launch(self) -> None:
         if self._reloader is None:
-            await self._look_for_code()
+            await self._begin_reload_if_known()
         if self._reloader is not None:
             await self._reloader.before_launch()
 
@@ -263,35 +262,35 @@ class Engine:
     def start_settled(self) -> None:
         self._release_tools()
         self._save_catalogue_soon()
-        if not self._looking:
-            self._looking = True
-            self._tasks.start(self._look_around())
+        if not self._following:
+            self._following = True
+            self._tasks.start(self._follow_workspace())
         self._listeners.start_settled()
         if self._reloader is not None:
             self._reloader.start_settled()
         elif self._first.unknown_code is not None:
-            self._loop.call_later(FIRST_CALLS_SECONDS, lambda: self._tasks.start(self._look_for_code()))
+            self._loop.call_later(FIRST_CALLS_SECONDS, lambda: self._tasks.start(self._begin_reload_if_known()))
         else:
             reloader_known = self._begin_reload()
             facts = self._state.facts
             found = facts.upstream is not None and not facts.upstream.owned  # its owner may watch its code
-            if facts.trusted or found:  # else nothing of the workspace runs that could be edited
+            if facts.trusted or found:  # otherwise no code of the workspace runs
                 self._service.forwarding.await_reloader(reloader_known)
 
-    # What the workspace says.
+    # Events of the workspace.
 
     def _workspace_changed(self) -> None:
         if self._reloader is not None:
-            self._reloader.look()
-            self._listeners.look()
+            self._reloader.update()
+            self._listeners.open_if_wanted()
 
     def _reload_code(self) -> bool:
         return self._reloader is not None and self._reloader.reload()
 
-    # New code.
+    # Hot reload.
 
     def _begin_reload(self) -> asyncio.Task[None]:
-        """See to it from now on that the newest code answers; done when it is known who watches the code."""
+        """Begin hot reload; the task is done when it is known which proxy watches the code."""
         from .reload.reloader import Reloader
 
         self._reloader = Reloader(
@@ -302,19 +301,19 @@ class Engine:
             forwarding=self._service.forwarding,
             open_inspector=self._listeners.open_inspector,
         )
-        return self._reloader.look()
+        return self._reloader.update()
 
-    async def _look_for_code(self) -> None:
-        """Begin hot reload if it is known where the code is; else its modules are not even imported."""
+    async def _begin_reload_if_known(self) -> None:
+        """Begin hot reload if it is known where the code is; otherwise its modules are not imported."""
         if self._first.unknown_code is not None:
-            looking = self._tasks.start(run_in_thread(lambda: unknown_code(self._options)))
-            await asyncio.wait([looking], timeout=LOOK_SECONDS)
-            if not looking.done() or looking.result() is not None:
+            search = self._tasks.start(run_in_thread(lambda: unknown_code(self._options)))
+            await asyncio.wait([search], timeout=FIND_CODE_SECONDS)
+            if not search.done() or search.result() is not None:
                 return
         if self._reloader is None:
             self._begin_reload()
 
-    # Behind the first calls.
+    # After the first calls.
 
     def _release_tools(self) -> None:
         self._state.holds_tools = False
@@ -343,17 +342,17 @@ class Engine:
             written, version = await run_in_thread(save_for_sdk)
             self._state.learn(catalogue_written=written, catalogue_sdk=version)
 
-    async def _look_around(self) -> None:
-        """Watch the workspace, and ask the Host how it is."""
+    async def _follow_workspace(self) -> None:
+        """Watch the workspace's files, and learn the state of the Host."""
         await asyncio.sleep(QUIET_SECONDS)
-        self._looking = False
+        self._following = False
         if self.workspace is not None:
-            self.workspace.look()
+            self.workspace.follow_disk()
             await self.workspace.ask_host()
 
 
 def _read_ahead(folder: str) -> None:
-    """Import, while a Host starts, what comes when it is connected: before the calls that wait for it."""
+    """Import, while a Host starts, the modules that are needed when it is connected."""
     from ..discovery import discover  # noqa: F401
     from .health import status_file  # noqa: F401
     from .reload import reloader  # noqa: F401

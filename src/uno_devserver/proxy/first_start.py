@@ -32,7 +32,7 @@ class FirstStart:
         timeline.mark("engine")
         self.lifecycle = Lifecycle()
         self.launcher = Launcher(timeline)
-        self.looked_at = time.time()
+        self.resolved_at = time.time()
         self.decisions: WorkspaceDecisions | None = None  # None: the upstream does not depend on a workspace
         self.decision: Decision | None = None
         self.channel_name = channel_name()  # of the control channel, should there be one

@@ -162,7 +162,7 @@ async def test_a_defect_of_ours_fails_the_call_and_reaches_the_client_as_before(
     with pytest.raises(ZeroDivisionError):
         await watched.start(tool_call())
 
-    assert (await watched.see())["outcome"] == "The proxy failed: ZeroDivisionError. Its log says more."
+    assert (await watched.see())["outcome"] == "The proxy failed: ZeroDivisionError. Its log has the details."
 
 
 @virtual

@@ -191,7 +191,7 @@ async def test_changes_are_told_to_every_session_of_either(folder: Path) -> None
 
 async def test_it_waits_for_the_first_start_and_is_opened_once(folder: Path) -> None:
     async with world_in(folder, inspector_port=0) as world:
-        world.listeners.look()
+        world.listeners.open_if_wanted()
         assert not world.listeners._tasks._running, "a start is under way"
 
         world.listeners.start_settled()

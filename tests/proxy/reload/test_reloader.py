@@ -89,7 +89,7 @@ class World:
 
     async def look(self) -> None:
         """Until what follows from it is done."""
-        self.reloader.look()
+        self.reloader.update()
         async with asyncio.timeout(10):
             await asyncio.gather(*self.reloader._tasks._running)
 

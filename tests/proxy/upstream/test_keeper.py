@@ -607,9 +607,8 @@ async def test_what_becomes_ready_although_the_end_has_come_is_stopped(tmp_path:
 
 
 async def test_a_start_that_waits_for_the_end_of_a_crashed_server_does_not_come_when_all_ends(tmp_path: Path) -> None:
-    running, stopped = ScriptedRunning(Lists()), asyncio.Event()
-    upstream = ScriptedUpstream(running)
-    kept = Kept(tmp_path, upstream)
+    ours, running, stopped = asyncio.all_tasks(), ScriptedRunning(Lists()), asyncio.Event()
+    kept = Kept(tmp_path, ScriptedUpstream(running))
     assert await kept.keeper.until_connected(5)
     running.stop = lambda **_: stopped.wait()  # type: ignore[method-assign, assignment]
     begun: list[object] = []
@@ -621,8 +620,7 @@ async def test_a_start_that_waits_for_the_end_of_a_crashed_server_does_not_come_
     await asyncio.sleep(0)
     stopped.set()
     await asyncio.wait_for(closing, 5)
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    await asyncio.wait_for(asyncio.gather(*others, return_exceptions=True), 5)
+    await asyncio.wait_for(asyncio.gather(*asyncio.all_tasks() - ours, return_exceptions=True), 5)
 
     assert begun == []
 

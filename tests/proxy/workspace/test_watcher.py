@@ -31,8 +31,8 @@ from uno_devserver.workspace.resolver import resolve
 GLOBAL_JSON = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
 PATIENCE = 20.0
 # Quick, and with so long an interval between looks that only a notification can be what woke it.
-NOTIFIED = WatcherLimits(quiet_seconds=0.05, look_seconds=600)
-LOOKING = WatcherLimits(quiet_seconds=0.05, look_seconds=0.05, look_share=1.0)
+NOTIFIED = WatcherLimits(quiet_seconds=0.05, scan_seconds=600)
+LOOKING = WatcherLimits(quiet_seconds=0.05, scan_seconds=0.05, scan_share=1.0)
 
 
 class Observation:

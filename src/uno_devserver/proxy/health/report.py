@@ -1,7 +1,7 @@
 """Makes the HealthReport of a proxy from its facts.
 
-Nothing is read from disk or waited for here, so there is an answer at any moment, also before there is an engine. Safe
-from any thread: the facts are frozen.
+It does no I/O and does not wait, so it is available at any moment, also before the engine. Safe from any thread: the
+facts are frozen.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def report(facts: ProxyFacts) -> dict[str, Any]:
             process_id=upstream.process_id,
             endpoint=upstream.endpoint,
             started_at=next((server.started for server in registered), None),
-            host=host.replace(  # its last report of itself, with what is known of the present connection
+            host=host.replace(  # its last report about itself, with the state of the present connection
                 mcp=facts.connected,
                 kind=upstream.kind,
                 version=host.version or upstream.version,
@@ -54,7 +54,7 @@ def report(facts: ProxyFacts) -> dict[str, Any]:
 
 
 def _proxy_json(facts: ProxyFacts) -> dict[str, object]:
-    """The member `proxy`, which the status file holds, too."""
+    """The member `proxy`, which is also in the status file."""
     written, ending, upstream = facts.catalogue_written, facts.last_end, facts.upstream
     return {
         "processId": os.getpid(),
@@ -99,7 +99,7 @@ def _solutions(workspace: Workspace | None) -> tuple[str, ...] | None:
 
 
 def _is_stale(facts: ProxyFacts) -> bool:
-    """Whether the lists are older than a change of the workspace to another SDK, which probably has other tools."""
+    """Whether the lists were saved with another SDK than the workspace has now, which probably has other tools."""
     found = facts.discovery.sdk.global_json if facts.discovery else None
     now = found.uno_sdk.version if found and found.uno_sdk else None
     return not facts.lists_fresh and None not in (now, facts.catalogue_sdk) and now != facts.catalogue_sdk

@@ -1,8 +1,8 @@
 """The status file of each running proxy, `<state>/proxies/<pid>.json`, from which the command line learns of proxies.
 
-It is there before the proxy's first answer. Later a thread writes the newest facts, so nothing waits for the disk, and
-a proxy works without the file. A file counts while the process that wrote it lives; others are removed when they are
-read. Cheap to import: the first answer waits for it.
+It is written before the proxy's first answer. Later a thread writes the newest facts, so nothing waits for the disk,
+and a proxy works without the file. A file is valid while the process that wrote it lives; others are removed when they
+are read. Cheap to import: the first answer waits for it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 FOLDER = "proxies"
 MAX_BYTES = 1024 * 1024  # of a file: most have 2 KB, and 200 KB with 20 reloads of many files and long tool names
-MAX_FILES = 1000  # a folder full of other files does not hold up a command
+MAX_FILES = 1000  # a folder full of other files does not delay a command
 QUIET_SECONDS = 0.05  # before a write: a crash and the restart change some ten facts within 20 ms
 REMOVE_SECONDS = 0.1  # a disk takes a millisecond, or hangs; the proxy ends within 300 ms
-# Compiled by those who read: a proxy, which only writes its file, does without them.
+# Compiled when files are read, so that a proxy, which only writes its file, does not pay for it.
 _FILE = r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?"  # `.tmp`: its process ended while it wrote
 _PROGRAM = r"uno[-_.]devserver"  # in a command line: both names of the command, and that of the package
 
@@ -38,7 +38,7 @@ Status = dict[str, object]
 
 
 class StatusFile:
-    """The file of this process. A thread, started by the first update, writes it."""
+    """The file of this process. The first update starts a thread that writes it."""
 
     def __init__(self, state: str) -> None:
         self._path = os.path.join(state, FOLDER, f"{os.getpid()}.json")
@@ -63,21 +63,21 @@ class StatusFile:
             _remove(self._path)
 
     def update(self, facts: ProxyFacts) -> None:
-        """Return at once; the thread writes the file."""
+        """Let the thread write these facts; returns at once."""
         if self._removed:
             return
         self._facts = facts
         if self._writer is None:
-            from threading import Event, Thread  # takes 4 ms, for which the first answer does not wait
+            from threading import Event, Thread  # takes 4 ms, which must not delay the first answer
 
             self._changed, self._removing = Event(), Event()
             writer = Thread(target=self._write_changes, name="status file", daemon=True)
             writer.start()
-            self._writer = writer  # not before: another thread may remove the file now, and join the writer
+            self._writer = writer  # after its start: another thread may join it when it removes the file
         self._changed.set()
 
     def remove(self) -> None:
-        """Remove the file at the end of the process; later updates are ignored."""
+        """Remove the file when the process ends; later updates are ignored."""
         self._removed = True
         if self._writer is None:
             _remove(self._path)
@@ -108,7 +108,7 @@ class StatusFile:
 
 
 def _status(facts: ProxyFacts, created: float | None) -> Status:
-    from .report import report  # the command line, which only reads files, does without it
+    from .report import report  # not needed by the command line, which only reads files
 
     workspace, health = facts.workspace, report(facts)
     del health["proxy"]["catalogueAgeSeconds"]  # it would be wrong a second later
@@ -120,7 +120,7 @@ def _status(facts: ProxyFacts, created: float | None) -> Status:
         "directory": workspace.working_directory if workspace else facts.options.directory,
         "solution": workspace.solution if workspace else None,
         "catalogueWritten": facts.catalogue_written,
-        "opensInspector": facts.inspector_undecided,  # it may still open its page by itself
+        "opensInspector": facts.inspector_undecided,
     }
 
 
@@ -162,7 +162,7 @@ def _read(path: str, pid: int) -> Status | None:
         _remove(path)
         return None
     if status.get("processId") != pid:
-        return None  # it is not a status, but the process lives, and will write one
+        return None  # not a status, but the process lives, and will write one
     status.pop("created", None)
     written = _seconds(status.pop("catalogueWritten", None))
     age = None if written is None else max(0.0, round(time.time() - written, 1))
@@ -170,8 +170,8 @@ def _read(path: str, pid: int) -> Status | None:
 
 
 def _current(path: str, pid: int) -> Status | None:
-    """What the file holds, if its process runs; None: it is stale."""
-    while True:  # judging takes milliseconds, in which another process may get the id and replace the file
+    """The content of the file, if its process runs; None: it is stale."""
+    while True:  # the check takes milliseconds, during which another process may get the id and replace the file
         identity, status = _identity(path), _content(path)
         if _is_of(pid, status.get("created")):
             return status
@@ -180,7 +180,7 @@ def _current(path: str, pid: int) -> Status | None:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Differs for a file that has replaced another; None: there is none."""
+    """Device and inode, which differ for a file that has replaced another; None: it does not exist."""
     try:
         status = os.stat(path)
     except OSError:
@@ -189,7 +189,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _content(path: str) -> Status:
-    from ...system.jsonc import JsonProblem, parse  # a proxy, which only writes its file, does without it
+    from ...system.jsonc import JsonProblem, parse  # not needed by a proxy, which only writes its file
 
     try:
         status = parse(read_bytes(path, MAX_BYTES))
@@ -201,8 +201,8 @@ def _content(path: str) -> Status:
 def _is_of(pid: int, created: object) -> bool:
     """Whether the process with this id is the one that was created at that time.
 
-    When a machine wakes up, its clock jumps, and all processes seem to have been created at another time. So a process
-    with the command line of a proxy counts, too: another proxy with the same id would have replaced the file.
+    When a machine wakes up, its clock jumps, and all processes seem to have been created at another time. Therefore a
+    process with the command line of a proxy is accepted, too: another proxy with this id would have replaced the file.
     """
     from ...system.processes import START_SLACK_SECONDS, command_line, process_started
 
@@ -223,6 +223,6 @@ def _seconds(value: object) -> float | None:
 def _remove(path: str) -> bool:
     try:
         os.unlink(path)
-    except OSError:  # it is gone, or may not be removed, and is ignored again the next time
+    except OSError:  # it is gone, or may not be removed
         return False
     return True

@@ -1,7 +1,7 @@
 """The issues of a proxy's upstream, with their next steps. Codes and severities are those of the .NET tool.
 
-The next steps differ from those of the command line: a proxy starts its server by itself, tries again by itself, and
-has tools. A server that runs is never called crashed.
+The next steps differ from those of the command line, because a proxy starts its server by itself, tries again by
+itself, and has tools. A running server is never called crashed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 NOT_TRUSTED = "WorkspaceNotTrusted"
 CRASHED = "HostCrashed"
 QUOTED_LINES = 20  # of the last output: Node prints a dozen lines after the error itself
-STRAY_CHARACTERS = 200  # of a line that is no message: enough to recognise it
 QUOTED_CHARACTERS = 2000  # of these lines together; `lastExit` has all of them
+STRAY_CHARACTERS = 200  # of a line that is not a message
 STOPPED_CODES = (0, -15)  # the exit codes of a server that was stopped on purpose
 
 TRY_AGAIN = "Repair it; the next tool call makes the proxy start it again."
@@ -44,7 +44,7 @@ PROXY_STEPS = {
     "SdkNotInCache": f"Run 'dotnet restore' in the workspace. {BY_ITSELF}",
     "DevServerPackageNotCached": f"Run 'dotnet restore' in the workspace. {BY_ITSELF}",
 }
-# The same, where the add-ins of the Host are reloaded.
+# Next steps if the add-ins of the Host are reloaded.
 ADDIN_STEPS = {
     "AddInLoadFailed": f"Repair or update the add-in, and save it. {BY_ITSELF}",
     "AddInsLeftOut": f"Repair the one at fault. {BY_ITSELF}",
@@ -52,7 +52,7 @@ ADDIN_STEPS = {
 
 
 def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
-    """Each issue once: that of a failed start says more than ours, except of a crash, whose last output we know."""
+    """Each issue once: that of a failed start is more precise than ours, except of a crash, whose output we quote."""
     known = {issue.code for issue in facts.issues if issue.fatal} - {CRASHED}
     own = _connection_issue(facts)
     if own is not None and own.code not in known:
@@ -67,14 +67,14 @@ def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
 
 
 def with_proxy_step(issue: Issue, facts: ProxyFacts | None = None) -> Issue:
-    """The issue with the next step that helps in a proxy (with these facts), unless it has one of its own."""
+    """The issue with the next step for a proxy (with these facts), unless it has a special one."""
     usual = issue.remediation == REMEDIES.get(issue.code)
     step = PROXY_STEPS.get(issue.code) if usual else None
     upstream = facts.upstream if facts else None
     if facts and facts.fallback and upstream is None and usual and issue.code == "NoSolutionFound":
         step = f"{INITIALIZE} {ADDINS_DO}"
     if facts and upstream and upstream.kind is HostKind.BUNDLED and (upstream.owned or facts.hot_reload is not None):
-        step = ADDIN_STEPS.get(issue.code, step)  # its add-ins are reloaded, by us or by the proxy that owns it
+        step = ADDIN_STEPS.get(issue.code, step)  # this proxy, or the one that owns the Host, reloads its add-ins
     return issue if step is None else issue.replace(remediation=step)
 
 
@@ -98,7 +98,7 @@ def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
 
 
 def _why_no_mcp(facts: ProxyFacts, endpoint: str | None) -> tuple[str, str]:
-    """A .NET Host has /mcp only if an add-in brings it."""
+    """Message and step for a .NET Host without /mcp, which an add-in has to provide."""
     message = f"The Host runs and answers over HTTP, but has no {endpoint or '/mcp'}"
     addins = facts.discovery.addins if facts.discovery else None
     if addins and addins.found:
@@ -123,7 +123,7 @@ def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
         return (fatal if degraded else warning)("HostUnreachable", f"{what} is not connected{how}.", step)
     if degraded:
         if any(issue.fatal and issue.code != CRASHED for issue in facts.issues):
-            return None  # that is the reason
+            return None  # that issue is the reason
         message = f"{what} {_what_it_did(facts)}{how}.{_what_ran(facts, upstream)}{_last_output(facts)}"
         is_host = facts.options.uses_host and upstream.kind is not HostKind.COMMAND
         cause = "An add-in that does not fit is the usual cause. " if is_host else ""
@@ -166,7 +166,7 @@ def _last_output(facts: ProxyFacts) -> str:
 
 
 def _stray_output(facts: ProxyFacts) -> Iterator[Issue]:
-    """A line on the standard output of a command that is not a message: it is lost, or it may hide an answer."""
+    """The warning about a line on the standard output of a command that is not a message."""
     if facts.upstream is None or not facts.upstream.stray_line:
         return
     line = visible(facts.upstream.stray_line)[:STRAY_CHARACTERS]
@@ -181,7 +181,7 @@ def _stray_output(facts: ProxyFacts) -> Iterator[Issue]:
 
 
 def _not_trusted(facts: ProxyFacts) -> Issue:
-    """A warning, because the rest is served; where nothing is left to serve, the start fails and says so."""
+    """A warning, because the rest is served; if nothing else can be served, the start fails with its own issue."""
     from ...workspace.trust import not_run
 
     folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
@@ -191,7 +191,7 @@ def _not_trusted(facts: ProxyFacts) -> Issue:
 
 
 def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
-    """The connected server runs older code than there is; or the client app does not use the new code."""
+    """Warnings that the connected server, or the client app, runs older code than there is on disk."""
     for failure in _reload_failures(facts):
         when, why = failure.get("at"), failure.get("problem")
         because = f": {why}" if why else "."
@@ -209,7 +209,7 @@ def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
 
 
 def _reload_failures(facts: ProxyFacts) -> Iterator[Mapping[str, object]]:
-    """In the form of `hotreload/history.py`."""
+    """The failures in the form of `hotreload/history.py`."""
     failing = facts.hot_reload.get("failing") if facts.hot_reload else None
     yield from failing if isinstance(failing, list) else ()
 

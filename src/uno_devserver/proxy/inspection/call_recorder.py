@@ -1,7 +1,7 @@
 """Records calls for the inspector page: their states, their times, and short texts of arguments and results.
 
-Calls are recorded only while a page is open, and recording never changes their outcome. The last calls and all that are
-under way are kept. Texts are bounded in length and in the time that they take; one that was cut ends with `…`.
+Calls are recorded only while a page is open, and recording never changes their outcome. The last calls and all open
+ones are kept. Texts are bounded in length and in the time to make them; one that was cut ends with `…`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 REMEMBERED = 200  # calls
-TELL_SECONDS = 0.05  # changes within that time are told at once: people see no difference
-BARELY_SECONDS = 0.001  # a call that waits is known to wait within that time, and has not run before
+TELL_SECONDS = 0.05  # changes within that time are sent together
+BARELY_SECONDS = 0.001  # a call that begins to wait within that time has not run before
 LONGEST_CLIENT = 100  # characters
 LONGEST_NAME = 200
 MOST_CHARACTERS = 2000  # of a text
-MOST_BYTES = 8 * 1024 * 1024  # of a result that is decoded; that takes 20 ms, in the loop that also relays calls
+MOST_BYTES = 8 * 1024 * 1024  # of a result that is decoded, which takes 20 ms in the loop that also relays calls
 CUT = "…"
 UNSHOWN = "[JSON that cannot be shown]"
 
@@ -60,11 +60,11 @@ class CallRecorder:
         self._last_id = 0
         self._under_way: dict[object, CallRecord] = {}  # by their keys
         self._ended: deque[CallRecord] = deque(maxlen=REMEMBERED)
-        self._changed: dict[int, CallRecord] = {}  # to be told
+        self._changed: dict[int, CallRecord] = {}  # to be sent
         self._timer: asyncio.TimerHandle | None = None
 
     def documents(self) -> list[dict[str, Any]]:
-        """The last calls, newest last; all that are under way are among them."""
+        """The last calls and all that are under way, newest last."""
         surplus = max(0, len(self._ended) + len(self._under_way) - REMEMBERED)
         records = [*islice(self._ended, surplus, None), *self._under_way.values()]
         return [record.document() for record in sorted(records, key=lambda record: record.id)]
@@ -72,7 +72,7 @@ class CallRecorder:
     def begin(
         self, method: str, name: str | None, client: ClientInfo, params: Params | msgspec.Raw, call: Call | None = None
     ) -> CallRecord:
-        """Follow a call; its outcome is reported to the record. `call`: by what `waits` and `goes_on` name it."""
+        """Record a call; its outcome is reported to the record. `call`: the key for `waits` and `goes_on`."""
         self._last_id += 1
         key = self._last_id if call is None else call
         name = name and cut(name, LONGEST_NAME)
@@ -82,7 +82,7 @@ class CallRecorder:
         return record
 
     async def follow(self, call: Call, answering: Awaitable[CallAnswer]) -> CallAnswer:
-        """The outcome of `answering`, unchanged."""
+        """Record a call, and return the outcome of `answering` unchanged."""
         name = name_of(call.method, call.params)
         record = self.begin(call.method, name, call.session.client, call.params, call)
         try:
@@ -91,17 +91,17 @@ class CallRecorder:
             record.fail(error)
             raise
         except asyncio.CancelledError:
-            task = asyncio.current_task()  # not cancelled itself: something that it awaits was
+            task = asyncio.current_task()  # if not cancelled itself, something that it awaits was
             record.end(CANCELLED if task is not None and task.cancelling() else FAILED)
             raise
         except BaseException as error:
-            record.end(FAILED, f"The proxy failed: {type(error).__name__}. Its log says more.")
+            record.end(FAILED, f"The proxy failed: {type(error).__name__}. Its log has the details.")
             raise
         record.end_with(result)
         return result
 
     def waits(self, call: Call, why: str, *, restarting: bool = False) -> None:
-        """The call does not run for now. `restarting`: because the server is being replaced."""
+        """The call waits. `restarting`: because the server is being replaced."""
         self._move(call, RESTARTING if restarting else QUEUED, why)
 
     def goes_on(self, call: Call) -> None:
@@ -113,9 +113,9 @@ class CallRecorder:
         self._changed.pop(record.id, None)
 
     def keep(self, record: CallRecord) -> None:
-        """The call has come to its end."""
+        """The call has ended."""
         del self._under_way[record.key]
-        record.key = None  # a call holds its params
+        record.key = None  # a call holds its params, which may be large
         self._ended.append(record)
         self._tell_soon(record)
 
@@ -136,12 +136,12 @@ class CallRecorder:
     def _tell_changed(self) -> None:
         self._timer = None
         changed, self._changed = list(self._changed.values()), {}
-        for record in changed[-REMEMBERED:]:  # the page keeps no more
+        for record in changed[-REMEMBERED:]:  # pages keep no more
             self._tell(record.document())
 
 
 class CallRecord(msgspec.Struct, eq=False):
-    """One call. Its texts are made when they are first told, so that the call itself is not delayed."""
+    """One call. Its texts are made when they are first sent, so that the call itself is not delayed."""
 
     recorder: CallRecorder
     key: object  # the call, or the id of one that is relayed
@@ -150,8 +150,8 @@ class CallRecord(msgspec.Struct, eq=False):
     name: str | None
     client: ClientInfo
     arguments: str | Params | msgspec.Raw
-    at: float  # when it came, in seconds since 1970
-    since: float  # when it came into this state
+    at: float  # when the call came, in seconds since 1970
+    since: float  # when it entered this state
     state: str = RUNNING
     why: str = ""
     waited: float = 0.0
@@ -159,7 +159,7 @@ class CallRecord(msgspec.Struct, eq=False):
     ended: bool = False
     outcome: str | CallAnswer = ""
 
-    # The outcome of the call.
+    # Outcomes.
 
     def end_with(self, result: CallAnswer) -> None:
         self.end(RESTARTING if self.state == RESTARTING else DONE, result)
@@ -172,16 +172,16 @@ class CallRecord(msgspec.Struct, eq=False):
 
     def end(self, state: str, outcome: str | CallAnswer = "") -> None:
         self.move(state, self.why if state == RESTARTING else "")
-        if state == RESTARTING:  # it was answered without being run: all of its time was waiting
+        if state == RESTARTING:  # it was answered without being run, so all of its time was waiting
             self.waited, self.ran = self.waited + (self.ran or 0.0), None
         self.ended, self.outcome = True, outcome
         self.recorder.keep(self)
 
     def forget(self) -> None:
-        """Drop this record: the call is followed under another from now on."""
+        """Drop this record, because another one records the call from now on."""
         self.recorder.forget(self)
 
-    # What the recorder uses.
+    # Used by the recorder.
 
     def move(self, state: str, why: str) -> None:
         now = self.recorder.now()
@@ -218,7 +218,7 @@ class CallRecord(msgspec.Struct, eq=False):
         }
 
     def _times(self, now: float) -> tuple[float, float | None]:
-        """How long it has waited, and run, until now or its end."""
+        """How long it has waited and run, until now or its end."""
         spent = 0.0 if self.ended else now - self.since
         if self.state == RUNNING:
             return self.waited, (self.ran or 0.0) + spent
@@ -229,13 +229,13 @@ class CallRecord(msgspec.Struct, eq=False):
 
 
 def name_of(method: str, params: Params) -> str | None:
-    """The tool, the prompt or the resource."""
+    """The name of the tool or prompt, or the URI of the resource."""
     name = params.get(_NAMED_BY.get(method, ""))
     return name if isinstance(name, str) else None
 
 
 def arguments_of(method: str, given: Params | msgspec.Raw) -> str:
-    """The arguments as JSON; empty if there are none besides the name."""
+    """The arguments as JSON; empty without any."""
     named_by = _NAMED_BY.get(method)
     try:
         params: Any = _decoded(given)
@@ -243,20 +243,20 @@ def arguments_of(method: str, given: Params | msgspec.Raw) -> str:
             arguments = _decoded(params.get("arguments"))
         else:
             arguments = {name: value for name, value in params.items() if name not in ("_meta", named_by)}
-    except (ValueError, RecursionError):  # JSON that the server may accept, but msgspec does not: 1e400
+    except (ValueError, RecursionError):  # JSON that other readers may accept, but msgspec does not: 1e400
         return UNSHOWN
     return short_json(arguments) if arguments else ""
 
 
 def outcome_of(result: CallAnswer) -> tuple[bool, str]:
-    """Whether the result says that it is an error, and its text."""
+    """Whether the result is an error, and its text."""
     try:
         if isinstance(result, msgspec.Raw):
             if (size := len(memoryview(result))) > MOST_BYTES:
                 return False, f"[{_size(size)}, which is too much to show]"
             result = _members(result)
         return _decoded(result.get("isError")) is True, _result_text(result)
-    except (ValueError, RecursionError):  # JSON that clients may accept, but this reader does not
+    except (ValueError, RecursionError):
         return False, UNSHOWN
 
 
@@ -269,7 +269,7 @@ def _result_text(result: Result) -> str:
 
 
 def _items(value: object) -> Iterable[object]:
-    """The items of a JSON array, each decoded when it is needed: of thousands only the first are shown."""
+    """The items of a JSON array, decoded one by one: of thousands only the first are shown."""
     if not isinstance(value, msgspec.Raw):
         yield from value if isinstance(value, list) else ()
         return
@@ -280,7 +280,6 @@ def _items(value: object) -> Iterable[object]:
 
 
 def _message(message: object) -> str:
-    """A message of a prompt."""
     if not isinstance(message, dict):
         return short_json(message)
     return f"{message.get('role')}: {_content(message.get('content'))}"
@@ -301,15 +300,15 @@ def _content(item: object) -> str:
 
 
 def short_json(value: object) -> str:
-    """The value as JSON, cut; what is not shown is not looked at, however large it is."""
+    """The beginning of the value as JSON; the rest is not encoded, however large it is."""
     try:
         return _beginning(_json_parts(value))
-    except (RecursionError, ValueError):  # nested deeper, or with longer numbers, than this can follow
+    except (RecursionError, ValueError):  # nested too deep, or numbers too long
         return UNSHOWN
 
 
 def _beginning(parts: Iterable[str], separator: str = "") -> str:
-    """The parts joined, and cut; those that are not shown are not made."""
+    """The parts joined, and cut; parts behind the cut are not made."""
     shown: list[str] = []
     characters = 0
     for part in parts:

@@ -1,7 +1,7 @@
-"""The HTTP listeners of a proxy: MCP at a port that the user named, and the inspector with its page.
+"""The HTTP listeners of a proxy: MCP on a port that the user named, and the inspector with its page.
 
-Neither delays the first start: the inspector is opened when that is over, or takes long. Their clients use the same
-upstream as the client on stdio, and are notified of the same changes.
+They do not delay the first start: the inspector is opened when that is over, or takes long. Their clients share the
+upstream of the client on stdio, and get the same notifications.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from .page_events import PageEvents
 
 
-LONG_SECONDS = 1.0  # a first start that takes longer may want to be looked at
-BEHIND_SECONDS = 0.2  # the first calls come as soon as there is an upstream, and the inspector can wait
-# Each may hold two connections to the upstream. A client that never closes its sessions must not use up the files that
-# a process may open: 1024 as a rule, or 256.
+LONG_SECONDS = 1.0  # if the first start takes longer, the inspector is opened during it
+BEHIND_SECONDS = 0.2  # first calls come as soon as the upstream is connected; the inspector can wait
+# Each may hold two connections to the upstream. Sessions that a client never closes must not use up the open files of a
+# process: 1024 as a rule, or 256.
 MOST_SESSIONS = 50
 
 
@@ -48,28 +48,28 @@ class HttpListeners:
         self._close_ports: list[Callable[[], Awaitable[None]]] = []
         self._page_events: PageEvents | None = None
         self._opening = asyncio.Lock()
-        self._refused_port: int | None = None  # neither it nor one of the next was free
-        self._look_timer: asyncio.TimerHandle | None = None
-        self._start_over = False  # the first start is over, or takes long
+        self._refused_port: int | None = None  # neither this port nor one of the next was free
+        self._open_timer: asyncio.TimerHandle | None = None
+        self._start_over = False  # whether the first start is over, or takes long
         self._tasks = Tasks()
 
     async def open(self) -> None:
-        """Open what an option asks for; the inspector later."""
-        self._look_in(LONG_SECONDS)
+        """Open the MCP port that an option names; the inspector follows later."""
+        self._open_after(LONG_SECONDS)
         if self._options.http_port is not None:
             await self._serve_mcp(self._options.http_port)
 
     def start_settled(self) -> None:
-        """A start has come to its end."""
-        self._look_in(BEHIND_SECONDS)
+        """A start has succeeded, or failed for good."""
+        self._open_after(BEHIND_SECONDS)
 
-    def look(self) -> None:
-        """Open the inspector if the workspace now wants it: its config or its trust may have changed."""
+    def open_if_wanted(self) -> None:
+        """Open the inspector if the config asks for it by now: the config, or the user's trust, may have changed."""
         if self._start_over and self._state.facts.inspector is None:
             self._tasks.start(self._open_if_wanted())
 
     async def open_inspector(self, port: int | None = None) -> str | Issue:
-        """The URL of the inspector, which is opened if it is not open yet; the issue if that fails."""
+        """Open the inspector if it is not open; return its URL, or the issue if that fails."""
         async with self._opening:
             if self._state.facts.inspector is not None:
                 return self._state.facts.inspector
@@ -107,27 +107,27 @@ class HttpListeners:
             endpoint.resource_updated(uri)
 
     async def close(self) -> None:
-        """Answer open calls and close the ports, within milliseconds."""
-        if self._look_timer is not None:
-            self._look_timer.cancel()
+        """Answer open calls and close the ports; takes milliseconds."""
+        if self._open_timer is not None:
+            self._open_timer.cancel()
         self._tasks.cancel()
         if self._page_events is not None:
             self._page_events.close()
         await asyncio.gather(*(endpoint.close() for endpoint in self._endpoints))
         await asyncio.gather(*(close() for close in self._close_ports))
 
-    def _look_in(self, seconds: float) -> None:
-        if self._look_timer is not None:
-            self._look_timer.cancel()
-        self._look_timer = asyncio.get_running_loop().call_later(seconds, self._first_look)
+    def _open_after(self, seconds: float) -> None:
+        if self._open_timer is not None:
+            self._open_timer.cancel()
+        self._open_timer = asyncio.get_running_loop().call_later(seconds, self._open_first)
 
-    def _first_look(self) -> None:
+    def _open_first(self) -> None:
         self._start_over = True
-        self.look()
+        self.open_if_wanted()
 
     async def _serve_mcp(self, port: int) -> None:
-        """Serve `/mcp` and `/health`. A port that cannot be opened is an issue: the client on stdio matters more."""
-        # Imported here, because few proxies need it.
+        """Serve `/mcp` and `/health`. A port that cannot be opened is reported as an issue; the proxy goes on."""
+        # Imported here because few proxies need it.
         from ...inspector.server import GRACE_SECONDS, HEALTH, JSON, MCP, health_answer, only_read, reads
         from ...protocol.http.guard import guard_for
         from ...protocol.http.messages import Response
@@ -177,7 +177,7 @@ class HttpListeners:
 
 
 def wanted_port(options: ProxyOptions, workspace: Workspace | None, environ: Mapping[str, str]) -> int | None:
-    """The port that an option or the config (without a workspace: the one near the folder) names; None: not wanted."""
+    """The inspector's port by an option or the config (without a workspace: the nearest one); None: not wanted."""
     if options.inspector_port is not None:
         return options.inspector_port
     path = workspace.config if workspace else find_config(options.directory)
@@ -188,13 +188,13 @@ def wanted_port(options: ProxyOptions, workspace: Workspace | None, environ: Map
 
     folder = workspace.working_directory if workspace else os.path.dirname(os.path.dirname(path))
     page = read_config(path).inspector
-    if not page.enabled or not is_trusted(environ, folder):  # the page gives others access to the tools
+    if not page.enabled or not is_trusted(environ, folder):  # the page gives access to the tools
         return None
     return INSPECTOR_PORT if page.port is None else page.port
 
 
 def _token(folder: str) -> str:
-    """Also imports, in a thread, what the loop needs next: that takes some milliseconds, in which calls are relayed."""
+    """The inspector's token. Also imports, in this thread, modules that the loop needs next, which takes some ms."""
     from ...inspector import server  # noqa: F401
     from ...inspector.access import token_for
     from ...protocol.server import streamable_http  # noqa: F401

@@ -1,7 +1,7 @@
 """The log that the inspector page shows: this process's own lines from its start, and the server's output.
 
-Lines come from any thread, and no writer waits. Each has a number and is told once. While a page is open the server's
-output is read from its file: at first its end, then what is new; a truncated or replaced file from its beginning.
+Lines come from any thread, and writers do not wait. Each has a number and is sent once. While a page is open, the
+server's output is read from its file: first its end, then new lines; a truncated or replaced file from its beginning.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ if TYPE_CHECKING:
 Line = dict[str, Any]  # as the page gets it
 
 REMEMBERED = 1000  # lines
-TELL_SECONDS = 0.1  # a build prints hundreds of lines in that time; pages get them at once
+TELL_SECONDS = 0.1  # lines within that time are sent together: a build prints hundreds
 MOST_BYTES = 64 * 1024  # of the server's output in one read; older output is skipped
 MOST_LINES = 1000  # of the server's output in one read
 LONGEST_LINE = 4000  # characters
-LAST_LINES = 100  # of a file that was read: more than the last lines of an ended server
+LAST_LINES = 100  # of a file that was read; more than the last lines in an `Ending`
 LATE_SECONDS = 3.0  # the output of a server is read within two
 
-# As .NET's console and our own Host print: a time, a level, the text. Indented lines belong to the one before.
+# The format of .NET's console and our own Host: a time, a level, the text. Indented lines belong to the one before.
 _LINE = re.compile(r"\A(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z )?(?:(trce|dbug|info|warn|fail|crit): )?(.*)", re.DOTALL)
 _LEVELS = {"trce": TRACE, "dbug": DEBUG, "info": INFORMATION, "warn": WARNING, "fail": ERROR, "crit": CRITICAL}
-# So do the lines of a logged Python exception; its last line is the first that is not indented.
+# The lines of a Python traceback belong to the one before as well; its last line is the first that is not indented.
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class LogFeed:
-    """Calls `tell` with new lines while a page is open, and keeps the last lines at any time."""
+    """Calls `tell` with new lines while a page is open; always keeps the last lines."""
 
     def __init__(self, tell: Callable[[list[Line]], None]) -> None:
         self._tell = tell
         self._loop = asyncio.get_running_loop()
         self._live = False
-        self._incoming = deque(log.recent.copy(), REMEMBERED)  # when, level and text; these have no number yet
+        self._incoming = deque(log.recent.copy(), REMEMBERED)  # time, level and text of lines without a number yet
         self._lines: deque[Line] = deque(maxlen=REMEMBERED)
         self._last_number = 0
-        self._woken = False  # the loop is going to tell what has come in
+        self._woken = False  # whether the loop is going to send incoming lines
         log.tap = self._hear
 
     def set_live(self, live: bool) -> None:
-        """Whether lines are told as they come, also those below the level of the log."""
+        """Set whether lines are sent as they come, including those below the level of the log."""
         self._live = live
         log.tap_level = DEBUG if live else NONE
         if live:
             self._take()
 
     def lines(self) -> list[Line]:
-        """The lines that have been told, newest last; later ones will be told."""
+        """The last lines, newest last; later ones are sent as they come."""
         return list(self._lines)
 
     def printed(self, lines: Iterable[OutputLine]) -> None:
-        """The server has printed these lines."""
+        """Add lines of the server's output."""
         new = [self._put(line.at, line.level, line.text, "server") for line in lines]
         if new:
             self._tell(new)
@@ -85,10 +85,10 @@ class LogFeed:
             try:
                 self._loop.call_soon_threadsafe(self._loop.call_later, TELL_SECONDS, self._tell_new)
             except RuntimeError:
-                pass  # the loop is closed, and with it the page
+                pass  # the loop is closed
 
     def _tell_new(self) -> None:
-        self._woken = False  # before the lines are taken: those that come meanwhile wake again
+        self._woken = False  # before the lines are taken: later ones wake the loop again
         if new := self._take():
             self._tell(new)
 
@@ -114,7 +114,7 @@ class OutputLine(Value):
 
 
 class OutputTail:
-    """Reads the output of one server after the other; in one thread at a time. Waits for the disk."""
+    """Reads the output files of successive servers. Blocks; used in one thread at a time."""
 
     def __init__(self) -> None:
         self._begin(None)
@@ -122,13 +122,13 @@ class OutputTail:
     def _begin(self, file: tuple[str, int, int] | None) -> None:
         self._file = file  # path, device and inode: another file may get the same path
         self._position = 0
-        self._rest = b""  # the beginning of a line that is not complete
+        self._rest = b""  # an incomplete line
         self._level = INFORMATION  # of the last line
         self._in_traceback = False
-        self._last: deque[str] = deque(maxlen=LAST_LINES)  # that were read
+        self._last: deque[str] = deque(maxlen=LAST_LINES)  # lines that were read
 
     def read(self, path: str, last_words: Sequence[str] = ()) -> list[OutputLine]:
-        """What was printed since the last read. `last_words`: of an ended server, whose file may be overwritten."""
+        """The lines since the last read. `last_words`: of an ended server, whose file may have been overwritten."""
         unread: list[OutputLine] = []
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for a writer
@@ -144,7 +144,7 @@ class OutputTail:
                     self._position, self._rest = found.st_size - MOST_BYTES, b""
                 stream.seek(self._position)
                 data = stream.read(MOST_BYTES)
-        except OSError:  # it does not exist yet, or not any more
+        except OSError:  # it does not exist
             return []
         self._position += len(data)
         if skipped:
@@ -152,7 +152,7 @@ class OutputTail:
         return [*unread, *self._lines(data)]
 
     def _unread(self, last_words: Sequence[str]) -> list[OutputLine]:
-        """The last words without those at their beginning that are the last lines read."""
+        """The last words that were not read before."""
         before, self._rest = last_lines("".join(f"{text}\n" for text in self._last).encode()), b""
         lines = self._lines("".join(f"{line}\n" for line in last_words).encode("utf-8", "replace"))
         texts = tuple(line.text for line in lines)
@@ -177,12 +177,12 @@ class OutputTail:
         return printed
 
     def _level_of(self, stamp: str, level: str, text: str) -> int:
-        """Its own, or that of the line before if it belongs to that one."""
+        """The level of a line: its own, or that of the line before if it belongs to that one."""
         continues = text[:1].isspace()
         if not continues:
             begins = text.startswith(_TRACEBACK)
             explains = begins or self._in_traceback or text.startswith(_CHAINED)
-            continues = explains and self._level >= WARNING  # with the level of a detail, a page would hide it
+            continues = explains and self._level >= WARNING  # pages hide lower levels, but not a traceback
             self._in_traceback = begins
         if level or stamp or not continues:
             self._level = _LEVELS.get(level, INFORMATION)
@@ -190,9 +190,9 @@ class OutputTail:
 
 
 def _own_time(stamp: str, now: float) -> float | None:
-    """The time that a line has printed itself. A new line gets `now`: its own time has only whole seconds."""
+    """The time in a line; None without one. A new line gets `now`, because the time in it has only whole seconds."""
     try:
         own = float(calendar.timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%S")))
-    except ValueError:  # it has printed none, or a 31st of February
+    except ValueError:  # no time, or a wrong one such as a 31st of February
         return None
     return now if now - own < LATE_SECONDS else own

@@ -1,7 +1,7 @@
 """The events of the inspector page: a snapshot of this proxy when a page opens, and every change while it is open.
 
-While no page is open nothing runs, and calls are not followed; only the log keeps its last lines. Nothing here takes
-the loop for more than a few milliseconds, and no relayed call waits for it.
+While no page is open, nothing runs and calls are not recorded; only the last lines of the log are kept. Nothing here
+occupies the loop for more than a few milliseconds, and relayed calls do not wait for it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 HEALTH_SECONDS = 0.1  # between two reports; a start passes five states in less
-SERVERS_SECONDS = 5.0  # between two looks at the machine's other servers
+SERVERS_SECONDS = 5.0  # between two reads of the machine's other servers
 OUTPUT_SECONDS = 1.0  # between two reads of the server's output
 DISK_SECONDS = 2.0  # a page does not wait longer for a disk that does not answer
-MOST_SERVERS = 100  # and proxies; no machine has as many, but a folder may be full of anything
+MOST_SERVERS = 100  # and proxies; no machine has as many, but the folder may hold other files
 
 _NO_SERVERS: dict[str, object] = {"servers": [], "proxies": []}
 _LISTS = {f"notifications/{name}/list_changed": name for name in ("tools", "resources", "prompts")}
@@ -54,23 +54,23 @@ class PageEvents:
         self._log = LogFeed(lambda lines: self.feed.tell("log", lines))
         self._output = OutputTail()
         self._tasks = Tasks()
-        self._reading: asyncio.Future[dict[str, object]] | None = None  # the disk
-        self._servers: dict[str, object] | None = None  # and proxies of this machine, as they were told last
+        self._reading: asyncio.Future[dict[str, object]] | None = None  # of servers and proxies
+        self._servers: dict[str, object] | None = None  # and proxies of this machine, as sent to pages last
         self._next_health: asyncio.TimerHandle | None = None
         self._last_health = 0.0
 
     def lists_changed(self, method: str) -> None:
-        """Clients are sent this notification."""
+        """Clients were sent this notification."""
         if method in _LISTS:
             self.feed.tell("lists", {"changed": [_LISTS[method]]})
 
     def close(self) -> None:
-        """Follow nothing any more; pages that are open are told."""
+        """Stop following; open pages are notified."""
         self.feed.close()
         self._log.close()
 
     async def _snapshot(self) -> dict[str, object]:
-        """Everything is as of the moment of the call, except for what is on disk; later changes follow as events."""
+        """The present state, except for servers on disk, which may be older; later changes follow as events."""
         workspace, now = self._state.workspace, time.time()
         known = {
             "version": __version__,
@@ -88,7 +88,7 @@ class PageEvents:
         return {**known, **(self._servers or await self._read_servers())}
 
     def _set_watched(self, watched: bool) -> None:
-        """The first page has been opened, or the last one has been closed for a while."""
+        """The first page was opened, or the last one was closed some time ago."""
         self._service.forwarding.observer = self._calls if watched else None
         (self._state.subscribe if watched else self._state.unsubscribe)(self._tell_health_soon)
         self._calls.live = watched
@@ -114,7 +114,7 @@ class PageEvents:
         self._last_health = self._loop.time()
         self.feed.tell("health", self._state.report())
 
-    # What is on disk.
+    # Servers and output, from disk.
 
     async def _watch_servers(self) -> None:
         while True:
@@ -124,7 +124,7 @@ class PageEvents:
                 self.feed.tell("servers", self._servers)
 
     async def _read_servers(self) -> dict[str, object]:
-        """The servers and proxies of this machine; as before, if the disk does not answer."""
+        """The servers and proxies of this machine; the last known ones if the disk does not answer."""
         if self._reading is None:  # one at a time: each is a thread, which hangs as long as the disk
             workspace = self._state.workspace
             self._reading = asyncio.ensure_future(run_in_thread(lambda: machine_servers(folders(), workspace)))
@@ -135,8 +135,8 @@ class PageEvents:
                 self._reading = None
             try:
                 self._servers = reading.result()
-            except Exception as error:  # whatever is on disk, the page shows the rest
-                log.debug(f"the servers of this machine cannot be told: {error!r}")
+            except Exception as error:  # the page shows the rest
+                log.debug(f"the servers of this machine cannot be read: {error!r}")
         return self._servers or _NO_SERVERS
 
     async def _follow_output(self) -> None:
@@ -146,17 +146,17 @@ class PageEvents:
             if upstream is not None and upstream.log_file is not None:
                 last_words = ending.last_lines if ending is not None and ending is not known else ()
                 self._log.printed(await run_in_thread(partial(self._output.read, upstream.log_file, last_words)))
-                if upstream.process_id is not None:  # the next server prints to the file now
+                if upstream.process_id is not None:  # the next server writes to the file now
                     known = ending
             await asyncio.sleep(OUTPUT_SECONDS)
 
 
 def machine_servers(folders: Folders, workspace: Workspace | None) -> dict[str, object]:
-    """The Hosts (those of `workspace` are marked) and proxies of this machine. Waits for the disk, removes nothing."""
+    """The Hosts (marked if of `workspace`) and proxies of this machine. Reads the disk, removes no stale entries."""
     found = scan_registry(folders.registry, removing=False).running[:MOST_SERVERS]
     ours = of_workspace(found, workspace) if workspace is not None else ()
     servers = [
-        {  # as `list --json` has it, without the chain of processes
+        {  # as in `list --json`, without the chain of processes
             "processId": server.process_id,
             "port": server.port,
             "mcpEndpoint": server.mcp_endpoint,

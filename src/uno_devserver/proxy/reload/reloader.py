@@ -1,8 +1,8 @@
-"""Hot reload in one proxy: decides who watches the server's code, opens that, and replaces the server.
+"""Hot reload in one proxy: decides which proxy watches the server's code, and connects calls and restarts to it.
 
 The authority over the code is this proxy (`LocalAuthority`), or the proxy that owns the Host (`RemoteAuthority`). While
-there is one, calls go through a queue that asks it for new code first; without one they are relayed directly. It delays
-no first start: for a Host, which reads its add-ins within milliseconds, it begins when the Host is connected.
+there is one, calls go through a queue that asks it for new code first; without one they are relayed directly. The first
+start is not delayed: for a Host, hot reload begins when it is connected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from ...system.log import ERROR, log
 from ...system.threads import run_in_thread
 from ...system.values import Value
 from ...workspace.addins import sources_key
-from ...workspace.config import Strategy
 from ...workspace.server_command import server_name
 from ...workspace.trust import not_reloaded, refusal
 from ..state import ConnectionState
@@ -59,10 +58,9 @@ CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 
 
 class ReloadLimits(Value):
-    config_seconds: float = 2.0  # between two looks at the config of a typed command, whose workspace is not watched
-    look_seconds: float = 1.0  # a start waits so long for a look at its code, which takes milliseconds as a rule
+    config_seconds: float = 2.0  # between two reads of the config of a typed command, whose workspace is not watched
+    note_seconds: float = 1.0  # the longest delay of a start by reading its code, which takes milliseconds as a rule
     owner_seconds: float = 30.0  # for the owner of a Host to launch it again; the end of the owner is noticed at once
-    peers_seconds: float = 5.0  # for the calls of other proxies to finish before their Host is restarted
 
 
 LIMITS = ReloadLimits()
@@ -83,16 +81,14 @@ class Reloader:
         self._options = options
         self._channel_name = channel_name
         self._content = content
-        self._content_of: tuple[WatchedPackage, ...] | None = (
-            None  # the packages of that digest; None: of the first start
-        )
+        self._content_of: tuple[WatchedPackage, ...] | None = None  # packages of the digest; None: of the first start
         self._keeper = keeper
         self._state = keeper.proxy_state
         self._forwarding = forwarding
         self._open_inspector = open_inspector
         self._tasks = Tasks()
         self._loop = asyncio.get_running_loop()
-        self._next_look: asyncio.TimerHandle | None = None
+        self._next_update: asyncio.TimerHandle | None = None
         self._planning = asyncio.Lock()
         self._plan: WatchedCode | None = None
         self._own: LocalAuthority | None = None
@@ -101,31 +97,31 @@ class Reloader:
         self._channel_path: str | None = None
         self._queue: CallQueue | None = None
         self._restarter: Restarter | None = None
-        self._restarting = False  # by ourselves, at this moment
-        self._start_failed = keeper.state is DEGRADED  # for good, since the code was last looked at
-        self._owners_restarts = 0  # that the owner of the Host had made when we were last connected
+        self._restarting = False  # whether we restart the upstream at this moment
+        self._start_failed = keeper.state is DEGRADED  # whether the upstream failed since the code was last checked
+        self._owners_restarts = 0  # how often the owner had restarted the Host when we were last connected
         self._state.follow_reloader(self)
 
-    def look(self) -> asyncio.Task[None]:
-        """Look again whether code is watched, and by whom: something happened that may decide it."""
+    def update(self) -> asyncio.Task[None]:
+        """Decide again whether code is watched, and by which proxy."""
         return self._tasks.start(_guarded(self._update_plan))
 
     def reload(self) -> bool:
-        """Look for new code without a call that asks for it; returns whether we watch the code."""
+        """Check for new code without a call; returns False if we do not watch the code."""
         if self._own is not None:
             self._tasks.start(_guarded(partial(self._reload, self._own)))
         return self._own is not None
 
     def status(self) -> Mapping[str, object] | None:
-        """The status for the health report. Safe from any thread."""
-        if self._queue is None:  # calls do not ask for new code yet
+        """The status for the health report; None: hot reload is off. Safe from any thread."""
+        if self._queue is None:
             return None
         own = self._own
         return {"owner": False} if own is None else own.status()
 
     async def close(self) -> None:
         self._tasks.cancel()
-        self._cancel_next_look()
+        self._cancel_next_update()
         await self._close_authority()
 
     async def _reload(self, own: LocalAuthority) -> None:
@@ -133,26 +129,26 @@ class Reloader:
             if (await own.check(log.debug)).restart_due:
                 await own.ready_to_restart()
         except AuthorityProblem:
-            pass  # it was logged before
+            pass  # already logged
 
     @property
     def _connected(self) -> bool:
         return self._keeper.state is CONNECTED
 
-    def _cancel_next_look(self) -> None:
-        if self._next_look is not None:
-            self._next_look.cancel()
+    def _cancel_next_update(self) -> None:
+        if self._next_update is not None:
+            self._next_update.cancel()
 
     # Events of the upstream.
 
     async def before_launch(self) -> None:
         """Note the code that the next upstream will read. Bounded in time."""
         self._content = None
-        await asyncio.wait([self._tasks.start(_guarded(self._look_at_code))], timeout=LIMITS.look_seconds)
-        if self._remote is not None:  # the owner launches the next Host itself, as a rule
+        await asyncio.wait([self._tasks.start(_guarded(self._note_code))], timeout=LIMITS.note_seconds)
+        if self._remote is not None:  # as a rule, the owner launches the next Host
             await asyncio.wait([self._tasks.start(self._remote.until_restarted())], timeout=LIMITS.owner_seconds)
 
-    async def _look_at_code(self) -> None:
+    async def _note_code(self) -> None:
         await self._update_plan()  # the user may have trusted the config a moment ago
         if self._own is not None:
             await self._own.launched()
@@ -170,19 +166,19 @@ class Reloader:
             if self._plan is not None:
                 self._queue.name = self._server_name(self._plan)
         if self._remote is not None and self._queue is not None:
-            self._queue.resume()  # for us the owner's restart is over, whatever came of it
+            self._queue.resume()  # for us the owner's restart is over, whatever its outcome
             self._owners_restarts = self._remote.restarts
-        self.look()
+        self.update()
 
     def ends_on_purpose(self) -> bool:
-        """Whether the owner of the Host restarts it, or has: the end of the old Host may be noticed after that."""
+        """Whether the owner of the Host restarts it, or has just done so: the old Host's end may be noticed later."""
         remote = self._remote
         return remote is not None and (remote.restarting or remote.restarts != self._owners_restarts)
 
     def _report_start(self, own: LocalAuthority) -> None:
         (own.connected if self._connected else own.failed)()
 
-    # Who watches the code.
+    # Which proxy watches the code.
 
     async def _update_plan(self) -> None:
         async with self._planning:
@@ -192,21 +188,21 @@ class Reloader:
             if plan != before:
                 await self._change_plan(plan)
                 self._publish_status()
-            if self._options.command and (off != NO_CONFIG or self._next_look is not None):
-                self._cancel_next_look()
-                self._next_look = self._loop.call_later(LIMITS.config_seconds, self.look)
+            if self._options.command and (off != NO_CONFIG or self._next_update is not None):
+                self._cancel_next_update()
+                self._next_update = self._loop.call_later(LIMITS.config_seconds, self.update)
                 await self._report_trust(off, before)
             if off != self._state.facts.hot_reload_off:
                 self._state.learn(hot_reload_off=off)
-            if self._plan is not None or self._connected:  # else it is not known yet
+            if self._plan is not None or self._connected:  # otherwise it is not known yet
                 lists_follow = self._keeper.started and not self._connected
                 self._keeper.publisher.adapt(hot_reload=self._plan is not None, lists_follow=lists_follow)
-            # Its code may never have been built, and a server without tools gets no call that would look for new code.
+            # Its code may never have been built, and a server without tools gets no call that would check for new code.
             if self._start_failed and self.reload():
                 self._start_failed = False
 
     async def _report_trust(self, off: str | None, before: WatchedCode | None) -> None:
-        """Report whether the config of a typed command is trusted, which may change while the command runs."""
+        """Publish whether the config of a typed command is trusted, which may change while the command runs."""
         if off != NOT_TRUSTED:
             if self._state.facts.trusted is False:
                 self._state.learn(trusted=True)
@@ -226,7 +222,7 @@ class Reloader:
         try:
             await self._open_authority(plan)
         except Exception:
-            await self._close_authority()  # the next look tries again
+            await self._close_authority()  # the next update tries again
             raise
 
     async def _open_authority(self, plan: WatchedCode) -> None:
@@ -282,14 +278,14 @@ class Reloader:
         return own
 
     async def _report_running_code(self, own: LocalAuthority, subject: WatchedCode) -> None:
-        """Report which code runs: it was launched before the authority was opened."""
+        """Tell the authority which code runs: it was launched before the authority was opened."""
         content, self._content = self._content, None
-        if self._content_of not in (None, subject.packages):  # the digest is one of other files
+        if self._content_of not in (None, subject.packages):  # the digest is that of other files
             content = None
         await own.launched(content)
         upstream = self._keeper.upstream
         launched = upstream.sources if isinstance(upstream, HostUpstream) else None
-        # Looked at after the code was read, so that one of the two sees a save in between.
+        # Compared after the code was read, so that one of the two notices a save in between.
         if launched is not None and await run_in_thread(lambda: sources_key(subject.folder)) != launched:
             await own.launched(UNKNOWN)
         if self._keeper.state in (CONNECTED, DEGRADED):
@@ -303,7 +299,7 @@ class Reloader:
         return opened
 
     async def _close_authority(self) -> None:
-        """Stop asking for new code; calls that wait are run."""
+        """Close the authority, and run the calls that wait for it."""
         if self._queue is not None:
             self._forwarding.queue = None
             self._queue.close()
@@ -319,46 +315,23 @@ class Reloader:
         return name[0].lower() + name[1:]
 
     def _publish_status(self) -> None:
-        """Publish the status that `status` returns now, for those who follow the proxy's state."""
+        """Let the subscribers of the proxy's state read `status` again."""
         self._state.learn(control_channel=self._channel_path)
 
     # Restarts by us.
 
     async def _restart(self) -> RestartResult:
-        """Replace our own upstream, when the calls on it are over; a swap lets them finish."""
         assert self._plan is not None
-        hot_reload = self._plan.config.hot_reload
-        swaps, queue, channel = hot_reload.strategy is Strategy.SWAP, self._queue, self._channel
-        assert queue is not None
-        outcome = RestartResult(False, "The restart was broken off.")
+        assert self._queue is not None
         if self._restarter is None:
             from .restart import Restarter  # few proxies need it, and none when it starts
 
             self._restarter = Restarter(self._keeper)
-        restarter = self._restarter
         self._restarting = True
         try:
-            await queue.pause(hold=swaps)
-            if channel is not None:
-                await channel.announce_restart(LIMITS.peers_seconds)
-            outcome = await (restarter.swap() if swaps else restarter.renew(hot_reload.restart_delay_ms / 1000))
-            if outcome.ok:
-                outcome = outcome.replace(problem=await self._addin_failures())
-            return outcome
+            return await self._restarter.restart(self._plan.config.hot_reload, self._queue, self._channel)
         finally:
             self._restarting = False
-            if channel is not None:
-                channel.announce_restarted(outcome)
-
-    async def _addin_failures(self) -> str:
-        """Which add-ins of the restarted Host did not load; the health report learns it, too."""
-        running = self._keeper.running
-        if not isinstance(running, HostProcess):
-            return ""
-        host = await run_in_thread(running.probe)
-        if host.connected and running is self._keeper.running:
-            self._state.learn(host=host)
-        return " ".join(addin.failure for addin in host.add_ins if addin.error is not None)
 
     def _on_own_status(self) -> None:
         """The status of our authority has changed; a restart may be over."""
@@ -373,14 +346,14 @@ class Reloader:
             await self._queue.pause(hold=False)
 
     def _restarted(self, outcome: RestartResult) -> None:
-        """Let calls go on, unless our own connection to the new Host is still to come."""
+        """Resume calls, unless our own connection to the new Host is still to come."""
         connects = outcome.ok and self._keeper.started and not self._connected
         if self._queue is not None and not connects:
             self._queue.resume()
 
 
 def _watch_plan(options: ProxyOptions, keeper: Keeper, before: WatchedCode | None) -> WatchedCode | str:
-    """What to watch now, or why nothing is watched, as the end of a sentence. Reads the disk."""
+    """The code to watch now, or why none is watched, as the end of a sentence. Reads the disk."""
     workspace = keeper.owner.workspace.workspace if keeper.owner.workspace else None
     subject = find_watched_code(options, workspace, os.environ, before and before.replace(channel=None))
     running, upstream = keeper.running, keeper.upstream
@@ -398,7 +371,7 @@ def _watch_plan(options: ProxyOptions, keeper: Keeper, before: WatchedCode | Non
 
 
 async def _guarded(work: Callable[[], Awaitable[None]]) -> None:
-    """Log a defect of ours, or a disk that does not answer: then code is not reloaded, and nothing else is lost."""
+    """Log an error of hot reload, which affects nothing else: a defect of ours, or a disk that does not answer."""
     try:
         await work()
     except Exception:

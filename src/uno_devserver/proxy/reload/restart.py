@@ -1,7 +1,8 @@
-"""Replaces the upstream by one with new code: stop and start again (`renew`), or start beside it first (`swap`).
+"""Replaces the upstream by one with new code: stops it and starts it again, or starts the new one beside it (a swap).
 
-One replacement runs at a time, and goes on if its caller is cancelled. Its outcome names the difference between the old
-and the new tools, or why the new server did not start, with the last lines that it printed.
+Before that, calls finish, also those of other proxies that share the upstream. One replacement runs at a time, and goes
+on if its caller is cancelled. Its outcome is the difference between the old and the new tools, or the reason why the
+new server did not start, with the last lines that it printed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ...protocol.client.connection import ServerDescription, UnusableServer
 from ...system.event_loop import Tasks
 from ...system.log import log
 from ...system.threads import run_in_thread
+from ...workspace.config import Strategy
 from ..state import ConnectionState
 from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
@@ -27,11 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ...hotreload.authority import ToolVerdict
+    from ...hotreload.control.server import ControlServer
+    from ...workspace.config import HotReloadSettings
+    from ..calls.call_queue import CallQueue
     from ..lists.merge import Entries
     from ..upstream.base import RunningUpstream, Upstream
     from ..upstream.keeper import Event, Keeper
     from ..upstream.launcher import Report
 
+PEERS_SECONDS = 5.0  # for the calls of other proxies to finish before their Host is restarted
 CONNECTED, SHUTDOWN = ConnectionState.CONNECTED, ConnectionState.SHUTDOWN
 
 
@@ -41,12 +47,39 @@ class Restarter:
         self._tasks = Tasks()
         self._one_at_a_time = asyncio.Lock()
 
+    async def restart(
+        self, hot_reload: HotReloadSettings, queue: CallQueue, channel: ControlServer | None
+    ) -> RestartResult:
+        """Replace the upstream when its calls are over, or by a swap, and notify the proxies that share it."""
+        swaps, outcome = hot_reload.strategy is Strategy.SWAP, RestartResult(False, "The restart was broken off.")
+        try:
+            await queue.pause(hold=swaps)
+            if channel is not None:
+                await channel.announce_restart(PEERS_SECONDS)
+            outcome = await (self.swap() if swaps else self.renew(hot_reload.restart_delay_ms / 1000))
+            if outcome.ok:
+                outcome = outcome.replace(problem=await self._addin_failures())
+            return outcome
+        finally:
+            if channel is not None:
+                channel.announce_restarted(outcome)
+
+    async def _addin_failures(self) -> str:
+        """Which add-ins of the restarted Host did not load; also updates the health report."""
+        running = self._keeper.running
+        if not isinstance(running, HostProcess):
+            return ""
+        host = await run_in_thread(running.probe)
+        if host.connected and running is self._keeper.running:
+            self._keeper.proxy_state.learn(host=host)
+        return " ".join(addin.failure for addin in host.add_ins if addin.error is not None)
+
     async def renew(self, delay_seconds: float = 0.0) -> RestartResult:
-        """Stop the upstream, if it is ours, and start it with its new code; return when that has an outcome."""
+        """Stop the upstream, if it is owned, and start it with its new code."""
         return await self._in_turn(partial(self._renew, delay_seconds))
 
     async def swap(self) -> RestartResult:
-        """Start the new code beside the present upstream, which serves until it answers, or goes on if it does not."""
+        """Start the new code beside the present upstream, which serves until the new one is ready."""
         return await self._in_turn(self._swap_or_renew)
 
     async def _in_turn(self, work: Callable[[], Awaitable[RestartResult]]) -> RestartResult:
@@ -72,7 +105,7 @@ class Restarter:
         return await self._outcome(before)
 
     async def _obstacle(self) -> str:
-        """Why the present upstream cannot be restarted: it may belong to another program."""
+        """Why the present upstream cannot be restarted, for example because it belongs to another program."""
         running, upstream = self._keeper.running, self._keeper.upstream
         if running is None or running.owned:
             return ""
@@ -86,7 +119,7 @@ class Restarter:
         if running is None or upstream is None or keeper.state is not CONNECTED:
             return await self._renew(0.0)
         if running.endpoint is not None:
-            # A Host: apps and IDEs know it by its port, which two cannot have. It may finish its requests first.
+            # A Host cannot be swapped: apps and IDEs know it by its port. It finishes its requests first.
             await keeper.until_unused()
             return await self._renew(0.0)
         before = keeper.publisher.offered.tools
@@ -101,7 +134,7 @@ class Restarter:
         if failure is None:
             return self._compared(before)
         log.warn(f"{failure.problem} {keeper.named} was not replaced.")
-        if keeper.state is not CONNECTED:  # the old one has ended meanwhile, and is started again with the new code
+        if keeper.state is not CONNECTED:  # the old one has ended meanwhile, and is restarted with the new code
             return await self._outcome(before)
         return failure
 
@@ -126,9 +159,9 @@ class Restarter:
 
 
 class Swap:
-    """Starts a server beside the one that serves, which it replaces when its conversation is open and its lists read.
+    """Starts a new server beside the serving one, and promotes it when its lists were read.
 
-    A server that does not become ready is stopped with all its processes. The serving one does not notice.
+    A new server that does not become ready is stopped with all its processes; the serving one is not affected.
     """
 
     def __init__(self, keeper: Keeper, upstream: Upstream) -> None:
@@ -145,7 +178,7 @@ class Swap:
         self._tasks = Tasks()
 
     async def run(self) -> RestartResult | None:
-        """Return None when the new server was promoted, and the failure when nothing is left of it."""
+        """Return None when the new server was promoted, or the failure when it was stopped."""
         seconds = self._keeper.limits.swap_seconds
         self._launcher.report_to(self._loop, self._on_report)
         if not self._failure.done():  # it may have been aborted before it began
@@ -156,7 +189,7 @@ class Swap:
         return failure and failure.replace(last_lines=await self._stop() or failure.last_lines)
 
     def abort(self, problem: str, last_lines: tuple[str, ...] = ()) -> None:
-        """Fail for this reason, unless there is an outcome already."""
+        """Fail for this reason, unless there is an outcome."""
         if not self._failure.done():
             self._failure.set_result(RestartResult(False, problem, last_lines, kept=True))
 
@@ -211,13 +244,13 @@ class Swap:
             self.abort(f"The new server did not start: {event.reason}.", event.last_lines)
 
     def _report_stray_line(self) -> None:
-        """Report the last line that is no message, while the new server is the one that serves."""
+        """Publish the last line that is not a message, if the new server is the serving one."""
         candidate = self._candidate
         if candidate is not None and candidate.running is self._keeper.running and self._stray_line:
             self._keeper.proxy_state.report_stray_line(self._stray_line)
 
     async def _stop(self) -> tuple[str, ...]:
-        """Stop what was started; the last lines that it printed."""
+        """Stop the new server; return the last lines that it printed."""
         self._launcher.give_up()
         if self._candidate is not None:
             self._candidate.release()
@@ -237,7 +270,7 @@ class Swap:
 
 
 def compare_tools(before: Entries, after: Entries) -> ToolChanges:
-    """The difference between the old tools and the new ones, for clients that have read the old ones."""
+    """The difference between the old and the new tools, for clients that have read the old ones."""
     old, new = dict(before), dict(after)
     verdicts = {name: _verdict(old[name], new[name]) for name in new if name in old}
     return ToolChanges(
@@ -256,14 +289,14 @@ def _verdict(before: bytes, after: bytes) -> ToolVerdict:
         if old == new:  # the members of an object have no order
             return "same"
         properties, more = _take_properties(old), _take_properties(new)
-    except (ValueError, RecursionError):  # JSON that other readers accept, but not this one; or no schema
+    except (ValueError, RecursionError):  # JSON that msgspec does not accept, or no schema
         return "changed"
-    # New properties, none of which is required, are all that may differ.
+    # "grown": the only difference are new properties, none of which is required.
     return "grown" if old == new and properties.items() <= more.items() else "changed"
 
 
 def _take_properties(tool: Any) -> dict[str, Any]:
-    """Remove the properties of its input schema, and return them; raises ValueError where there are none to be read."""
+    """Remove and return the properties of the tool's input schema; ValueError if it has no readable schema."""
     schema = tool.setdefault("inputSchema", {}) if isinstance(tool, dict) else None
     properties = schema.pop("properties", None) or {} if isinstance(schema, dict) else None
     if not isinstance(properties, dict):

@@ -1,7 +1,7 @@
-"""The code that hot reload watches in a workspace: its packages, and what the config says about them.
+"""Finds the code that hot reload watches in a workspace: its packages, and the settings of the config for them.
 
-Where there is none, where it is switched off, or where the user does not trust the workspace, the answer is the reason.
-Reads the disk, so the event loop calls it in a thread. Cheap to import: a launch looks at its code first.
+If there is none, or hot reload is off, or the user does not trust the workspace, the result is the reason. Reads the
+disk, so the event loop calls it in a thread. Cheap to import: a launch reads its code first.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ NOT_TRUSTED = "the workspace is not trusted ('uno-devserver trust')"
 NO_CONFIG = f"no {CONFIG} says where the code of the command is"
 BEHIND_URL = "the code of a server behind a URL is not known"
 NOT_YET = "no server runs yet"
-_WILDCARDS = re.compile(r"[*?{}\\]")  # of patterns, which have no way to quote them
+_WILDCARDS = re.compile(r"[*?{}\\]")  # patterns have no way to quote these
 
 
 class WatchedCode(Value):
     folder: str  # of the workspace
     packages: tuple[WatchedPackage, ...]
-    config: Config  # without its issues, which others report
-    channel: str | None = None  # of the proxy that owns the Host, and watches its code; None: we watch it ourselves
+    config: Config  # without its issues, which are reported elsewhere
+    channel: str | None = None  # of the proxy that owns the Host and watches its code; None: this proxy watches it
 
 
 def find_watched_code(
@@ -44,11 +44,11 @@ def find_watched_code(
     *,
     untrusted: bool = False,
 ) -> WatchedCode | str:
-    """The code to watch; or why there is none, as the end of a sentence.
+    """The code to watch, or why there is none, as the end of a sentence.
 
-    `workspace`: None where the upstream does not depend on one; then a config near the command names its code.
-    `before`: the subject until now, which stays while the config cannot be read, because it is just being written.
-    `untrusted`: answer as if the user trusted the workspace; for readers only.
+    `workspace`: None if the upstream does not depend on one; then a config near the command names its code.
+    `before`: the last result, which is kept while the config cannot be read because it is being written.
+    `untrusted`: ignore whether the user trusts the workspace; only for reading the code.
     """
     if options.url is not None:
         return BEHIND_URL
@@ -79,7 +79,7 @@ def find_watched_code(
 
 
 def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[WatchedPackage, ...]:
-    """The packages of a workspace, also where hot reload is off. `typed`: the user has typed the server's command."""
+    """The packages of a workspace, also if hot reload is off. `typed`: the user has typed the server's command."""
     from ...hotreload.watched_package import Role, WatchedPackage
     from ...workspace.addins import ADDINS_FOLDER as ADDINS
 
@@ -99,7 +99,7 @@ def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Wa
 
 
 def _pattern_inside(root: str, other: str | None) -> tuple[str, ...]:
-    """The pattern of the other package's folder, if that lies inside this one: it has a build of its own."""
+    """The pattern of the other package's folder, if it is inside this one: it has its own build."""
     above = os.path.join(root, "")
     if other is None or not other.startswith(above):
         return ()
@@ -107,14 +107,14 @@ def _pattern_inside(root: str, other: str | None) -> tuple[str, ...]:
 
 
 def unknown_code(options: ProxyOptions) -> str | None:
-    """Why the place of the server's code is not known, where no workspace names it; None: it may be known."""
+    """Why it is not known where the code of a typed command or a URL is; None: it may be known."""
     if options.url is not None:
         return BEHIND_URL
     return NO_CONFIG if find_config(options.directory) is None else None
 
 
 def content_at_launch(options: ProxyOptions, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
-    """The digest of the code of the server that is about to be started; None: it is not watched, or cannot be read."""
+    """The digest of the code of a server before its start; None: it is not watched, or cannot be read."""
     # A typed command starts without the user's trust in the config, which may follow while it runs.
     subject = find_watched_code(options, workspace, environ, untrusted=bool(options.command))
     if isinstance(subject, str):

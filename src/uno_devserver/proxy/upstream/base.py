@@ -1,6 +1,6 @@
-"""The interface of upstreams (a Host, a command or a URL as the keeper sees it), and the choice of one.
+"""The interface of upstreams, and the choice of one: a Host, a command or a URL.
 
-Cheap to import: the launch waits for it, and each kind of upstream is imported only where it is chosen.
+Cheap to import: the launch waits for it, and each kind of upstream is imported only when it is chosen.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Ending(Value):
 
     reason: str  # a sentence without a full stop: "it ended with exit code 3", "it does not answer any more"
     exit_code: int | None = None  # negative: the signal that ended it
-    last_lines: tuple[str, ...] = ()  # the last lines that it printed
-    other_era_next: bool = False  # it left `server/discover` unanswered, and the next start begins with `initialize`
+    last_lines: tuple[str, ...] = ()  # of its output
+    other_era_next: bool = False  # it did not answer `server/discover`; the next start begins with `initialize`
 
 
 class StartFailure(Exception):
@@ -44,36 +44,36 @@ class StartFailure(Exception):
 
 
 class RunningUpstream:
-    """An upstream that runs, as far as can be seen from outside."""
+    """An upstream that was started or found."""
 
     kind: HostKind
     process_id: int | None = None
-    endpoint: str | None = None  # None: it is spoken to over pipes, in one conversation that all clients share
+    endpoint: str | None = None  # None: it uses pipes, and all clients share one conversation
     owned = False  # whether this proxy stops it; a Host that another program launched is not owned
     log_file: str | None = None
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        """A conversation for one client; raises Lost or Refusal."""
+        """Open a conversation for one client; raises ConnectionLost or UnusableServer."""
         raise NotImplementedError
 
     async def ended(self) -> Ending:
-        """Return when it has ended, or does not answer any more."""
+        """Wait until it has ended, or does not answer any more."""
         raise NotImplementedError
 
     def check_now(self) -> None:
-        """A connection to it failed: check at once whether it still answers, unless its end is noticed anyway."""
+        """Check at once whether it still answers, because a connection failed; needless where its exit is noticed."""
 
     async def stop(self, *, patient: bool = False) -> None:
-        """Stop it with all its processes, if it is owned; bounded in time. `patient`: it may end in order first."""
+        """Stop it with all its processes, if it is owned; bounded in time. `patient`: give it time to shut down."""
 
 
 class Upstream:
     def start(self, observer: UpstreamObserver) -> RunningUpstream:
-        """Start or find it. Blocks, so it runs in a thread of its own; raises StartFailure."""
+        """Start or find the upstream; raises StartFailure. Blocks, so it runs in a thread."""
         raise NotImplementedError
 
     def renegotiate(self) -> None:
-        """Forget what earlier starts showed of the server's protocol versions: its code may be another by now."""
+        """Forget which era earlier starts found, because the server's code may have changed."""
 
 
 def named_upstream(options: ProxyOptions) -> Upstream:
@@ -102,7 +102,7 @@ def workspace_upstream(
 
 
 def uses_config(workspace: Workspace) -> bool:
-    """Whether the config names the server, or cannot be read and a Host would have nothing to offer."""
+    """Whether the config names the server, or cannot be read and a Host would have no tools."""
     if workspace.config is None:
         return False
     from ...workspace.config import read_config

@@ -1,7 +1,7 @@
-"""An MCP server that is a command: it is started without a shell, and spoken to over its input and output.
+"""An MCP server that is a command, as upstream: it is started without a shell, and uses its standard input and output.
 
-A start that cannot work says why and what to do; a passing obstacle does not make the failure final. Cheap to import:
-the launch waits for it, and what is needed only afterwards (`command_process`) is imported while the server starts.
+A start that fails says why and what to do; a shortage that may pass does not make the failure final. Cheap to import:
+the launch waits for it, and `command_process`, which is needed afterwards, is imported while the server starts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .command_process import CommandLimits, CommandProcess
     from .launcher import UpstreamObserver
 
-# A shortage that may be over a moment later. Every other error lasts until the user changes something.
+# Shortages that may be over a moment later. Every other error lasts until the user changes something.
 PASSING_ERRORS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
 
 
@@ -43,25 +43,25 @@ class CommandUpstream(Upstream):
         with_interpreter: str = "'-- python {}'",
         log_file: str | None = None,
     ) -> None:
-        """`state` is the folder of our own files. `log_file`: by default one of this command in this directory.
+        """`state`: the folder of our own files. `log_file`: by default one for this command in this directory.
 
-        `named_where` is what issues ask to correct; `with_interpreter`: how a script is named there.
+        `named_where`: where issues ask the user to correct the command. `with_interpreter`: how to name a script there.
         """
         self.limits = limits
-        self.initialize_first = False  # `server/discover` was left unanswered, and any server knows `initialize`
+        self.initialize_first = False  # `server/discover` was not answered, but any server knows `initialize`
         self._command = tuple(command)
         self._directory = directory
         self._environ = environ
         self._named_where = named_where
         self._with_interpreter = with_interpreter
         self._log_path = log_file or log_path(state, directory, command)
-        self._outputs: dict[Output, Child | None] = {}  # the files for its output, and the last process of each
+        self._outputs: dict[Output, Child | None] = {}  # output files, and the last process of each
 
     def start(self, observer: UpstreamObserver) -> CommandProcess:
         if not observer.go_on():
             raise StartFailure(warning("HostNotStarted", "The start was given up.", "It is started again when needed."))
         may_probe = not self.initialize_first
-        self.initialize_first = False  # if this start fails, too, that was not the reason, and the next one probes
+        self.initialize_first = False  # if this start fails as well, the probe was not the reason, and the next probes
         line = (self._program(), *self._command[1:])
         output = self._free_output()
         try:
@@ -70,7 +70,7 @@ class CommandUpstream(Upstream):
             raise self._not_started(line[0], error) from error
         self._outputs[output] = child
         observer.launching(f"'{' '.join(self._command)}'", child.pid)
-        from .command_process import CommandProcess  # takes some ms, while the server starts
+        from .command_process import CommandProcess  # takes some ms, during which the server starts
 
         return CommandProcess(self, child, output, observer, may_probe=may_probe)
 
@@ -86,7 +86,7 @@ class CommandUpstream(Upstream):
         raise StartFailure(self._not_found(name, found), final=True)
 
     def _free_output(self) -> Output:
-        """The file for the output of the next process: one for all, but another for a second that runs beside it."""
+        """The output file of the next process: the same for all, but another while a process still uses it."""
         for output, child in self._outputs.items():
             if child is None or child.exit_code() is not None:
                 return output

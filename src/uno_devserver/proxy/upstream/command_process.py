@@ -1,7 +1,7 @@
 """The process of an MCP server that was started as a command.
 
-Its end is noticed at once, however it comes. After `stop` neither the process nor its children are left. There is one
-conversation with it, which all clients share.
+Its exit, or the loss of its pipes, is noticed at once. After `stop` neither the process nor its children are left. All
+clients share one conversation with it.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ STRAY_MARK = b"[stdout] "
 
 class CommandLimits(Value):
     ready_seconds: float = 30.0  # for the first answer; npx and uvx may have to download the server before
-    # Together well under the 300 ms in which the proxy ends after its client.
-    input_seconds: float = 0.08  # for a server to end when its input ends, as MCP asks it to
-    stop_seconds: float = 0.12  # then for its whole process group to end on a signal, before it is killed
-    patient_seconds: float = 2.0  # the same where there is no hurry: it may have something to write down
+    # The next two together are well under the 300 ms in which the proxy ends after its client.
+    input_seconds: float = 0.08  # for a server to exit when its input ends, as MCP asks it to
+    stop_seconds: float = 0.12  # then for its whole process group to exit on a signal, before it is killed
+    patient_seconds: float = 2.0  # replaces stop_seconds in a restart: the server may have to save something
     exit_seconds: float = 0.2  # between the end of its output and its exit
     drain_seconds: float = 0.1  # to read its last output, if another process holds that open
     poll_seconds: float = 0.2  # for its exit, where the system cannot report that
-    output_check_seconds: float = 1.0  # how often its output file is looked at
+    output_check_seconds: float = 1.0  # between two checks of its output file
     output_bytes: int = 16 * 1024 * 1024  # of its output file; some servers print a line for each request, for months
-    last_lines: int = 20  # of its output that are reported with its end
-    stray_seconds: float = 0.05  # until lines that are no messages are told, together
-    stray_lines: int = 100  # of them that are kept meanwhile; more are noise
-    stray_bytes: int = 1000  # of each of them
+    last_lines: int = 20  # of its output, reported with its end
+    stray_seconds: float = 0.05  # lines that are not messages are collected for so long
+    stray_lines: int = 100  # the last of these lines that are kept
+    stray_bytes: int = 1000  # of each of these lines
 
 
 class CommandProcess(RunningUpstream):
@@ -67,18 +67,18 @@ class CommandProcess(RunningUpstream):
         self._observer = observer
         self._may_probe = may_probe
         self._limits = limits = upstream.limits or CommandLimits()
-        self._stray_lines: deque[bytes] = deque(maxlen=limits.stray_lines)  # not written to the file yet
+        self._stray_lines: deque[bytes] = deque(maxlen=limits.stray_lines)  # to be written to the output file
         self._lines: PipeLines | None = None
         self._connection: StdioConnection | None = None
         self._conversation: asyncio.Future[Connection] | None = None
         self._ending: asyncio.Future[Ending] | None = None
-        self._broken = asyncio.Event()  # it closed its input or output, although it may still run
+        self._broken = asyncio.Event()  # set when it closed its input or output, although it may still run
         self._too_slow = False
         self._stopping: asyncio.Future[None] | None = None
-        self._cleared = False  # all its processes are gone, and its process id may be used by another
+        self._cleared = False  # all its processes are gone, and another may get its process id
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        """The server sees the first peer, which also receives what belongs to no request."""
+        """The one conversation. It is opened with the first peer, which also receives what belongs to no request."""
         if self._conversation is None and not self._cleared:
             self._conversation = asyncio.ensure_future(self._converse(peer, modern_first and self._may_probe))
             self._conversation.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -108,7 +108,7 @@ class CommandProcess(RunningUpstream):
         assert self._child.pipes is not None
         try:
             await lines.open(*self._child.pipes)
-        except (OSError, ValueError):  # the pipes were closed, because it ends at this moment
+        except (OSError, ValueError):  # the pipes were closed because it is ending
             raise ConnectionLost("The server has ended.", sent=False) from None
         self._lines, self._connection = lines, connection
         watching = asyncio.ensure_future(self.ended())
@@ -140,12 +140,12 @@ class CommandProcess(RunningUpstream):
                 task.cancel()
 
     async def _clean_up(self, *, exited: bool) -> Ending:
-        """Leave nothing of it, after its exit or when it cannot be spoken to any more."""
+        """End all its processes, after its exit or when its pipes cannot be used any more."""
         by_itself, reason = self._stopping is None, "" if exited else self._why_useless()
         if exited and by_itself:
             self._clear()  # its children may hold its output open
         else:
-            await self.stop()  # which leaves its children their time to end
+            await self.stop()  # gives its children time to end
         if exited:
             if self._lines is not None:
                 over = asyncio.ensure_future(self._lines.over.wait())
@@ -154,7 +154,7 @@ class CommandProcess(RunningUpstream):
             self._close_pipes()
             reason = how_it_ended(self._child.exit_code())
         unanswered = by_itself and self._connection is not None and self._connection.probing
-        if unanswered:  # before the end is known, so that the next start knows it
+        if unanswered:  # set before the end is reported, because the next start reads it
             self._upstream.initialize_first = True
         self._write_stray_lines()
         last_lines = tuple(self._child.printed().splitlines()[-self._limits.last_lines :])
@@ -191,7 +191,7 @@ class CommandProcess(RunningUpstream):
     # The output.
 
     async def _follow_output(self) -> None:
-        """Repeat its output in our log at the level Debug, and keep its file small."""
+        """Copy its output to our log at the level Debug, and truncate its file when that is too large."""
         seen = self._output.size()
         while True:
             await asyncio.sleep(self._limits.output_check_seconds)
@@ -207,7 +207,7 @@ class CommandProcess(RunningUpstream):
         self._stray_lines.append(line[: self._limits.stray_bytes])
 
     def _write_stray_lines(self) -> None:
-        """Add the lines of its standard output that are no messages to its output file, and report the last."""
+        """Append the lines of its standard output that are not messages to its output file; report the last one."""
         if not self._stray_lines:
             return
         lines = list(self._stray_lines)

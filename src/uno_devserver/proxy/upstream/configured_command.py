@@ -1,7 +1,7 @@
 """The MCP server that the workspace's config names, as upstream: a command, started if the user trusts the config.
 
-The config is read at each start, so an edit counts at the next one; while it cannot be read, the last readable one
-counts. All servers that it names print into the same log. Cheap to import: the launch waits for it.
+The config is read at each start; while it cannot be read, the last readable one is used. All servers that it names
+write to the same log. Cheap to import: the launch waits for it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class ConfiguredUpstream(Upstream):
         self._state = folders(environ).state
         self._line: ServerLine | None = None
         self._command: CommandUpstream | None = None  # of that line
-        self._given_name: str | None = None  # by the config, or the package
-        self._own_name: str | None = None  # by the server, when it was last connected
+        self._given_name: str | None = None  # in the config or the package
+        self._own_name: str | None = None  # that the server used when it was last connected
         self.config: Config | None = None  # as the last start has read it
         self.named = UNNAMED  # at the beginning of a sentence
         self.trusted: bool | None = None  # at the last start
-        self.refusal = ""  # why not: the end of a sentence
-        self.issues: tuple[Issue, ...] = ()  # always empty: the readers of the config report what is wrong with it
+        self.refusal = ""  # why it was not trusted: the end of a sentence
+        self.issues: tuple[Issue, ...] = ()  # always empty: the issues of the config are reported elsewhere
 
     def start(self, observer: UpstreamObserver) -> CommandProcess:
         self.config = config = self._trusted_config()
@@ -54,7 +54,7 @@ class ConfiguredUpstream(Upstream):
         try:
             return self._command_of(config).start(observer)
         finally:
-            self._given_name = given_name(config)  # takes some time, while the server starts
+            self._given_name = given_name(config)  # reads files, so it comes after the launch
             self.named = f"The server '{self._given_name or self._own_name or folder_name(config)}'"
 
     def renegotiate(self) -> None:
@@ -62,7 +62,7 @@ class ConfiguredUpstream(Upstream):
             self._command.renegotiate()
 
     def introduced(self, name: object) -> None:
-        """The server is connected, and calls itself so."""
+        """The connected server has told this name."""
         self._own_name = usable_name(name)
         if self._own_name and not self._given_name:
             self.named = f"The server '{self._own_name}'"
@@ -103,7 +103,7 @@ class ConfiguredUpstream(Upstream):
         return self._command
 
     def _names_no_server(self, config: Config) -> Issue:
-        """It did when this upstream was chosen; the watcher of the workspace chooses anew when it is saved."""
+        """The issue of a config that has named a server before; the next save leads to another upstream."""
         if config.unclear is not None:
             return fatal(config.unclear.code, config.unclear.message, CORRECT_FILE)
         message = f"{self._path} names no server any more."

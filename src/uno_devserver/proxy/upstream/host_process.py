@@ -1,7 +1,7 @@
-"""A Host that runs.
+"""A running Host.
 
-The end of an owned Host is noticed at once, and after `stop` it is gone. A Host that we found is never stopped; it is
-asked in intervals, because a process that lives need not answer. A slow answer of a busy Host is not its end.
+The exit of a Host is noticed at once. An owned Host is gone after `stop`. A Host that was found is never stopped; it is
+asked in intervals whether it still answers, and a single slow answer does not count as its end.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 
 class HostLimits(Value):
-    kind_seconds: float = 1.0  # to learn which kind of Host we found; the bundled one answers in milliseconds
+    kind_seconds: float = 1.0  # to learn the kind of a Host that was found; the bundled one answers in milliseconds
     stop_seconds: float = 0.15  # a Host that closes everything takes 30 ms, and must be gone before the proxy
-    patient_seconds: float = 6.0  # where there is no hurry: its add-ins have 5 s to close what they have open
+    patient_seconds: float = 6.0  # replaces stop_seconds in a restart: add-ins have 5 s to close their resources
     poll_seconds: float = 1.0  # for its exit, where the system cannot report that
-    check_seconds: float = 10.0  # how often a Host that we found is asked; its exit is noticed without asking
+    check_seconds: float = 10.0  # between two checks of a Host that was found; its exit is noticed without them
     check_answer_seconds: float = 5.0  # a Host that compiles, or whose machine is busy, may take seconds
-    check_failures: int = 3  # in a row; one slow answer means nothing
+    check_failures: int = 3  # in a row
 
 
 class HostProcess(RunningUpstream):
@@ -50,12 +50,12 @@ class HostProcess(RunningUpstream):
     def __init__(
         self, found: Found, registry: str, limits: HostLimits | None = None, *, detached: bool = False
     ) -> None:
-        """`detached`: we have launched it, but it has no owner, so we do not stop it."""
+        """`detached`: this proxy has launched it without becoming its owner, and does not stop it."""
         self._found = found
         self._registry = registry
         self._limits = limits = limits or HostLimits()
-        self._check = asyncio.Event()  # is due now
-        self._control_channel: str | None = None  # as the registry last had it
+        self._check = asyncio.Event()  # set when a check is due now
+        self._control_channel: str | None = None  # as last read from the registry
         self._log_identity = _identity(found.log_file)
         self.process_id = found.process_id
         self.endpoint = f"http://localhost:{found.port}{MCP_PATH}"
@@ -70,9 +70,9 @@ class HostProcess(RunningUpstream):
 
     @property
     def control_channel(self) -> str | None:
-        """The control channel of the proxy that owns it, as the registry has it; None: it has no owner.
+        """The control channel of the proxy that owns it, from the registry; None: it has no owner.
 
-        It stays known while the Host stops, when its owner has removed it from the registry.
+        It is kept while the Host stops, after its owner has removed it from the registry.
         """
         for server in scan_registry(self._registry, removing=False).running:
             if server.process_id == self.process_id:
@@ -80,7 +80,7 @@ class HostProcess(RunningUpstream):
         return self._control_channel
 
     def probe(self) -> Probe:
-        """What the Host reports of itself. Blocks, for some seconds at most."""
+        """The Host's report about itself. Blocks, for some seconds at most."""
         return probe(RegisteredServer(self.process_id, 0, self._found.solution, "", self._found.port, "", "", None))
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
@@ -118,9 +118,9 @@ class HostProcess(RunningUpstream):
         return Ending(how_it_ended(code), code, last_lines_of(self.log_file, self._log_identity))
 
     def _stop(self, seconds: float) -> None:
-        """Unregister it first, so that no program that starts now finds a Host that is about to stop.
+        """Unregister it first, so that a program that starts now does not find a Host that is about to stop.
 
-        A Host that has ended is stopped, too: it may have been killed, and left files and processes behind.
+        A Host that has ended is stopped as well: if it was killed, it may have left files and processes.
         """
         assert self._found.launched
         try:
@@ -132,9 +132,9 @@ class HostProcess(RunningUpstream):
 
 
 def last_lines_of(log_file: str | None, identity: tuple[int, int] | None = None) -> tuple[str, ...]:
-    """The end of a Host's output.
+    """The last lines of a Host's output.
 
-    `identity`: device and inode of the file, which was renamed if another program has launched the next Host already.
+    `identity`: device and inode of the file. It was renamed if another program has launched the next Host since.
     """
     if log_file is None:
         return ()
@@ -151,7 +151,7 @@ def last_lines_of(log_file: str | None, identity: tuple[int, int] | None = None)
 
 
 def _identity(path: str | None) -> tuple[int, int] | None:
-    """None: there is no such file."""
+    """Device and inode of a file; None: it does not exist."""
     try:
         status = os.stat(path or "")
     except OSError:

@@ -1,7 +1,7 @@
 """Keeps one upstream running: carries out the actions of the lifecycle, and reports events to it.
 
-There is one upstream at a time, except while a swap replaces one by another. Everything happens in the engine's loop,
-and nothing here blocks it. The keeper is also the `Link` through which calls reach the upstream.
+There is one upstream at a time, except while a swap replaces one by another. Everything runs in the engine's loop and
+does not block it. The keeper is also the `calls.upstream_link.Link` through which calls reach the upstream.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ... import __version__
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
     from .lifecycle import Action
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
-GIVEN_UP = frozenset({DEGRADED, ConnectionState.SHUTDOWN})  # no upstream comes by itself
+GIVEN_UP = frozenset({DEGRADED, ConnectionState.SHUTDOWN})  # no start is under way or due
 FIRST_ATTEMPT = 1  # the start that is under way when the keeper is made
-NO_MCP_STATUS = (404, 400)  # how a .NET Host answers that has no add-in which brings MCP
+NO_MCP_STATUS = (404, 400)  # the answers of a .NET Host without an add-in for MCP
 NOT_WANTED = "The new server is not wanted any more: the workspace has changed, or the proxy ends."
 UNKNOWN_CLIENT = ClientInfo("uno-devserver", __version__, {}, MODERN_VERSIONS[0])
 
@@ -57,11 +58,11 @@ class Owner(Protocol):
     workspace: WorkspaceController | None  # None: the upstream does not depend on one
 
     @property
-    def shared_peer(self) -> Peer: ...  # all clients, for an upstream that can have one conversation only
+    def shared_peer(self) -> Peer: ...  # represents all clients to an upstream that has only one conversation
     def upstream_changed(self) -> None: ...  # an upstream was connected, or is not connected any more
-    def upstream_replaced(self) -> None: ...  # another one was connected; the old one still answers what it was asked
+    def upstream_replaced(self) -> None: ...  # another was connected; the old one still answers its open requests
     async def until_unused(self, generation: int) -> None: ...  # no request waits for the upstream of that generation
-    async def before_launch(self) -> None: ...  # an upstream is about to be started, and reads its code
+    async def before_launch(self) -> None: ...  # an upstream is about to be started, and will read its code
     def ends_on_purpose(self) -> bool: ...  # another proxy restarts the upstream, so its end is not a crash
     def launched(self, running: RunningUpstream | None) -> None: ...  # it was started or found; None: the start failed
     def lists_were_read(self) -> None: ...
@@ -96,19 +97,18 @@ class Keeper:
         self.limits = limits
         self.announcements = announcements
         self._launcher = launcher
-        self._comes_back = comes_back  # without our doing, so it is looked for again and again
+        self._comes_back = comes_back  # others start it, so it is tried again in intervals
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         self._client: asyncio.Future[ClientInfo] = self._loop.create_future()
-        self._published = lifecycle.state  # the state that was last published
-        self._changed = asyncio.Event()  # set, and replaced, when a waiting task should look again
+        self._published = lifecycle.state
+        self._changed = asyncio.Event()  # set, and replaced, when waiting tasks should check their condition
         self._current: SupervisedUpstream | None = None
         self._stops = Tasks()
-        self._later_stops = Tasks()  # of upstreams that have still to answer
-        self._all_stop = asyncio.Event()  # also those
-        self._unread: list[str] = []  # the lists of the upstream that could not be read
-        # Starts without an outcome yet, by their number.
-        self._pending: dict[int, Upstream] = {} if upstream is None else {FIRST_ATTEMPT: upstream}
+        self._later_stops = Tasks()  # of replaced upstreams that still answer requests
+        self._all_stop = asyncio.Event()  # set when these are stopped, too
+        self._unread: list[str] = []  # the list methods that the upstream did not answer readably
+        self._pending = {} if upstream is None else {FIRST_ATTEMPT: upstream}  # attempts without an outcome
 
     @property
     def state(self) -> ConnectionState:
@@ -128,15 +128,15 @@ class Keeper:
         """Whether there is an upstream, or one is being started."""
         return self.state not in GIVEN_UP and self.state is not ConnectionState.INITIALIZING
 
-    # What the proxy asks for.
+    # Requests of the engine, the workspace and the reloader.
 
     def begin(self, upstream: Upstream) -> None:
-        """Keep this upstream from now on, and stop the one before."""
+        """Stop the present upstream, and keep this one."""
         self._switch_to(upstream)
         self.carry_out(self.lifecycle.begin(self._loop.time()))
 
     def halt(self, reason: str) -> None:
-        """Keep no upstream from now on."""
+        """Stop the present upstream, and keep none."""
         self._switch_to(None)
         self.carry_out(self.lifecycle.halt(reason))
 
@@ -163,7 +163,7 @@ class Keeper:
             self._current.reader.listed()
 
     def wake_waiters(self) -> None:
-        """Something changed that decides whether tasks go on waiting for an upstream."""
+        """Let tasks that wait for an upstream check whether they still have to."""
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -172,8 +172,8 @@ class Keeper:
         return self.lifecycle.retry_due_in(self._loop.time())
 
     async def until_settled(self) -> None:
-        """Wait until the upstream is connected, or none comes by itself."""
-        await self._until(lambda: self.state is CONNECTED or self.state in GIVEN_UP)
+        """Wait until the upstream is connected, or no start is under way or due."""
+        await self._until(lambda: self.state in (CONNECTED, *GIVEN_UP))
 
     async def until_unused(self) -> None:
         """Wait until no request waits for the present upstream."""
@@ -193,7 +193,12 @@ class Keeper:
         while not condition():
             await self._changed.wait()
 
-    # What calls ask for. Implements `calls.upstream_link.Link`.
+    async def _until_within(self, seconds: float, condition: Callable[[], bool]) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._until(condition)
+
+    # Requests of calls. Implements `calls.upstream_link.Link`.
 
     @property
     def fallback(self) -> bool:
@@ -208,11 +213,7 @@ class Keeper:
         return await self._current.running.connect(peer, modern_first=modern_first)
 
     async def until_connected(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._until(lambda: self.state is CONNECTED or self.state in GIVEN_UP or self.fallback)
-        except TimeoutError:
-            pass
+        await self._until_within(seconds, lambda: self.state in (CONNECTED, *GIVEN_UP) or self.fallback)
         return self.state is CONNECTED
 
     async def reconsider(self) -> None:
@@ -272,19 +273,15 @@ class Keeper:
         try:
             await self.owner.before_launch()
         except Exception:  # a defect of ours; the start does not depend on it
-            log.write(ERROR, f"the code could not be looked at before a start:\n{traceback.format_exc()}")
+            log.write(ERROR, f"the code could not be read before a start:\n{traceback.format_exc()}")
         if start.attempt == self.lifecycle.attempt and self.upstream is not None:
             self._pending[start.attempt] = self.upstream
             self._launcher.start(start.attempt, self.upstream)
 
     async def _until_stopped(self) -> None:
-        """Wait until the upstreams before are gone, within a bound. A swap may come first, and make this start late."""
+        """Wait until a swap is over and earlier upstreams are gone, both within bounds."""
         await self._until(lambda: self.swap is None)
-        try:
-            async with asyncio.timeout(self.limits.stop_seconds):  # an earlier start of it was given up
-                await self._until(lambda: self.upstream not in self._pending.values())
-        except TimeoutError:
-            pass
+        await self._until_within(self.limits.stop_seconds, lambda: self.upstream not in self._pending.values())
         await self._stops.wait(self.limits.stop_seconds)
 
     def _publish_state(self) -> None:
@@ -302,12 +299,12 @@ class Keeper:
         if state is DEGRADED and self.upstream is not None:
             self.upstream.renegotiate()  # the next start may be one of repaired code
         if state in (CONNECTED, DEGRADED):
-            self.publisher.tell()  # of changes that waited for lists of the upstream
+            self.publisher.tell()  # changes that waited for lists of the upstream
             self.owner.start_settled()
         if state is DEGRADED and self._comes_back:
-            self._loop.call_later(self.limits.look_again_seconds, self.wanted)
+            self._loop.call_later(self.limits.find_again_seconds, self.wanted)
 
-    # Reports of a start.
+    # Reports of the launcher.
 
     def reported(self, report: Report) -> None:
         if isinstance(report, Ready | LaunchFailed):
@@ -337,7 +334,7 @@ class Keeper:
         if report.attempt != self.lifecycle.attempt:  # the start was given up too late
             self._stops.start(running.stop())
             return
-        if self._current is not None and running is self._current.running:  # the same Host was found again
+        if running is self.running and self._current is not None:  # the same Host was found again
             self._current.release()
         else:
             self._stop()  # a Host without MCP was left running
@@ -358,7 +355,7 @@ class Keeper:
     # Events of the upstream.
 
     def promote(self, upstream: SupervisedUpstream, listed: UpstreamLists) -> None:
-        """Keep the new server of a swap from now on. The one before is stopped when it has answered its requests."""
+        """Keep the new server of a swap. The one before is stopped when it has answered its requests."""
         before, generation = self._current, self.generation
         upstream.report, upstream.attempt = self._on_event, self.lifecycle.swapped(self._loop.time())
         self._current = upstream
@@ -374,7 +371,7 @@ class Keeper:
         self._publish_state()
 
     async def _stop_when_unused(self, running: RunningUpstream, generation: int) -> None:
-        """Stop a replaced upstream when its requests are answered, or at the end of the proxy; its end is no crash."""
+        """Stop a replaced upstream when its requests are answered, or when the proxy ends."""
         until_unused = self.owner.until_unused(generation)
         waits = [asyncio.ensure_future(one) for one in (until_unused, running.ended(), self._all_stop.wait())]
         try:
@@ -385,7 +382,7 @@ class Keeper:
         await running.stop(patient=not self._all_stop.is_set())
 
     async def client_info(self) -> ClientInfo:
-        """The client that the upstream sees, and whose era it is spoken to in."""
+        """The client that the upstream is introduced to, and whose era is used with it."""
         try:
             async with asyncio.timeout(self.limits.hello_seconds):
                 return await asyncio.shield(self._client)
@@ -403,7 +400,7 @@ class Keeper:
             self._on_ended(upstream.attempt, event)
 
     def _on_connected(self, upstream: SupervisedUpstream, server: ServerDescription) -> None:
-        if self.state is CONNECTED:  # only the conversation is a new one
+        if self.state is CONNECTED:  # only the conversation was opened again
             return
         self.proxy_state.timeline.mark("connected")
         self._begin_generation(upstream.running, server)
@@ -416,7 +413,7 @@ class Keeper:
         self.proxy_state.learn(connect_error=str(refusal), without_mcp=without_mcp)
         reason = f"{self.named} cannot be used over MCP: {str(refusal).rstrip('.')}."
         self.carry_out(self.lifecycle.refused(upstream.attempt, reason))
-        if is_command:  # other programs may use a Host without MCP, but not this process
+        if is_command:  # a Host without MCP stays: other programs may use it
             self._stop()
             self.proxy_state.forget_process()
 
@@ -429,12 +426,12 @@ class Keeper:
         self.proxy_state.learn(last_end=ending)
         if self.state is DEGRADED:  # it did not speak MCP; the next one may
             self._stop()
-            self._loop.call_later(self.limits.look_again_seconds, self.wanted)
+            self._loop.call_later(self.limits.find_again_seconds, self.wanted)
             return
         reason = f"{self.named} has gone: {ending.reason}."
         consequence = "It is looked for again." if self._comes_back else STARTED_AGAIN
-        again = ending.other_era_next
-        self.carry_out(self.lifecycle.ended(attempt, now, reason, consequence=consequence, other_era_next=again))
+        retry = ending.other_era_next
+        self.carry_out(self.lifecycle.ended(attempt, now, reason, consequence=consequence, other_era_next=retry))
 
     def _begin_generation(self, running: RunningUpstream, server: ServerDescription) -> None:
         self.generation += 1
@@ -473,20 +470,20 @@ class Keeper:
         if unread != self._unread:
             self._unread = unread
             message = f"{self.named} did not answer {', '.join(unread)} with a list that can be read."
-            step = "Repair the server; its log and that of the proxy tell more. What was known of the lists stays."
+            step = "Repair the server; its log and the proxy's have the details. The lists known before stay."
             self.proxy_state.blame("lists", (warning("UpstreamError", message, step),) if unread else ())
         self.owner.lists_were_read()
 
 
 class UpstreamLists(Value):
-    """The lists were read, as far as they could be."""
+    """The lists of an upstream, as far as they could be read."""
 
     lists: dict[str, Entries]
     server: ServerDescription
 
 
-# Server: the conversation is open, and the lists were read; it comes again when the conversation was opened anew.
-# Refusal: the upstream does not speak MCP, and says so.
+# ServerDescription: a conversation was opened, or opened again, and the lists were read. UnusableServer: the upstream
+# answers, but does not speak MCP.
 Event = UpstreamLists | ServerDescription | UnusableServer | Ending
 ReportEvent = Callable[["SupervisedUpstream", Event], None]
 
@@ -499,18 +496,18 @@ class SupervisedUpstream:
         self.running = running
         self.report = report
         self.attempt = attempt
-        self.server: ServerDescription | None = None  # how it has introduced itself
-        self.reader: ListReader | None = None  # of its lists; None: there is no conversation yet
+        self.server: ServerDescription | None = None
+        self.reader: ListReader | None = None  # None: no conversation has begun
         self._keeper = keeper
         self._tasks = Tasks()
 
     def start(self) -> None:
-        """Watch for its end, and open a conversation with it."""
+        """Watch for its end, and open a conversation."""
         self._tasks.start(self._guarded(self._watch))
         self._tasks.start(self._guarded(self._converse))
 
     def release(self) -> None:
-        """Report nothing any more. The upstream goes on, and answers what clients have asked it."""
+        """Stop reporting. The upstream goes on running and answers its open requests."""
         self.report = lambda *_: None
         self._tasks.cancel()
         if self.reader is not None:
@@ -521,12 +518,12 @@ class SupervisedUpstream:
         try:
             await work()
         except Exception as error:
-            log.write(ERROR, f"keeping the server failed:\n{traceback.format_exc()}")
+            log.write(ERROR, f"supervising the server failed:\n{traceback.format_exc()}")
             self.report(self, Ending(f"something went wrong inside uno-devserver: {type(error).__name__}: {error}"))
 
     async def _watch(self) -> None:
         ending = await self.running.ended()
-        self.report(self, ending)  # looked up only now: `promote` replaces it
+        self.report(self, ending)  # read after the wait: `promote` replaces it
 
     async def _converse(self) -> None:
         client = await self._keeper.client_info()

@@ -1,6 +1,6 @@
-"""Starts upstreams in threads of their own, and reports what comes of each start.
+"""Starts upstreams in threads of their own, and reports the progress and outcome of each start to the event loop.
 
-Reports wait in order for the event loop: the first start begins before that. Cheap to import: the launch waits for it.
+Reports are queued until the event loop runs, because the first start begins earlier. Cheap to import: the launch waits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Launching(Value):
     attempt: int
     what: str
-    process_id: int | None  # None: it ran already
+    process_id: int | None  # None: it was found running
 
 
 class StrayLine(Value):
@@ -49,16 +49,16 @@ Report = Launching | StrayLine | Ready | LaunchFailed
 class Launcher:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.attempt = 0  # the one that is wanted; others are given up
+        self.attempt = 0  # the attempt that is wanted; others are given up
         self._launched = _thread.allocate_lock()  # held until the first start has a process or an outcome
         self._launched.acquire()
-        self._reports: deque[Report] = deque()  # that were not taken yet
+        self._reports: deque[Report] = deque()
         self._loop: AbstractEventLoop | None = None
         self._take: Callable[[Report], None] | None = None
-        self._scheduled = False  # the loop will take all reports that wait
+        self._scheduled = False  # whether the loop is going to take all queued reports
 
     def start(self, attempt: int, upstream: Upstream) -> None:
-        """Start it, give up earlier starts, and report `Ready` or `LaunchFailed` in the end."""
+        """Give up earlier starts, and start this upstream; the last report is `Ready` or `LaunchFailed`."""
         self.attempt = attempt
         _thread.start_new_thread(self._run, (attempt, upstream))
 
@@ -67,16 +67,16 @@ class Launcher:
         self._launched.acquire(timeout=seconds)
 
     def give_up(self) -> None:
-        """Give up the start that is under way: it stops what it has launched."""
+        """Give up the start that is under way: its thread stops the process that it has launched."""
         self.attempt = 0
 
     def report_to(self, loop: AbstractEventLoop, take: Callable[[Report], None]) -> None:
-        """From the loop's thread: `take` gets the reports that wait, and each one that comes."""
+        """Call `take` with the queued reports and each later one. Called in the loop's thread."""
         self._take, self._loop = take, loop
         self._deliver()
 
     def report(self, report: Report) -> None:
-        """From any thread."""
+        """Queue a report. Safe from any thread."""
         self._reports.append(report)
         try:
             if self._loop is not None and not self._scheduled:
@@ -84,10 +84,10 @@ class Launcher:
                 self._loop.call_soon_threadsafe(self._deliver)
             self._launched.release()
         except RuntimeError:
-            pass  # the loop is closed, and the process ends; or the lock was released before
+            pass  # the loop is closed because the process ends, or the lock was released before
 
     def _deliver(self) -> None:
-        self._scheduled = False  # first: a report that comes from now on schedules again
+        self._scheduled = False  # before reading the queue: a later report schedules another delivery
         assert self._take is not None
         while self._reports:
             self._take(self._reports.popleft())
@@ -99,7 +99,7 @@ class Launcher:
             self.report(Ready(attempt, running))
         except StartFailure as failure:
             self.report(LaunchFailed(attempt, failure))
-        except BaseException as error:  # a defect of ours, which must not leave the start without an outcome
+        except BaseException as error:  # a defect of ours; the start still needs an outcome
             import traceback
 
             log.write(ERROR, f"starting the server failed:\n{traceback.format_exc()}")
@@ -109,14 +109,14 @@ class Launcher:
 
 
 class UpstreamObserver:
-    """Reports the progress of one start, from its thread unless stated otherwise."""
+    """Reports the progress of one start. Used in the thread of that start unless stated otherwise."""
 
     def __init__(self, launcher: Launcher, attempt: int) -> None:
         self._launcher = launcher
         self._attempt = attempt
 
     def launching(self, what: str, process_id: int | None) -> None:
-        """The process exists (None: it did before), and its readiness is awaited. May be called more than once."""
+        """The process exists (None: it was found running), and is not ready yet. May be called more than once."""
         self._launcher.timeline.mark("launched")
         self._launcher.report(Launching(self._attempt, what, process_id))
 
@@ -126,9 +126,9 @@ class UpstreamObserver:
             (log.warn if warning else log.info)(message)
 
     def strayed(self, line: str) -> None:
-        """It wrote this line, which is no message, to its standard output. Called in the event loop, at any time."""
+        """The process wrote a line that is not an MCP message to its standard output. Called in the event loop."""
         self._launcher.report(StrayLine(self._attempt, line))
 
     def go_on(self) -> bool:
-        """Asked again and again; on False the start raises StartFailure soon."""
+        """Whether the start is still wanted; if not, it raises StartFailure soon."""
         return self._launcher.attempt == self._attempt

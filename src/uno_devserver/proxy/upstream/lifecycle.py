@@ -1,8 +1,8 @@
 """The states of a proxy's upstream: a state machine without I/O and without a clock. Events come in, actions go out.
 
 Only the transitions of the table are possible. Starts are numbered, so a late report of an older start changes nothing.
-The machine never gives up for good: when a start is pointless it is Degraded, and makes one new attempt when the
-upstream is needed again, at most one every few seconds. Cheap to import: the launch waits for it.
+The machine never gives up for good: after repeated failures it is Degraded, and makes one new attempt when a call needs
+the upstream, at most one every few seconds. Cheap to import: the launch waits for it.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ STARTED_AGAIN = "It is being started again."
 class UpstreamLimits(Value):
     """Every limit of starting, keeping and replacing an upstream. Tests replace single values."""
 
-    startup_attempts: int = 3  # a taken port or a busy disk is over soon; what fails three times has a lasting cause
-    crash_cycles: int = 3  # how often a server is started again that ends soon after it was connected
-    # Before the first, second, third attempt: one crash should hardly be felt, a series should not heat the machine.
+    startup_attempts: int = 3  # a taken port or a busy disk passes; a start that fails three times has a lasting cause
+    crash_cycles: int = 3  # how often a server that ends soon after it was connected is started again
+    # Before the first, second and third attempt: a single crash costs no time, a series does not keep the CPU busy.
     backoff_seconds: tuple[float, ...] = (0.0, 0.5, 2.0)
-    stable_seconds: float = 10.0  # a server that lived that long, or answered a call, begins a new series of crashes
-    retry_seconds: float = 5.0  # between two attempts when Degraded: a model that retries in a loop starts no storm
-    look_again_seconds: float = 5.0  # how often an upstream is looked for that may come back without our doing
-    hello_seconds: float = 1.0  # for the client's first message, which names its era; it came long ago, as a rule
-    end_seconds: float = 0.3  # a connection breaks a moment before the end of its process, which tells more, is known
-    stop_seconds: float = 8.0  # an upstream that takes longer to stop hangs; a Host that works needs up to 6 s
-    renew_seconds: float = 180.0  # for a restart with new code: three attempts, each of which has a limit of its own
+    stable_seconds: float = 10.0  # after this time, or an answered call, an end does not count to earlier crashes
+    retry_seconds: float = 5.0  # between two attempts when Degraded, however often a model repeats its call
+    find_again_seconds: float = 5.0  # between two attempts to find an upstream that others may start
+    hello_seconds: float = 1.0  # for the client's first message, which names its era; as a rule it came before
+    end_seconds: float = 0.3  # a connection breaks a moment before the end of its process, which says more, is known
+    stop_seconds: float = 8.0  # an upstream that takes longer to stop hangs; a working Host needs up to 6 s
+    renew_seconds: float = 180.0  # for a restart with new code: three attempts, each of which has its own limit
     swap_seconds: float = 75.0  # for a swap: a command has 30 s for its first answer, and 30 s for its lists
     last_words_seconds: float = 1.0  # for the last output of a swap's new server that was stopped
 
@@ -62,7 +62,7 @@ DEFAULT_LIMITS = UpstreamLimits()
 
 
 class Start(Value):
-    """Start or find the upstream after that many seconds, and report its outcome under this number."""
+    """Start or find the upstream after this many seconds, and report the outcome under this number."""
 
     attempt: int
     after: float
@@ -75,9 +75,9 @@ class Connect(Value):
 
 
 class Stop(Value):
-    """Stop the upstream if it is ours, and the start that is under way. Comes before a new Start."""
+    """Stop the upstream if it is owned, and the start that is under way. Precedes a new Start."""
 
-    patient: bool = False  # it works, so it gets the time that it needs to end in order
+    patient: bool = False  # the upstream works, so it gets time to shut down cleanly
 
 
 class Announce(Value):
@@ -91,7 +91,7 @@ Action = Start | Connect | Stop | Announce
 
 
 class Lifecycle:
-    """Each method is an event, and returns the actions to take now, in order. `now` is a monotonic time."""
+    """Each method handles one event, and returns the actions to take now, in order. `now` is a monotonic time."""
 
     def __init__(self, limits: UpstreamLimits = DEFAULT_LIMITS) -> None:
         self.state = INITIALIZING
@@ -113,7 +113,7 @@ class Lifecycle:
     # Events from the proxy.
 
     def begin(self, now: float) -> tuple[Action, ...]:
-        """There is something to start: at the beginning, or because the workspace changed."""
+        """Start an upstream: the first one, or another because the workspace changed."""
         if self.state is SHUTDOWN:
             return ()
         stop = () if self.state is INITIALIZING else (Stop(),)
@@ -122,7 +122,7 @@ class Lifecycle:
         return (*stop, self._start(now))
 
     def renew(self, now: float, announcement: str, *, after: float) -> tuple[Action, ...]:
-        """There is newer code, for which crashes of the older do not count: stop the upstream, also while it starts."""
+        """Restart the upstream with newer code, also while it starts; earlier crashes do not count any more."""
         if self.state is SHUTDOWN:
             return ()
         if self.state is INITIALIZING:
@@ -133,9 +133,9 @@ class Lifecycle:
         return (Stop(patient=True), Announce("info", announcement), self._start(now, after=after))
 
     def swapped(self, now: float) -> int:
-        """The new server replaces the old one, or the restart of that; returns the number of its attempt."""
+        """The new server replaces the old one, or its restart; returns the number of its attempt."""
         while self.state is not CONNECTED:
-            self._go(NEXT_STATE.get(self.state, CONNECTED))  # from Shutdown nothing leads there
+            self._go(NEXT_STATE.get(self.state, CONNECTED))  # raises when Shutdown
         self.attempt += 1
         self._count_anew()
         self.reloads += 1
@@ -143,12 +143,12 @@ class Lifecycle:
         return self.attempt
 
     def halt(self, reason: str) -> tuple[Action, ...]:
-        """There is nothing to start any more: the workspace is gone, or not known."""
+        """Stop the upstream: the workspace is gone, or not known."""
         if self.state is SHUTDOWN:
             return ()
         if self.state is INITIALIZING:
             self._go(DISCOVERING)
-        self.attempt += 1  # reports of a start that is under way are late from now on
+        self.attempt += 1  # reports of a start that is under way are ignored from now on
         return (Stop(), *self._degrade(reason))
 
     def wanted(self, now: float) -> tuple[Action, ...]:
@@ -171,13 +171,13 @@ class Lifecycle:
     # Events from a start, and from the upstream that came of it.
 
     def launching(self, attempt: int) -> tuple[Action, ...]:
-        """The process is started or found, and its readiness is awaited."""
+        """The process was started or found, and is not ready yet."""
         if self._is_current(attempt, STARTING):
             self._go(LAUNCHING)
         return ()
 
     def ready(self, attempt: int) -> tuple[Action, ...]:
-        """It runs, as far as can be seen from outside."""
+        """The upstream runs, and a conversation can be opened."""
         if not self._is_current(attempt, STARTING):
             return ()
         self.launching(attempt)
@@ -187,8 +187,8 @@ class Lifecycle:
     def failed(
         self, attempt: int, now: float, reason: str, *, final: bool, other_era_next: bool = False
     ) -> tuple[Action, ...]:
-        """`final`: another attempt would fail, too. `other_era_next`: one in the other era may not, so
-        one more is made, also on demand.
+        """The start failed. `final`: another attempt would fail, too. `other_era_next`: the next attempt uses the other
+        era and may succeed, so it is made also after an attempt on demand.
         """
         if not self._is_current(attempt, STARTING):
             return ()
@@ -204,17 +204,17 @@ class Lifecycle:
         return ()
 
     def worked(self) -> None:
-        """It has answered a client's request."""
+        """The upstream has answered a client's request."""
         self._answered = True
 
     def refused(self, attempt: int, reason: str) -> tuple[Action, ...]:
-        """It runs, but does not speak MCP: another start would change nothing."""
+        """The upstream runs, but does not speak MCP; another start would not change that."""
         return self._degrade(reason) if self._is_current(attempt, frozenset({CONNECTING})) else ()
 
     def ended(
         self, attempt: int, now: float, reason: str, *, consequence: str = STARTED_AGAIN, other_era_next: bool = False
     ) -> tuple[Action, ...]:
-        """It ended, or stopped answering. Before it was connected, that is a failed start."""
+        """The upstream ended, or does not answer any more. If it was not connected yet, its start has failed."""
         if not self._is_current(attempt, frozenset({CONNECTING, CONNECTED})):
             return ()
         crashed = self.state is CONNECTED

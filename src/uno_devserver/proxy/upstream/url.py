@@ -1,6 +1,6 @@
 """An MCP server at a URL as upstream: the proxy neither starts nor stops it.
 
-Its end is noticed when nothing listens at its address any more; connections judge what it answers.
+It counts as ended when nothing listens at its address any more.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class UrlLimits(Value):
-    reach_seconds: float = 5.0  # a remote server takes some hundred milliseconds; an address without one often forever
+    reach_seconds: float = 5.0  # a remote server takes some hundred milliseconds; without one there may be no answer
     check_seconds: float = 2.0  # a check costs both sides a packet or two
-    check_failures: int = 2  # in a row; a server that is restarted listens again in a second
+    check_failures: int = 2  # in a row; a restarted server listens again within a second
 
 
 class UrlUpstream(Upstream, RunningUpstream):
@@ -36,7 +36,7 @@ class UrlUpstream(Upstream, RunningUpstream):
     def __init__(self, url: str, limits: UrlLimits | None = None) -> None:
         self.endpoint = url
         self._limits = limits or UrlLimits()
-        self._check = asyncio.Event()  # is due now
+        self._check = asyncio.Event()  # set when a check is due now
 
     def start(self, observer: UpstreamObserver) -> UrlUpstream:
         shown = shown_url(self.endpoint)
@@ -52,7 +52,7 @@ class UrlUpstream(Upstream, RunningUpstream):
         return self
 
     def out_of_reach(self) -> str | None:
-        """Why nothing can be sent there, as the end of a sentence; ValueError where it is not a URL. Blocks."""
+        """Why the address cannot be reached, as the end of a sentence; ValueError if it is not a URL. Blocks."""
         origin, _ = split_url(self.endpoint)
         try:
             socket.create_connection((origin.host, origin.port), self._limits.reach_seconds).close()

@@ -1,4 +1,4 @@
-"""The roots of a client: whether it can be asked for them, what it answers, and which local folders that names."""
+"""The roots of a client: asks for them if the client can be asked, and reads the local folders from its answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...protocol.service import Session
 
 ANSWER_SECONDS = 10.0  # clients answer within milliseconds; until then uno_app_initialize is not listed
-MAX_ROOTS = 64  # each is looked up on disk; the first that exists counts anyway
+MAX_ROOTS = 64  # each is looked up on disk; the first that exists is used
 
 
 def can_be_asked(client: ClientInfo) -> bool:
@@ -25,7 +25,7 @@ def can_be_asked(client: ClientInfo) -> bool:
 
 
 async def ask_roots(session: Session, seconds: float) -> object | None:
-    """The client's answer to `roots/list`; None, and a line in the log, without one."""
+    """The client's answer to `roots/list`; without one, None, and the log says why."""
     try:
         async with asyncio.timeout(seconds):
             return await session.ask("roots/list", {})
@@ -37,7 +37,7 @@ async def ask_roots(session: Session, seconds: float) -> object | None:
 
 
 def read_roots(answer: object, current: str, platform: str = sys.platform) -> tuple[list[str], list[str]]:
-    """The local paths that an answer names, and a sentence for each other root. Relative paths start at `current`."""
+    """The local paths in an answer, and a sentence for each unusable root. Relative paths start at `current`."""
     roots = answer.get("roots") if isinstance(answer, dict) else None
     if not isinstance(roots, list):
         return [], ["The client's answer to roots/list holds no list of roots."]
@@ -52,14 +52,13 @@ def read_roots(answer: object, current: str, platform: str = sys.platform) -> tu
 
 
 def _local_path(uri: object, current: str, platform: str) -> str:
-    """ValueError says why the URI is not a local path."""
+    """The path of a root; a ValueError says why there is none."""
     if not isinstance(uri, str) or not uri.strip():
         raise ValueError("it is no URI")
     path = _path_of_file(uri[len("file:") :], platform) if uri[:5].lower() == "file:" else uri
     if "\0" in path:
         raise ValueError("it holds a NUL character")
-    # One letter before a colon is a drive.
-    if path is uri and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri):
+    if path is uri and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri):  # a single letter before a colon is a drive
         raise ValueError("only file: URIs name local folders")
     import ntpath  # the rules of another system are rarely needed
     import posixpath
@@ -70,7 +69,7 @@ def _local_path(uri: object, current: str, platform: str) -> str:
 
 
 def _path_of_file(rest: str, platform: str) -> str:
-    """The path of a `file:` URI: `///a/b`, `//localhost/a/b` and `/a/b` are equal; Windows has drives and servers."""
+    """The path of a `file:` URI. `///a/b`, `//localhost/a/b` and `/a/b` are equal; Windows has drives and servers."""
     from urllib.parse import unquote_to_bytes
 
     host = ""

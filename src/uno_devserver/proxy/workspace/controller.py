@@ -1,7 +1,7 @@
 """Controls which workspace is served: asks the client for its roots, watches the disk, and carries decisions out.
 
-`decisions` decides. Everything here runs in the engine's loop, except for reads of the disk, which run in threads. One
-decision is carried out before the next is made.
+`decisions` decides. Everything here runs in the engine's loop, except for reads of the disk, which run in threads.
+Decisions are made and carried out one at a time.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
 
 class WorkspaceLimits(Value):
-    greeting_seconds: float = 1.0  # a client introduces itself at once; later, no client will name the workspace
+    greeting_seconds: float = 1.0  # clients introduce themselves at once; without one, no roots are expected
     roots_seconds: float = ANSWER_SECONDS
-    loading_seconds: float = 1.0  # between two questions to a Host that still loads its add-ins
+    loading_seconds: float = 1.0  # between two requests to a Host that still loads its add-ins
     finish_seconds: float = 10.0  # for calls under way, when the config names another server
     ready_seconds: float = 120.0  # how long uno_app_initialize waits for its server, as agents expect it
 
@@ -68,7 +68,7 @@ class WorkspaceController:
         self,
         options: ProxyOptions,
         decisions: WorkspaceDecisions,
-        looked_at: float,
+        resolved_at: float,
         channel_name: str,
         *,
         keeper: Keeper,
@@ -80,9 +80,9 @@ class WorkspaceController:
         reload_code: Callable[[], bool],
         limits: WorkspaceLimits = DEFAULT_LIMITS,
     ) -> None:
-        """The first decision was made at `looked_at`, in seconds since 1970, and is being carried out already.
+        """The first decision was made at `resolved_at`, in seconds since 1970, and is being carried out already.
 
-        `changed` is called after each look at the workspace. `reload_code`: as a call would; False: none is watched.
+        `changed` is called after each decision. `reload_code` checks for new code; False: none is watched.
         """
         self._options = options
         self._channel_name = channel_name
@@ -97,34 +97,34 @@ class WorkspaceController:
         self._limits = limits
         self._issues: tuple[Issue, ...] = ()
         self._config = read_config(decisions.workspace.config)
-        self._looked_at = looked_at
-        self._asking: asyncio.Task[None] | None = None  # the client has been asked for its roots
+        self._resolved_at = resolved_at
+        self._asking: asyncio.Task[None] | None = None  # set while the client is asked for its roots
         self._tasks = Tasks()
         self._deciding = asyncio.Lock()
         self._watcher: Watcher | None = None
         self._loop = asyncio.get_running_loop()
         self._no_client = self._loop.call_later(limits.greeting_seconds, self._update)
-        self._look_again: asyncio.TimerHandle | None = None  # for what was saved before another attempt was due
+        self._repair_later: asyncio.TimerHandle | None = None  # for a save that came before the next attempt was due
         state.workspace = decisions.workspace
 
     def begin(self) -> None:
         if self._keeper.started:
             self._announce_workspace()
         else:
-            self.look()
+            self.follow_disk()
 
     @property
     def workspace(self) -> Workspace:
         return self._decisions.workspace
 
     def close(self) -> None:
-        for waiting in (self._no_client, self._look_again, self._asking):
+        for waiting in (self._no_client, self._repair_later, self._asking):
             if waiting is not None:
                 waiting.cancel()
         if self._watcher is not None:
             self._watcher.stop()
 
-    # What makes a decision due: the client's roots, changed files, tool calls, the user's trust.
+    # Reasons for a decision: the client's roots, changed files, tool calls, the user's trust.
 
     def met(self, session: Session | None) -> None:
         """A client has introduced itself, or its roots have changed; None: a client that cannot be asked."""
@@ -147,7 +147,7 @@ class WorkspaceController:
         self._decide(self._decisions.rescan)
 
     async def initialize(self, directory: str, solution: str | None) -> dict[str, Any]:
-        """uno_app_initialize: the result, after the server has started or the wait for it is over."""
+        """Serve uno_app_initialize: return the result when the server has started, or the wait for it is over."""
         decision = await asyncio.shield(self._decide(partial(self._decisions.initialize, directory, solution)))
         if decision.result is not None:
             return decision.result
@@ -162,19 +162,19 @@ class WorkspaceController:
         )
 
     async def select(self, solution: str, *, force_restart: bool) -> dict[str, Any]:
-        """uno_app_select_solution: the result."""
+        """Serve uno_app_select_solution."""
         operation = partial(self._decisions.select, solution, force_restart=force_restart)
         decision = await asyncio.shield(self._decide(operation))
         assert decision.result is not None
         return decision.result
 
     async def reconsider(self) -> None:
-        """Look for the user's trust now, without waiting for the watcher. That is cheap, unlike another attempt."""
+        """Check whether the user trusts the workspace by now, without waiting for the watcher."""
         folder, state = self.workspace.working_directory, self._state
         agreed = state.facts.trusted is False and await run_in_thread(lambda: is_trusted(os.environ, folder))
-        if not agreed or state.facts.trusted is not False:  # or the watcher has noticed it meanwhile
+        if not agreed or state.facts.trusted is not False:  # the watcher may have noticed it meanwhile
             return
-        if self._upstream is not None and self._upstream.trusted:  # what runs was trusted, before the config changed
+        if self._upstream is not None and self._upstream.trusted:  # the running server was trusted before an edit
             self._changed()
         else:
             self._start()
@@ -182,16 +182,16 @@ class WorkspaceController:
     # Decisions.
 
     def _decide(self, operation: Callable[..., Decision]) -> asyncio.Task[Decision]:
-        """Run `operation` in a thread and carry out what it decides, even if the call that asked is cancelled."""
+        """Run `operation` in a thread and carry out its decision, even if the caller is cancelled."""
         return self._tasks.start(self._carry_out(operation))
 
     async def _carry_out(self, operation: Callable[..., Decision]) -> Decision:
         async with self._deciding:
-            looked_at, started = time.time(), self._keeper.started
+            resolved_at, started = time.time(), self._keeper.started
             view = await run_in_thread(lambda: view_disk(operation(started=started), self._publisher))
             decision, self._config = view.decision, effective_config(self._config, view.config)
             self._state.workspace = decision.workspace
-            self._looked_at, self._issues = looked_at, decision.issues
+            self._resolved_at, self._issues = resolved_at, decision.issues
             if view.kept is not None:
                 self._publisher.switch(*view.kept)
             due = decision.transition
@@ -203,12 +203,12 @@ class WorkspaceController:
             elif due is Transition.REFRESH and decision.result is None:
                 await self._refresh(view)
             self._update()
-        self.look()
+        self.follow_disk()
         self._on_change()
         return decision
 
     async def _refresh(self, view: DiskView) -> None:
-        """The workspace is the same, its files are not. Only what the user trusts now replaces what runs."""
+        """Handle changed files of the same workspace. Only code that the user trusts now replaces the running code."""
         upstream, trusted = self._upstream, not view.refusal
         if upstream is not None:
             outdated = is_outdated(upstream, view.config)
@@ -218,7 +218,7 @@ class WorkspaceController:
                 self._start()
                 return
             if not view.config.readable:
-                pass  # it is just being written
+                pass  # it is being written
             elif trusted and self._state.facts.trusted is False:
                 self._state.learn(trusted=upstream.trusted, refusal="")
             elif not trusted and upstream.trusted is not False and (upstream.trusted or outdated):
@@ -236,19 +236,19 @@ class WorkspaceController:
             pass
 
     def _repair(self, sources: int) -> None:
-        """Start a Host again after a save that may repair it: one that does not work, or that lacks an add-in.
+        """Restart a Host after a save that may repair it, if it does not work or lacks an add-in.
 
-        A Host with all its add-ins is left alone: newer code is loaded with the next call. `sources` is the key of the
-        add-ins' files now. Attempts keep the pauses of the keeper; what is saved too early is looked at again later.
+        A Host with all its add-ins is left alone: the next call loads newer code. `sources` is the key of the add-ins'
+        files now. The pauses of the keeper are kept; a save before the end of a pause is handled when it is over.
         """
         keeper = self._keeper
         connected = keeper.state is CONNECTED
         if connected and not (lacks_addins(self._state.facts) and self._differ(sources)):
             return
         if rest := keeper.retry_due_in():
-            if self._look_again is not None:
-                self._look_again.cancel()
-            self._look_again = self._loop.call_later(rest, self._changed)
+            if self._repair_later is not None:
+                self._repair_later.cancel()
+            self._repair_later = self._loop.call_later(rest, self._changed)
         elif not connected:
             keeper.wanted()
         elif not self._reload_code():
@@ -276,7 +276,7 @@ class WorkspaceController:
         expected = self.workspace.resolved or self._asking is not None
         if self._keeper.state is ConnectionState.INITIALIZING and self._decisions.named and not expected:
             self._halt()
-        # The workspace has to be named by uno_app_initialize: an option says so, or nothing else names it.
+        # uno_app_initialize has to name the workspace: an option says so, or nothing else names it.
         fallback = not self._decisions.named or not (expected or self._keeper.started)
         wait_calls = self._options.wait_calls or self._config.wait_calls
         self._forwarding.waits = wait_calls
@@ -293,7 +293,7 @@ class WorkspaceController:
         return upstream if isinstance(upstream, HostUpstream | ConfiguredUpstream) else None
 
     def launched(self, running: RunningUpstream | None) -> None:
-        """A server was started or found; None: it could not be."""
+        """A server was started or found; None: the start failed."""
         upstream = self._upstream
         assert upstream is not None
         self._keeper.named = upstream.named
@@ -301,7 +301,7 @@ class WorkspaceController:
         reloads = bool(upstream.trusted) and self._config.hot_reload.enabled
         self._publisher.adapt(
             selects_solution=isinstance(upstream, HostUpstream) and has_solutions,
-            hot_reload=reloads or None,  # the reloader knows for sure, later
+            hot_reload=reloads or None,  # the reloader decides it later
             lists_follow=running is not None,
         )
         self._state.learn(
@@ -314,7 +314,7 @@ class WorkspaceController:
         self._state.blame("launch", upstream.issues)
 
     def introduced(self, name: object) -> None:
-        """The server is connected and has told its name."""
+        """The connected server has told this name."""
         upstream = self._upstream
         if isinstance(upstream, ConfiguredUpstream):
             upstream.introduced(name)
@@ -331,7 +331,7 @@ class WorkspaceController:
             if not probe.loading:
                 break
             await asyncio.sleep(self._limits.loading_seconds)
-        # Notice what was saved while the Host started, before it was known that add-ins are missing.
+        # A save while the Host started came before it was known that add-ins are missing.
         folder = self.workspace.working_directory
         sources = await run_in_thread(lambda: sources_key(folder))
         if self._differ(sources):
@@ -339,30 +339,30 @@ class WorkspaceController:
 
     # The disk.
 
-    def look(self) -> None:
-        """Watch the disk, and find packages and other servers. Not before the first start is over, which is busy."""
+    def follow_disk(self) -> None:
+        """Watch the workspace's files, and find packages and other servers. Called when the first start is over."""
         if self._watcher is None:
             from .watcher import Watcher
 
             self._watcher = Watcher(lambda _: in_loop(self._loop, self._changed))
-        # The user's agreement is stored outside the workspace, and starts what waits for it.
+        # The user's agreement is stored outside the workspace, and may start its server.
         agreement = agreement_path(folders().state, self.workspace.working_directory)
-        self._watcher.observe(self.workspace, self._looked_at, (agreement,))
-        self._tasks.start(self._look())
+        self._watcher.observe(self.workspace, self._resolved_at, (agreement,))
+        self._tasks.start(self._discover())
 
-    async def _look(self) -> None:
+    async def _discover(self) -> None:
         workspace = self.workspace
-        found, servers = await run_in_thread(lambda: _look_around(workspace))
+        found, servers = await run_in_thread(lambda: _discover_around(workspace))
         if workspace is self.workspace:
             self._state.learn(discovery=found, servers=servers)
 
 
 class DiskView(Value):
-    """What the disk says about the workspace of a decision."""
+    """The state of the workspace of a decision on disk."""
 
     decision: Decision
     config: Config
-    refusal: str  # why it is not trusted, the end of a sentence; empty: it is trusted
+    refusal: str  # why it is not trusted: the end of a sentence; empty: it is trusted
     sources: int  # the key of the add-ins' files
     kept: tuple[CatalogueIdentity, Catalogue | None] | None
 
@@ -381,16 +381,16 @@ def view_disk(decision: Decision, publisher: ListPublisher) -> DiskView:
 
 
 def lacks_addins(facts: ProxyFacts) -> bool:
-    """Whether the Host is ours, and add-ins did not load."""
+    """Whether the Host is owned, and add-ins did not load."""
     failed = facts.host is not None and any(addin.error is not None for addin in facts.host.add_ins)
     return facts.upstream is not None and facts.upstream.owned and bool(failed or facts.left_out)
 
 
 def is_outdated(upstream: HostUpstream | ConfiguredUpstream, config: Config) -> bool:
-    """Whether the config names another server than the last start, or that start was without the workspace's code."""
+    """Whether the config names another server than at the last start, or that start was without workspace code."""
     if upstream.trusted is False:
         return True
-    if not config.readable:  # it is just being written
+    if not config.readable:  # it is being written
         return False
     if isinstance(upstream, HostUpstream):
         return config.names_server
@@ -401,14 +401,14 @@ def is_outdated(upstream: HostUpstream | ConfiguredUpstream, config: Config) -> 
 
 
 def effective_config(before: Config, now: Config) -> Config:
-    """The settings that count: a config that cannot be read is just being written, and the one before stays."""
+    """The config to use: the one before stays while the new one cannot be read, because it is being written."""
     if now.readable or before.path != now.path:
         return now
     return before.replace(issues=tuple(issue.replace(remediation=AS_BEFORE) for issue in now.issues))
 
 
-def _look_around(workspace: Workspace) -> tuple[Discovery, tuple[ActiveServer, ...]]:
-    """The packages of the workspace, and all servers. Blocks, so it runs in a thread."""
+def _discover_around(workspace: Workspace) -> tuple[Discovery, tuple[ActiveServer, ...]]:
+    """The packages of the workspace, and all servers of the machine. Blocks, so it runs in a thread."""
     from ...discovery.discover import DiscoveryRequest, discover
 
     found = discover(DiscoveryRequest(workspace.requested_directory, workspace=workspace), os.environ)

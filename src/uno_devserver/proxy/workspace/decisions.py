@@ -1,7 +1,7 @@
-"""Decides which workspace the proxy serves, and which transition a new answer to that question leads to.
+"""Decides which workspace the proxy serves, and whether its server is started, stopped or restarted.
 
-Each operation reads the disk, so it is called in a thread. It decides by `proxy/workspace/decisions.py`, and starts and
-stops nothing itself. An operation that names an unusable folder or solution keeps the workspace that is served.
+Each operation reads the disk, so it is called in a thread; the controller carries its decision out. An operation that
+names an unusable folder or solution keeps the workspace that is served.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Trigger(Enum):
-    """Why the workspace was looked at again."""
+    """The reason of a decision."""
 
     FILE_SYSTEM = "file system"
     ROOTS = "roots"
@@ -35,15 +35,15 @@ class Trigger(Enum):
 
 
 class Transition(Enum):
-    REFRESH = "Refresh"  # the same workspace; what is known of it may be out of date
+    REFRESH = "Refresh"  # the same workspace, whose files may have changed
     START = "Start"
-    STOP = "Stop"  # there is nothing to serve any more
+    STOP = "Stop"  # the workspace is gone
     RESTART = "Restart"
-    DIAGNOSE = "Diagnose"  # keep what runs, and say what is wrong
+    DIAGNOSE = "Diagnose"  # keep the running server, and report an issue
 
 
 class WorkspaceIdentity(Value):
-    """What makes two workspaces the same to a server: another SDK in the same place is another workspace."""
+    """Two workspaces with the same identity can have the same server; another SDK makes another workspace."""
 
     directory: str
     solution: str | None
@@ -59,7 +59,7 @@ def transition(
     started: bool,
     force_restart: bool = False,
 ) -> Transition:
-    """From one workspace to the next; None stands for a directory that is no workspace (yet)."""
+    """The transition from one workspace to the next; None: a directory that is not a workspace (yet)."""
     if new is None:
         return _to_nothing(previous, trigger)
     if previous is None:
@@ -71,7 +71,7 @@ def transition(
 
 def _to_nothing(previous: WorkspaceIdentity | None, trigger: Trigger) -> Transition:
     if trigger is not Trigger.FILE_SYSTEM:
-        return Transition.DIAGNOSE  # somebody named a directory that is of no use: that is theirs to hear
+        return Transition.DIAGNOSE  # the user or the client named an unusable directory
     return Transition.STOP if previous else Transition.REFRESH
 
 
@@ -83,7 +83,7 @@ def _to_the_same(trigger: Trigger, *, started: bool, force_restart: bool) -> Tra
 
 def _to_another(trigger: Trigger, *, started: bool) -> Transition:
     if trigger is Trigger.ROOTS:
-        return Transition.DIAGNOSE  # a client's folders must not pull a server away from those who use it
+        return Transition.DIAGNOSE  # a client's roots must not stop a server that is in use
     if trigger is Trigger.USER and not started:
         return Transition.START
     return Transition.RESTART
@@ -101,11 +101,11 @@ class WorkspaceDecisions:
 
     def __init__(self, options: ProxyOptions) -> None:
         self.workspace = _unresolved(options.directory)
-        self.named = not options.force_fallback  # False: the folder of the process means nothing; an agent names it
+        self.named = not options.force_fallback  # False: an agent has to name the folder by uno_app_initialize
         self._explicit = options.explicit
         self._chosen: str | None = None  # the solution that the user has selected
         self._identity: WorkspaceIdentity | None = None
-        self._in_roots: Workspace | None = None  # what the client's roots name, where another workspace is served
+        self._in_roots: Workspace | None = None  # the workspace in the client's roots, if another one is served
 
     def initial(self) -> Decision:
         """Decide for the folder that the proxy was started for."""
@@ -142,7 +142,7 @@ class WorkspaceDecisions:
         return self._decision(due)
 
     def initialize(self, directory: str, solution: str | None, *, started: bool) -> Decision:
-        """uno_app_initialize. The result is set where nothing is started; else `initialized` makes it later."""
+        """Decide for uno_app_initialize. If a server is started, `initialized` makes the result later."""
         problem = _wrong_directory(directory) or (_not_absolute(solution, "the solution") if solution else None)
         if problem:
             return self._decision(Transition.REFRESH, initialization_rejected(directory, problem))
@@ -158,7 +158,7 @@ class WorkspaceDecisions:
         return self._decision(due, failed)
 
     def select(self, solution: str, *, started: bool, force_restart: bool = False) -> Decision:
-        """uno_app_select_solution."""
+        """Decide for uno_app_select_solution."""
         problem = _not_absolute(solution, "the solution")
         if problem is None and not self.named:
             problem = _unusable("The workspace is not known yet.", "Call uno_app_initialize with its directory first.")
@@ -177,7 +177,7 @@ class WorkspaceDecisions:
         return self._decision(due, selected(new, due))
 
     def _resolve(self, directory: str, *, explicit: bool) -> Workspace:
-        """The workspace of a folder, with the solution that the user has selected while that exists."""
+        """The workspace of a folder, with the solution that the user has selected if it exists."""
         found = resolve(directory, explicit=explicit)
         if self._chosen is None:
             return found
@@ -185,7 +185,7 @@ class WorkspaceDecisions:
         return chosen if chosen.resolved else found
 
     def _workspace_of_roots(self, answer: object) -> Workspace | None:
-        """The workspace that is served if a root means it; else the first root with a workspace; else the first."""
+        """The served workspace if a root confirms it, else that of the first root with one, else the first root's."""
         from .client_roots import read_roots  # a start does not wait for it
 
         paths, problems = read_roots(answer, absolute("."))
@@ -199,7 +199,7 @@ class WorkspaceDecisions:
         return first and first.replace(source=SelectionSource.RootsConfirmed)
 
     def _confirms(self, root: Workspace) -> bool:
-        """Whether a root means what is served, or holds it among other solutions."""
+        """Whether a root is the served workspace, or holds its solution among others."""
         served = self._identity
         return served is not None and (
             _identity(root) == served or served.solution in [_key(candidate) for candidate in root.candidates]
@@ -209,7 +209,7 @@ class WorkspaceDecisions:
         return transition(self._identity, _identity(new), trigger, started=started, force_restart=force_restart)
 
     def _choose(self, workspace: Workspace, solution: str | None) -> None:
-        """Serve what the user has named; the client's roots do not matter any more."""
+        """Serve the workspace that the user has named; the client's roots do not matter any more."""
         self._chosen, self._in_roots = solution, None
         self._serve(workspace)
 
@@ -225,7 +225,7 @@ class WorkspaceDecisions:
 
 
 def _identity(workspace: Workspace) -> WorkspaceIdentity | None:
-    """By real paths: clients name a folder through links, and macOS has its temporary files behind one."""
+    """Compares real paths: clients name folders through links, and on macOS the temporary folder is one."""
     if not workspace.resolved:
         return None
     sdk = read_global_json(workspace.global_json).uno_sdk if workspace.global_json else None
@@ -303,7 +303,7 @@ def initialized(
     degraded: bool = False,
     reasons: tuple[Issue, ...] = (),
 ) -> dict[str, Any]:
-    """The result after the wait for the upstream; `reasons`: why there is none."""
+    """The result of uno_app_initialize after the wait for the upstream; `reasons`: why it is not connected."""
     issues = (*reasons, *workspace.issues)
     if connected:
         status = "ready"
@@ -323,13 +323,13 @@ def initialization_rejected(directory: str, *issues: Issue) -> dict[str, Any]:
 
 
 def _rejected(about: dict[str, Any], issues: Iterable[Issue]) -> dict[str, Any]:
-    """An error for the agent. What is served is kept, so none of the issues is fatal."""
+    """An error for the agent. The served workspace is kept, so none of the issues is fatal."""
     warnings = [issue.replace(severity=Severity.WARNING) for issue in issues]
     return {"status": "rejected", **about, **_explained(warnings)}
 
 
 def _explained(issues: Iterable[Issue], message: str = "") -> dict[str, Any]:
-    """The last members of each result; without a message the issues are one."""
+    """The last members of each result; without a message, that of the issues is used."""
     from ..health.upstream_issues import with_proxy_step  # the first start does not wait for it
 
     worded = [with_proxy_step(issue) for issue in issues]

@@ -1,8 +1,8 @@
-"""Watches the files that decide what a workspace is, and reports which of them came, went or changed.
+"""Watches the files that define a workspace, and reports which of them were added, removed or changed.
 
-Notifications of the operating system only wake the watcher; what it reports is the difference between two scans, so a
-lost or late notification does no harm. Only the folders that can matter are watched: those in which solutions are
-searched, restore folders, `.devtools`, and those up to the root. A recursive watch would include all of `node_modules`.
+Notifications of the operating system only wake the watcher; it reports the difference between two scans, so a lost or
+late notification does no harm. Only relevant folders are watched: those in which solutions are searched, restore
+folders, `.devtools`, and those up to the root. A recursive watch would include all of `node_modules`.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 class WatcherLimits(Value):
-    quiet_seconds: float = 0.25  # an editor's save or a git checkout is over when nothing has happened for so long
-    longest_seconds: float = 2.0  # the wait for quiet ends after this, whatever still happens
-    look_seconds: float = 10.0  # between scans without a notification: network drives and full queues give none
-    look_share: float = 0.01  # of the time, at most, is spent on such scans; a large tree is scanned less often
+    quiet_seconds: float = 0.25  # an editor's save or a git checkout is over after this time without an event
+    longest_seconds: float = 2.0  # the longest wait for quiet
+    scan_seconds: float = 10.0  # between scans without a notification: network drives and full queues give none
+    scan_share: float = 0.01  # of the time, at most, is spent on such scans; a large tree is scanned less often
     step_seconds: float = 0.05  # how often the notifier wakes; 0.2 % of a processor, and a quick stop
     stop_seconds: float = 0.1
     watched_folders: int = 512  # a user has some thousand watches, which editors and build servers need as well
     scanned_folders: int = 4096  # 15 µs each; a home directory has far more, a workspace does not
-    content_bytes: int = 1024 * 1024  # larger files are compared by their status; people write far smaller ones
+    content_bytes: int = 1024 * 1024  # larger files are compared by their status; hand-written ones are far smaller
 
 
 DEFAULT_LIMITS = WatcherLimits()
-CLOCK_SECONDS = 0.02  # the clock of file systems ticks, and is up to 10 ms behind ours
+CLOCK_SECONDS = 0.02  # the clock of file systems ticks, and is up to 10 ms behind time.time()
 NAMED_PATHS = 5  # in the log
 
 RESTORE_FOLDER = "obj"
@@ -55,7 +55,7 @@ SOLUTIONS = (".sln", ".slnx")
 NAMES = (GLOBAL_JSON, ASSETS, os.path.basename(CONFIG))
 ADDED, MODIFIED, DELETED = 1, 2, 3  # the kinds of events, as watchfiles numbers them
 
-Stamp = tuple[int, ...]  # when the file last changed, then its content; empty: only its existence counts
+Stamp = tuple[int, ...]  # the time of the last change, then the content; empty: only existence is compared
 
 
 class _Subject(Value):
@@ -65,7 +65,7 @@ class _Subject(Value):
 
 
 class Watcher:
-    """Calls `changed` in its own thread with the paths that came, went or changed, until `stop`."""
+    """Calls `changed` in its own thread with the paths that were added, removed or changed, until `stop`."""
 
     def __init__(self, changed: Callable[[frozenset[str]], None], limits: WatcherLimits = DEFAULT_LIMITS) -> None:
         self._changed = changed
@@ -78,9 +78,9 @@ class Watcher:
         self._said_incomplete = False
 
     def observe(self, workspace: Workspace, since: float, also: tuple[str, ...] = ()) -> None:
-        """Watch this workspace and the files `also` instead of the ones before; returns at once.
+        """Watch this workspace and the files `also` instead of the previous ones; returns at once.
 
-        Changes after `since` are reported: the time, in seconds since 1970, at which the workspace was resolved.
+        Changes after `since`, in seconds since 1970, are reported: the time at which the workspace was resolved.
         """
         subject = _Subject(workspace, also, since)
         if self._stopped or (self._subject is not None and self._subject.replace(since=since) == subject):
@@ -105,9 +105,9 @@ class Watcher:
             assert self._subject is not None
             try:
                 self._follow(self._subject)
-            except Exception as error:  # a defect must not end the watching for good
+            except Exception as error:  # a defect must not end the watcher
                 log.warn(f"Watching the workspace failed and begins anew: {type(error).__name__}: {error}.")
-                self._interrupted.wait(self._limits.look_seconds)
+                self._interrupted.wait(self._limits.scan_seconds)
 
     def _follow(self, subject: _Subject) -> None:
         """Watch until there is another subject or the watcher is stopped."""
@@ -121,12 +121,12 @@ class Watcher:
                 self._report(changed_files(_older(scope, subject.since) if known is None else known, scope.files))
                 known = scope.files
                 if scope.folders == watched:
-                    self._wait(notifier, scope, max(self._limits.look_seconds, took / self._limits.look_share))
+                    self._wait(notifier, scope, max(self._limits.scan_seconds, took / self._limits.scan_share))
                     continue
                 if notifier is not None:
                     notifier.close()
                 notifier, watched = self._notifier(scope), scope.folders
-                # Scan once more: nothing was notified of what happened before the notifier was there.
+                # Scan once more: events before the notifier was open were not notified.
         finally:
             if notifier is not None:
                 notifier.close()
@@ -137,11 +137,11 @@ class Watcher:
             self._changed(paths)
 
     def _notifier(self, scope: WatchScope) -> Any:
-        """None where the system gives no notifications."""
+        """The notifier of watchfiles; None if the system gives no notifications."""
         if not self._said_incomplete and not scope.complete:
             self._said_incomplete = True
             nearest = next(iter(scope.folders))
-            log.info(f"There are too many folders to watch: what is not near {nearest} may go unnoticed.")
+            log.info(f"There are too many folders to watch: changes far from {nearest} may go unnoticed.")
         if not self._notifies:
             return None
         try:
@@ -154,7 +154,7 @@ class Watcher:
 
     def _give_up_notifications(self, error: Exception) -> None:
         self._notifies = False
-        log.info(f"Changes of the workspace are looked for every {self._limits.look_seconds:g} s: {error}.")
+        log.info(f"Changes of the workspace are looked for every {self._limits.scan_seconds:g} s: {error}.")
 
     def _wait(self, notifier: Any, scope: WatchScope, seconds: float) -> None:
         """Return when a relevant event has happened and things are quiet, or after `seconds`."""
@@ -169,7 +169,7 @@ class Watcher:
             except Exception as error:
                 self._give_up_notifications(error)
                 return
-            # A string tells why there are none.
+            # A string instead of events says why there are none.
             if not isinstance(events, str) and any(scope.concerns(kind, path) for kind, path in events):
                 now = time.monotonic()
                 latest = min(latest, now + self._limits.longest_seconds)
@@ -178,7 +178,7 @@ class Watcher:
 
 @cache
 def _rust_notify() -> Any:
-    """Only the native half of watchfiles: 1 ms and 0.7 MB. The package imports anyio and more: 12 ms and 2.5 MB."""
+    """The native half of watchfiles: 1 ms and 0.7 MB. The whole package imports anyio and more: 12 ms and 2.5 MB."""
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
@@ -192,10 +192,10 @@ def _rust_notify() -> Any:
 
 
 class WatchScope:
-    """The folders and files that decide what a workspace is, as one scan finds them. It is bounded in time."""
+    """The folders and files that define a workspace, as found by one scan, which is bounded in time."""
 
     def __init__(self, workspace: Workspace, also: Iterable[str] = (), limits: WatcherLimits = DEFAULT_LIMITS) -> None:
-        """`also`: files elsewhere, which need not exist yet."""
+        """`also`: files elsewhere, which need not exist."""
         self.folders: dict[str, None] = {}  # to be watched, without the folders below them
         self.files: dict[str, Stamp] = {}
         self.complete = True  # False: there are more folders than are watched or scanned
@@ -212,7 +212,7 @@ class WatchScope:
         self._scan_down(start)
 
     def concerns(self, kind: int, path: str) -> bool:
-        """Whether such an event may change what the workspace is, so that another scan is due."""
+        """Whether the event may change the workspace, so that another scan is due."""
         folder, name = os.path.split(path)
         name = name.lower()
         if self.files.get(path) or path in self._also or name in NAMES or name.endswith(SOLUTIONS):
@@ -227,25 +227,25 @@ class WatchScope:
         )
 
     def _scan_up(self, start: str, effective: str | None) -> None:
-        """global.json and `.devtools` count in every folder above, and are watched inside the repository."""
+        """Scan global.json and `.devtools` in every folder above; inside the repository, watch them, too."""
         top = min((top for top in (effective, repository(start)) if top), key=len, default=start)
         for folder in upwards(start):
-            if len(folder) >= len(top) or not self.folders:  # if `start` has gone: the nearest folder that exists
+            if len(folder) >= len(top) or not self.folders:  # if `start` is gone: the nearest folder that exists
                 self._watch(folder)
             self._stamp(os.path.join(folder, GLOBAL_JSON))
             self._scan_devtools(folder)
 
     def _scan_file(self, path: str) -> None:
-        """One file; until its folder exists, the nearest folder above is watched."""
+        """Scan one file; until its folder exists, watch the nearest folder above."""
         self._stamp(path)
         for folder in upwards(os.path.dirname(path)):
             if self._watch(folder):
                 return
 
     def _scan_down(self, start: str) -> None:
-        """Level by level, so that in a tree that is too large the nearest folders are watched."""
+        """Scan level by level, so that in a tree that is too large the nearest folders are watched."""
         waiting = deque([(start, LEVELS_BELOW)])
-        linked: set[str] = set()  # targets of links: a loop would show each folder again and again
+        linked: set[str] = set()  # targets of links, each of which is scanned once: links may form a loop
         scanned = 0
         while waiting:
             folder, levels = waiting.popleft()
@@ -286,7 +286,7 @@ class WatchScope:
                     self._stamp(os.path.join(entry.path, ASSETS))
 
     def _watch(self, folder: str) -> bool:
-        """Whether the folder exists; watches it while the limit allows."""
+        """Watch a folder while the limit allows; returns whether it exists."""
         if folder in self.folders:
             return True
         if not os.path.isdir(folder):
@@ -298,9 +298,9 @@ class WatchScope:
         return True
 
     def _stamp(self, path: str) -> None:
-        """Note a file by a hash of its content: one that was only touched has not changed.
+        """Record a file by a hash of its content: one that was only touched has not changed.
 
-        Not so the record of a restore: it is large, and a restore that brings packages back writes the same content.
+        The record of a restore is compared by its status: it is large, and a restore may write the same content again.
         """
         limit = self._limits.content_bytes
         try:
@@ -316,7 +316,7 @@ class WatchScope:
 
 
 def _may_hold(folder: str, name: str) -> bool:
-    """Whether a new folder of this name can hold a file that counts. A build makes dozens that cannot."""
+    """Whether a new folder of this name can hold a relevant file. A build creates dozens that cannot."""
     above, parent = os.path.split(folder)
     if parent.lower() == RESTORE_FOLDER:
         return os.path.basename(above).lower() == ARTIFACTS
@@ -324,13 +324,13 @@ def _may_hold(folder: str, name: str) -> bool:
 
 
 def changed_files(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> frozenset[str]:
-    """The paths whose content or existence differs; the time of the last change does not count."""
+    """The paths whose content or existence differs, without regard to the time of the last change."""
     old, new = ({path: stamp[1:] for path, stamp in files.items()} for files in (before, after))
     return frozenset(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
 
 
 def _older(scope: WatchScope, since: float) -> dict[str, Stamp]:
-    """The files that have not changed since that time, as far as their stamps tell."""
+    """The files that have not changed since that time, according to their stamps."""
     limit = (since - CLOCK_SECONDS) * 1e9
     return {path: stamp for path, stamp in scope.files.items() if not stamp or stamp[0] < limit}
 
@@ -351,7 +351,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_new(entry: os.DirEntry[str], linked: set[str]) -> bool:
-    """False for a link to a folder that another link has led to."""
+    """False for a link to a folder that another link leads to."""
     if not entry.is_symlink():
         return True
     target = os.path.realpath(entry.path)
