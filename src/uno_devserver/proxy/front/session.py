@@ -1,7 +1,7 @@
-"""The client on standard input and output: its open requests, in both eras at the same time.
+"""The session of the client on standard input and output, which may speak both eras of MCP at the same time.
 
-Every request is answered once, or not at all when its client has cancelled it; after that nothing is said for it. The
-messages come decoded and validated from the front. Everything but `broadcast` and `resource_updated` is used in the
+Every request is answered once, or not at all if the client cancels it; nothing is sent for a request after that. The
+front passes messages decoded and validated. Everything except `broadcast` and `resource_updated` must be called in the
 engine's loop.
 """
 
@@ -44,16 +44,18 @@ from ...protocol.versions import (
 )
 from ...system.event_loop import Tasks, in_loop
 from ...system.log import log
+from ...system.values import Value
 
 if TYPE_CHECKING:
     from ...protocol.server.call_runner import Answerer
+    from ...protocol.server.subscriptions import Subscription
     from ...protocol.service import Params, Service
 
-# A client that has said nothing about itself.
+# Stand for a client that has not introduced itself.
 UNKNOWN_CLIENT = ClientInfo(None, None, {}, NEWEST_HANDSHAKE)
 UNKNOWN_MODERN_CLIENT = ClientInfo(None, None, {}, MODERN_VERSIONS[-1])
 
-# There is one client, which is not refused for asking much at once: what it may leave unread bounds it.
+# The one client may have many open requests: the limit on unread output already bounds what it can cost.
 SESSION_LIMITS = DEFAULT_ENDPOINT_LIMITS.replace(calls=100_000)
 
 Write = Callable[[bytes], None]
@@ -63,14 +65,14 @@ class OpenRequest(Protocol):
     """A request that has not been answered."""
 
     def withdraw(self) -> object:
-        """The client has cancelled it: nothing is said for it any more."""
+        """Cancel it for the client: send nothing more for it."""
 
     def stop(self) -> None:
-        """The proxy ends: answer that the outcome is unknown."""
+        """Answer that the outcome is unknown, because the proxy ends."""
 
 
 class StdioSession:
-    """`write` gets whole messages, each without a line break in it or behind it. It neither waits nor fails."""
+    """`write` gets whole messages without line breaks. It neither waits nor fails."""
 
     def __init__(self, service: Service, write: Write, limits: EndpointLimits = SESSION_LIMITS) -> None:
         self._service = service
@@ -79,12 +81,12 @@ class StdioSession:
         self._watched = WatchedResources(service)
         self._handshake = HandshakeEra(service, limits, self._watched)
         self._modern = ModernEra(service, limits, self._watched)
-        self.session: HandshakeSession | None = None  # the client as one of the handshake era, if it has been that
-        self._opening = Tasks()  # of subscriptions
+        self.session: HandshakeSession | None = None  # set once the client has used the handshake era
+        self._opening = Tasks()  # open subscriptions
         self._loop = asyncio.get_running_loop()
         self._closed = False
         self.open: dict[Id, OpenRequest] = {}
-        self.limit = limits.calls  # of open requests; 0 when it is closed
+        self.limit = limits.calls  # of open requests; 0 after `close`
 
     def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:
         if isinstance(message, RpcRequest):
@@ -95,7 +97,7 @@ class StdioSession:
             self._hear(message)
 
     def introduce(self, client: ClientInfo) -> None:
-        """The client has said who it is; a modern one needs no session."""
+        """Open or update the session of a handshake client; a modern client has none."""
         if client.protocol_version not in HANDSHAKE_VERSIONS:
             return
         if self.session is None:
@@ -104,63 +106,76 @@ class StdioSession:
             self.session.client = client  # some clients shake hands again
 
     def begin(
-        self, request: RpcRequest, answer: Answerer | None = None, ended: Callable[[], None] | None = None
+        self, request: RpcRequest, answer: Answerer | None = None, ended: Callable[[], None] = lambda: None
     ) -> None:
-        """Run it to its answer; `answer`: who gives that instead of the service. `ended` is called when it is over."""
+        """Run the request until it is answered, by `answer` instead of the service if given; then call `ended`."""
         if request.id in self.open:
             message = "A request with this id still runs; it goes on, and this one does not begin."
             self._write(error_message(request.id, RpcError(INVALID_REQUEST, message)))
             return
-        line = _Request(self._write, request.id, self.open, ended)
+        line = _RequestLine(self._write, request.id, partial(self._over, ended))
         try:
-            self._begin(request, line, answer)
+            withdraw = self._start(request, line, answer)
+            if not line.ended:  # a call that continues a waiting one may be answered at once
+                self.open[request.id] = _Open(line, withdraw)
         except RpcError as error:
             line.answer(error)
         except FAILURES:
             line.answer(failure(f"'{shown(request.method)}'"))
 
     def broadcast(self, method: str, params: Params | None = None) -> None:
-        """Tell the client, and every subscription that asked for it. Safe from any thread."""
+        """Notify the client, and every subscription to this kind of change. Safe from any thread."""
         in_loop(self._loop, self._broadcast, method, params)
 
     def resource_updated(self, uri: str) -> None:
-        """Tell it if the client, or one of its subscriptions, watches that resource. Safe from any thread."""
+        """Notify the client and its subscriptions, where they watch that resource. Safe from any thread."""
         in_loop(self._loop, self._resource_updated, uri)
 
     async def close(self) -> None:
-        """Answer what is open, and end; bounded in time, and for good."""
+        """Answer all open requests and refuse new ones; bounded in time."""
         self._closed, self.limit = True, 0
         session, self.session = self.session, None
         if session is not None:
             self._handshake.ended(session, stopped())
         self._opening.cancel()
         await asyncio.gather(self._handshake.close(), self._modern.close())
-        for request in list(self.open.values()):  # relayed calls, and those that did not let themselves be stopped
+        for request in list(self.open.values()):  # relayed calls, and those that ignored their cancellation
             request.stop()
         await self._watched.close(self._limits.close_seconds)
 
-    def _begin(self, request: RpcRequest, line: _Request, answer: Answerer | None) -> None:
+    def _start(self, request: RpcRequest, line: _RequestLine, answer: Answerer | None) -> Callable[[], object]:
+        """Start the request and return the function that withdraws it."""
         if self._closed:
             raise RpcError(STOPPED, "The server is stopping.")
-        if len(self.open) > self.limit:
+        if len(self.open) >= self.limit:
             raise RpcError(BUSY, f"{self.limit} requests of this client run already.")
         if not has_envelope(request.params):
-            # Without a handshake, too: there is only one client, and nothing to mistake it for.
+            # No handshake is required: there is only one client that this can be.
             call = HandshakeCall(self.session or self._open(UNKNOWN_CLIENT), request, line)
-            line.withdraw = partial(call.stop, None)
             self._handshake.start([call], line.end, answer)
-        elif request.method == LISTEN:
-            line.withdraw = self._opening.start(self._listen(request, line)).cancel
-        else:
-            envelope = envelope_of(request.params)
-            line.withdraw = self._modern.call(request, envelope, line, answer=answer).withdraw
+            return partial(call.stop, None)
+        if request.method == LISTEN:
+            return partial(self._unlisten, self._opening.start(self._listen(request, line)))
+        return self._modern.call(request, envelope_of(request.params), line, answer=answer).withdraw
 
-    async def _listen(self, request: RpcRequest, line: _Request) -> None:
+    async def _listen(self, request: RpcRequest, line: _RequestLine) -> Subscription | None:
         opened = await attempt(self._modern.listen(request, line), LISTEN)
         if isinstance(opened, RpcError):
             line.answer(opened)
-        else:
-            line.withdraw = partial(self._modern.subscriptions.remove, opened)
+            return None
+        return opened
+
+    def _unlisten(self, opening: asyncio.Task[Subscription | None]) -> None:
+        if opening.cancel() or opening.cancelled():
+            return
+        if (subscription := opening.result()) is not None:
+            self._modern.subscriptions.remove(subscription)
+
+    def _over(self, ended: Callable[[], None], line: _RequestLine) -> None:
+        ended()
+        entry = self.open.get(line.id)
+        if isinstance(entry, _Open) and entry.line is line:  # a client may reuse the id of a cancelled request
+            del self.open[line.id]
 
     def _cancel(self, request_id: object) -> None:
         request = self.open.pop(request_id, None) if is_id(request_id) else None
@@ -192,7 +207,7 @@ class StdioSession:
 
 
 class _Line:
-    """Implements `channel.Channel`: what is said is written at once."""
+    """Writes each message at once. Implements `protocol.server.message_stream.Channel`."""
 
     def __init__(self, write: Write) -> None:
         self.ended = False
@@ -209,38 +224,32 @@ class _Line:
         self.ended = True
 
     def hang_up(self) -> None:
-        """Nothing: the client could not come back."""
+        """Do nothing: the client could not reconnect."""
 
 
-class _Request(_Line):
-    """A request that runs in a task, until it is answered."""
+class _RequestLine(_Line):
+    """Carries the messages of one request; calls `over` with itself when the request ends."""
 
-    def __init__(
-        self, write: Write, request_id: Id, running: dict[Id, OpenRequest], ended: Callable[[], None] | None
-    ) -> None:
+    def __init__(self, write: Write, request_id: Id, over: Callable[[_RequestLine], None]) -> None:
         super().__init__(write)
-        self._ended = ended
-        self.withdraw: Callable[[], object] = _nothing  # what is to be done when the client cancels it
-        self._id = request_id
-        self._running = running
-        running[request_id] = self
+        self.id = request_id
+        self._over = over
 
-    def answer(self, said: Outcome) -> None:
-        self.send(answer_message(self._id, said), MessageKind.ANSWER)
+    def answer(self, outcome: Outcome) -> None:
+        self.send(answer_message(self.id, outcome), MessageKind.ANSWER)
         self.end()
 
-    def stop(self) -> None:
-        self.answer(stopped())
-
     def end(self) -> None:
-        super().end()
-        self.withdraw = _nothing  # which held the call, and that held this
-        ended, self._ended = self._ended, None
-        if ended is not None:
-            ended()
-        if self._running.get(self._id) is self:  # a client that cancelled it may have used its id again
-            del self._running[self._id]
+        if not self.ended:
+            super().end()
+            self._over(self)
 
 
-def _nothing() -> None:
-    pass
+class _Open(Value):
+    """A request that runs in a task. Implements `OpenRequest`."""
+
+    line: _RequestLine
+    withdraw: Callable[[], object]
+
+    def stop(self) -> None:
+        self.line.answer(stopped())
