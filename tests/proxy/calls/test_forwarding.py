@@ -698,8 +698,8 @@ def test_progress_grows_with_every_word() -> None:
     call = tool_call(_meta={"progressToken": 0})
     progress = Progress(call, QUEUE_STEP)
 
-    progress.tell("One.")
-    progress.tell("Two.")
+    progress.send("One.")
+    progress.send("Two.")
 
     told = [params for _, params in call.heard if params]
     assert [(each["progressToken"], each["message"]) for each in told] == [(0, "One."), (0, "Two.")]
@@ -708,7 +708,7 @@ def test_progress_grows_with_every_word() -> None:
 
 def test_a_client_that_does_not_ask_for_progress_gets_none() -> None:
     for call in (tool_call(), tool_call(_meta={}), tool_call(_meta="odd")):
-        Progress(call, 1.0).tell("One.")
+        Progress(call, 1.0).send("One.")
 
         assert call.heard == []
 

@@ -1,10 +1,10 @@
 """The queue of tool calls where code is reloaded: one check of the code per batch of calls, one restart per change.
 
-Every call is either run once, or answered with the reason why it was not run; calls leave the queue in the order in
+Every call is either run once or answered with the reason why it was not run; calls leave the queue in the order in
 which they came. A batch ends when no call waits and none runs. The first call of a batch has the code checked, and so
-does a call that comes when a source is known to have changed; the others wait for that check. Requests other than tool
-calls wait for the newest code as well, but not for a turn, and get no notes. An authority that fails or does not answer
-stops no call. Everything runs in the engine's loop.
+does a call that comes after a source is known to have changed; the others wait for that check. Other requests also wait
+for the newest code, but need no turn and get no notes. An authority that fails or does not answer stops no call.
+Everything runs in the engine's loop.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     Execute = Callable[[], Awaitable[Result | msgspec.Raw]]
 
-MAX_CHECKS = 2  # that one request waits for: one that was under way, and one of its own
+MAX_CHECKS = 2  # that one request waits for: one that was already running, and its own
 _FOR_ITS_TURN = "Waiting for its turn."
 
-# What the authority is asked, for the log.
+# The requests to the authority, as the log names them.
 _NEWS = "whether sources were changed"
 _CHECK = "whether the code is newer than what runs"
 _RESTART = "to have the server replaced"
@@ -60,42 +60,42 @@ class CallQueue:
         status_seconds: float | None = None,
         limits: CallLimits = DEFAULT_LIMITS,
     ) -> None:
-        """`waits`: whether calls wait for a server (--wait-calls) instead of being told that it restarts. `serves`:
-        whether a server answers at the moment. `name` is the server's in sentences, `source` the folder of its code.
-        `status_seconds`: how long mcpStatus waits, if the config says so.
+        """`waits`: whether calls wait for a server (--wait-calls) instead of being answered that it restarts. `serves`:
+        whether a server answers at the moment. `name`: the server in sentences; `source`: the folder of its code.
+        `status_seconds`: how long mcpStatus waits, if the config sets it.
         """
         self.name = name
         self.source = source
         self.status_seconds = limits.status_seconds if status_seconds is None else status_seconds
-        self._observer = observer  # told only where a call has to wait
+        self._observer = observer
         self._authority = ReloadQuery(authority, limits)
         self._limit = inf if concurrency is None else concurrency
         self._swaps = strategy is Strategy.SWAP
         self._waits = waits
         self._serves = serves
         self._limits = limits
-        self._tasks = Tasks()  # apart from the calls': a client that cancels its call cancels nothing for others
-        self._queue: dict[WaitingCall, None] = {}  # in the order of coming
+        self._tasks = Tasks()  # own tasks: a client that cancels its call does not cancel them
+        self._queue: dict[WaitingCall, None] = {}  # in the order in which they came
         self._running = 0
-        self._idle: asyncio.Event | None = None  # for those who wait until nothing runs
-        self._check_task: asyncio.Task[None] | None = None  # while the code is checked
-        self._replacing = False  # by this queue: from the check that finds new code until the server answers
-        self._paused = False  # by the reloader
-        self._holds_calls = False  # during a restart new calls wait; else they are told of it
+        self._idle: asyncio.Event | None = None  # set when no call runs any more
+        self._check_task: asyncio.Task[None] | None = None  # while a check runs
+        self._replacing = False  # from the check that found new code until the new server answers
+        self._paused = False  # by `pause`
+        self._holds_calls = False  # during a restart, new calls wait; else they are answered that it restarts
         self._no_restart = asyncio.Event()  # set while neither replacing nor paused
         self._closed = False
         self.notes = ResultNotes()
-        self._waits_for = _FOR_ITS_TURN  # what the calls in the queue wait for, as people read it
+        self._waits_for = _FOR_ITS_TURN  # shown to people and sent as progress
         self._reminder: asyncio.TimerHandle | None = None
-        self._is_ordinary = True  # nothing stands in the way of a call, see `_advance`
+        self._is_ordinary = True  # a call may run at once; set by `_advance`
         self._advance()
 
-    # What calls and other requests use.
+    # Used by calls and other requests.
 
     def enter(self) -> bool:
-        """Whether a call may run at once: no restart, check or note is due, and the code has not changed.
+        """Return whether a call may run at once; if so, it counts as running until `leave`.
 
-        If so, it counts as running until `leave`.
+        It may if no restart, check or note is due and the code has not changed.
         """
         if self._is_ordinary and self._running < self._limit and self._authority.news() is False:
             self._running += 1
@@ -103,13 +103,13 @@ class CallQueue:
         return False
 
     def leave(self) -> None:
-        """A call that had entered is over."""
+        """Count a call that had entered as done."""
         self._running -= 1
         if self._queue or self._idle:
             self._advance()
 
     async def run(self, call: Call, execute: Execute) -> Result | msgspec.Raw:
-        """The result of `execute` when it is the call's turn, or the answer that it is not run."""
+        """Run `execute` when it is the call's turn; return its result, or the answer that it was not run."""
         if self.enter():
             try:
                 return await execute()
@@ -131,14 +131,15 @@ class CallQueue:
         return await self._execute(waiting, execute)
 
     async def current(self) -> None:
-        """Return when the newest code answers, or is known not to: for requests that need no turn and get no notes."""
+        """Return when the newest code answers, or is known not to; for requests that need no turn and get no notes."""
         checks = 0
         while not self._closed:
             if self._check_task is not None:
                 await asyncio.wait([self._check_task])
                 checks += 1
             elif self._restart_due:
-                # The restart waits for a call that may need this first. A swap does not, but the owner of a Host may.
+                # The restart waits for a running call, which may need this request first. A swap does not wait, but
+                # the owner of a shared Host may.
                 if self._running and (self._idle or not self._swaps):
                     return
                 await self._no_restart.wait()
@@ -149,17 +150,17 @@ class CallQueue:
             else:
                 return
 
-    def look(self) -> None:
-        """If the code is known to have changed, begin to build and start it; nothing waits for that."""
+    def check_ahead(self) -> None:
+        """If the code is known to have changed, start to check, build and restart without waiting for it."""
         if not (self._check_task or self._restart_due or self._closed) and self._authority.news() is True:
             self._begin_check(None)
 
-    # What the reloader uses.
+    # Used by the reloader.
 
     async def pause(self, *, hold: bool) -> None:
-        """Begin no more calls: the server is about to be replaced. Calls are held, or told of the restart.
+        """Begin no more calls, because the server is about to be replaced; hold them, or answer that it restarts.
 
-        Returns when no call runs; with `hold`, at once. May be called again during a pause.
+        Return when no call runs; with `hold`, at once. May be called again during a pause.
         """
         self._paused = True
         self.notes.restart_begins()
@@ -169,16 +170,16 @@ class CallQueue:
             await self._until_idle()
 
     def hold(self) -> None:
-        """Let calls wait from now on: the new server runs, but its start is not complete."""
+        """Hold new calls from now on: the new server runs, but its start is not complete."""
         self._holds_calls = True
 
     def resume(self) -> None:
-        """End the pause: the server answers again, or will not come."""
+        """End the pause: the server answers again, or will not start."""
         self._paused = False
         self._advance()
 
     def close(self) -> None:
-        """Stop reloading and run every call that waits. A restart that is under way comes to its end."""
+        """Stop checking the code and run every waiting call. A restart that has begun is completed."""
         self._closed = True
         if self._check_task is not None:
             self._check_task.cancel()
@@ -189,7 +190,7 @@ class CallQueue:
         self._mark_checked()
         self._advance()
 
-    # What mcpStatus uses.
+    # Used by mcpStatus.
 
     @property
     def awaited_calls(self) -> int:
@@ -197,7 +198,7 @@ class CallQueue:
         return self._running if self._restart_due else 0
 
     async def settled(self, seconds: float) -> bool:
-        """Whether no restart is due, now or within that time."""
+        """Wait until no restart is due; return whether that was so within the time."""
         try:
             async with asyncio.timeout(seconds):
                 await self._no_restart.wait()
@@ -217,7 +218,7 @@ class CallQueue:
             loop = asyncio.get_running_loop()
             self._reminder = loop.call_later(self._limits.progress_seconds, self._remind)
         if self._restart_due:
-            waiting.progress.tell(self._waits_for)
+            waiting.progress.send(self._waits_for)
         elif self._check_task is None:
             first = not self._running and len(self._queue) == 1
             # Each batch builds again while the build fails: the cause may lie outside the code.
@@ -228,7 +229,7 @@ class CallQueue:
                 self._advance()
 
     def _needs_check(self, *, first: bool, builds_again: bool) -> bool:
-        """`first`: of a batch, which trusts no authority that does not know."""
+        """`first`: the request begins a batch; then an authority that does not know whether code changed checks it."""
         news = self._authority.news()
         return news is True or (first and (news is None or builds_again))
 
@@ -256,7 +257,7 @@ class CallQueue:
         return noted
 
     def _advance(self) -> None:
-        """Something has changed: let every call go on that can."""
+        """Update what waits after a change of state: begin every call that may run now."""
         if self._idle is not None and not self._running:
             self._idle.set()
             self._idle = None
@@ -282,7 +283,7 @@ class CallQueue:
                     first.granted = True
                     first.notes += [self.notes.failure] if self.notes.failure else []
                     first.turn.set_result(None)
-            elif self._authority.news() is True:  # it came after the last check had begun, and perhaps after an edit
+            elif self._authority.news() is True:  # the call came after the last check began, perhaps after an edit
                 self._begin_check(first)
             else:
                 self._mark_checked()
@@ -299,7 +300,7 @@ class CallQueue:
     # Checking the code.
 
     def _begin_check(self, trigger: WaitingCall | None) -> None:
-        self._mark_checked()  # calls run only when the check is over
+        self._mark_checked()  # calls do not run before the check is over
         self._is_ordinary = False
         self._set_waits_for(f"Checking whether the code of {self.name} has changed.")
         self._check_task = self._tasks.start(self._check(trigger))
@@ -308,13 +309,13 @@ class CallQueue:
         result = await self._authority.check(self._set_waits_for)
         self._check_task = None
         if result is None:
-            self._mark_checked()  # those that came meanwhile would get no answer either
+            self._mark_checked()  # a check for the calls that came meanwhile would fail, too
         else:
             self._take(result, trigger)
         self._advance()
 
     def _take(self, result: CheckResult, trigger: WaitingCall | None) -> None:
-        if trigger is None or not trigger.waits:  # it was cancelled, and the next takes its place
+        if trigger is None or not trigger.waits:  # after a cancelled call, the next one gets the answer
             trigger = next((waiting for waiting in self._queue if waiting.waits), None)
         notes, about_extension = self.notes, self.notes.extension_notes(result)
         output = result.server_build_error
@@ -337,7 +338,7 @@ class CallQueue:
 
     @property
     def _restart_due(self) -> bool:
-        """Whether the server is being replaced, or about to be."""
+        """Whether the server is being replaced, or is about to be."""
         return self._paused or self._replacing
 
     def _replace(self, trigger: WaitingCall | None, about_extension: list[ReloadNote]) -> None:
@@ -351,12 +352,12 @@ class CallQueue:
         self._tasks.start(self._replace_server())
 
     def _begin_restart(self, *, hold: bool) -> None:
-        """Hold all calls that wait, or tell them of the restart."""
+        """Hold all waiting calls, or answer that the server restarts."""
         self._holds_calls = hold
         self._waits_for = f"Waiting for the new code of {self.name}."
         for waiting in tuple(self._queue):
             if hold:
-                waiting.progress.tell(self._waits_for)
+                waiting.progress.send(self._waits_for)
             else:
                 self._answer(waiting, [messages.queued(self.name)])
         self._show(self._queue)
@@ -376,7 +377,7 @@ class CallQueue:
                     waiting.notes.append(ReloadNote(ReloadState.SWAPPED if self._swaps else ReloadState.RELOADED))
         self._advance()
 
-    # What people and clients see of the wait.
+    # Showing why calls wait.
 
     def _set_waits_for(self, message: str) -> None:
         self._waits_for = message
@@ -388,43 +389,43 @@ class CallQueue:
                 observer.waits(waiting.call, self._waits_for, restarting=self._restart_due)
 
     def _remind(self) -> None:
-        """Send progress again and again, while a call waits."""
+        """Send progress at intervals while a call waits."""
         for waiting in self._queue:
-            waiting.progress.tell(self._waits_for)
+            waiting.progress.send(self._waits_for)
         loop = asyncio.get_running_loop()
         self._reminder = loop.call_later(self._limits.progress_seconds, self._remind) if self._queue else None
 
 
 class WaitingCall:
-    """A call in the queue: it is granted its turn, answered without one, or cancelled; exactly one of these."""
+    """A call in the queue. It is granted its turn, answered without one, or cancelled: exactly one of these."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
-        self.turn: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()  # None: to be run
+        self.turn: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()  # None: run it
         self.progress = Progress(call, QUEUE_STEP)
-        self.checked = False  # the code was checked since it came, or need not be
+        self.checked = False  # the code was checked after the call came, or need not be
         self.granted = False
         self.notes: list[ReloadNote] = []  # for its own result
 
     @property
     def waits(self) -> bool:
-        """False also for a call that was cancelled, before its task notices."""
+        """Whether it is still undecided; False as soon as the call is cancelled, before its task runs again."""
         return not self.turn.done()
 
 
 class ReloadQuery:
-    """Asks the authority of hot reload: every request returns within a bound, with None if there is no answer.
+    """Asks the authority of hot reload; every request returns within a bound, and returns None without an answer.
 
-    A failure is logged once, until the same request is answered again. While a request is open that was given up, the
+    A failure is logged once, until the same request is answered again. While an abandoned request is still open, the
     same request returns None at once.
     """
 
     def __init__(self, authority: Authority, limits: CallLimits) -> None:
         self._authority = authority
         self._limits = limits
-        self._heard_at = 0.0  # of the request that is under way
-        self._failing: set[str] = set()  # the requests that were not answered the last time
-        self._abandoned: dict[str, asyncio.Task[Any]] = {}  # the requests that were given up, and are still open
+        self._heard_at = 0.0  # in the current request
+        self._failing: set[str] = set()  # requests without an answer the last time
+        self._abandoned: dict[str, asyncio.Task[Any]] = {}  # that are still open
 
     def news(self) -> bool | None:
         try:
@@ -435,12 +436,12 @@ class ReloadQuery:
         self._failing.discard(_NEWS)
         return news
 
-    async def check(self, tell: Callable[[str], None]) -> CheckResult | None:
-        """Given up when the authority has been silent for too long: a build that works says so."""
+    async def check(self, show: Callable[[str], None]) -> CheckResult | None:
+        """Check the code; abandon the request if nothing is heard for too long. A running build sends messages."""
 
         def hear(message: str) -> None:
             self._heard_at = asyncio.get_running_loop().time()
-            tell(message)
+            show(message)
 
         return await self._ask(_CHECK, lambda: self._authority.check(hear), self._limits.check_seconds)
 
@@ -452,7 +453,7 @@ class ReloadQuery:
             task.cancel()
 
     async def _ask(self, request: str, ask: Callable[[], Coroutine[Any, Any, T]], seconds: float) -> T | None:
-        """The answer, unless nothing is heard for so many seconds."""
+        """Return the answer, or None if nothing is heard for `seconds`."""
         if request in self._abandoned:
             return None
         loop = asyncio.get_running_loop()
@@ -479,7 +480,7 @@ class ReloadQuery:
         return answer
 
     def _close(self, request: str, task: asyncio.Task[Any]) -> None:
-        """Ignore the answer to a request that was given up; from now on it can be made again."""
+        """Ignore the answer to an abandoned request, which can be made again from now on."""
         del self._abandoned[request]
         if not task.cancelled():
             task.exception()  # else asyncio logs that it was never retrieved
@@ -487,7 +488,7 @@ class ReloadQuery:
     def _log_failure(self, request: str, why: str) -> None:
         if request not in self._failing:
             self._failing.add(request)
-            log.warn(f"Hot reload was asked {request}, and gave no answer: {why}. Calls are made all the same.")
+            log.warn(f"Hot reload was asked {request}, and gave no answer: {why}. Calls run without that.")
 
 
 def _reason(error: BaseException) -> str:

@@ -1,11 +1,11 @@
 """Each client's conversation with the upstream, opened when it is first needed.
 
-A conversation outlives the upstream: when that is replaced, the next request goes over a connection to the new one. No
-request is sent over a connection to an older upstream, and no answer of an older one is taken for a new request's.
+A conversation outlives the upstream: when that is replaced, the next request uses a connection to the new one. No
+request is sent to an older upstream, and no answer of an older upstream is taken for the answer to a new request.
 
-A handshake client has a conversation for its session. A modern client has no session but says with each request who it
-is: all who say the same share one, within a number, because none of them says goodbye. A server on pipes can have one
-conversation only, which all clients share: what it says beside requests goes to all of them.
+A handshake client has a conversation for its session. A modern client has no session, but names itself with each
+request: clients with the same name share a conversation. Their number is limited, because they do not end it. A server
+on pipes can have one conversation only, which all clients share: its messages outside requests go to all of them.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from .upstream_link import CallLimits, Link
 
 LIST_CHANGES = frozenset(method for _, method, _ in LISTS)
-# Why the upstream may not be reached.
+# Raised if the upstream cannot be reached.
 UNREACHED = (ConnectionLost, UnusableServer, Unavailable, TimeoutError)
 
-Who = tuple[str | None, str | None, bytes]
+ClientKey = tuple[str | None, str | None, bytes]
 
 
 class Route:
@@ -53,17 +53,17 @@ class Route:
         self.connection = connection
         self.generation = generation
         self.modern = connection.server.modern
-        self.callers: dict[Peer, None] = {}  # in the order in which they came
-        self.left = False  # nothing new goes over it
-        self.unused: asyncio.Event | None = None  # for those who wait until no request is under way
+        self.callers: dict[Peer, None] = {}  # of requests that run, in the order in which they came
+        self.left = False  # no new request uses it
+        self.unused: asyncio.Event | None = None  # set when no request runs any more
 
     def end(self, caller: Peer) -> None:
-        """The request of this caller, which was put into `callers`, is over."""
+        """Remove the caller of a request that is over."""
         del self.callers[caller]
         self.check()
 
     def check(self) -> None:
-        """If nothing uses it any more, close it if it is left, and tell those who wait for that."""
+        """If no request runs, close it if it was left, and set `unused`."""
         if self.callers:
             return
         if self.left:
@@ -73,7 +73,7 @@ class Route:
             self.unused = None
 
     def leave(self) -> None:
-        """Nothing new goes over it; it is closed when those who use it are done."""
+        """Send no new request over it; close it when the present ones are over."""
         self.left = True
         if self.conversation.route is self:
             self.conversation.route = None
@@ -81,20 +81,20 @@ class Route:
 
 
 class Conversation:
-    """Implements `protocol.client.connection.Peer` for what the upstream says beside all requests."""
+    """Implements `protocol.client.connection.Peer` for the upstream's messages outside requests."""
 
     def __init__(self, session: Session, link: Link, owner: Conversations, limits: CallLimits) -> None:
-        self.log_level: str | None = None  # that the client has chosen; a modern one with its requests
+        self.log_level: str | None = None  # that the client chose; the lowest, of the requests of a modern client
         self._session = session
         self._modern = session.client.protocol_version in MODERN_VERSIONS
         self._link = link
         self._owner = owner
         self._limits = limits
-        self.route: Route | None = None  # the connection in use; None: none is open
+        self.route: Route | None = None  # None: no connection is open
         self._opening: asyncio.Task[None] | None = None
         self._opening_for = 0  # the generation
-        self._begun = False
-        self.ended = False  # the client has gone
+        self._begun = False  # there was a connection
+        self.ended = False
         self._unconnected: dict[Peer, None] = {}  # callers that wait for a connection
 
     @property
@@ -106,7 +106,7 @@ class Conversation:
         return self._last_caller() is None
 
     async def request(self, method: str, params: Params, caller: Caller) -> msgspec.Raw | Result:
-        """The upstream's result as its client understands it; RpcError, Lost, Unavailable or Refusal."""
+        """Return the upstream's result in the client's era; raise RpcError, or one of UNREACHED."""
         route = self.route
         if route is None or route.generation != self._link.generation:
             self._unconnected[caller] = None
@@ -128,7 +128,7 @@ class Conversation:
     def open_ahead(self) -> None:
         self.start(self.open, "a new connection")
 
-    async def tell(self, method: str, params: Params) -> None:
+    async def send_notification(self, method: str, params: Params) -> None:
         """Pass a notification on to the upstream, if one is connected."""
 
         async def notify() -> None:
@@ -138,15 +138,15 @@ class Conversation:
             await self._aside(notify, method)
 
     async def set_level(self, level: str) -> None:
-        """Now, and on each connection that is still to come."""
+        """Set the log level on the present connection and on all later ones."""
         self.log_level = level
         if self.route is not None and self.route.generation == self._link.generation:
             await self._aside(partial(self.route.connection.set_level, level), "logging/setLevel")
 
     def renew(self, *, old_answers: bool = False) -> None:
-        """The upstream is another one, or gone. Who has spoken to the old one hears the new one from the start.
+        """Leave the connection to a former upstream; a handshake client that used it is connected to the new one.
 
-        `old_answers`: what was sent to the old one is still answered there.
+        `old_answers`: the former upstream still answers the requests that it received.
         """
         connected = self._link.state is ConnectionState.CONNECTED
         generation = self._link.generation if connected else None
@@ -162,7 +162,7 @@ class Conversation:
             self.open_ahead()
 
     def end(self) -> None:
-        """The client has gone."""
+        """End it: the client has disconnected."""
         self.ended = True
         if self._opening is not None:
             self._opening.cancel()
@@ -170,28 +170,28 @@ class Conversation:
             self.route.leave()
 
     def close(self, route: Route) -> None:
-        """Requests that still wait for an answer over it are lost."""
+        """Close the connection; requests that still wait for an answer over it are lost."""
         if route in self._owner.routes:
             self._owner.routes.remove(route)
-            self.start(route.connection.close, "a goodbye")
+            self.start(route.connection.close, "the end of a connection")
 
     def start(self, work: Callable[[], Awaitable[object]], what: str) -> None:
-        """Something that nobody waits for."""
+        """Start work that nothing waits for; `what` names it in the log."""
         self._owner.tasks.start(self._aside(work, what))
 
-    # What the upstream says.
+    # From the upstream.
 
     def notify(self, method: str, params: Params) -> None:
-        if not self._owner.noticed(method, params):
+        if not self._owner.handled(method, params):
             self.pass_on(method, params)
 
     def pass_on(self, method: str, params: Params) -> None:
-        """Notify this client only. A modern one listens to its requests only."""
+        """Notify this client only; a modern client can only be notified during a request."""
         listener = self._last_caller() if self._modern else None
         (listener or self._session).notify(method, params)
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
-        # A request that runs is likely what the question is about, and its client surely listens there.
+        # The question is probably about a request that runs, and the client can be asked there in any case.
         caller = self._last_caller()
         if caller is not None:
             return await caller.ask(method, params, name)
@@ -204,7 +204,7 @@ class Conversation:
     async def _translated(self, route: Route, method: str, params: Params, caller: Caller) -> Result:
         if self._modern:
             level, lowest = caller.log_level, self.log_level
-            # A handshake server knows one level for all requests, of which each hears what it wants.
+            # A handshake server has one level for all requests: set the lowest, and filter for each request.
             if level is not None and (lowest is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(lowest)):
                 await self.set_level(level)
             return for_modern_client(await route.connection.request(method, for_handshake_server(params), caller))
@@ -214,15 +214,15 @@ class Conversation:
             raise error_for_handshake_client(error, method, params) from None
 
     async def _aside(self, work: Callable[[], Awaitable[object]], what: str) -> None:
-        """Something that no request waits for, within a bound."""
+        """Do work that no request waits for, within a bound; a failure is only logged."""
         try:
             async with asyncio.timeout(self._limits.aside_seconds):
                 await work()
         except (*UNREACHED, RpcError) as error:
-            log.debug(f"'{shown(what)}' did not reach the upstream: {error}")
+            log.debug(f"The upstream was not reached for '{shown(what)}': {error}")
 
     async def open(self) -> Route:
-        """The connection to the present upstream, opened once for all who wait."""
+        """Return the connection to the present upstream; concurrent callers share one attempt to open it."""
         if self.ended:
             raise _gone()
         while self.route is None or self.route.generation != self._link.generation:
@@ -237,7 +237,7 @@ class Conversation:
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if opening.cancelled() and task is not None and not task.cancelling():
-                    raise _gone() from None  # not who waits was cancelled, but what they wait for
+                    raise _gone() from None  # the opening was cancelled, not the caller
                 raise
         return self.route
 
@@ -245,7 +245,7 @@ class Conversation:
         try:
             connection = await self._link.connect(self, modern_first=self._modern)
         except ConnectionLost as lost:
-            raise ConnectionLost(str(lost), sent=False) from None  # the greeting may have been sent, but no request
+            raise ConnectionLost(str(lost), sent=False) from None  # the handshake may have been sent, but no request
         if self.route is not None:
             self.route.leave()
         self.route, self._begun = Route(self, connection, generation), True
@@ -255,57 +255,57 @@ class Conversation:
 
 
 def _gone() -> ConnectionLost:
-    return ConnectionLost("Upstream or client had gone before there was a connection between them.", sent=False)
+    return ConnectionLost("The upstream or the client ended before the connection was open.", sent=False)
 
 
 class Conversations:
-    """Implements `protocol.client.connection.Peer` for all clients, which share an upstream's only conversation.
+    """All conversations. Implements `protocol.client.connection.Peer` for a server with only one conversation.
 
-    `resource_updated` tells the clients who follow that resource.
+    `resource_updated` notifies the clients that follow that resource.
     """
 
-    log_level = None  # each request says which log messages it wants
+    log_level = None  # each request has its own
 
     def __init__(
         self, link: Link, state: ProxyState, resource_updated: Callable[[str], None], limits: CallLimits
     ) -> None:
         self.tasks = Tasks()
-        self.routes: set[Route] = set()  # all that are open
+        self.routes: set[Route] = set()  # all open connections
         self.by_session: dict[Session, Conversation] = {}
         self._link = link
         self._resource_updated = resource_updated
         self._limits = limits
-        self._first: ClientInfo | None = None  # the AI client that has started the proxy
+        self._first: ClientInfo | None = None  # the AI client that started the proxy
         self._own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
-        self._modern: dict[Who, Conversation] = {}  # the one that was longest not used first
+        self._modern: dict[ClientKey, Conversation] = {}  # the least recently used first
         self._watch = self._begin(ModernSession(self._own_client))  # follows resources for all clients
-        self._followed: dict[str, int] = {}  # how many endpoints follow it for a client
-        self._following = asyncio.Lock()  # the upstream is told one thing after the other, and the last is right
+        self._followed: dict[str, int] = {}  # the number of endpoints that follow each resource
+        self._following = asyncio.Lock()  # the upstream gets one set after the other, so that the last one counts
 
     def of(self, session: Session) -> Conversation:
-        """The one of this session's client."""
+        """Return the conversation of this session's client; begin it if needed."""
         found = self.by_session.get(session)
         if found is not None:
             return found
         if session.client.protocol_version not in MODERN_VERSIONS:
             found = self.by_session[session] = self._begin(session)
             return found
-        who = _who(session.client)
-        found = self._modern.pop(who, None)
+        key = _key(session.client)
+        found = self._modern.pop(key, None)
         if found is None:
             surplus = max(len(self._modern) + 1 - self._limits.modern_clients, 0)
             for other in [other for other, conversation in self._modern.items() if conversation.idle][:surplus]:
                 self._modern.pop(other).end()
             found = self._begin(session)
-        self._modern[who] = found
+        self._modern[key] = found
         return found
 
     def known_modern(self, client: ClientInfo) -> Conversation | None:
-        """The one of this modern client, if it has begun."""
-        return self._modern.get(_who(client))
+        """Return the conversation of this modern client, if it has begun."""
+        return self._modern.get(_key(client))
 
     async def until_unused(self, generation: int) -> None:
-        """Until no request waits for this upstream; one that is silent for too long is given up."""
+        """Wait until no request waits for this upstream; requests that are silent for too long are cancelled."""
         while busy := [route for route in self.routes if route.generation == generation and route.callers]:
             busy[0].unused = busy[0].unused or asyncio.Event()
             await busy[0].unused.wait()
@@ -315,19 +315,19 @@ class Conversations:
             conversation.end()
 
     def open_ahead(self, session: Session) -> None:
-        """Open the connection of this session before its first request, which then finds it open."""
+        """Open the connection of this session before its first request."""
         if self._link.state is ConnectionState.CONNECTED:
             self.of(session).open_ahead()
 
     def renew(self, *, old_answers: bool = False) -> None:
-        """The upstream is another one, or gone. `old_answers`: what was sent to the old one is still answered there."""
+        """Leave all connections to a former upstream; `old_answers`: it still answers the requests that it received."""
         for conversation in (*self.all(), self._watch):
             conversation.renew(old_answers=old_answers)
         if self._followed and self._link.state is ConnectionState.CONNECTED:
             self.tasks.start(self._follow_again())
 
     async def follow(self, uri: str, wanted: bool) -> None:
-        """Kept while there is no upstream; RpcError when there is one and it refuses."""
+        """Follow a resource, or stop; raise RpcError if the upstream refuses. Remembered while there is no upstream."""
         before = self._followed.get(uri, 0)
         self._count(uri, before + (1 if wanted else -1))
         if bool(before) == bool(self._followed.get(uri)) or self._link.state is not ConnectionState.CONNECTED:
@@ -335,14 +335,14 @@ class Conversations:
         try:
             refusals = await self._follow()
         except UNREACHED as error:
-            log.debug(f"the upstream hears later of the resources that are followed: {error}")
+            log.debug(f"The upstream will be asked later to follow resources: {error}")
             return
         if wanted and uri in refusals:
             self._count(uri, self._followed.get(uri, 0) - 1)
             raise refusals[uri]
 
-    def noticed(self, method: str, params: Params) -> bool:
-        """Pass on a notification that concerns all clients; whether this was one."""
+    def handled(self, method: str, params: Params) -> bool:
+        """Handle a notification that concerns all clients; return whether this was one."""
         if method in LIST_CHANGES:
             self._link.lists_changed()
         elif method == "notifications/resources/updated":
@@ -352,30 +352,30 @@ class Conversations:
         return True
 
     def all(self) -> Iterator[Conversation]:
-        """The sessions' first, in the order in which they came."""
+        """Yield all conversations: those of sessions first, in the order in which they began."""
         yield from (*self.by_session.values(), *self._modern.values())
 
-    # For an upstream that can have one conversation only.
+    # For an upstream with one conversation for all clients.
 
     def met(self, client: ClientInfo) -> None:
-        """The AI client that has started the proxy has said who it is; a modern one does so before it calls."""
+        """Remember the AI client that started the proxy, which has introduced itself."""
         self._first = client
 
     @property
     def client(self) -> ClientInfo:
-        """Whom the server sees, with the capabilities that count for all."""
+        """The client that the server sees; its capabilities count for all clients."""
         return self._first or next((conversation.client for conversation in self.all()), self._own_client)
 
     def notify(self, method: str, params: Params) -> None:
-        if not self.noticed(method, params):
+        if not self.handled(method, params):
             for conversation in self.all():
                 conversation.pass_on(method, params)
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
-        # The first whose request runs; else the first.
+        # The first with a running request; else the first.
         conversation = min(self.all(), key=lambda conversation: conversation.idle, default=None)
         if conversation is None:
-            raise RpcError(INVALID_REQUEST, f"There is nobody yet who could be asked for '{method}'.")
+            raise RpcError(INVALID_REQUEST, f"There is no client yet that can be asked for '{method}'.")
         return await conversation.ask(method, params, name)
 
     async def close(self) -> None:
@@ -389,12 +389,12 @@ class Conversations:
     async def _follow_again(self) -> None:
         try:
             for uri, refusal in (await self._follow()).items():
-                log.warn(f"The dev server does not tell any more when '{shown(uri)}' changes: {refusal}")
+                log.warn(f"The dev server does not report changes of '{shown(uri)}' any more: {refusal}")
         except UNREACHED as error:
-            log.warn(f"The dev server does not tell any more of the resources that are followed: {error}")
+            log.warn(f"The dev server does not report changes of followed resources any more: {error}")
 
     async def _follow(self) -> Mapping[str, RpcError]:
-        """Hear of changes of the resources that are followed; those that the upstream refuses. UNREACHED."""
+        """Ask the upstream to report changes of the followed resources; return its refusals. Raises UNREACHED."""
         async with self._following, asyncio.timeout(self._limits.aside_seconds):
             route = await self._watch.open()
             try:
@@ -410,5 +410,5 @@ class Conversations:
             self._followed.pop(uri, None)
 
 
-def _who(client: ClientInfo) -> Who:
+def _key(client: ClientInfo) -> ClientKey:
     return client.name, client.version, msgspec.json.encode(client.capabilities)

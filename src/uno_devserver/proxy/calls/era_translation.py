@@ -1,6 +1,6 @@
 """Translates requests, results and errors between clients and servers of different eras of MCP. Pure.
 
-Only the outermost level is decoded; what is inside stays the bytes that came.
+Only the outermost level is decoded; everything below it stays as the bytes that came.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from ...protocol.service import Params, Result
 
 
-# Members of `_meta` that only the modern era has. Others with the same prefix (a task's, for instance) are older.
+# Members of `_meta` that only the modern era has. Others with the same prefix (such as a task's) are older.
 MODERN_KEYS = ENVELOPE_KEYS | {SERVER_KEY, SUBSCRIPTION_KEY}
-# The members with which a modern client answers questions, in a repeated call.
+# The members in which a modern client answers questions when it repeats a call.
 ANSWERS = frozenset({"inputResponses", "requestState"})
 
 _decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def for_modern_client(result: msgspec.Raw) -> Result:
-    """A handshake server's result, decoded at the top, so that the endpoint can add what the modern era requires."""
+    """Decode the top level of a handshake server's result, so that the endpoint can add the modern members."""
     opened: Result = _decoder.decode(result)
     if "_meta" in opened:
         opened["_meta"] = _object(opened["_meta"])
@@ -34,7 +34,7 @@ def for_modern_client(result: msgspec.Raw) -> Result:
 
 
 def for_handshake_client(result: msgspec.Raw, method: str) -> Result:
-    """A modern server's result without the members that no handshake client knows."""
+    """Remove from a modern server's result the members that the handshake era does not have."""
     opened: Result = _decoder.decode(result)
     opened.pop("resultType", None)
     if method in CACHEABLE_METHODS:
@@ -49,14 +49,14 @@ def for_handshake_client(result: msgspec.Raw, method: str) -> Result:
 
 
 def error_for_handshake_client(error: RpcError, method: str, params: Params) -> RpcError:
-    """The older code for an unknown resource: the only other fault of such a request is a URI of the wrong type."""
+    """Use the older code for an unknown resource; only a URI of the wrong type is another invalid parameter."""
     if error.code == INVALID_PARAMS and method == "resources/read" and isinstance(params.get("uri"), str):
         return RpcError(RESOURCE_NOT_FOUND, error.message, error.data)
     return error
 
 
 def for_handshake_server(params: Params) -> Params:
-    """A modern client's request without answers to questions, which only a modern server can have asked."""
+    """Remove answers to questions from a modern client's request: only a modern server can have asked them."""
     if params.get("requestState") is not None:
         message = "The call that waited for this answer is gone. Call again without requestState."
         raise RpcError(INVALID_PARAMS, message)
@@ -64,7 +64,7 @@ def for_handshake_server(params: Params) -> Params:
 
 
 def _object(raw: object) -> object:
-    """Decoded one level deep if it is an object; else as it is."""
+    """Decode one level if it is an object; else return it unchanged."""
     if isinstance(raw, msgspec.Raw) and bytes(memoryview(raw)[:1]) == b"{":
         return _decoder.decode(raw)
     return raw

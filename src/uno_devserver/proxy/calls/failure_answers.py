@@ -1,6 +1,6 @@
-"""The answers to requests that got none from the upstream: what happened to the request, and what to do next.
+"""The answers to requests that the upstream did not answer: what happened to the request, and what to do next.
 
-The sentences are for models: they say whether the request may have had an effect, and never hold a traceback.
+The sentences are for models: they say whether the request may have had an effect, and never contain a traceback.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ OUTCOME_UNKNOWN = -32013
 TIMED_OUT = -32014
 
 QUOTED_ISSUES = 3  # a model reads the first few; uno_health has them all
-FOR_THE_USER = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fails for it until a person has acted
+FOR_THE_USER = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fails with these until a person acts
 
 _NOT_RUN = "This request has not been run."
 
 
 class UnansweredRequest(Exception):
-    """The upstream gave no answer. `remedy` says what to do; `data` is for programs."""
+    """The upstream did not answer the request. `remedy` says what to do; `data` is for programs."""
 
     def __init__(self, code: int, message: str, remedy: str, **data: Any) -> None:
         super().__init__(message)
@@ -46,11 +46,11 @@ class UnansweredRequest(Exception):
 
     @property
     def has_reasons(self) -> bool:
-        """Whether it says why there is no upstream, as health does."""
+        """Whether it quotes from the health report why there is no upstream."""
         return bool(self.data.get("issues"))
 
     def answer(self, method: str) -> Result:
-        """The result of a tool call, which a model reads; for other requests RpcError is raised."""
+        """Return the result of a tool call, for the model; for other requests, raise RpcError."""
         text = f"{self.message} {self.remedy}"
         if method == "tools/call":
             return failed(text)
@@ -63,7 +63,7 @@ def failed(text: str) -> Result:
 
 
 def unavailable(link: Link, state: ProxyState) -> UnansweredRequest:
-    """There is no upstream at the moment."""
+    """Make the answer for the time without an upstream."""
     connection = link.state
     data: dict[str, Any] = {"connectionState": connection.value}
     if connection is ConnectionState.DEGRADED:
@@ -103,7 +103,7 @@ def refused(why: str) -> UnansweredRequest:
 
 
 def ended(request: ForwardedRequest, times: int) -> UnansweredRequest:
-    """The upstream ended while the request ran, `times` times in all."""
+    """Make the answer for a request during which the upstream ended, `times` times in all."""
     what = _named(request)
     message = (
         f"The dev server was lost while it ran {what}. "
@@ -133,7 +133,7 @@ def _named(request: ForwardedRequest) -> str:
 
 
 def known_issues(state: ProxyState, code: str | None = None) -> tuple[list[str], list[str]]:
-    """What is wrong and what to do according to health: the first few sentences of each, of all or of one code."""
+    """Return the messages and remedies of the first issues in the health report, of all codes or of one."""
     return _quoted([issue for issue in _issues(state) if code is None or issue.get("code") == code])
 
 
@@ -144,12 +144,12 @@ def _quoted(issues: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
 
 
 def _issues(state: ProxyState) -> list[dict[str, Any]]:
-    """The issues of the health report, the fatal ones first: they are the reason."""
+    """Return the issues of the health report; the fatal ones come first, as they are the cause."""
     issues = state.report().get("issues")
     found = [issue for issue in issues if isinstance(issue, dict)] if isinstance(issues, list) else []
     return sorted(found, key=lambda issue: issue.get("severity") != "Fatal")
 
 
 def _paragraph(*sentences: str) -> str:
-    """In one paragraph; one that quotes lines of the upstream ends its paragraph."""
+    """Join the sentences to a paragraph; one that quotes lines of the upstream ends its paragraph."""
     return "".join(sentence + ("\n\n" if "\n" in sentence else " ") for sentence in sentences).strip()

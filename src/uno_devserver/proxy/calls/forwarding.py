@@ -1,8 +1,8 @@
-"""Forwards one request to the upstream, through restarts and crashes: it has exactly one outcome, and a true one.
+"""Forwards one request to the upstream, through restarts and crashes; every request gets exactly one, true outcome.
 
-A request that never reached an upstream goes to the next. One that did, and whose upstream ended, is only repeated if
-doing it twice is as good as doing it once; else its client is told that the outcome is unknown. A request of which
-nothing is heard for too long, not even progress, is cancelled; `relay.py` does so itself, by the same limit.
+A request that never reached an upstream is sent to the next one. A request whose upstream ended while it ran is only
+repeated if repeating does no harm; else the client is told that the outcome is unknown. A request that is silent for
+too long is cancelled; progress, log messages and questions count as signs of life. `relay.py` applies the same limit.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 
     Answer = msgspec.Raw | Result
 
-# Besides calls of tools that say so of themselves. Lists do not come here: they are answered from the state.
+# Besides calls of tools with a hint that allows it. Lists are answered from the state and are not forwarded.
 REPEATABLE_METHODS = frozenset({"resources/read", "prompts/get", "completion/complete"})
 
-# What people who look on read of a request that waits.
+# Shown on the inspector page for a request that waits.
 FOR_UPSTREAM = "Waiting for the dev server."
 FOR_ANOTHER = "The dev server was lost. Waiting for the next."
 FOR_WATCHERS = "Finding out whether its code is watched."
 FOR_NEWEST_CODE = "Waiting for the newest code."
 
-# Progress must only grow, and the upstream may report its own later, so the steps of a call that waits are small. They
-# are the smaller the earlier a call waits: for the first upstream, in the queue, and for an upstream again.
+# Progress must only grow, and the upstream may report its own later, so the steps of a waiting call are small. It waits
+# for the first upstream, then in the queue, then for an upstream again; the steps of an earlier wait are smaller.
 FIRST_STEP = 0.000_000_001
-QUEUE_STEP = 0.000_001  # at one a second, it takes a quarter of an hour to reach the next
+QUEUE_STEP = 0.000_001  # at one step per second, it takes a quarter of an hour to reach the next
 UPSTREAM_STEP = 0.001
 
 
 class ForwardedRequest(Value):
     method: str
     params: Params
-    lost: int | None = None  # the generation of the upstream that it was relayed to, and that is gone
-    sent: bool = False  # the lost upstream had the request, and may have run it
+    lost: int | None = None  # the generation of the upstream that was lost with it, if it was relayed before
+    sent: bool = False  # the lost upstream had received it and may have run it
 
 
 class Forwarding:
@@ -59,59 +59,67 @@ class Forwarding:
         self, link: Link, state: ProxyState, conversations: Conversations, limits: CallLimits, *, waits: bool = False
     ) -> None:
         self.waits = waits  # --wait-calls: hold requests while there is no upstream
-        self.queue: CallQueue | None = None  # all calls of tools pass it; None: code is not reloaded
-        self.arranging: asyncio.Future[None] | None = None  # done when it is known whether there is a queue
-        self.observer: CallRecorder | None = None  # records the calls that come; told where a request has to wait
+        self.queue: CallQueue | None = None  # of tool calls; None: code is not reloaded
+        self.queue_pending: asyncio.Future[None] | None = None  # until it is known whether there is a queue
+        self.observer: CallRecorder | None = None  # while an inspector page is open
         self._link = link
         self._state = state
         self._conversations = conversations
         self._limits = limits
 
     async def run(self, call: Call, request: ForwardedRequest) -> Answer:
-        """The upstream's answer to `request`, made for `call`; RpcError is the upstream's, too. Else NoAnswer."""
+        """Return the upstream's answer to `request` for `call`, or raise its RpcError; else raise UnansweredRequest."""
         problem = None
-        if self.queue is None and (self.arranging or self._link.state is not ConnectionState.CONNECTED):
+        if self.queue is None and (self.queue_pending or self._link.state is not ConnectionState.CONNECTED):
             problem = await self._await_queue(call, request)
         queue = self.queue
+        if queue is not None and request.method == "tools/call":
+            return await self._run_in_queue(queue, problem, call, request)
+        if problem is not None:
+            raise problem
         if queue is not None and request.method in REPEATABLE_METHODS:
             self._waits(call, FOR_NEWEST_CODE)
             await queue.current()
             self._goes_on(call)
-        if queue is None or request.method != "tools/call":
-            if problem is not None:
-                raise problem
-            return await self.run_queued(call, request)
+        return await self.run_queued(call, request)
+
+    async def _await_queue(self, call: Call, request: ForwardedRequest) -> UnansweredRequest | None:
+        """Wait for the upstream, and until it is known whether there is a queue; return why no upstream came, if so.
+
+        Where hot reload begins only after the start, calls that waited for the upstream do not wait for it as well.
+        """
+        pending, problem = self.queue_pending, None
+        if self._link.state is not ConnectionState.CONNECTED:
+            try:
+                await self._hold(call, FIRST_STEP)
+            except UnansweredRequest as failure:
+                if not self.waits or request.method != "tools/call":
+                    raise
+                problem = failure
+        if pending is not None:
+            self._waits(call, FOR_WATCHERS)
+            await asyncio.wait([pending], timeout=self._limits.check_seconds)
+            self._goes_on(call)
+            self._queue_is_known(pending)
+        return problem
+
+    async def _run_in_queue(
+        self, queue: CallQueue, problem: UnansweredRequest | None, call: Call, request: ForwardedRequest
+    ) -> Answer:
+        """Run a tool call in its turn; `problem` says why no upstream came, if so.
+
+        Where none came, the call goes through the queue all the same (again, if need be): the queue builds the code,
+        and an upstream that does not start may never have been built.
+        """
         may_be_unbuilt = self.waits and self._link.state is not ConnectionState.CONNECTED
         if problem is None:
             try:
                 return await queue.run(call, lambda: self.run_queued(call, request))
-            except UnansweredRequest as none:
-                if none.may_have_run or not may_be_unbuilt or self.queue is None:
+            except UnansweredRequest as failure:
+                if failure.may_have_run or not may_be_unbuilt or self.queue is None:
                     raise
-                problem, queue = none, self.queue
-        # The queue builds the code first: an upstream that does not start may never have been built.
+                problem, queue = failure, self.queue
         return await queue.run(call, lambda: self._run_unless_degraded(problem, call, request))
-
-    async def _await_queue(self, call: Call, request: ForwardedRequest) -> UnansweredRequest | None:
-        """Wait for the upstream, and until it is known whether there is a queue; the failure, if no upstream came.
-
-        Where hot reload begins only when there is an upstream, calls that waited for one do not wait for it, too.
-        """
-        arranging, problem = self.arranging, None
-        if self._link.state is not ConnectionState.CONNECTED:
-            try:
-                await self._hold(call, FIRST_STEP)
-            except UnansweredRequest as none:
-                if not self.waits or request.method != "tools/call":
-                    raise
-                problem = none
-        if arranging is not None:
-            self._waits(call, FOR_WATCHERS)
-            await asyncio.wait([arranging], timeout=self._limits.check_seconds)
-            self._goes_on(call)
-            if self.arranging is arranging:
-                self.arranging = None
-        return problem
 
     async def _run_unless_degraded(self, problem: UnansweredRequest, call: Call, request: ForwardedRequest) -> Answer:
         if self._link.state is ConnectionState.DEGRADED:
@@ -119,7 +127,7 @@ class Forwarding:
         return await self.run_queued(call, request)
 
     async def run_queued(self, call: Call, request: ForwardedRequest) -> Answer:
-        """The same for a request that has passed the queue, or need not."""
+        """Do what `run` does, for a request that has left the queue or does not need it."""
         link, losses = self._link, _Losses(self._limits)
         caller = Caller(call, self._limits.silence_seconds)
         if request.lost is not None:
@@ -146,7 +154,7 @@ class Forwarding:
                     raise
                 losses.add(sent=True)
                 if not self._may_try_again(request, losses):
-                    raise  # a server that stops says itself that the outcome is unknown
+                    raise  # the error of a stopping server says that the outcome is unknown
             except UnusableServer as refusal:
                 raise (ended(request, losses.sent) if losses.sent else refused(str(refusal))) from None
             except TimeoutError:
@@ -158,33 +166,26 @@ class Forwarding:
             await self._wait_for_another(call, request, generation, losses)
 
     def list_read(self) -> None:
-        """A client has read a list."""
+        """Have changed code built and started, because a client has read a list and may call a tool next."""
         if self.queue is not None:
-            self.queue.look()
+            self.queue.check_ahead()
 
     def await_reloader(self, known: asyncio.Future[None]) -> None:
-        """Calls wait until this is done: then it is known whether there is a queue."""
-        self.arranging = known
-        known.add_done_callback(self._reloader_is_known)
+        """Hold calls until `known` is done: from then on it is known whether there is a queue."""
+        self.queue_pending = known
+        known.add_done_callback(self._queue_is_known)
 
-    def _reloader_is_known(self, known: asyncio.Future[None]) -> None:
-        if self.arranging is known:
-            self.arranging = None
+    def _queue_is_known(self, known: asyncio.Future[None]) -> None:
+        if self.queue_pending is known:
+            self.queue_pending = None
 
     async def await_upstream(self, call: Call, seconds: float, step: float = UPSTREAM_STEP) -> None:
-        """Wait for an upstream; NoAnswer if there is none in time, or none will come by itself."""
+        """Wait for an upstream; raise UnansweredRequest if none comes in time, or none will come by itself."""
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
             self._link.wanted()
         self._waits(call, FOR_UPSTREAM)
-        reporting = asyncio.ensure_future(
-            report(
-                call,
-                lambda: f"Waiting for the dev server: {self._link.state.value}",
-                self._limits.progress_seconds,
-                step,
-            )
-        )
+        reporting = asyncio.ensure_future(report(call, self._waits_for, self._limits.progress_seconds, step))
         try:
             connected = await self._link.until_connected(seconds)
         finally:
@@ -193,14 +194,17 @@ class Forwarding:
             raise unavailable(self._link, self._state)
         self._goes_on(call)
 
+    def _waits_for(self) -> str:
+        return f"Waiting for the dev server: {self._link.state.value}"
+
     async def _hold(self, call: Call, step: float = UPSTREAM_STEP) -> None:
-        """Wait for the upstream as long as calls wait; NoAnswer if it does not come."""
+        """Wait for the upstream as long as calls do; raise UnansweredRequest if it does not come."""
         if self.waits:
             await self.await_upstream(call, self._limits.hold_seconds, step)
             return
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
-            self._link.wanted()  # what it failed for may be repaired
+            self._link.wanted()  # the cause of its failure may be repaired
         if self._link.fallback or self._link.state in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN):
             raise unavailable(self._link, self._state)
         await self.await_upstream(call, self._limits.grace_seconds, step)
@@ -214,7 +218,7 @@ class Forwarding:
             self.observer.goes_on(call)
 
     def may_repeat(self, request: ForwardedRequest) -> bool:
-        """Whether doing it twice is as good as doing it once."""
+        """Whether running it twice has the same effect as running it once."""
         if request.method != "tools/call":
             return request.method in REPEATABLE_METHODS
         tool = self._link.tool(str(request.params.get("name")))
@@ -225,12 +229,12 @@ class Forwarding:
         return losses.sent <= self._limits.repetitions and self.may_repeat(request)
 
     async def _wait_for_another(self, call: Call, request: ForwardedRequest, generation: int, losses: _Losses) -> None:
-        """Wait until the request can be tried again; NoAnswer if it cannot."""
+        """Wait until the request can be tried again; raise UnansweredRequest if it cannot."""
         link = self._link
         self._waits(call, FOR_ANOTHER)
         link.lost(generation)
         if link.generation == generation and link.state is ConnectionState.CONNECTED:
-            # Perhaps only this connection broke; perhaps the end of the upstream has not been noticed yet.
+            # Either only this connection broke, or the end of the upstream has not been noticed yet.
             await asyncio.sleep(losses.next_pause())
         rest = losses.rest()
         if rest > 0 and (link.state is ConnectionState.CONNECTED or await link.until_connected(rest)):
@@ -244,7 +248,7 @@ class Forwarding:
 
 
 class _Losses:
-    """The failed tries of one request, and how long it waits for the next."""
+    """The failed attempts of one request, and how long it waits for the next upstream."""
 
     def __init__(self, limits: CallLimits) -> None:
         self.sent = 0  # how many upstreams had the request when they ended
@@ -262,19 +266,19 @@ class _Losses:
         return (self._until or 0.0) - asyncio.get_running_loop().time()
 
     def next_pause(self) -> float:
-        """Seconds until the next try, longer each time."""
+        """Return the seconds until the next attempt; they grow each time."""
         pause, self._pause = self._pause, min(2 * self._pause, self._limits.longest_pause_seconds)
         return pause
 
 
 class Caller:
-    """The peer of one request: passes on what the upstream says, which gives the request the full time again."""
+    """The peer of one request: passes on the upstream's messages, each of which restarts the limit on silence."""
 
     __slots__ = ("_call", "_questions", "_seconds", "client", "silence")
 
     def __init__(self, call: Call, seconds: float) -> None:
         self.client = call.session.client
-        self.silence: asyncio.Timeout | None = None  # of the present try
+        self.silence: asyncio.Timeout | None = None  # of the present attempt
         self._call = call
         self._seconds = seconds
         self._questions = 0
@@ -298,13 +302,13 @@ class Caller:
 
     def _heard(self) -> None:
         if self.silence is not None and not self.silence.expired():
-            # A question may take its time: a person may have to decide.
+            # There is no limit while a question is open: a person may have to decide.
             until = None if self._questions else asyncio.get_running_loop().time() + self._seconds
             self.silence.reschedule(until)
 
 
 class Progress:
-    """Progress notifications for a call that waits, if its client asked for progress."""
+    """Sends progress notifications for a waiting call, if its client asked for progress."""
 
     def __init__(self, call: Call, step: float) -> None:
         meta = call.params.get("_meta")
@@ -313,7 +317,7 @@ class Progress:
         self._step = step
         self._steps = 0
 
-    def tell(self, message: str) -> None:
+    def send(self, message: str) -> None:
         if self.token is not None:
             self._steps += 1
             params = {"progressToken": self.token, "progress": self._steps * self._step, "message": message}
@@ -321,8 +325,8 @@ class Progress:
 
 
 async def report(call: Call, message: Callable[[], str], seconds: float, step: float = UPSTREAM_STEP) -> None:
-    """Send a message now and every `seconds`, until cancelled."""
+    """Send a progress message now and every `seconds`, until cancelled."""
     progress = Progress(call, step)
     while progress.token is not None:
-        progress.tell(message())
+        progress.send(message())
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Answers mcpStatus: waits until the server behind the proxy answers, within a bound, and says what to do then."""
+"""Answers mcpStatus: waits, within a bound, until the server behind the proxy answers, and says what to do next."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ class McpStatus:
         self._limits = limits
 
     async def answer(self, call: Call) -> Result:
-        """Wait until the upstream answers again, within a bound, and say what to do then.
-
-        It also answers where code is not reloaded, and says why it is not.
-        """
+        """Wait until the upstream answers; return its status, and why code is not reloaded if that is so."""
         queue = self._forwarding.queue  # None: code is not reloaded, or that is not known yet
         seconds = queue.status_seconds if queue else self._limits.status_seconds
         reporting = asyncio.ensure_future(report(call, self._waits_for, self._limits.progress_seconds))
@@ -67,20 +64,20 @@ class McpStatus:
         return still_restarting(name, seconds, waits_for=self._waits_for())
 
     async def _is_ready(self, seconds: float) -> bool:
-        """Whether no restart is due and the upstream answers, within that time.
+        """Return whether no restart is due and the upstream answers, within that time.
 
-        If no upstream runs, the code is checked and another attempt is made, as a tool call would have it.
+        If no upstream runs, check the code and make another attempt, as a tool call does.
         """
         try:
             async with asyncio.timeout(seconds):
                 was_down = self._is_down
                 if not was_down and await self._settled(seconds):
                     return True
-                if self._is_down:  # have its code built, and look whether the user trusts it now
+                if self._is_down:  # have its code built, and check whether the user trusts it now
                     await self._link.reconsider()
                     if self._forwarding.queue is not None:
                         await self._forwarding.queue.current()
-                if was_down:  # else an attempt has just failed, and the next one needs other code
+                if was_down:  # else an attempt has just failed, and another needs other code
                     self._link.wanted()
                 return await self._settled(seconds)
         except TimeoutError:
@@ -91,7 +88,7 @@ class McpStatus:
         return self._link.state is ConnectionState.DEGRADED
 
     async def _settled(self, seconds: float) -> bool:
-        """Whether there is an upstream when no restart is due any more."""
+        """Wait until no restart is due; return whether there is an upstream then."""
         while True:
             queue = self._forwarding.queue
             if queue is not None and not await queue.settled(seconds):
@@ -118,8 +115,8 @@ def ready(
     missing: Sequence[str] = (),
     extension_error: str | None = None,
 ) -> Result:
-    """`failing`: how and why the code on disk does not answer. `missing`: sentences about parts that do not work.
-    `extension_error`: what the failed build of the extension printed.
+    """`failing`: why the code on disk does not run. `missing`: sentences about parts that do not work.
+    `extension_error`: the output of the extension's failed build.
     """
     steps = [f"Call {HEALTH}, which says what is wrong"]
     if log_file:
@@ -147,7 +144,7 @@ def ready(
 
 
 def _because(output: str) -> str:
-    """One line of the output in brackets: the first that mentions an error, else the last."""
+    """Return one line of the output in brackets: the first that mentions an error, else the last."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     line = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
     return f" ({line[:QUOTED_CHARACTERS].rstrip('.')})" if line else ""
@@ -170,7 +167,7 @@ def not_built(name: str, output: str) -> Result:
 
 
 def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: Sequence[str]) -> Result:
-    """`reasons` and `steps` are those of the health report."""
+    """`reasons` and `steps` come from the health report."""
     why = " ".join([f"{capitalised(name)} does not run.", *reasons])
     what = " ".join(step.replace(TRY_AGAIN, "Repair it.") for step in steps or ["Fix its code."])
     quoted = bool(lines) and lines[-1] in why

@@ -1,6 +1,6 @@
-"""Answers the calls of the proxy's own tools. own_tools.py has their names and schemas.
+"""Answers calls of the proxy's own tools; own_tools.py has their names and schemas.
 
-A wrong argument is a tool error whose sentence names the argument, because a model can correct that.
+A wrong argument becomes a tool error that names the argument, because a model can correct that.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _raw_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class BadArgument(Exception):
-    """The message says which argument is wrong, and what it should be."""
+    """An argument is wrong; the message names it and says what it should be."""
 
 
 class OwnToolAnswers:
@@ -58,11 +58,11 @@ class OwnToolAnswers:
         }
 
     def has(self, name: object) -> bool:
-        """Whether a tool of that name is ours at the moment."""
+        """Whether the proxy answers the tool of that name at the moment."""
         return name == HEALTH or (isinstance(name, str) and name in self._state.own_tools and name in self._tools)
 
     async def answer(self, call: Call, name: str, arguments: object) -> Result | msgspec.Raw:
-        """The result of one of these tools; NoAnswer if it needs the upstream, and there is none."""
+        """Return the result of a tool; raise UnansweredRequest if it needs the upstream, and there is none."""
         try:
             return await self._tools[name](call, _object("arguments", arguments))
         except BadArgument as bad:
@@ -91,9 +91,8 @@ class OwnToolAnswers:
         if self.has(name):
             return await self.answer(call, name, inner)
         try:
-            return await self._forwarding.run(
-                call, ForwardedRequest("tools/call", {**call.params, "name": name, "arguments": inner})
-            )
+            params = {**call.params, "name": name, "arguments": inner}
+            return await self._forwarding.run(call, ForwardedRequest("tools/call", params))
         except RpcError as error:
             why = error.message.rstrip(".")
             return failed(f"The dev server refused '{shown(name)}': {why}. {DISCOVER} lists its tools.")
@@ -113,14 +112,14 @@ class OwnToolAnswers:
         return _workspace_result(await self._link.set_workspace(directory, solution))
 
     async def _set_roots(self, call: Call, arguments: Params) -> Result:
-        """The older tool takes a list, and uses its first."""
+        """Answer the older tool, which takes a list of folders and uses the first."""
         roots = arguments.get("roots")
         if "workspaceDirectory" not in arguments and isinstance(roots, list) and roots:
             arguments = {**arguments, "workspaceDirectory": roots[0]}
         return await self._initialize(call, arguments)
 
     async def _status(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
-        from .mcp_status import McpStatus  # agents call it after a reload only
+        from .mcp_status import McpStatus  # imported late: agents only call it after a reload
 
         return await McpStatus(self._link, self._state, self._forwarding, self._limits).answer(call)
 

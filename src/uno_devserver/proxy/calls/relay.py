@@ -1,8 +1,8 @@
-"""The ordinary call: from the client's line to the upstream and back, without a task, a coroutine or a second decoding.
+"""Relays the ordinary call, from the client's line to the upstream and back: no task, no coroutine, decoded once.
 
-`CallRelay.take` is the one place where a call leaves this path: for the tools of the proxy itself, while there is no
-upstream, while code is reloaded, between two eras of MCP, and when its connection is still to be opened. Such a call
-goes the general way, as a decoded request. `CallRelay._go_on` hands a relayed call that got no result over to it.
+`CallRelay.take` is the one place where a call leaves this path: for the proxy's own tools, while there is no upstream,
+while code is reloaded, between two eras of MCP, and while its connection is not open. Such a call is forwarded by
+`service.py` as a decoded request. `CallRelay._forward` passes on a relayed call that got no result.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 CONNECTED = ConnectionState.CONNECTED
 DEFECT = "uno-devserver failed on the outcome of this call; its log says why. Whether the call was run is not known."
-SILENCE_CHECKS = 10  # within the time that a call may be silent, which is exceeded by a tenth at most
+SILENCE_CHECKS = 10  # per limit on silence, which is therefore exceeded by a tenth at most
 
 
 class _Envelope(msgspec.Struct, gc=False):
-    """A client's message, as far as relaying looks into it."""
+    """The members of a client's message that relaying reads."""
 
     jsonrpc: str = ""
     id: int | str | None = None
@@ -84,7 +84,7 @@ _error = msgspec.json.Decoder(_Error).decode
 
 
 class CallRelay:
-    """`service` is the general way. Everything is used in the engine's loop."""
+    """Relays the calls of the client on stdio. Everything must be called in the engine's loop."""
 
     def __init__(
         self, state: ProxyState, link: Link, service: ProxyService, session: StdioSession, output: ClientOutput
@@ -93,22 +93,22 @@ class CallRelay:
         self.link = link
         self._service = service
         self.session = session
-        self.open = session.open  # the client's requests that are not answered, by their ids
+        self.open = session.open  # the unanswered requests of the client, by id
         self.output = output
         self._forwarding = service.forwarding
         self._conversations = service.conversations
         self._limits = service.limits
         self.loop = asyncio.get_running_loop()
-        self._unwritten: Route | None = None  # the connection that calls were sent over in this turn
-        self._modern_client: tuple[bytes, bytes, bytes, Conversation] | None = None  # as it wrote itself last
+        self._unwritten: Route | None = None  # the connection with calls to flush
+        self._modern_client: tuple[bytes, bytes, bytes, Conversation] | None = None  # its last envelope
         self._silence_timer: asyncio.TimerHandle | None = None
-        self.proven = 0  # the last generation that has answered
+        self.proven = 0  # the last generation that answered a call
 
     def take(self, line: bytes) -> bytes | RpcRequest | None:
-        """Relay the call: None. Else the decoded request, or the line if the front has to check or answer it."""
+        """Relay the call and return None; else return the decoded request, or the line if the front must check it."""
         try:
             if not line.isascii():
-                line.decode()  # payloads are passed on without being decoded
+                line.decode()  # payloads are passed on undecoded, so the whole line must be valid UTF-8
             message = _envelope(line)
             params = _params(message.params)
         except (ValueError, RecursionError):
@@ -124,14 +124,14 @@ class CallRelay:
             route is None
             or state.connection is not CONNECTED
             or route.generation != state.generation
-            or self._forwarding.arranging is not None
+            or self._forwarding.queue_pending is not None
             or not self._relays(message, params, route)
         ):
             return RpcRequest(message.id, message.method, opened_params(message.params))
         return None
 
     def flush(self) -> None:
-        """Write the calls that were taken since the last time."""
+        """Write the calls that were taken since the last flush."""
         route, self._unwritten = self._unwritten, None
         if route is not None:
             route.connection.flush()
@@ -141,38 +141,38 @@ class CallRelay:
             self._silence_timer.cancel()
 
     def _route(self, params: _Params) -> Route | None:
-        """The connection of this client to an upstream of its own era, if it is open."""
+        """Return the open connection of this client to an upstream of its own era, if there is one."""
         meta = params.meta
         if meta is None or not meta.version:
             session = self.session.session
             conversation = None if session is None else self._conversations.by_session.get(session)
             route = None if conversation is None else conversation.route
             return None if route is None or route.modern else route
-        if params.state or params.input:  # the call may be parked here
+        if params.state or params.input:  # it may continue a call that waits in the session
             return None
         conversation = self._conversation_of(meta)
         route = None if conversation is None else conversation.route
         return route if route is not None and route.modern else None
 
     def _conversation_of(self, meta: _Meta) -> Conversation | None:
-        """A modern client says with each call who it is: as a rule in the same bytes as the last time."""
-        said = bytes(meta.version), bytes(meta.capabilities), bytes(meta.client)
+        """Return the conversation of the modern client that the envelope names; as a rule, its bytes do not change."""
+        written = bytes(meta.version), bytes(meta.capabilities), bytes(meta.client)
         known = self._modern_client
-        if known is not None and known[:3] == said and not known[3].ended:
+        if known is not None and known[:3] == written and not known[3].ended:
             return known[3]
         try:
-            values = [msgspec.json.decode(each) if each else None for each in said]
+            values = [msgspec.json.decode(each) if each else None for each in written]
             keys = (VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY)
             client = envelope_of({"_meta": {k: v for k, v in zip(keys, values, strict=True) if v is not None}}).client
         except (RpcError, msgspec.DecodeError, RecursionError):
             return None
         conversation = self._conversations.known_modern(client)
         if conversation is not None:
-            self._modern_client = (*said, conversation)
+            self._modern_client = (*written, conversation)
         return conversation
 
     def _relays(self, message: _Envelope, params: _Params, route: Route) -> bool:
-        """Send it, if the queue of calls lets it pass and the connection takes it now."""
+        """Send the call, if the call queue and the connection accept it now; return whether it was sent."""
         queue = self._forwarding.queue
         if queue is not None and not queue.enter():
             return False
@@ -194,39 +194,39 @@ class CallRelay:
             self._watch_silence()
         return True
 
-    # What becomes of a call that gets no result.
+    # A call that gets no result.
 
     def end(
         self, call: RelayedCall, outcome: ConnectionLost | UnansweredRequest | RpcError, raw: msgspec.Raw = ABSENT
     ) -> None:
-        """Answer it, whatever fails on the way; `raw` is an error of the upstream as it came."""
+        """Answer the call, whatever fails on the way; `raw` is the upstream's error as it came."""
         try:
             if isinstance(outcome, ConnectionLost):
                 self._lose(call, outcome)
             elif isinstance(outcome, RpcError):
                 self._fail(call, outcome, raw)
             else:
-                self._go_on(call, outcome)
+                self._forward(call, outcome)
         except Exception:  # a defect of ours
-            log.write(ERROR, f"a call could not be answered as it should:\n{traceback.format_exc()}")
+            log.write(ERROR, f"The outcome of a call could not be processed:\n{traceback.format_exc()}")
             call.leave_queue()
             if call.record is not None:
                 call.record.forget()
             self.output.write(error_message(call.id, RpcError(INTERNAL_ERROR, DEFECT)))
 
     def _lose(self, call: RelayedCall, loss: ConnectionLost) -> None:
-        """The upstream is gone. What it had, and what may not be done twice, has an unknown outcome."""
+        """Repeat a call of a lost upstream, unless it may have run there and may not run twice."""
         self.link.lost(call.route.generation)
         call.route.leave()
         unknown = loss.sent and not self._forwarding.may_repeat(call.request)
-        self._go_on(call, ended(call.request, 1) if unknown else loss)
+        self._forward(call, ended(call.request, 1) if unknown else loss)
 
     def _fail(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw) -> None:
-        """An error of the upstream; one that stops says itself that the outcome is unknown."""
+        """Answer with an error of the upstream; the error of a stopping one says that the outcome is unknown."""
         if error.code == STOPPED and self._forwarding.may_repeat(call.request):
-            self._go_on(call, ConnectionLost(error.message, sent=True))
+            self._forward(call, ConnectionLost(error.message, sent=True))
         elif not _is_error(raw) or (call.route.modern and error.code == RESOURCE_NOT_FOUND):
-            self._go_on(call, error)
+            self._forward(call, error)
         else:
             call_id = msgspec.json.encode(call.id)
             self.output.queue(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, raw))
@@ -234,29 +234,28 @@ class CallRelay:
             if call.record is not None:
                 call.record.fail(error)
 
-    def _go_on(self, call: RelayedCall, outcome: ConnectionLost | UnansweredRequest | RpcError) -> None:
-        """Answer it the general way, which gives the answer the form of the client's era."""
+    def _forward(self, call: RelayedCall, outcome: ConnectionLost | UnansweredRequest | RpcError) -> None:
+        """Have the service repeat the call, or answer with this outcome in the form of the client's era."""
         if call.record is not None:
-            call.record.forget()  # it is followed there from now on
+            call.record.forget()  # the service records it from now on
         try:
             params = opened_params(call.params)
-        except RecursionError:  # nested as deep as can be read, which is less where the stack is deeper
-            params, outcome = (
-                {"name": call.name},
-                ended(call.request, 1) if isinstance(outcome, ConnectionLost) else outcome,
-            )
-        request = RpcRequest(call.id, "tools/call", params)
+        except RecursionError:  # the stack is deeper than it was in `take`, so less deeply nested params can be read
+            params = {"name": call.name}
+            if isinstance(outcome, ConnectionLost):
+                outcome = ended(call.request, 1)
         relayed: ForwardedRequest | UnansweredRequest | RpcError
         if isinstance(outcome, ConnectionLost):
-            relayed = ForwardedRequest(request.method, request.params, call.route.generation, outcome.sent)
+            relayed = ForwardedRequest("tools/call", params, call.route.generation, outcome.sent)
         else:
             relayed = outcome
+        request = RpcRequest(call.id, "tools/call", params)
         self.session.begin(request, lambda call: self._service.answer(call, relayed), call.leave_queue)
 
-    # Calls of which nothing is heard.
+    # Calls that are silent for too long.
 
     def _watch_silence(self) -> None:
-        """One timer for all: a timer for each would cost as much as relaying it."""
+        """Start the one timer for all calls: a timer for each would cost as much as relaying it."""
         self._silence_timer = self.loop.call_later(self._limits.silence_seconds / SILENCE_CHECKS, self._check_silence)
 
     def _check_silence(self) -> None:
@@ -272,10 +271,10 @@ class CallRelay:
 
 
 class RelayedCall(msgspec.Struct, eq=False, gc=False):
-    """A call that the upstream has, until it is answered.
+    """A call that was sent to the upstream and is not answered.
 
-    It implements `protocol.client.connection.PendingCall` for the upstream and `front.session.OpenRequest` for the
-    client. A Struct, because one is made for each call, and an ordinary object takes four times as long to make.
+    Implements `protocol.client.connection.PendingCall` for the upstream and `front.session.OpenRequest` for the client.
+    A Struct, because one is made for each call, and an ordinary object takes four times as long to make.
     """
 
     relay: CallRelay
@@ -283,22 +282,22 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     name: str
     params: msgspec.Raw
     route: Route
-    queue: CallQueue | None  # that it has entered
+    queue: CallQueue | None  # until it has left it
     heard_at: float
     progress_token: bytes = b""
-    level: str | None = None  # of log messages, that a modern client wants
+    level: str | None = None  # of log messages; from a modern client
     data: bytes = b""
     sent: bool = False
     ticket: object = None
     record: CallRecord | None = None  # while a page is open
-    questions: int = 0  # of the upstream that wait for the client
+    questions: int = 0  # of the upstream to the client that are open
 
     @property
     def request(self) -> ForwardedRequest:
-        """As far as failures name it."""
+        """The request as failure messages name it."""
         return ForwardedRequest("tools/call", {"name": self.name})
 
-    # What the upstream says.
+    # From the upstream.
 
     def settle(self, outcome: RawMessage | ConnectionLost | RpcError) -> None:
         relay = self.relay
@@ -327,7 +326,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
             relay.link.worked(route.generation)
 
     def leave_queue(self) -> None:
-        """It does not run any more: a restart need not wait for it."""
+        """Count it as done, so that a restart does not wait for it."""
         queue, self.queue = self.queue, None
         if queue is not None:
             queue.leave()
@@ -355,7 +354,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
             self.relay.output.write(notification_message(method, params))
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
-        """Only a handshake server asks so, and its clients are of that era."""
+        """Ask the client; only a handshake server asks in this way, and its relayed clients are of that era."""
         session = self.relay.session.session
         if session is None:
             raise RpcError(STOPPED, "The client has gone.")
@@ -366,7 +365,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
             self.questions -= 1
             self.heard_at = self.relay.loop.time()
 
-    # What the client says.
+    # From the client.
 
     def withdraw(self) -> None:
         self.abandon()
@@ -380,14 +379,14 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
         self.relay.output.write(answer_message(self.id, stopped()))
 
     def abandon(self) -> None:
-        """It is not open any more, for the client and for the upstream."""
+        """Remove it from the open requests, and cancel it at the upstream."""
         self.relay.open.pop(self.id, None)
         self.route.end(self)
         self.route.connection.cancel(self)
 
 
 def _is_error(raw: msgspec.Raw) -> bool:
-    """Whether a client understands it as it is."""
+    """Whether it is an error that a client understands as it is."""
     try:
         _error(raw)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """The messages of hot reload to an agent: sentences for the model, and a state for programs. Pure.
 
 Each says whether the call was run, and what to do next. The state is in `_meta` under META_KEY, so that no program has
-to parse a sentence. `ResultNotes` appends notes to tool results: a text behind the content, and a member of `_meta`.
-What the upstream wrote stays as it was; only its outermost level is decoded.
+to parse a sentence. `ResultNotes` appends notes to tool results: a text after the content, and a member of `_meta`.
+The upstream's result is not changed otherwise; only its outermost level is decoded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 META_KEY = "uno-devserver/hotReload"
-QUOTED_CHARACTERS = 300  # of a line that is quoted in a sentence
+QUOTED_CHARACTERS = 300  # of a line, when a sentence quotes it
 
 _WAIT = f"Call {STATUS} with an empty input; it waits for the server. Retry no other tool before it says ready."
 _NOT_RUN = "This call has not been run."
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class ReloadState(Enum):
-    READY = "ready"  # of mcpStatus, whether or not code was reloaded before
+    READY = "ready"  # by mcpStatus, whether or not code was reloaded before
     RESTARTING = "restarting"
     BUILD_FAILED = "buildFailed"
     RELOADED = "reloaded"
@@ -56,12 +56,12 @@ class ReloadNote(Value):
 
 
 def not_run(notes: Sequence[ReloadNote]) -> Result:
-    """The answer to a call that was not run."""
+    """Make the answer to a call that was not run."""
     return noted_result("\n\n".join(note.text for note in notes), notes, run=False)
 
 
 def state_of(notes: Sequence[ReloadNote], *, run: bool) -> dict[str, Any]:
-    """The value in `_meta`; the first note is the most important."""
+    """Make the value in `_meta`; the first note is the most important."""
     first, *others = notes
     state: dict[str, Any] = {"state": first.state.value, "run": run}
     if others:
@@ -86,7 +86,7 @@ def restarting(name: str) -> ReloadNote:
 
 
 def queued(name: str) -> ReloadNote:
-    """For the calls behind the one that noticed the change, and those that come during the restart."""
+    """Make the note for calls that wait or come during a restart that another call has caused."""
     return ReloadNote(ReloadState.RESTARTING, f"{capitalised(name)} is restarting with new code. {_NOT_RUN} {_WAIT}")
 
 
@@ -105,7 +105,7 @@ def build_failed(name: str, output: str, *, serves: bool) -> ReloadNote:
 
 
 def still_not_built(name: str) -> ReloadNote:
-    """Says "may": some compilers write their output in spite of errors."""
+    """Make a note with "may", because some compilers write their output in spite of errors."""
     return ReloadNote(
         ReloadState.BUILD_FAILED,
         f"Note: the build of the present code of {name} still fails; fix it, and the next call builds again. "
@@ -122,7 +122,7 @@ def still_not_started(name: str) -> ReloadNote:
 
 
 def extension_updated(*, client_reloaded: bool, client_problem: str | None = None) -> ReloadNote:
-    client = ""  # there is none, or a person has closed it
+    client = ""  # there is no client, or a person has closed it
     if client_reloaded:
         client = ", and its client was restarted with it"
     elif client_problem:
@@ -133,7 +133,7 @@ def extension_updated(*, client_reloaded: bool, client_problem: str | None = Non
 
 
 def extension_failed(output: str | None) -> ReloadNote:
-    """None: the output is the same as the last time."""
+    """`output`: None if it is the same as the last time."""
     what = "the build of the extension's code still fails, as before. "
     if output is not None:
         what = f"the extension's code has changed, and its build failed:\n\n{fenced(output)}\n\n"
@@ -145,7 +145,7 @@ def extension_failed(output: str | None) -> ReloadNote:
 
 
 def not_replaced(name: str, restarted: RestartResult) -> ReloadNote:
-    """The new code did not start."""
+    """Make the note that the new code did not start."""
     sentences = [
         f"Note: {name} did not start with its new code.",
         restarted.problem,
@@ -162,12 +162,12 @@ def reloaded_in_part(name: str, problem: str) -> ReloadNote:
 
 
 def capitalised(name: str) -> str:
-    """As the first word of a sentence."""
+    """Capitalise a name that begins a sentence."""
     return name[:1].upper() + name[1:]
 
 
 def fenced(output: str) -> str:
-    """As a block of Markdown that nothing inside it can end."""
+    """Return the output as a block of Markdown that nothing inside it can end."""
     longest = max((len(ticks) for ticks in re.findall("`+", output)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{output.rstrip()}\n{fence}"
@@ -178,18 +178,18 @@ def printed_last(lines: Sequence[str]) -> str:
 
 
 class ResultNotes:
-    """The notes that are due: that new code could not be built or started, and what became of the extension.
+    """The notes that are due: that new code could not be built or started, and the state of the extension.
 
-    Each is told in full once, with the next result that has room for it; while the failure lasts, every result of the
-    old code says so in a sentence.
+    Each is added in full once, to the next result that has room for it; while the failure lasts, every result of the
+    old code gets a sentence about it.
     """
 
     def __init__(self) -> None:
         self.failure: ReloadNote | None = None  # for every result, while the new code cannot be built or started
-        self.reason = ""  # what the failed build printed, or why the new code did not start
+        self.reason = ""  # the output of the failed build, or why the new code did not start
         self.pending: list[ReloadNote] = []  # for the next result
         self.extension_error: str | None = None  # of the last build of the extension
-        self._reported: str | None = None  # the failed build that an agent was told of last
+        self._reported: str | None = None  # the failed build that was last reported in full
 
     @property
     def build_fails(self) -> bool:
@@ -197,20 +197,20 @@ class ResultNotes:
 
     @property
     def failing(self) -> tuple[ReloadState, str] | None:
-        """How and why the code on disk could not be built or started, so that older code answers."""
+        """How and why the code on disk could not be built or started; then older code answers."""
         return (self.failure.state, self.reason) if self.failure is not None else None
 
     def code_built(self) -> None:
-        """The newest code is ready to be started."""
+        """Record that the newest code is built."""
         self.failure = self._reported = None
 
     def code_runs(self) -> None:
-        """The code on disk is the code that runs."""
+        """Record that the code on disk is the code that runs."""
         self.code_built()
         self._drop_failed_start()
 
     def build_failed(self, name: str, result: CheckResult, output: str, *, reports: bool) -> bool:
-        """Whether an agent is to be told in full how this content fails; `reports`: one can be, and then is."""
+        """Record a failed build; return whether to report it in full, which `reports` allows once per content."""
         self.failure, self.reason = still_not_built(name), output
         content = result.server_digest or output
         if content == self._reported or not reports:
@@ -219,15 +219,14 @@ class ResultNotes:
         return True
 
     def not_started(self, name: str, *, serves: bool) -> None:
-        """The code on disk did not start; `serves`: older code answers."""
+        """Record that the code on disk did not start; `serves`: older code answers."""
         self.reason = "" if self.build_fails else self.reason
         self.failure = still_not_started(name) if serves else None
         self._reported = None
 
     def restart_begins(self) -> None:
-        self.pending = [
-            note for note in self.pending if note.state is not ReloadState.RELOADED
-        ]  # of the restart before
+        """Drop the notes of the previous restart."""
+        self.pending = [note for note in self.pending if note.state is not ReloadState.RELOADED]
 
     def restarted(self, name: str, outcome: RestartResult) -> None:
         self._drop_failed_start()
@@ -251,14 +250,13 @@ class ResultNotes:
     def attach(
         self, result: Result | msgspec.Raw, own: list[ReloadNote], *, run: bool, tells_failed_start: bool = False
     ) -> Result | msgspec.Raw:
-        """The result with its own notes and those that are pending; unchanged if it has no room for them.
+        """Add its own notes and the pending ones to the result; it stays unchanged if it has no room for them.
 
-        `tells_failed_start`: the result says itself why no server answers, so that text is not repeated.
+        `tells_failed_start`: the result already says why no server answers, so that text is not repeated.
         """
         if tells_failed_start:
-            self.pending = [
-                note.replace(text="") if note.state is ReloadState.FAILED else note for note in self.pending
-            ]
+            failed = ReloadState.FAILED
+            self.pending = [note.replace(text="") if note.state is failed else note for note in self.pending]
         in_full = {note.state for note in self.pending}
         notes = [*(note for note in own if note.state not in in_full), *self.pending]
         noted = with_notes(result, notes, run=run) if notes else None
@@ -268,16 +266,15 @@ class ResultNotes:
         return noted
 
     def _drop_failed_start(self) -> None:
-        self.pending = [
-            note for note in self.pending if note.state not in (ReloadState.SWAP_FAILED, ReloadState.FAILED)
-        ]
+        dropped = (ReloadState.SWAP_FAILED, ReloadState.FAILED)
+        self.pending = [note for note in self.pending if note.state not in dropped]
 
 
 def with_notes(result: Result | msgspec.Raw, notes: Sequence[ReloadNote], *, run: bool = True) -> Result | None:
-    """The result with these notes; None if it has no room for them: it is no object, or not the end of the call."""
+    """Add the notes to the result; None if it has no room for them: it is not an object, or does not end the call."""
     opened = _opened(result, dict)
     kind = opened.get("resultType") if opened is not None else None
-    # A modern server may ask something first; older ones have no result type.
+    # A modern server may ask a question first; older servers have no result type.
     if opened is None or (kind is not None and _opened(kind, str) != "complete"):
         return None
     content, meta = _opened(opened.get("content", []), list), _opened(opened.get("_meta", {}), dict)
@@ -288,7 +285,7 @@ def with_notes(result: Result | msgspec.Raw, notes: Sequence[ReloadNote], *, run
 
 
 def _opened(value: object, kind: type[T]) -> T | None:
-    """Its outermost level; None if it is of another kind."""
+    """Decode the outermost level; return None if it is of another type."""
     if isinstance(value, msgspec.Raw):
         try:
             value = _LEVELS[kind].decode(value)

@@ -1,7 +1,7 @@
-"""The service that all clients of the proxy talk to: its own answers, and everything else from the upstream.
+"""The service behind all clients of the proxy: answers what the proxy knows, and forwards the rest to the upstream.
 
-Whatever the upstream does, every request is answered exactly once, and truthfully. What passes is not changed, except
-for what differs between two eras of MCP.
+Whatever the upstream does, every request is answered exactly once, and truthfully. Forwarded messages are not changed,
+except for what differs between two eras of MCP.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ROOTS_CHANGED = "notifications/roots/list_changed"
 class ProxyService:
     """Implements `protocol.service.Service`.
 
-    `resource_updated` tells the clients who follow that resource; `roots_changed` tells the engine that a client has
-    other roots now. Everything is used in the engine's loop.
+    `resource_updated` notifies the clients that follow that resource; `roots_changed` is called when a client has other
+    roots. Everything must be called in the engine's loop.
     """
 
     relays = True
@@ -66,7 +66,7 @@ class ProxyService:
         return self._state.capabilities
 
     def answer(self, call: Call, relayed: ForwardedRequest | UnansweredRequest | RpcError | None = None) -> Answering:
-        """`relayed`: what became of it before: its upstream is gone, or this is its outcome."""
+        """Answer a request; `relayed` is the outcome of a relayed call, or how to repeat it."""
         answering, observer = self._answer(call, relayed), self.forwarding.observer
         return answering if observer is None else observer.follow(call, answering)
 
@@ -86,13 +86,13 @@ class ProxyService:
             if method == "resources/read" and is_health_uri(params.get("uri")):
                 return health_contents(self._state.report())
             return await self.forwarding.run(call, ForwardedRequest(method, params))
-        except UnansweredRequest as none:
-            return none.answer(method)
+        except UnansweredRequest as failure:
+            return failure.answer(method)
 
     async def notified(self, session: Session, method: str, params: Params) -> None:
         if method == ROOTS_CHANGED:
             self._roots_changed(session)
-        await self.conversations.of(session).tell(method, params)
+        await self.conversations.of(session).send_notification(method, params)
 
     async def watched(self, uri: str, wanted: bool) -> None:
         if not is_health_uri(uri):
@@ -108,7 +108,7 @@ class ProxyService:
         self.conversations.end(session)
 
     async def close(self) -> None:
-        """Say goodbye to the upstream for all clients, within a bound."""
+        """Close the conversations of all clients, within a bound."""
         await self.conversations.close()
 
     async def _list(self, method: str, params: Params) -> Result:

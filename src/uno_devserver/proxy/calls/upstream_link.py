@@ -1,4 +1,4 @@
-"""The upstream as calls see it, and every limit of what becomes of a call."""
+"""The interface between calls and the keeper of the upstream, and all limits of calls."""
 
 from __future__ import annotations
 
@@ -14,50 +14,48 @@ if TYPE_CHECKING:
 
 
 class CallLimits(Value):
-    """Each with its reason. Tests replace single values."""
+    """The limits of calls, each with its reason. Tests replace single values."""
 
-    # A call that has been silent for this long hangs: builds and restores take minutes, and the .NET proxy, whose
-    # agents' instructions rely on it, gives up after as many. Progress, log messages and questions are signs of life.
+    # A call that is silent for this long is taken for hung: builds and restores take minutes, and the .NET proxy, which
+    # instructions of agents rely on, gives up after the same time. Progress, log messages and questions restart it.
     silence_seconds: float = 300.0
     repetitions: int = 2  # a read-only call that ended the server three times will end it again
-    # How long a call that has lost its server waits for the next, which is back within seconds; clients wait a minute.
-    again_seconds: float = 30.0
-    # Between tries while the end of the server has not been noticed, which takes longer for an adopted Host.
+    again_seconds: float = 30.0  # wait after losing a server: it is back within seconds, and clients wait a minute
+    # Between attempts while the end of the server has not been noticed, which takes longer for an adopted Host.
     first_pause_seconds: float = 0.02
     longest_pause_seconds: float = 1.0
 
-    # Without --wait-calls, a call waits so long for a server that starts, or starts again: most need a second or two.
-    grace_seconds: float = 2.0
+    grace_seconds: float = 2.0  # without --wait-calls: most servers start in a second or two
     hold_seconds: float = 300.0  # --wait-calls: as long as a call may be silent; progress shows that it is not lost
     progress_seconds: float = 1.0
-    tools_seconds: float = 30.0  # --mcp-wait-tools-list: what clients allow for their start, and no more
+    tools_seconds: float = 30.0  # --mcp-wait-tools-list: what clients allow for their start
     discover_seconds: float = 60.0  # uno_discover_tools: a first start may have to find and launch a Host
-    aside_seconds: float = 30.0  # subscriptions, levels, notifications: a server that works answers at once
+    aside_seconds: float = 30.0  # subscriptions, levels, notifications: a working server answers at once
 
-    check_seconds: float = 10.0  # to read all sources takes a fraction of this; a build says that it is at work
+    check_seconds: float = 10.0  # reading all sources takes a fraction of this; a running build sends messages
     restart_seconds: float = 120.0  # three attempts of 30 s each, and the end of the server before
-    status_seconds: float = 60.0  # mcpStatus: as long as clients wait for an answer, as a rule
+    status_seconds: float = 60.0  # mcpStatus: as long as most clients wait for an answer
 
-    modern_clients: int = 16  # conversations kept for clients that do not say goodbye; each is an upstream's session
-    close_seconds: float = 0.2  # goodbyes when the proxy ends: it must be gone soon after its client
+    modern_clients: int = 16  # conversations kept for modern clients, which do not close them; each is a session
+    close_seconds: float = 0.2  # to close conversations at the end: the proxy must exit soon after its client
 
 
 DEFAULT_LIMITS = CallLimits()
 
 
 class Unavailable(Exception):
-    """There is no upstream at the moment; the message says so in a sentence."""
+    """There is no upstream at the moment; the message is a sentence."""
 
 
 class Link(Protocol):
-    """The keeper of the upstream, as calls see it. Everything here is used in the engine's loop."""
+    """The keeper of the upstream, as calls see it. Everything must be called in the engine's loop."""
 
     @property
     def state(self) -> ConnectionState: ...
 
     @property
     def generation(self) -> int:
-        """Counts the upstreams that were connected; a connection of an older one is of no use."""
+        """Counts the upstreams that were connected; connections of older ones are not used any more."""
 
     @property
     def fallback(self) -> bool:
@@ -67,31 +65,31 @@ class Link(Protocol):
         """The upstream's tool of that name, from the lists last seen."""
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        """A conversation with the present upstream for one client; Unavailable, Lost or Refusal."""
+        """Connect one client to the present upstream; raise Unavailable, ConnectionLost or UnusableServer."""
 
     async def until_connected(self, seconds: float) -> bool:
-        """Wait for an upstream; False when there is none in time, or none will come by itself."""
+        """Wait for an upstream; return False if none comes in time, or none will come by itself."""
 
     async def reconsider(self) -> None:
-        """A call needs the upstream, and there is none: see whether the user has settled what stood in its way."""
+        """Check whether the user has removed what kept the upstream from starting, because a call needs it."""
 
     def wanted(self) -> None:
-        """A call needs the upstream: when Degraded, one new attempt is due."""
+        """Make one new attempt to start if Degraded, because a call needs the upstream."""
 
     def retry_due_in(self) -> float:
-        """The seconds until `wanted` has an effect, when Degraded."""
+        """Return the seconds until `wanted` has an effect when Degraded."""
 
     def worked(self, generation: int) -> None:
-        """The upstream of that generation has answered a request: when it ends, it has not just failed to start."""
+        """Report that the upstream of that generation answered a request: its start has not failed."""
 
     def lost(self, generation: int) -> None:
-        """A connection to the upstream of that generation broke: look at once whether it still works."""
+        """Report that a connection to the upstream of that generation broke, to have the upstream checked at once."""
 
     def lists_changed(self) -> None:
-        """The upstream says that its lists have changed, or they may have: read them again, once for many."""
+        """Read the upstream's lists again; several calls in a row cause one read."""
 
     async def set_workspace(self, directory: str, solution: str | None) -> dict[str, Any]:
-        """uno_app_initialize: the result object; waits until it is ready, within its bound."""
+        """Return the result of uno_app_initialize; waits until the upstream is ready, within a bound."""
 
     async def select_solution(self, solution: str, *, force_restart: bool) -> dict[str, Any]:
-        """uno_app_select_solution: the result object."""
+        """Return the result of uno_app_select_solution."""
