@@ -1,6 +1,6 @@
-"""What stands in one of a client's files: read, understood and matched, or the reason why not, as a sentence.
+"""One place of a client's configuration: its file read, parsed, and its entries matched with our servers.
 
-Never raises for what is, or is not, on the disk.
+A file that is missing or broken is described by `problem`; it never raises.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..system.files import FileProblem, encoding_of, read_bytes
 from ..system.values import Value
 from .edits.document import NO_ROOT_OBJECT, EditProblem, WrongKind, open_document
 from .entry_match import matches
-from .profiles import Format
+from .profiles import Format, Use
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .profiles import Place
     from .servers import ServerDefinition
 
-# Some clients keep conversations beside the servers, which makes their files tens of megabytes long.
+# Some clients store conversations beside the servers, so that their files have tens of megabytes.
 MAX_BYTES = 64 * 1024 * 1024
 
 _FORMATS = {Format.JSON: "JSON", Format.JSONC: "JSON", Format.TOML: "TOML", Format.YAML: "YAML"}
@@ -31,29 +31,58 @@ _FORMATS = {Format.JSON: "JSON", Format.JSONC: "JSON", Format.TOML: "TOML", Form
 class ConfigFile(Value):
     place: Place
     content: bytes | None = None  # None: there is no file, or it cannot be read
-    document: Document | None = None  # None: there is no file, or it was not understood
+    document: Document | None = None  # None: there is no file, or it cannot be parsed
     problem: str = ""
     matches: tuple[Match, ...] = ()
+
+    def entries_of(self, server: ServerDefinition, *, certain: bool = True) -> tuple[Match, ...]:
+        """The entries that are certainly the server's, or those that may belong to another program."""
+        return tuple(one for one in self.matches if one.server.name == server.name and one.certain is certain)
+
+
+class Location(Value):
+    """An entry for a server, and the file that contains it."""
+
+    config: ConfigFile
+    match: Match
+
+    @property
+    def place(self) -> Place:
+        return self.config.place
+
+    @property
+    def path(self) -> str:
+        return self.place.path
+
+    @property
+    def legacy(self) -> bool:
+        """Whether the client does not read this file."""
+        return self.place.use is Use.LEGACY
 
 
 def read_place(place: Place, servers: Iterable[ServerDefinition]) -> ConfigFile:
     try:
-        content = read_bytes(place.path, MAX_BYTES)
-    except FileNotFoundError:
-        return ConfigFile(place, problem=_dangling(place.path))
+        content = content_of(place.path)
     except FileProblem as problem:
         return ConfigFile(place, problem=f"Could not read config file '{place.path}': {problem.reason}")
-    return parse_place(place, content, servers)
+    if content is not None:
+        return parse_place(place, content, servers)
+    if os.path.islink(place.path):
+        problem_of_link = f"Could not read config file '{place.path}': it is a link to a file that does not exist"
+        return ConfigFile(place, problem=problem_of_link)
+    return ConfigFile(place)
 
 
-def _dangling(path: str) -> str:
-    if not os.path.islink(path):
-        return ""
-    return f"Could not read config file '{path}': it is a link to a file that does not exist"
+def content_of(path: str) -> bytes | None:
+    """The bytes of a configuration file, None if it does not exist; raises FileProblem."""
+    try:
+        return read_bytes(path, MAX_BYTES)
+    except FileNotFoundError:
+        return None
 
 
 def parse_place(place: Place, content: bytes, servers: Iterable[ServerDefinition]) -> ConfigFile:
-    """What stands in this content of a place's file, whether it is on the disk or only planned."""
+    """Parse the content of a place's file, from the disk or from a plan."""
     try:
         text, _, _ = decode_text(content)
     except EditProblem as problem:
@@ -74,7 +103,7 @@ def _explained(problem: EditProblem, place: Place) -> str:
 
 
 def decode_text(data: bytes) -> tuple[str, bytes, str]:
-    """The text without its byte order mark, that mark, and the encoding; raises EditProblem."""
+    """The text without its byte order mark, the mark, and the encoding; raises EditProblem."""
     bom, encoding = encoding_of(data)
     try:
         return data[len(bom) :].decode(encoding), bom, encoding
@@ -92,6 +121,7 @@ def encode_text(text: str, bom: bytes, encoding: str) -> bytes:
 
 
 def repair(path: str) -> str:
-    if os.path.lexists(path) and not os.path.isfile(path):  # a folder, a link to nothing
+    """What to do about a broken file, as a sentence."""
+    if os.path.lexists(path) and not os.path.isfile(path):  # a folder, or a dangling link
         return f"Take '{path}' away, or make it a file, and run this again."
     return f"Repair the file '{path}', or take it away, and run this again."

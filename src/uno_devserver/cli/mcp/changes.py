@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...issues import UserError
 from ...setup.change_writer import WriteOptions, apply_plan, exclusively
 from ...setup.client_detection import detected
-from ...setup.plan.changes import Action, FileChange, failed
+from ...setup.plan.changes import Action, FileChange, nothing_done
 from ...system.folders import folders
 from ...system.text import visible
 from ..terminal import Style, bullets, columns, folded, one_line, styled, table_width, with_short_paths
@@ -110,7 +110,7 @@ def after_errors(operations: tuple[Operation, ...]) -> tuple[str, ...]:
 
 
 def exit_code(operations: tuple[Operation, ...]) -> int:
-    return 1 if failed(operations) else 0
+    return 1 if nothing_done(operations) else 0
 
 
 def _operation(one: Operation) -> dict[str, object]:

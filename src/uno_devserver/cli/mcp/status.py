@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ...setup.client_cli import ClientAnswer
+    from ...setup.config_file import Location
     from ...setup.entry_match import Match
     from ...setup.paths import Here
     from ...setup.servers import EntrySpec, ServerDefinition
-    from ...setup.status import ClientStatus, Location, Registration
+    from ...setup.status import ClientStatus, Registration
     from ..parse import Invocation
     from .arguments import McpArguments
 
@@ -121,7 +122,7 @@ def _location(location: Location) -> dict[str, object]:
         "path": location.path,
         "variant": match.variant,
         "transport": match.transport,
-        "scope": location.reading.place.scope.value,
+        "scope": location.place.scope.value,
         "key": match.entry.name,
     }
     if match.runner is not None and not match.own_way:
@@ -224,7 +225,7 @@ def _how(match: Match) -> str:
 def _where(location: Location, server: ServerDefinition, here: Here) -> str:
     remarks = [f"as {location.match.entry.name}"] if location.match.entry.name != server.name else []
     remarks += ["not read any more"] if location.legacy else []
-    where = _with_shown_paths(in_words(location.reading.place, here), here).replace("'", "", 2)
+    where = _with_shown_paths(in_words(location.place, here), here).replace("'", "", 2)
     return where + (f" ({', '.join(remarks)})" if remarks else "")
 
 
@@ -241,10 +242,10 @@ def status_steps(wanted: McpArguments, clients: Sequence[ClientStatus]) -> tuple
     """For the client that was named, else for all that are here."""
     meant = [one for one in clients if (one.detected if wanted.client is None else one.profile is wanted.client)]
     unread = {
-        reading.place.path: client
+        config.place.path: client
         for client in meant
-        for reading in client.readings
-        if reading.problem and reading.place.use is not Use.LEGACY
+        for config in client.configs
+        if config.problem and config.place.use is not Use.LEGACY
     }
     lacking = [one for one in meant if one not in unread.values() and _is_lacking(one)]
     steps = [repair(path) for path in unread]
@@ -269,7 +270,7 @@ def _is_to_do(client: ClientStatus, found: Registration) -> bool:
 def _protected(client: ClientStatus) -> Iterator[str]:
     """The files that `mcp install` would change, and cannot."""
     targets = client.profile.targets(client.profile.default_scope)
-    there = [one.place for one in client.readings if one.content is not None]
+    there = [one.place for one in client.configs if one.content is not None]
     usual = next((place.path for place in targets if place in there), None)
     for found in client.registrations:
         path = found.effective.path if found.effective is not None else usual
@@ -292,18 +293,18 @@ def _of_entry(client: ClientStatus, found: Registration, here: Here, options: tu
         call = " ".join(("uno-devserver mcp install", profile.id, f"--runner {PATH_RUNNER}", *options))
         yield f"{problem[0].upper()}{problem[1:]}: install it, or '{call}' names this program by its path."
     if is_disabled(effective.match.entry):
-        where = in_words(effective.reading.place, here)
+        where = in_words(effective.place, here)
         yield f"Switch the entry '{effective.match.entry.name}' on in {profile.name}, or in {where}."
     if IN_FILES in found.warnings:
-        shared = any(one.reading.place.use is Use.SHARED for one in found.locations)
+        shared = any(one.place.use is Use.SHARED for one in found.locations)
         all_files = ("--all-scopes",) if shared else ()
         call = " ".join(("uno-devserver mcp uninstall", profile.id, f"--servers {name}", *all_files, *options))
         yield f"{profile.name} takes the entry in '{effective.path}' for {name}; '{call}' takes all out."
 
 
 def _several_entries(client: ClientStatus, found: Registration, here: Here) -> Iterator[str]:
-    for reading in client.readings:
-        names = ", ".join(f"'{name}'" for name in several(reading, found.server))
+    for config in client.configs:
+        names = ", ".join(f"'{name}'" for name in several(config, found.server))
         if names:
-            where = in_words(reading.place, here)
+            where = in_words(config.place, here)
             yield f"Remove one of the entries {names} from {where}: one is enough for {found.server.name}."

@@ -28,12 +28,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..config_file import ConfigFile
+    from ..config_file import ConfigFile, Location
     from ..entry_match import Match
     from ..paths import Here
     from ..profiles import Place, Profile
     from ..servers import EntrySpec, ServerDefinition
-    from ..status import Location
     from .launch_spec import LaunchSpec
     from .trial import Trial
 
@@ -94,7 +93,7 @@ def _effective(readings: tuple[ConfigFile, ...], servers: tuple[ServerDefinition
 
 
 def _examined(location: Location, profile: Profile, here: Here, force: bool) -> Examination:
-    match, place = location.match, location.reading.place
+    match, place = location.match, location.place
     start = launch_spec_of(match.entry, place, profile, here)
     blank = Examination(
         profile.id,
@@ -118,8 +117,8 @@ def _examined(location: Location, profile: Profile, here: Here, force: bool) -> 
 
 def _hindrance(location: Location, profile: Profile) -> tuple[str, str] | None:
     """Why the client would not even try."""
-    match, place = location.match, location.reading.place
-    warning = next(warnings_of_file(profile, location.reading), None)
+    match, place = location.match, location.place
+    warning = next(warnings_of_file(profile, location.config), None)
     if warning is not None:
         return f"{warning}.", "Take that out of the file."
     if is_disabled(match.entry):
@@ -134,7 +133,7 @@ def _hindrance(location: Location, profile: Profile) -> tuple[str, str] | None:
 def _tried(
     blank: Examination, start: LaunchSpec, location: Location, profile: Profile, here: Here, force: bool
 ) -> Examination:
-    match, place = location.match, location.reading.place
+    match, place = location.match, location.place
     if not force and may_be_foreign(match, place, here):
         step = f"Look at the command. If it is yours, run 'uno-devserver mcp doctor {profile.id} --force'."
         return blank.replace(problem=FOREIGN, next_step=step, refused=True)

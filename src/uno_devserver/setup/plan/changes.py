@@ -1,15 +1,25 @@
-"""What was done, or would be done, to one server in one file: the unit that all registration commands report."""
+"""The results of planning: an `Operation` for one server in one file, and a `FileChange` with a file's new bytes."""
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 
 from ...system.values import Value
-from ..profiles import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Protocol, TypeVar
+
+    from ..config_file import ConfigFile
     from ..profiles import Scope
+
+    class Edit(Protocol):
+        @property
+        def config(self) -> ConfigFile: ...
+
+    E = TypeVar("E", bound=Edit)
 
 
 class Action(Enum):
@@ -28,30 +38,38 @@ class Operation(Value):
     action: Action
     path: str | None
     reason: str
-    notes: tuple[str, ...] = ()  # what else the user should know: shared files, other workspaces, left entries
-    backup: str | None = None  # where the file's content before the change is kept
-    scope: Scope | None = None  # of an entry: a file may hold those of both
-    keys: tuple[str, ...] = ()  # the entries' names, where there are, or were, any
-    next_step: str = ""  # after an error: what to do about it
-    diff: str = ""  # of a dry run, the first operation on a file has all of it
+    notes: tuple[str, ...] = ()  # consequences for the user: shared files, other workspaces, remaining entries
+    backup: str | None = None  # path of the file's content before the change
+    scope: Scope | None = None  # of the entry: a file may hold entries of both scopes
+    keys: tuple[str, ...] = ()  # the names of the entries
+    next_step: str = ""  # after an error
+    diff: str = ""  # of a dry run: the first operation on a file has all of it
 
     def failed(self, reason: str, next_step: str = "") -> Operation:
-        """What was meant to be done and could not."""
+        """This operation as an error."""
         return self.replace(action=Action.ERROR, reason=reason, next_step=next_step, notes=(), keys=())
 
 
-def failed(operations: tuple[Operation, ...]) -> bool:
-    """Nothing useful was done."""
+def nothing_done(operations: tuple[Operation, ...]) -> bool:
+    """Whether all operations failed or found nothing."""
     return bool(operations) and all(one.action in (Action.ERROR, Action.NOT_FOUND) for one in operations)
 
 
 class FileChange(Value):
-    path: str  # as the client names it; where it is a link, what it leads to is changed
+    path: str  # as the client names it; if it is a link, its target is changed
     scope: Scope
     before: bytes | None  # None: there is no file
-    after: bytes | None  # None: there will be none
-    operations: tuple[Operation, ...]  # what that does, server by server
+    after: bytes | None  # None: the file is removed
+    operations: tuple[Operation, ...]  # what the change does, by server
     closes: bool = False  # afterwards the file counts as never changed by us
 
 
 ChangePlan = tuple[FileChange | Operation, ...]
+
+
+def by_file(edits: Iterable[E]) -> list[list[E]]:
+    """Group edits by file, so that all edits of a file are one write, one backup and one diff."""
+    groups: dict[str, list[E]] = {}
+    for edit in edits:
+        groups.setdefault(os.path.realpath(edit.config.place.path), []).append(edit)
+    return list(groups.values())

@@ -1,15 +1,14 @@
-"""Where each server's entry goes in a client's files, and what it will say; nothing is written here.
+"""Plans `mcp install`: where each server's entry goes in a client's files, and what it says.
 
-An entry that is what it should be is left alone. One that is not is changed where it is, or where that would be
-somebody else's file, shadowed by one that the client takes first. A missing one goes into the client's own file.
+An entry that is up to date is left alone. An outdated one is changed in place, unless it is in another client's file
+or another scope: then it is shadowed by a new entry, if the client reads that first. A missing entry goes into the
+client's own file.
 """
 
 from __future__ import annotations
 
-import os
-
 from ...system.values import Value
-from ..config_file import decode_text, encode_text
+from ..config_file import Location, decode_text, encode_text
 from ..edits.document import EditProblem, open_document
 from ..entry_command import is_absolute
 from ..entry_format import is_disabled, settings_for
@@ -17,36 +16,59 @@ from ..entry_match import divided
 from ..expected_entry import expected, kept_runner, meant, renewed, up_to_date
 from ..profiles import Format, Scope, Use
 from ..servers import PINNED
-from .changes import Action, FileChange
-from .request import OMIT_SCOPE, left_alone, no_such_scope, not_changed
+from .changes import Action, FileChange, by_file
+from .request import left_alone, not_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..config_file import ConfigFile
     from ..edits.document import Document
     from ..entry_match import Match
-    from ..profiles import Place, Scope
     from ..servers import EntrySpec, ServerDefinition, VariantChoice
     from .changes import ChangePlan, Operation
     from .request import ChangeRequest, PlannedFiles
 
+    Notes = tuple[str, ...]
 
-def plan_install(task: ChangeRequest, wish: VariantChoice, files: PlannedFiles) -> ChangePlan:
-    profile = task.profile
+
+def plan_install(request: ChangeRequest, choice: VariantChoice, files: PlannedFiles) -> ChangePlan:
+    profile = request.profile
     if profile.no_client:
-        return task.errors(profile.no_client, "'uno-devserver mcp status' shows the clients that there are.")
-    scope = task.scope or profile.default_scope
+        return request.errors(profile.no_client, "'uno-devserver mcp status' shows the clients that there are.")
+    scope = request.scope or profile.default_scope
     if not profile.targets(scope):
-        known = {place.scope for place in profile.places if place.use is Use.WRITE}
-        return task.errors(no_such_scope(profile, scope, known), OMIT_SCOPE)
-    readings = tuple(files.read(place, task.definitions.servers) for place in profile.places)
-    return _gathered([_decide(task, server, wish, scope, readings) for server in task.servers])
+        return request.no_such_scope(scope, {place.scope for place in profile.places if place.use is Use.WRITE})
+    configs = tuple(files.read(place, request.definitions.servers) for place in profile.places)
+    decided = [_decide(_Case(request, choice, scope, configs, server)) for server in request.servers]
+    changes = (_file_change(edits) for edits in by_file(one for one in decided if isinstance(one, _Edit)))
+    return (*changes, *(one for one in decided if not isinstance(one, _Edit)))
+
+
+class _Case(Value):
+    """One server to install, and what the decision about it depends on."""
+
+    request: ChangeRequest
+    choice: VariantChoice
+    scope: Scope
+    configs: tuple[ConfigFile, ...]  # in the order in which the client reads them
+    server: ServerDefinition
+
+    def operation(self, action: Action, config: ConfigFile, reason: str) -> Operation:
+        place = config.place
+        return self.request.operation(self.server, action, place.path, reason).replace(scope=place.scope)
+
+    def effective(self, config: ConfigFile) -> Match | None:
+        """The entry that counts in a file: clients use the last duplicate; of other entries the first will do."""
+        return next((one for one in config.entries_of(self.server) if not one.shadowed), None)
+
+    def is_before(self, one: ConfigFile, other: ConfigFile) -> bool:
+        return self.configs.index(one) < self.configs.index(other)
 
 
 class _Edit(Value):
-    """What is put into a file: into the entry that `was` there, or into a new one."""
+    """The settings for an entry: for the one that `was` there, or for a new one."""
 
-    reading: ConfigFile
+    config: ConfigFile
     name: str
     was: Match | None
     definition: EntrySpec
@@ -54,138 +76,90 @@ class _Edit(Value):
     operation: Operation
 
 
-def _decide(
-    task: ChangeRequest, server: ServerDefinition, wish: VariantChoice, scope: Scope, readings: tuple[ConfigFile, ...]
-) -> _Edit | Operation:
-    if server.transport not in task.profile.transports:
-        reason = f"{task.profile.name} takes no {server.transport} servers from its configuration"
-        return task.operation(server, Action.SKIPPED, None, reason)
-    read = [one for one in readings if one.place.use is not Use.LEGACY]
-    found = [(one, match) for one in read if (match := _effective(one, server))]
-    counting = [one for one in found if task.scope is None or one[0].place.scope is task.scope]
-    notes = left_alone(server, readings) + notes_of_variant(server, wish)
-    if counting:
-        reading, match = counting[0]
-        notes += notes_of_others_in_file(reading, match)
-        if up_to_date(match, wish, reading.place.dialect):
-            reason = _already(match, wish)
-            notes += notes_of_switch(task, match) + notes_of_users_part(match, reading.place)
-            skipped = _operation(task, server, Action.SKIPPED, reading, reason)
-            return skipped.replace(notes=notes, keys=(match.entry.name,))
-    target = _target(task, scope, readings)
-    if counting and not _is_shadowed_by(target, counting[0][0], scope, readings):
-        return _change(task, server, wish, *counting[0], notes)
-    outdated = counting[0][1] if counting else None
-    notes += notes_of_shadowed(outdated, counting[0][0]) if outdated is not None else ()
-    unread = _not_read(server, readings) if not counting else None
-    return _add(
-        task, server, wish, target, outdated, unread, notes + notes_of_precedence(task, target, found, readings)
-    )
+def _decide(case: _Case) -> _Edit | Operation:
+    request, server, choice = case.request, case.server, case.choice
+    if server.transport not in request.profile.transports:
+        reason = f"{request.profile.name} takes no {server.transport} servers from its configuration"
+        return request.operation(server, Action.SKIPPED, None, reason)
+    read = [one for one in case.configs if one.place.use is not Use.LEGACY]
+    found = [Location(one, match) for one in read if (match := case.effective(one))]
+    current = next((one for one in found if request.scope in (None, one.place.scope)), None)
+    notes = left_alone(server, case.configs) + _about_variant(server, choice)
+    if current is not None:
+        notes += _about_other_entries(current)
+        if up_to_date(current.match, choice, current.place.dialect):
+            notes += _about_disabled(case, current.match) + _about_users_part(current)
+            skipped = case.operation(Action.SKIPPED, current.config, _already(current.match, choice))
+            return skipped.replace(notes=notes, keys=(current.match.entry.name,))
+    target = _target(case)
+    if current is not None and not _is_shadowed_by(case, target, current.config):
+        return _change(case, current, notes)
+    if current is not None:
+        notes += _about_shadowed(current)
+    return _add(case, target, current.match if current is not None else None, notes + _about_order(case, target, found))
 
 
-def _operation(
-    task: ChangeRequest, server: ServerDefinition, action: Action, reading: ConfigFile, reason: str
-) -> Operation:
-    place = reading.place
-    return task.operation(server, action, place.path, reason).replace(scope=place.scope)
-
-
-def _effective(reading: ConfigFile, server: ServerDefinition) -> Match | None:
-    """The entry that counts in a file. Of twins clients take the last; of other matches the first is as good as any."""
-    ours = (one for one in reading.matches if one.server.name == server.name and one.certain)
-    return next((one for one in ours if not one.shadowed), None)
-
-
-def _already(match: Match, wish: VariantChoice) -> str:
+def _already(match: Match, choice: VariantChoice) -> str:
     if match.own_way:
         return f"Already registered (started in a way of its own; --runner {match.server.runner} replaces it)"
-    other = wish.runner is None and match.runner is not None and match.runner != match.server.runner
-    if not other:
+    if choice.runner is not None or match.runner in (None, match.server.runner):
         return "Already registered"
     return f"Already registered ({match.runner}; --runner {match.server.runner} writes this tool's command)"
 
 
-def _target(task: ChangeRequest, scope: Scope, readings: tuple[ConfigFile, ...]) -> ConfigFile:
-    """The first file that is there, so that a client with two names for it never gets both; else the preferred."""
-    by_place = {(one.place.path, one.place.root): one for one in readings}
-    targets = [by_place[place.path, place.root] for place in task.profile.targets(scope)]
+def _target(case: _Case) -> ConfigFile:
+    """The first existing file, so that a client with two names for its file never gets both; else the preferred one."""
+    by_place = {(one.place.path, one.place.root): one for one in case.configs}
+    targets = [by_place[place.path, place.root] for place in case.request.profile.targets(case.scope)]
     return next((one for one in targets if one.content is not None or one.problem), targets[0])
 
 
-def _is_shadowed_by(target: ConfigFile, found: ConfigFile, scope: Scope, readings: tuple[ConfigFile, ...]) -> bool:
-    """Whether an entry at the target counts instead of that one, which is not in the client's own files there."""
-    own = found.place.scope is scope and found.place.use is not Use.SHARED
-    return not own and readings.index(target) < readings.index(found)
+def _is_shadowed_by(case: _Case, target: ConfigFile, found: ConfigFile) -> bool:
+    """Whether a new entry in `target` replaces the one in `found`, which is not a file of the client in that scope."""
+    own = found.place.scope is case.scope and found.place.use is not Use.SHARED
+    return not own and case.is_before(target, found)
 
 
-def _not_read(server: ServerDefinition, readings: tuple[ConfigFile, ...]) -> str | None:
-    """The file with an entry that the client does not read (any more)."""
-    legacy = (one for one in readings if one.place.use is Use.LEGACY)
-    return next((one.place.path for one in legacy if _effective(one, server)), None)
+def _change(case: _Case, current: Location, notes: Notes) -> _Edit:
+    """Change an entry in place; it keeps its name, its runner, and the user's arguments."""
+    match = current.match
+    definition = renewed(match, case.choice)
+    reason = f"Updated {case.server.name} {case.server.transport} server{_was(match, case.choice)}"
+    notes += _about_disabled(case, match) + _about_file(case, current.config, definition)
+    notes += _about_own_way(match) + _about_users_part(current)
+    operation = case.operation(Action.UPDATED, current.config, reason).replace(notes=notes)
+    return _Edit(current.config, match.entry.name, match, definition, case.server, operation)
 
 
-def _change(
-    task: ChangeRequest,
-    server: ServerDefinition,
-    wish: VariantChoice,
-    reading: ConfigFile,
-    match: Match,
-    notes: tuple[str, ...],
-) -> _Edit:
-    """An entry keeps its name, its runner, and the user's arguments."""
-    definition = renewed(match, wish)
-    reason = f"Updated {server.name} {server.transport} server{_was(match, wish)}"
-    operation = _operation(task, server, Action.UPDATED, reading, reason)
-    notes += notes_of_switch(task, match) + notes_of_file(task, reading, definition)
-    notes += notes_of_own_way(match) + notes_of_users_part(match, reading.place)
-    return _Edit(reading, match.entry.name, match, definition, server, operation.replace(notes=notes))
-
-
-def _was(match: Match, wish: VariantChoice) -> str:
-    """What the entry says until now, where that is another thing, and how to keep a version that was chosen once."""
+def _was(match: Match, choice: VariantChoice) -> str:
+    """The old runner and variant of an entry, if they change, and how to keep a pinned version."""
     kind, _, version = match.variant.partition(":")
-    runner = [match.runner] if match.runner is not None and kept_runner(match, wish) != match.runner else []
-    was = " ".join([*runner, *([match.variant] if match.variant != meant(wish, match).variant else [])])
-    keeps = f"; --version {version} keeps that" if kind == PINNED and not wish.asked and not runner else ""
+    runner = [match.runner] if match.runner is not None and kept_runner(match, choice) != match.runner else []
+    was = " ".join([*runner, *([match.variant] if match.variant != meant(choice, match).variant else [])])
+    keeps = f"; --version {version} keeps that" if kind == PINNED and not choice.asked and not runner else ""
     return f" (was {was}{keeps})" if was else ""
 
 
-def _add(
-    task: ChangeRequest,
-    server: ServerDefinition,
-    wish: VariantChoice,
-    target: ConfigFile,
-    outdated: Match | None,
-    unread: str | None,
-    notes: tuple[str, ...],
-) -> _Edit | Operation:
-    path = target.place.path
+def _add(case: _Case, target: ConfigFile, outdated: Match | None, notes: Notes) -> _Edit | Operation:
+    """Add an entry; `outdated` is the one that it shadows, if any."""
+    server, profile, path = case.server, case.request.profile, target.place.path
     if target.problem:
-        return task.broken(server, path, target.problem)
+        return case.request.broken(server, path, target.problem)
     name = outdated.entry.name if outdated is not None else server.name  # only the same name shadows an entry
-    action = Action.CREATED if outdated is None and unread is None else Action.UPDATED
+    definition = renewed(outdated, case.choice) if outdated is not None else expected(server, case.choice)
     reason = f"Added {server.name} {server.transport} server"
+    legacy = (one for one in case.configs if one.place.use is Use.LEGACY and case.effective(one))
+    unread = next((one.place.path for one in legacy), None) if outdated is None else None
     if unread is not None:
-        reason += f"; {task.profile.name} does not read '{unread}'"
-        notes += (f"'uno-devserver mcp uninstall {task.profile.id}' takes the entry out of '{unread}', too.",)
-    operation = _operation(task, server, action, target, reason)
-    definition = renewed(outdated, wish) if outdated is not None else expected(server, wish)
-    notes += notes_of_file(task, target, definition)
-    return _Edit(target, name, None, definition, server, operation.replace(notes=notes))
-
-
-def _gathered(decided: list[_Edit | Operation]) -> ChangePlan:
-    """One change per file: two servers are one write, one backup and one difference."""
-    by_file: dict[str, list[_Edit]] = {}
-    for one in decided:
-        if isinstance(one, _Edit):
-            by_file.setdefault(os.path.realpath(one.reading.place.path), []).append(one)
-    changes = tuple(_file_change(edits) for edits in by_file.values())
-    return (*changes, *(one for one in decided if not isinstance(one, _Edit)))
+        reason += f"; {profile.name} does not read '{unread}'"
+        notes += (f"'uno-devserver mcp uninstall {profile.id}' takes the entry out of '{unread}', too.",)
+    action = Action.CREATED if outdated is None and unread is None else Action.UPDATED
+    operation = case.operation(action, target, reason).replace(notes=notes + _about_file(case, target, definition))
+    return _Edit(target, name, None, definition, server, operation)
 
 
 def _file_change(edits: list[_Edit]) -> FileChange:
-    place, before = edits[0].reading.place, edits[0].reading.content
+    place, before = edits[0].config.place, edits[0].config.content
     text, bom, encoding = decode_text(place.new_text.encode() if before is None else before)
     after, operations = before, []
     for edit in edits:
@@ -199,8 +173,8 @@ def _file_change(edits: list[_Edit]) -> FileChange:
 
 
 def _put(edit: _Edit, text: str) -> tuple[str, str]:
-    """The new text, and the entry's name in it."""
-    place = edit.reading.place
+    """Return the new text, and the entry's name in it."""
+    place = edit.config.place
     document = open_document(text, place.format, place.root, place.dialect.name_key)
     settings, drop = settings_for(edit.definition, edit.server, place.dialect, edit.was)
     if edit.was is not None:
@@ -210,13 +184,13 @@ def _put(edit: _Edit, text: str) -> tuple[str, str]:
 
 
 def _index_now(was: Match, document: Document) -> int:
-    """A change before this one may have moved entries of TOML, where a name stands for one entry only."""
+    """The entry's index after earlier edits, which may have moved entries of TOML, where names are unique."""
     names = [entry.name for entry in document.entries]
     return was.index if names[was.index] == was.entry.name else names.index(was.entry.name)
 
 
 def _free_name(edit: _Edit, document: Document) -> str:
-    """Clients take the last of two entries with one name: nobody else's is hidden by ours."""
+    """A name that no entry has: clients use the last of two entries with one name, so ours would hide another."""
     taken = {entry.name for entry in document.entries}
     free = next((name for name in (edit.name, edit.server.name) if name not in taken), None)
     if free is None:
@@ -224,33 +198,35 @@ def _free_name(edit: _Edit, document: Document) -> str:
     return free
 
 
-Notes = tuple[str, ...]
+# Notes
 
 
-def notes_of_variant(server: ServerDefinition, wish: VariantChoice) -> Notes:
-    kind = wish.variant.partition(":")[0]
-    if kind in server.variants or not wish.asked:
+def _about_variant(server: ServerDefinition, choice: VariantChoice) -> Notes:
+    kind = choice.variant.partition(":")[0]
+    if kind in server.variants or not choice.asked:
         return ()
     return (f"{server.name} has no {kind} variant: it is registered as it always is.",)
 
 
-def notes_of_others_in_file(reading: ConfigFile, match: Match) -> Notes:
-    """Nobody knows which of them the user wants to keep."""
+def _about_other_entries(current: Location) -> Notes:
+    """Further entries of the server in the same file; only the user can decide which one to keep."""
+    match = current.match
     return tuple(
-        f"The entry '{one.entry.name}' in '{reading.place.path}' is for {match.server.name}, too, and stays as it is: "
+        f"The entry '{one.entry.name}' in '{current.path}' is for {match.server.name}, too, and stays as it is: "
         "remove one of them."
-        for one in reading.matches
-        if one.server.name == match.server.name and one.certain and one.index != match.index
+        for one in current.config.entries_of(match.server)
+        if one.index != match.index
     )
 
 
-def notes_of_switch(task: ChangeRequest, match: Match) -> Notes:
+def _about_disabled(case: _Case, match: Match) -> Notes:
     if not is_disabled(match.entry):
         return ()
-    return (f"The entry '{match.entry.name}' is disabled, and stays that: switch it on in {task.profile.name}.",)
+    name = case.request.profile.name
+    return (f"The entry '{match.entry.name}' is disabled, and stays that: switch it on in {name}.",)
 
 
-def notes_of_own_way(match: Match) -> Notes:
+def _about_own_way(match: Match) -> Notes:
     if not match.own_way:
         return ()
     from shlex import join
@@ -259,54 +235,49 @@ def notes_of_own_way(match: Match) -> Notes:
     return (f"The entry '{match.entry.name}' was started in a way of its own: {join((says.command, *says.args))}",)
 
 
-def notes_of_precedence(
-    task: ChangeRequest, target: ConfigFile, found: list[tuple[ConfigFile, Match]], readings: tuple[ConfigFile, ...]
-) -> Notes:
-    first = next((one.place for one, _ in found if readings.index(one) < readings.index(target)), None)
+def _about_users_part(current: Location) -> Notes:
+    """Arguments and variables that an entry of the workspace keeps: they may have come with the workspace."""
+    from shlex import join
+
+    says = current.match.says
+    _, arguments = divided(says.args, current.match.server)
+    kept = [join(arguments)] if arguments else []
+    kept += [f"environment variables ({', '.join(says.env)})"] if says.env else []
+    if not kept or current.place.scope is not Scope.WORKSPACE:
+        return ()
+    return (f"The entry '{current.match.entry.name}' has something of its own, and keeps it: {' and '.join(kept)}",)
+
+
+def _about_shadowed(current: Location) -> Notes:
+    place = current.place
+    other = f"; --scope {place.scope.value} changes that one" if place.use is not Use.SHARED else ""
+    return (f"The entry '{current.match.entry.name}' in '{place.path}' stays as it is{other}.",)
+
+
+def _about_order(case: _Case, target: ConfigFile, found: list[Location]) -> Notes:
+    """An entry that the client uses before the new one."""
+    first = next((one.place for one in found if case.is_before(one.config, target)), None)
     if first is None:
         return ()
     same_file = first.path == target.place.path
     where = f"under '{' > '.join(first.root)}' in '{first.path}'" if same_file else f"in '{first.path}'"
-    step = f"take it out by 'uno-devserver mcp uninstall {task.profile.id} --scope {first.scope.value}'"
+    profile = case.request.profile
+    step = f"take it out by 'uno-devserver mcp uninstall {profile.id} --scope {first.scope.value}'"
     if first.use is Use.SHARED:
         step = "take it out there"
-    return (f"{task.profile.name} takes the entry {where} first: for the new one to count, {step}.",)
+    return (f"{profile.name} takes the entry {where} first: for the new one to count, {step}.",)
 
 
-def notes_of_file(task: ChangeRequest, reading: ConfigFile, definition: EntrySpec) -> Notes:
-    """Who reads it, who does not, and what becomes of it elsewhere."""
-    others = task.note_on_others(reading.place)
-    return _not_accepted(task, reading) + _of_this_machine(task, reading, definition) + others
-
-
-def _of_this_machine(task: ChangeRequest, reading: ConfigFile, definition: EntrySpec) -> Notes:
-    if task.profile.holder(reading.place) is not Scope.WORKSPACE or not is_absolute(definition.command):
-        return ()
-    return (f"The entry names a program by its path on this machine: do not commit '{reading.place.path}'.",)
-
-
-def _not_accepted(task: ChangeRequest, reading: ConfigFile) -> Notes:
-    if reading.place.format is not Format.JSON or reading.document is None:
-        return ()
-    return tuple(
-        f"{task.profile.name} does not accept {remark.what} (line {remark.line}), and may not read this file at all."
-        for remark in reading.document.remarks
-    )
-
-
-def notes_of_users_part(match: Match, place: Place) -> Notes:
-    """What an entry keeps that nobody else reads: it may have come with the workspace."""
-    from shlex import join
-
-    _, arguments = divided(match.says.args, match.server)
-    kept = [join(arguments)] if arguments else []
-    kept += [f"environment variables ({', '.join(match.says.env)})"] if match.says.env else []
-    if not kept or place.scope is not Scope.WORKSPACE:
-        return ()
-    return (f"The entry '{match.entry.name}' has something of its own, and keeps it: {' and '.join(kept)}",)
-
-
-def notes_of_shadowed(match: Match, reading: ConfigFile) -> Notes:
-    place = reading.place
-    other = f"; --scope {place.scope.value} changes that one" if place.use is not Use.SHARED else ""
-    return (f"The entry '{match.entry.name}' in '{place.path}' stays as it is{other}.",)
+def _about_file(case: _Case, config: ConfigFile, definition: EntrySpec) -> Notes:
+    """Why the client may not read the file, whether it can be shared, and who else reads it."""
+    request, place = case.request, config.place
+    notes: list[str] = []
+    if place.format is Format.JSON and config.document is not None:
+        notes += (
+            f"{request.profile.name} does not accept {remark.what} (line {remark.line}), and may not read this file at "
+            "all."
+            for remark in config.document.remarks
+        )
+    if request.profile.holder(place) is Scope.WORKSPACE and is_absolute(definition.command):
+        notes.append(f"The entry names a program by its path on this machine: do not commit '{place.path}'.")
+    return (*notes, *request.note_on_others(place))

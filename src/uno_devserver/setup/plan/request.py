@@ -1,4 +1,4 @@
-"""What a registration command is asked to do, the files as it sees them, and what all plans say of these."""
+"""What a registration command is asked to do to one client, and the files as its planner sees them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,11 @@ if TYPE_CHECKING:
     from .changes import FileChange
 
 
-OMIT_SCOPE = "Take a scope that it has, or leave --scope out."
-
-
 class ChangeRequest(Value):
     profile: Profile
-    servers: tuple[ServerDefinition, ...]  # those that are meant
-    definitions: Definitions  # all that are known: an entry of another server is not taken for one of these
-    scope: Scope | None = None  # None: what the command does without being told
+    servers: tuple[ServerDefinition, ...]  # those to change
+    definitions: Definitions  # all that are known, so that an entry of another server is not taken for one of these
+    scope: Scope | None = None  # None: the command's default
 
     def operation(self, server: ServerDefinition, action: Action, path: str | None, reason: str) -> Operation:
         return Operation(server.name, self.profile.id, action, path, reason)
@@ -37,22 +34,28 @@ class ChangeRequest(Value):
             self.operation(server, Action.ERROR, None, reason).replace(next_step=next_step) for server in self.servers
         )
 
+    def no_such_scope(self, scope: Scope, known: set[Scope]) -> tuple[Operation, ...]:
+        return self.errors(*scope_problem(self.profile, scope, known))
+
+    def broken(self, server: ServerDefinition, path: str, problem: str) -> Operation:
+        """The error for a file that cannot be read."""
+        return self.operation(server, Action.ERROR, path, problem).replace(next_step=repair(path))
+
     def reach(self, *, all_scopes: bool) -> tuple[Place, ...]:
-        """Whose content may be taken out. Nobody knows for whom a shared file was written, so it is meant only where
-        all are, or where the client has no other of the scope that was named: `install` wrote there."""
-        meant = self.profile.targets(self.scope) if self.scope is not None else ()
+        """The places whose entries may be removed.
+
+        A shared file was perhaps written for another client. It is included only with `all_scopes`, or if the client
+        has no other file of the requested scope, so that `install` wrote there.
+        """
+        targets = self.profile.targets(self.scope) if self.scope is not None else ()
         return tuple(
             place
             for place in self.profile.places
-            if self.scope in (None, place.scope) and (all_scopes or place.use is not Use.SHARED or place in meant)
+            if self.scope in (None, place.scope) and (all_scopes or place.use is not Use.SHARED or place in targets)
         )
 
-    def broken(self, server: ServerDefinition, path: str, problem: str) -> Operation:
-        """A file of it is not what it should be."""
-        return self.operation(server, Action.ERROR, path, problem).replace(next_step=repair(path))
-
     def also_read_by(self, place: Place) -> tuple[str, ...]:
-        """The other clients that would notice a change there, by their names."""
+        """The names of the other clients that read the same servers."""
         return tuple(
             other.name
             for other in self.definitions.profiles
@@ -69,7 +72,7 @@ class ChangeRequest(Value):
 
 
 class PlannedFiles:
-    """What is on the disk, and over it what a dry run has planned so far."""
+    """The files on the disk, overlaid with the changes that a dry run has planned so far."""
 
     def __init__(self) -> None:
         self._planned: dict[str, bytes | None] = {}
@@ -85,13 +88,12 @@ class PlannedFiles:
         return ConfigFile(place) if content is None else parse_place(place, content, servers)
 
 
-def left_alone(server: ServerDefinition, readings: Iterable[ConfigFile]) -> tuple[str, ...]:
-    """Of which entries nobody knows whether they are the server's."""
+def left_alone(server: ServerDefinition, configs: Iterable[ConfigFile]) -> tuple[str, ...]:
+    """Notes on entries that may belong to another program."""
     return tuple(
-        f"The entry '{match.entry.name}' in '{one.place.path}' stays as it is: its address may be another program's."
-        for one in readings
-        for match in one.matches
-        if match.server.name == server.name and not match.certain
+        f"The entry '{match.entry.name}' in '{config.place.path}' stays as it is: its address may be another program's."
+        for config in configs
+        for match in config.entries_of(server, certain=False)
     )
 
 
@@ -99,10 +101,16 @@ def not_changed(operation: Operation, path: str, problem: EditProblem) -> Operat
     return operation.failed(f"Could not change config file '{path}': {problem}", repair(path))
 
 
+def own_configuration(place: Place, consequence: str) -> str:
+    return f"'{place.path}' is your own configuration: other workspaces {consequence}, too."
+
+
 def listed(names: tuple[str, ...]) -> str:
     return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names) or "other clients"
 
 
-def no_such_scope(profile: Profile, scope: Scope, known: set[Scope]) -> str:
+def scope_problem(profile: Profile, scope: Scope, known: set[Scope]) -> tuple[str, str]:
+    """Why a client cannot have that scope, and what to do."""
     has = " and ".join(f"--scope {one.value}" for one in Scope if one in known)
-    return f"{profile.name} has no {scope.value} configuration" + (f"; it has: {has}" if has else "")
+    reason = f"{profile.name} has no {scope.value} configuration" + (f"; it has: {has}" if has else "")
+    return reason, "Take a scope that it has, or leave --scope out."

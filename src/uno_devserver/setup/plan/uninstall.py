@@ -1,12 +1,10 @@
-"""Which entries are taken out of a client's files; nothing is written here.
+"""Plans `mcp uninstall`: which entries are removed from a client's files.
 
-A file that only we have changed becomes what it was before, to the byte, or goes away where there was none. In any
-other the entries are taken out, and the rest stays as it is.
+A file that only we have changed becomes what it was before, to the byte, or is removed if it did not exist. From any
+other file the entries are removed, and the rest stays as it is.
 """
 
 from __future__ import annotations
-
-import os
 
 from ...system.values import Value
 from ..change_records import record_of
@@ -14,13 +12,12 @@ from ..config_file import decode_text, encode_text
 from ..edits.document import EditProblem, open_document
 from ..edits.equivalence import means_the_same
 from ..profiles import Scope
-from .changes import Action, FileChange
-from .request import OMIT_SCOPE, left_alone, listed, no_such_scope, not_changed
+from .changes import Action, FileChange, by_file
+from .request import left_alone, listed, not_changed, own_configuration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..config_file import ConfigFile
-    from ..entry_match import Match
     from ..profiles import Place
     from ..servers import ServerDefinition
     from .changes import ChangePlan, Operation
@@ -31,119 +28,110 @@ ONLY_SHARED = "Only in a file that other clients share"
 
 
 def plan_uninstall(
-    task: ChangeRequest, files: PlannedFiles, folder: str, *, all_scopes: bool, cleaned: frozenset[str] = frozenset()
+    request: ChangeRequest,
+    files: PlannedFiles,
+    folder: str,
+    *,
+    all_scopes: bool,
+    cleaned: frozenset[str] = frozenset(),
 ) -> ChangePlan:
-    """`folder`: of our state, which knows what the files were; `cleaned`: the files that the same run takes the
-    servers out of, for whatever client."""
-    places = [place for place in task.profile.places if task.scope in (None, place.scope)]
-    if task.scope is not None and not places:
-        known = {place.scope for place in task.profile.places}
-        return task.errors(no_such_scope(task.profile, task.scope, known), OMIT_SCOPE)
-    readings = [files.read(place, task.definitions.servers) for place in places]
-    reach = task.reach(all_scopes=all_scopes)
-    reached = [one for one in readings if one.place in reach]
-    beyond = [one for one in readings if one.place not in reach]
+    """`folder` holds our change records; `cleaned` are the files that this run removes entries from, for any client."""
+    places = [place for place in request.profile.places if request.scope in (None, place.scope)]
+    if request.scope is not None and not places:
+        return request.no_such_scope(request.scope, {place.scope for place in request.profile.places})
+    configs = [files.read(place, request.definitions.servers) for place in places]
+    reach = request.reach(all_scopes=all_scopes)
+    reached = [one for one in configs if one.place in reach]
+    beyond = [one for one in configs if one.place not in reach]
     staying = [one for one in beyond if one.place.path not in cleaned]
-    removals = [_removal(task, one, staying) for one in reached if _ours(task, one)]
+    removals = [one for config in reached if (one := _removal(request, config, staying)).indexes]
     told = {operation.server for one in removals for operation in one.operations}
     problems = [
-        task.broken(server, one.place.path, one.problem) for server in task.servers for one in reached if one.problem
+        request.broken(server, one.place.path, one.problem)
+        for server in request.servers
+        for one in reached
+        if one.problem
     ]
     missing = [
-        task.operation(server, Action.NOT_FOUND, None, ONLY_SHARED if _is_in(server, beyond) else NOT_FOUND).replace(
-            notes=_still(task, server, reached, staying)
+        request.operation(server, Action.NOT_FOUND, None, ONLY_SHARED if _is_in(server, beyond) else NOT_FOUND).replace(
+            notes=_remaining(request, server, reached, staying)
         )
-        for server in task.servers
+        for server in request.servers
         if server.name not in told and not problems
     ]
-    return (*_gathered(removals, folder), *problems, *missing)
+    changes = (_file_change(some, folder) for some in by_file(removals))
+    return (*changes, *problems, *missing)
 
 
 class _Removal(Value):
-    """All that is taken out of one place."""
+    """The entries to remove from one place."""
 
-    reading: ConfigFile
+    config: ConfigFile
     indexes: tuple[int, ...]
     operations: tuple[Operation, ...]
 
 
-def _ours(task: ChangeRequest, reading: ConfigFile) -> list[ServerDefinition]:
-    names = {match.server.name for match in reading.matches if match.certain}
-    return [server for server in task.servers if server.name in names]
-
-
-def _removal(task: ChangeRequest, reading: ConfigFile, beyond: list[ConfigFile]) -> _Removal:
-    place = reading.place
-    servers = _ours(task, reading)
-    names = {server.name for server in servers}
-    indexes = tuple(one.index for one in reading.matches if one.certain and one.server.name in names)
+def _removal(request: ChangeRequest, config: ConfigFile, staying: list[ConfigFile]) -> _Removal:
+    place = config.place
     reason = f"Removed from {place.scope.value} config"
-    operations = tuple(
-        task.operation(server, Action.REMOVED, place.path, reason).replace(
-            keys=tuple(dict.fromkeys(one.entry.name for one in _certain(reading, server))),
-            notes=_consequences(task, place) + _still(task, server, [reading], beyond),
-        )
-        for server in servers
-    )
-    return _Removal(reading, indexes, operations)
+    indexes: list[int] = []
+    operations: list[Operation] = []
+    for server in request.servers:
+        entries = config.entries_of(server)
+        if entries:
+            indexes += (one.index for one in entries)
+            keys = tuple(dict.fromkeys(one.entry.name for one in entries))
+            notes = _consequences(request, place) + _remaining(request, server, [config], staying)
+            operation = request.operation(server, Action.REMOVED, place.path, reason)
+            operations.append(operation.replace(keys=keys, notes=notes))
+    return _Removal(config, tuple(sorted(indexes)), tuple(operations))
 
 
-def _consequences(task: ChangeRequest, place: Place) -> tuple[str, ...]:
-    others = task.also_read_by(place)
+def _consequences(request: ChangeRequest, place: Place) -> tuple[str, ...]:
+    others = request.also_read_by(place)
     lose = "it loses" if len(others) == 1 else "they lose"
     notes = [f"'{place.path}' is read by {listed(others)}, too: {lose} the server as well."] if others else []
     if place.scope is Scope.USER:
-        notes.append(f"'{place.path}' is your own configuration: other workspaces lose the server, too.")
+        notes.append(own_configuration(place, "lose the server"))
     return tuple(notes)
 
 
-def _still(
-    task: ChangeRequest, server: ServerDefinition, reached: list[ConfigFile], beyond: list[ConfigFile]
+def _remaining(
+    request: ChangeRequest, server: ServerDefinition, reached: list[ConfigFile], staying: list[ConfigFile]
 ) -> tuple[str, ...]:
-    """What is left of a server, and why."""
+    """Notes on entries of the server that are not removed, and why."""
     shared = [
-        f"Still reachable through '{one.place.path}', shared with {listed(task.also_read_by(one.place))}; "
+        f"Still reachable through '{one.place.path}', shared with {listed(request.also_read_by(one.place))}; "
         "--all-scopes takes it out there, too."
-        for one in beyond
-        if _certain(one, server)
+        for one in staying
+        if one.entries_of(server)
     ]
     return (*left_alone(server, reached), *shared)
 
 
-def _is_in(server: ServerDefinition, readings: list[ConfigFile]) -> bool:
-    return any(_certain(one, server) for one in readings)
-
-
-def _certain(reading: ConfigFile, server: ServerDefinition) -> list[Match]:
-    return [one for one in reading.matches if one.server.name == server.name and one.certain]
-
-
-def _gathered(removals: list[_Removal], folder: str) -> tuple[FileChange, ...]:
-    by_file: dict[str, list[_Removal]] = {}
-    for one in removals:
-        by_file.setdefault(os.path.realpath(one.reading.place.path), []).append(one)
-    return tuple(_file_change(some, folder) for some in by_file.values())
+def _is_in(server: ServerDefinition, configs: list[ConfigFile]) -> bool:
+    return any(one.entries_of(server) for one in configs)
 
 
 def _file_change(removals: list[_Removal], folder: str) -> FileChange:
-    place, before = removals[0].reading.place, removals[0].reading.content
+    place, before = removals[0].config.place, removals[0].config.content
     assert before is not None
     text, bom, encoding = decode_text(before)
     operations: list[Operation] = []
     for one in removals:
-        its = one.reading.place
+        its = one.config.place
         try:
             text = open_document(text, its.format, its.root, its.dialect.name_key).remove(one.indexes)
             operations += one.operations
         except EditProblem as problem:
             operations += (not_changed(each, its.path, problem) for each in one.operations)
-    nothing_done = all(one.action is Action.ERROR for one in operations)
-    after = before if nothing_done else _as_before(folder, place, before, text, encode_text(text, bom, encoding))
+    failed = all(one.action is Action.ERROR for one in operations)
+    after = before if failed else _as_before(folder, place, before, text, encode_text(text, bom, encoding))
     return FileChange(place.path, place.scope, before, after, tuple(operations))
 
 
 def _as_before(folder: str, place: Place, before: bytes, removed: str, data: bytes) -> bytes | None:
-    """The original, where it says what the text without the entries says; else that text."""
+    """The original content, if it means the same as the text without the entries; else that text."""
     record = record_of(folder, place.path)
     original = record.original(before) if record is not None else None
     if original is None:
