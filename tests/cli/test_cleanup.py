@@ -75,7 +75,7 @@ def test_the_text_names_each_file(machine: Machine, registry: Registry) -> None:
     assert machine.run("cleanup").stdout.splitlines() == [
         "Cleaning up stale DevServer registrations...",
         f"Removed {registry}/devserver-{DEAD}.json",
-        f"Left {kept}: it is no registration, and not certainly stale.",
+        f"Left {kept}: it is not a registration and may not be stale.",
         "Cleanup completed.",
     ]
 

@@ -38,7 +38,7 @@ def test_without_a_config_the_defaults_are_shown_and_a_host_is_what_is_started(
     assert rows["hotReload.restartDelay"] == "0 (default)"
     assert rows["server"].startswith("a Host, with the workspace's add-ins")
     assert rows["sources of the server"] == f"Python add-ins, 1 file in {machine.workspace}"
-    assert rows["trusted"] == "no: the user has not agreed to it; 'uno-devserver trust' agrees"
+    assert rows["trusted"] == "no: the user has not agreed to it; run 'uno-devserver trust' in the workspace to agree"
 
 
 def test_given_settings_and_what_follows_are_shown(workspace: WorkspaceBuilder, machine: Machine) -> None:
@@ -97,7 +97,7 @@ def test_problems_are_listed_and_the_exit_code_tells_of_them(workspace: Workspac
         f"- {path}:3:28: hotReload.enabled: it must be true or false.",
         (
             "- The server cannot be started: the program 'no-such-program' is not found. "
-            f"Install it, or name another as mcpServer.command in {path}."
+            f"Install it, or name another one as mcpServer.command in {path}."
         ),
     ]
     assert len(data.json["problems"]) == 2
@@ -195,7 +195,7 @@ def test_code_whose_command_is_typed_need_not_say_how_it_is_started(
 
     assert result.exit_code == 0
     assert _rows(result.stdout)["sources of the server"].startswith("Python, 1 file")
-    assert "That is no matter for 'uno-devserver mcp start -- <command>'; else: Write it" in result.stdout
+    assert "This does not matter for 'uno-devserver mcp start -- <command>'. Otherwise: Write it" in result.stdout
 
 
 def test_a_build_that_cannot_run_is_a_problem(workspace: WorkspaceBuilder, machine: Machine) -> None:

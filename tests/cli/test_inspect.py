@@ -288,7 +288,7 @@ def test_a_proxy_that_ends_by_itself_is_a_failure_that_shows_its_last_words(prox
     code, errors = inspecting.ended()
 
     assert code == 1
-    assert "error: The proxy has ended. Its exit code is -9; it said last:" in errors
+    assert "error: The proxy has ended. Its exit code is -9; it printed last:" in errors
     assert "  | " in errors
     assert "next: Run 'uno-devserver inspect' again." in errors
 

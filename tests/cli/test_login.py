@@ -153,7 +153,7 @@ def test_where_no_file_can_be_written_it_says_so(machine: Machine, application: 
     result = machine.run("login", prefix=[str(PRLIMIT), "--fsize=0"])
 
     assert result.exit_code == 1
-    assert "no place to go: No usable temporary directory" in result.stderr
+    assert "No temporary file can be made for the output" in result.stderr
     assert not application.called
 
 

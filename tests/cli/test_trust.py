@@ -43,7 +43,7 @@ def test_what_may_run_is_shown_and_kept(workspace: WorkspaceBuilder, machine: Ma
         "What may run:",
         f"- {root / ADDIN}",
         "",
-        "A changed config asks anew; edited code does not. 'uno-devserver trust --revoke' takes it back.",
+        "A changed config needs a new agreement; edited code does not. 'uno-devserver trust --revoke' revokes this.",
     ]
     assert _trusts(machine)
 
@@ -374,7 +374,7 @@ def test_whoever_starts_a_host_has_agreed(uno: WorkspaceBuilder, hosts: StandInH
         f"- {root / ADDIN}",
         f"- The MCP server: sh, in {root}",
         "",
-        "'uno-devserver trust --revoke' takes it back.",
+        "'uno-devserver trust --revoke' revokes this.",
     ]
     assert first.stdout.splitlines()[-len(said) :] == said
     assert again.json["agreedTo"] == []

@@ -1,4 +1,4 @@
-"""`cleanup`: remove what servers and proxies that no longer run have left behind. Ends no process."""
+"""`cleanup`: removes the registrations, status files and sockets of servers and proxies that no longer run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(_: Invocation) -> Result:
     lines = ["Cleaning up stale DevServer registrations..."]
     removed = (*pruned.removed, *remove_stale(folders().state), *remove_left_channels())
     lines += [f"Removed {path}" for path in removed]
-    lines += [f"Left {path}: it is no registration, and not certainly stale." for path in pruned.unreadable]
+    lines += [f"Left {path}: it is not a registration and may not be stale." for path in pruned.unreadable]
     lines += ["Cleanup completed." if not pruned.problems else "Cleanup not completed."]
     data = {
         "removed": list(removed),

@@ -1,8 +1,7 @@
-"""The whole command line as data: commands, their options, what they are for, and who runs them.
+"""The table of commands and options; the parser, the help, shell completion and docs/commands.md are made from it.
 
-Parsing, help, shell completion and the documentation all read this table. It is ours rather than argparse's because
-options may stand before the command, `-fl` is one option, `start` forwards what it does not know, and building
-argparse's parsers would cost a third of the time that `disco` has.
+argparse does not fit: options may stand before the command, `-fl` is one option, `start` forwards options that it does
+not know, and building argparse's parsers would take a third of the time that `disco` has.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ from ..system.values import Value
 
 
 class Unknown(Enum):
-    """What a command does with options it does not know."""
+    """How a command treats options that it does not know."""
 
     REFUSE = "refuse"
     IGNORE = "ignore"  # Visual Studio calls `disco --solution <path> --json`
     FORWARD = "forward"  # they belong to the Host or to the Settings application
-    LEAVE = "leave"  # nothing behind the command is ours: the Host reads its flags by .NET's rules
+    LEAVE = "leave"  # everything behind the command: the Host reads its flags by .NET's rules
 
 
 class Option(Value):
     names: tuple[str, ...]
     help: str
-    value: str | None = None  # what the value is called in the help; None for a switch
-    may_be_blank: bool = False  # an empty value means something
-    optional: bool = False  # the value may be left out, and the option is a switch then
-    choices: tuple[str, ...] = ()  # the values that there are, or the usual ones
+    value: str | None = None  # the name of the value in the help; None for a switch
+    may_be_blank: bool = False  # an empty value has a meaning
+    optional: bool = False  # without a value the option is a switch
+    choices: tuple[str, ...] = ()  # all values, or the usual ones
 
     @property
     def name(self) -> str:
-        """The name that code asks for: the first long one, without dashes."""
+        """The first long name without dashes, by which code looks the option up."""
         return next(name for name in self.names if name.startswith("--")).lstrip("-")
 
     @property
@@ -41,7 +40,7 @@ class Option(Value):
 
     @property
     def usage(self) -> str:
-        """All its names, and its value, as the help has them."""
+        """All names and the value, as the help shows them."""
         value = f"[{self.value}]" if self.optional else self.value
         return ", ".join(self.names) + (f" {value}" if value else "")
 
@@ -53,15 +52,20 @@ class Command(Value):
     options: tuple[Option, ...] = ()
     arguments: tuple[str, ...] = ()
     unknown: Unknown = Unknown.REFUSE
-    doing: str = ""  # what a terminal is told when it takes over a second; empty: the command speaks for itself
-    examples: tuple[tuple[str, str], ...] = ()  # how it is used, each with what to type
+    doing: str = ""  # shown on a terminal after a second; empty for commands that print while they run
+    examples: tuple[tuple[str, str], ...] = ()  # descriptions and command lines
 
     @property
     def name(self) -> str:
         return " ".join(self.words)
 
 
-PATH, FOLDER = "<path>", "<folder>"  # values that a shell completes by itself
+PATH, FOLDER = "<path>", "<folder>"  # shells complete these values themselves
+CHILD = "-- <command>"  # an argument that is a whole command line
+CLIENT = "<client>"
+SHELL = "<shell>"
+SHELLS = ("bash", "zsh", "fish")
+MCP_APP = "--mcp-app"  # the form of `mcp start` that clients' configurations hold
 
 GLOBAL_OPTIONS = (
     Option(("--help", "-h"), "Show this help, or the help of a command"),
@@ -73,29 +77,26 @@ GLOBAL_OPTIONS = (
         value="<level>",
         choices=LEVELS,
     ),
-    Option(("--file-log", "-fl"), "Also write the log to a file; {Date} stands for today's date", value=PATH),
+    Option(("--file-log", "-fl"), "Also write the log to a file; {Date} is replaced by today's date", value=PATH),
     Option(("--solution-dir",), "The folder of the workspace (default: the current folder)", value=FOLDER),
 )
 
-CHILD = "-- <command>"  # an argument that is a whole command line
-CLIENT = "<client>"
-SHELL = "<shell>"
-SHELLS = ("bash", "zsh", "fish")
-
-_SOLUTION = Option(("--solution",), "Which solution to take where several fit", value=PATH)
-_FORCE_MSBUILD = Option(("--force-msbuild-discovery",), "Ask MSBuild for the add-ins (10-30 s), whatever is on disk")
+_SOLUTION = Option(("--solution",), "The solution to use if there are several", value=PATH)
+_FORCE_MSBUILD = Option(
+    ("--force-msbuild-discovery",), "Ask MSBuild for the add-ins (10-30 s) instead of reading the restored packages"
+)
 
 _PROXY = (
-    Option(("--port", "-p"), "Port for the Host that is started (default: a free one)", value="<port>"),
-    Option(("--mcp-wait-tools-list",), "Answer tools/list only when the upstream has answered (30 s at most)"),
+    Option(("--port", "-p"), "Port of the Host that the proxy starts (default: a free one)", value="<port>"),
+    Option(("--mcp-wait-tools-list",), "Answer tools/list only after the upstream has answered (30 s at most)"),
     Option(("--force-roots-fallback",), "Wait for uno_app_initialize instead of starting in the current folder"),
     Option(("--force-generate-tool-cache",), "Refresh the tool catalogue of the workspace, then exit"),
-    Option(("--wait-calls",), "Hold calls until the upstream is ready, and not for two seconds only"),
+    Option(("--wait-calls",), "Hold calls until the upstream is ready, instead of for two seconds at most"),
     Option(("--upstream-url",), "Proxy this MCP server (Streamable HTTP) instead of a Host", value="<url>"),
-    Option(("--http",), "Also serve MCP over HTTP on this port of the loopback (0: any)", value="<port>"),
+    Option(("--http",), "Also serve MCP over HTTP on this loopback port (0: any free one)", value="<port>"),
     Option(
         ("--inspector",),
-        "Also serve a page that shows what happens (default: port 6274, or the next that is free; 0: any)",
+        "Also serve the inspector page (default: port 6274 or the next free one; 0: any free one)",
         value="<port>",
         optional=True,
     ),
@@ -103,13 +104,13 @@ _PROXY = (
 
 _CLIENT = (
     Option(("--ide",), "The client, as an alternative to the argument", value=CLIENT),
-    Option(("--workspace",), "The workspace whose files are looked at (default: the current folder)", value=FOLDER),
+    Option(("--workspace",), "The folder of the workspace (default: the current folder)", value=FOLDER),
     Option(("--ide-definitions",), "Client profiles to use instead of the built-in ones", value=PATH),
     Option(("--server-definitions",), "Server definitions to use instead of the built-in ones", value=PATH),
 )
-_WANTED = (
+_VARIANT = (
     Option(("--release",), "Expect or write the newest stable version"),
-    Option(("--prerelease",), "Expect or write the newest version, prereleases included"),
+    Option(("--prerelease",), "Expect or write the newest version, including prereleases"),
     Option(("--version", "--tool-version"), "Expect or write exactly this version", value="<version>"),
     Option(
         ("--channel",),
@@ -126,23 +127,20 @@ _WANTED = (
 )
 _SERVERS = Option(("--servers",), "Only these servers, separated by commas", value="<names>")
 _CHANGE = (
-    Option(("--all-ides",), "All clients that are found on this machine, instead of a named one"),
-    Option(("--dry-run",), "Change nothing, and show what would change"),
+    Option(("--all-ides",), "All clients found on this machine, instead of a named one"),
+    Option(("--dry-run",), "Show what would change, without changing it"),
 )
 _SCOPE = Option(
-    ("--scope",),
-    "Only the files of the workspace, or of the user: workspace or user",
-    value="<scope>",
-    choices=("workspace", "user"),
+    ("--scope",), "Only files of this scope: workspace or user", value="<scope>", choices=("workspace", "user")
 )
-_ALL_SCOPES = Option(("--all-scopes",), "Also the files that other clients share with this one")
-_NO_BACKUP = Option(("--no-backup",), "Keep no copy of a file before its first change")
-_VERIFY = Option(("--verify",), "Also ask the client itself, where it has a command for that")
+_ALL_SCOPES = Option(("--all-scopes",), "Also files that this client shares with others")
+_NO_BACKUP = Option(("--no-backup",), "Do not back up files before their first change")
+_VERIFY = Option(("--verify",), "Also ask the client itself, if it has a command for that")
 
 COMMANDS = (
     Command(
         ("disco",),
-        "Show what the workspace runs: SDK, Host, add-ins, running servers",
+        "Show the SDK, Host, add-ins and running servers of the workspace",
         "disco:run",
         (
             Option(("--addins-only",), "Print only the add-in paths, separated by ';' (with --json: an array)"),
@@ -155,29 +153,27 @@ COMMANDS = (
     ),
     Command(
         ("start",),
-        "Start the workspace's Host, or find the one that runs",
+        "Start the workspace's Host, or reuse the running one",
         "start:run",
         (
-            Option(
-                ("--httpPort",), "Port of the Host (default: the workspace's last one, or a free one)", value="<port>"
-            ),
-            Option(("--restart",), "Stop the Host that runs, if no other program owns it, and start a new one"),
+            Option(("--httpPort",), "Port of the Host (default: the last one, or a free one)", value="<port>"),
+            Option(("--restart",), "Stop the running Host, unless another program owns it, and start a new one"),
             Option(("--ppid",), "End the Host when this process ends", value="<pid>"),
             Option(("--solution",), "The solution to serve (default: the workspace's)", value=PATH),
             Option(
                 ("--ideChannel",),
-                "Named pipe of the IDE to talk to; without --ppid the command stays until the Host ends",
+                "Named pipe of the IDE to talk to; without --ppid the command runs until the Host ends",
                 value="<id>",
             ),
             Option(
                 ("--host",),
-                "bundled, dotnet, or the path of a Host (default: what the workspace has)",
+                "bundled, dotnet, or the path of a Host (default: depends on the workspace)",
                 value="<kind>",
                 choices=("bundled", "dotnet"),
             ),
             Option(
                 ("--addins",),
-                "Load these, separated by ';', instead of what is found; '' loads none",
+                "Load these add-ins, separated by ';', instead of the discovered ones; '' loads none",
                 value="<paths>",
                 may_be_blank=True,
             ),
@@ -208,58 +204,54 @@ COMMANDS = (
         ("cleanup",),
         "Remove registrations and sockets of Hosts and proxies that no longer run",
         "cleanup:run",
-        doing="Looking for what was left",
+        doing="Looking for leftovers",
     ),
     Command(
         ("health",),
-        "Tell what works, what does not, and what to do about it",
+        "Show what works, what does not, and what to do about it",
         "health:run",
         (_SOLUTION,),
         doing="Looking at the workspace",
     ),
     Command(
         ("inspect",),
-        "Show what the workspace's proxy does, on a page in the browser",
+        "Open the inspector page of the workspace's proxy in the browser",
         "inspect:run",
         (
-            Option(("--no-open",), "Print where the page is, and open no browser"),
+            Option(("--no-open",), "Print the address of the page without opening a browser"),
             Option(
                 ("--port",),
-                "Where it is opened, if it is not yet (default: that of the config, or 6274; 0: any)",
+                "Port of the page if it is not open yet (default: the config's, or 6274; 0: any free one)",
                 value="<port>",
             ),
         ),
     ),
     Command(
         ("config",),
-        "Show what the workspace's config says, and what is wrong with it",
+        "Show the workspace's config, its effects and its problems",
         "config:run",
         (Option(("--schema",), "Print the JSON schema of the file, for editors"), _SOLUTION),
         doing="Looking at the workspace",
     ),
     Command(
         ("trust",),
-        "Agree that code of the workspace may run, or take that back",
+        "Allow code of the workspace to run, or revoke that",
         "trust:run",
         (
-            Option(("--dry-run",), "Show what would be allowed, and agree to nothing"),
-            Option(("--revoke",), "Take it back"),
-            Option(("--list",), "Show all workspaces that were agreed to"),
+            Option(("--dry-run",), "Show what would be allowed, without allowing it"),
+            Option(("--revoke",), "Revoke the agreement"),
+            Option(("--list",), "Show all trusted workspaces"),
             _SOLUTION,
         ),
         doing="Looking at the workspace",
     ),
     Command(
         ("host",),
-        "Be the Host, in this process; its flags are those of the .NET Host",
+        "Run the bundled Host in this process; its flags are those of the .NET Host",
         "host:run",
         unknown=Unknown.LEAVE,
     ),
-    Command(
-        ("demo",),
-        "Show what this program does, in some seconds and a temporary folder",
-        "demo.command:run",
-    ),
+    Command(("demo",), "Demonstrate this program in some seconds, in a temporary folder", "demo.command:run"),
     Command(
         ("login",),
         "Open the Uno Settings application to sign in",
@@ -269,7 +261,7 @@ COMMANDS = (
     ),
     Command(
         ("completion",),
-        "Print what lets bash, zsh or fish complete commands, options and values",
+        "Print the completion script for bash, zsh or fish",
         "shell_completion:run",
         arguments=(SHELL,),
         examples=(
@@ -290,9 +282,9 @@ COMMANDS = (
     Command(("mcp", "serve"), "The same as mcp start", "mcp.start:start", _PROXY, (CHILD,), Unknown.FORWARD),
     Command(
         ("mcp", "status"),
-        "Show which AI clients know the servers",
+        "Show in which AI clients the servers are registered",
         "mcp.status:run",
-        (*_CLIENT, *_WANTED, _VERIFY),
+        (*_CLIENT, *_VARIANT, _VERIFY),
         (CLIENT,),
         doing="Reading the clients' files",
     ),
@@ -300,55 +292,45 @@ COMMANDS = (
         ("mcp", "install"),
         "Register the servers with an AI client",
         "mcp.install:install",
-        (*_CLIENT, *_WANTED, _SERVERS, _SCOPE, *_CHANGE, _NO_BACKUP, _VERIFY),
+        (*_CLIENT, *_VARIANT, _SERVERS, _SCOPE, *_CHANGE, _NO_BACKUP, _VERIFY),
         (CLIENT,),
         doing="Changing the clients' files",
     ),
     Command(
         ("mcp", "uninstall"),
-        "Take the servers out of an AI client",
+        "Remove the servers from an AI client",
         "mcp.install:uninstall",
-        (
-            *_CLIENT,
-            _SERVERS,
-            _SCOPE,
-            _ALL_SCOPES,
-            *_CHANGE,
-            _NO_BACKUP,
-        ),
+        (*_CLIENT, _SERVERS, _SCOPE, _ALL_SCOPES, *_CHANGE, _NO_BACKUP),
         (CLIENT,),
         doing="Changing the clients' files",
     ),
     Command(
         ("mcp", "restore"),
-        "Put a client's files back as they were before the changes of this program",
+        "Restore a client's files to what they were before this program changed them",
         "mcp.restore:run",
         (
             *_CLIENT,
             _SCOPE,
             _ALL_SCOPES,
             *_CHANGE,
-            Option(("--force",), "Also undo what others changed; what is there now is kept"),
+            Option(("--force",), "Also undo changes made by others; the present content is backed up"),
         ),
         (CLIENT,),
         doing="Changing the clients' files",
     ),
     Command(
         ("mcp", "doctor"),
-        "Start what a client would start, as it would, and tell whether that works",
+        "Start the registered servers as the client would, and show whether they work",
         "mcp.doctor:run",
         (
             *_CLIENT,
             _SERVERS,
-            Option(("--force",), "Also what may have come with the workspace; look at it first"),
+            Option(("--force",), "Also start entries that may have come with the workspace; check them first"),
         ),
         (CLIENT,),
         doing="Reading the clients' files",
     ),
 )
-
-# The wire form that every client's configuration holds.
-MCP_APP = "--mcp-app"
 
 
 def command_named(words: tuple[str, ...]) -> Command | None:

@@ -1,4 +1,4 @@
-"""`config`: which config counts, each of its settings, what follows from it, and what is wrong."""
+"""`config`: shows the workspace's config, each of its settings, its effects and its problems."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from ..system.folders import folders
 from ..system.programs import named_program_candidates
 from ..system.values import Value
 from ..workspace.config import FIELDS, ClientCommand, Config, ServerCommand, read_config
-from ..workspace.resolver import resolve, select_solution
 from ..workspace.server_command import server_command
-from ..workspace.trust import is_trusted, refusal
-from .parse import absolute
+from ..workspace.trust import AGREE, is_trusted, refusal
+from .parse import workspace_of
 from .result import Bullets, Report, Result, Row, Section
 from .terminal import Style
 
@@ -31,46 +30,51 @@ if TYPE_CHECKING:
     from ..hotreload.build_command import BuildCommand
     from ..hotreload.sources.source_tree import Sources
     from ..hotreload.watched_package import WatchedPackage
-    from ..issues import Issue
-    from ..workspace.config import Config, Field
+    from ..workspace.config import Field
     from ..workspace.resolver import Workspace
     from ..workspace.server_command import ServerLine
     from .parse import Invocation
 
 SCHEMA = "host.config.schema.json"
+NOTHING_STARTED = "Correct the file (comments and trailing commas are allowed); until then proxies start no server."
+# The effect of a setting that has no value.
+_OTHERWISE = {
+    "clientWorkspace": "extensionPath",
+    "extensionPath": "none",
+    "mcpServerRoot": "none",
+    "mcpServer.command": "what the package names",
+    "mcpServer.cwd": "mcpServerRoot, else the workspace",
+    "client.command": "none",
+    "client.cwd": "clientWorkspace, else extensionPath",
+    "client.readyPattern": "ready when it runs",
+    "hotReload.mcpServerName": "the package's name, else what it calls itself, else its folder's",
+    "pipeline.concurrency": "one at a time if there is a config, else unlimited",
+    "inspector.port": "6274, or the next that is free",
+}
+_A_HOST = "a Host, with the workspace's add-ins; mcpServerRoot or mcpServer would name another server"
+# An argument with one of these endings is a file that the program runs; others may mean anything.
+_SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".dll")
 
 
 def run(invocation: Invocation) -> Result:
     if invocation.on("schema"):
         return _schema()
-
-    found = _look(_workspace(invocation))
-    return Result(findings_data(found), findings_report(found), 1 if found.problems else 0)
+    workspace = workspace_of(invocation)
+    if not workspace.resolved:
+        issue = workspace.issues[0]
+        raise UserError(issue.code, f"There is no workspace, so there is no config. {issue.message}", issue.remediation)
+    found = _look(workspace)
+    return Result(_data(found), _report(found), 1 if found.problems else 0)
 
 
 def _schema() -> Result:
-    import json
-
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with open(os.path.join(package, "workspace", SCHEMA), encoding="utf-8") as stream:
         text = stream.read()
     return Result(json.loads(text), text.rstrip("\n"))
 
 
-def _workspace(invocation: Invocation) -> Workspace:
-    named, solution = invocation.value("solution-dir"), invocation.value("solution")
-    workspace = resolve(absolute(named or "."), explicit=named is not None)
-    if solution is not None:
-        workspace = select_solution(workspace, solution)
-    if not workspace.resolved:
-        issue = workspace.issues[0]
-        raise UserError(issue.code, f"There is no workspace, so no config counts. {issue.message}", issue.remediation)
-    return workspace
-
-
 def _look(workspace: Workspace) -> ConfigFindings:
-    from ..hotreload.sources.finder import find_sources
-
     folder = workspace.working_directory
     config = read_config(workspace.config)
     config = config.replace(issues=config_issues(config, workspace))
@@ -82,33 +86,16 @@ def _look(workspace: Workspace) -> ConfigFindings:
         commands,
         tuple((package, build, find_sources(package)) for package, build in commands.packages),
     )
-    return found.replace(problems=tuple(dict.fromkeys(problems(found))), remarks=tuple(remarks(found)))
-
-
-# What counts where a setting has no value of its own.
-_OTHERWISE = {
-    "clientWorkspace": "extensionPath",
-    "extensionPath": "none",
-    "mcpServerRoot": "none",
-    "mcpServer.command": "what the package names",
-    "mcpServer.cwd": "mcpServerRoot, else the workspace",
-    "client.command": "none",
-    "client.cwd": "clientWorkspace, else extensionPath",
-    "client.readyPattern": "ready when it runs",
-    "hotReload.mcpServerName": "the package's name, else what it calls itself, else its folder's",
-    "pipeline.concurrency": "one at a time where there is a config, else unlimited",
-    "inspector.port": "6274, or the next that is free",
-}
-_A_HOST = "a Host, with the workspace's add-ins; mcpServerRoot or mcpServer would name another server"
+    return found.replace(problems=tuple(dict.fromkeys(_problems(found))), remarks=tuple(_remarks(found)))
 
 
 class ConfigFindings(Value):
     folder: str  # of the workspace
     config: Config
-    refusal: str  # why its code may not run: the end of a sentence; empty where it may
+    refusal: str  # why its code may not run, as the end of a sentence; empty if it may
     commands: ConfigCommands
     sources: tuple[tuple[WatchedPackage, BuildCommand | None, Sources], ...]  # of the packages that are watched
-    problems: tuple[tuple[str, str], ...] = ()  # each with its next step, or none
+    problems: tuple[tuple[str, str], ...] = ()  # each with its next step, which may be empty
     remarks: tuple[str, ...] = ()
 
     @property
@@ -122,10 +109,176 @@ class ConfigFindings(Value):
         return "off: there is no code to watch" if self.config.hot_reload.enabled else "off, by hotReload.enabled"
 
 
-def findings_report(found: ConfigFindings) -> Report:
-    counts = found.config.path or "none, so the defaults count"
+# The commands that the config leads to.
+
+
+class ConfigCommands(Value):
+    server: ServerLine | Issue | None  # None: the config names no server
+    packages: tuple[tuple[WatchedPackage, BuildCommand | None], ...]  # watched ones, with their builds
+    typed: BuildCommand | None  # of a server whose command is typed behind `mcp start --`
+    client: tuple[tuple[str, ...], str] | None  # its command line, and the folder in which it runs
+
+    def in_words(self) -> list[str]:
+        words = []
+        if isinstance(self.server, Issue):
+            words.append(f"An MCP server. {self.server.message}")
+        elif self.server is not None:
+            variables = "".join(f" {shell_line((f'{name}={value}',))}" for name, value in self.server.environment)
+            environment = f", with{variables}" if variables else ""
+            words.append(f"The MCP server: {shell_line(self.server.line)}, in {self.server.folder}{environment}")
+        for package, build in self.packages:
+            if build is not None:
+                whose = "the server" if package.role is Role.SERVER else "the extension"
+                words.append(f"When code of {whose} has changed: {build.named}, in {build.folder}")
+        if self.typed is not None:
+            whose = "a server that you start by 'mcp start -- <command>'"
+            words.append(f"When code of {whose} has changed: {self.typed.named}, in {self.typed.folder}")
+        if self.client is not None:
+            words.append(f"The client: {shell_line(self.client[0])}, in {self.client[1]}")
+        return words
+
+
+def commands_of(folder: str, config: Config) -> ConfigCommands:
+    """The commands that the config of the workspace in `folder` leads to."""
+    reloads = config.hot_reload.enabled
+    packages = _built(packages_of(folder, config)) if reloads else ()
+    typed = _built(packages_of(folder, config, typed=True)) if reloads and not config.names_server else ()
+    client = config.client if reloads else None  # it runs the new code of the extension
+    return ConfigCommands(
+        server_command(config, os.environ, sys.platform) if config.names_server else None,
+        packages,
+        next((build for package, build in typed if package.role is Role.SERVER), None),
+        ((client.command, *client.args), config.client_folder or folder) if client else None,
+    )
+
+
+def _built(packages: Sequence[WatchedPackage]) -> tuple[tuple[WatchedPackage, BuildCommand | None], ...]:
+    return tuple((package, build_of(package, os.environ, sys.platform)) for package in packages)
+
+
+def shell_line(line: Sequence[str]) -> str:
+    """The command as it is typed in a shell. A line end is escaped: it could make an argument look like other lines."""
+    import shlex
+
+    return shlex.join(line).replace("\n", "\\n")
+
+
+# Problems and remarks.
+
+
+def config_issues(config: Config, workspace: Workspace) -> tuple[Issue, ...]:
+    """The issues of the config in the order of the file; one that keeps proxies from starting a server is fatal."""
+    if not keeps_from_starting(config, workspace):
+        return config.issues
+    return tuple(
+        fatal(issue.code, issue.message, NOTHING_STARTED) if issue == config.unclear else issue
+        for issue in config.issues
+    )
+
+
+def keeps_from_starting(config: Config, workspace: Workspace) -> bool:
+    if config.unclear is None:
+        return False
+    from ..proxy.upstream.base import uses_config
+
+    return uses_config(workspace)
+
+
+def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
+    """What does not work, with the next step if there is one."""
+    server = found.commands.server
+    unknown = [server] if isinstance(server, Issue) and not _may_be_typed(found) else []
+    for issue in (*found.config.issues, *unknown):
+        yield issue.message, issue.remediation
+    if server is not None and not isinstance(server, Issue):
+        yield from _program(found, "server", "mcpServer", server.line[0], server.folder, server.environ(os.environ))
+        missing = _missing_script(server)
+        if missing is not None and _server_build(found) is None:
+            yield f"The server cannot be started: there is no file {missing}.", "Correct its path, or build it."
+    if found.commands.client is not None:
+        line, folder = found.commands.client
+        yield from _program(found, "client", "client", line[0], folder, os.environ)
+    for package, build, files in found.sources:
+        if not os.path.isdir(package.root):  # an issue of the config
+            continue
+        yield from ((problem, "") for problem in files.problems)
+        if build is not None and build.problem:
+            yield build.problem, ""
+
+
+def _remarks(found: ConfigFindings) -> Iterator[str]:
+    """What may be intended."""
+    server, build = found.commands.server, _server_build(found)
+    if isinstance(server, Issue) and _may_be_typed(found):
+        typed = "This does not matter for 'uno-devserver mcp start -- <command>'. Otherwise:"
+        yield f"{server.message} {typed} {server.remediation}"
+    if build is not None and server is not None and not isinstance(server, Issue):
+        missing = _missing_script(server)
+        if missing is not None:
+            yield f"{missing} does not exist yet; {build.named} is run when the server is first needed."
+    for package, _, files in found.sources:
+        if not files.files and os.path.isdir(package.root):
+            where = f"No file in {package.root} counts as code of the {package.role.value}, so no edit is noticed"
+            yield f"{where}; hotReload.include can name some."
+    for setting, pattern in _idle_patterns(found):
+        yield f'hotReload.{setting}: "{pattern}" fits no file; patterns begin at the root of the package.'
+
+
+def _may_be_typed(found: ConfigFindings) -> bool:
+    """Whether the config names only the server's code, so that the user may type its command."""
+    return found.config.server is None and any(
+        files.files for package, _, files in found.sources if package.role is Role.SERVER
+    )
+
+
+def _program(
+    found: ConfigFindings, who: str, section: str, name: str, folder: str, environ: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    if any(os.path.isfile(path) for path in named_program_candidates(name, folder, environ, sys.platform)):
+        return
+    message = f"The {who} cannot be started: the program '{name}' is not found."
+    program, *arguments = name.split()
+    if arguments:
+        yield message, f"Write its arguments apart, as {section}.args: the program is '{program}' then."
+    else:
+        yield message, f"Install it, or name another one as {section}.command in {found.config.path}."
+
+
+def _missing_script(server: ServerLine) -> str | None:
+    script = next((word for word in server.line[1:] if word.endswith(_SCRIPTS) and not word.startswith("-")), None)
+    path = None if script is None else os.path.normpath(os.path.join(server.folder, script))
+    return None if path is None or os.path.exists(path) else path
+
+
+def _server_build(found: ConfigFindings) -> BuildCommand | None:
+    return next((build for package, build, _ in found.sources if package.role is Role.SERVER), None)
+
+
+def _idle_patterns(found: ConfigFindings) -> Iterator[tuple[str, str]]:
+    hot_reload = found.config.hot_reload
+    if not found.sources:
+        return
+    if hot_reload.include:
+        yield from _idle("include", hot_reload.include, [path for _, _, files in found.sources for path in files.files])
+    if hot_reload.exclude:
+        whole = (find_sources(package.replace(exclude=())) for package, _, _ in found.sources)
+        yield from _idle("exclude", hot_reload.exclude, [path for files in whole for path in files.files])
+
+
+def _idle(setting: str, patterns: tuple[str, ...], paths: list[str]) -> Iterator[tuple[str, str]]:
+    for pattern in patterns:
+        globs = Globs((pattern,), setting)
+        if not globs.problems and not any(globs.describe(path) for path in paths):
+            yield setting, pattern
+
+
+# The output.
+
+
+def _report(found: ConfigFindings) -> Report:
+    path = found.config.path or "none, so the defaults count"
     return Report(
-        f"The config of the workspace {found.folder}: {counts}",
+        f"The config of the workspace {found.folder}: {path}",
         (
             Section("Settings", tuple(Row(field.title, _setting(found.config, field)) for field in FIELDS)),
             Section("What follows", tuple(_follows(found))),
@@ -144,7 +297,7 @@ def _setting(config: Config, field: Field) -> str:
 def _follows(found: ConfigFindings) -> Iterator[Row]:
     server, client = found.commands.server, found.commands.client
     if found.refusal:
-        yield Row("trusted", f"no: {found.refusal}; 'uno-devserver trust' agrees", style=Style.WARN)
+        yield Row("trusted", f"no: {found.refusal}; run {AGREE} to agree", style=Style.WARN)
     else:
         yield Row("trusted", "yes", style=Style.GOOD)
     if server is None or isinstance(server, Issue):
@@ -168,11 +321,30 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
 
 
 def _problem(message: str, step: str) -> str:
-    """The usual next step is what everybody would do, and need not stand behind each."""
+    """The problem with its next step, except for the usual one, "Correct the file"."""
     return message if step in ("", REMEDIES["ConfigInvalid"]) else f"{message} {step}"
 
 
-def findings_data(found: ConfigFindings) -> dict[str, object]:
+def _value(config: Config, field: Field) -> object:
+    """The value as the file would have it; None if there is neither a given nor a default value."""
+    holders = {
+        "mcpServer": config.server or ServerCommand(),
+        "hotReload": config.hot_reload,
+        "inspector": config.inspector,
+    }
+    if field.section == "client":
+        holders["client"] = config.client or ClientCommand("")
+    value = getattr(holders.get(field.section, config), field.name)
+    if isinstance(value, Enum):
+        return value.value
+    if field.name == "env":
+        return dict(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return None if value == "" else value
+
+
+def _data(found: ConfigFindings) -> dict[str, object]:
     config, server, client = found.config, found.commands.server, found.commands.client
     return {
         "workspaceDirectory": found.folder,
@@ -206,186 +378,3 @@ def findings_data(found: ConfigFindings) -> dict[str, object]:
         "remarks": list(found.remarks),
         "problems": [{"message": message, "nextStep": step or None} for message, step in found.problems],
     }
-
-
-def _value(config: Config, field: Field) -> object:
-    """As the file would have it; None where it is not given, and the default is no value."""
-    holders = {
-        "mcpServer": config.server or ServerCommand(),
-        "hotReload": config.hot_reload,
-        "inspector": config.inspector,
-    }
-    if field.section == "client":
-        holders["client"] = config.client or ClientCommand("")
-    value = getattr(holders.get(field.section, config), field.name)
-    if isinstance(value, Enum):
-        return value.value
-    if field.name == "env":
-        return dict(value)
-    if isinstance(value, tuple):
-        return list(value)
-    return None if value == "" else value
-
-
-# An argument that ends so is a file that the program runs; others may mean anything.
-_SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".dll")
-
-
-def problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
-    """What keeps something from working; each with the next step, where there is one."""
-    server = found.commands.server
-    unknown = [server] if isinstance(server, Issue) and not _may_be_typed(found) else []
-    for issue in (*found.config.issues, *unknown):
-        yield issue.message, issue.remediation
-    if server is not None and not isinstance(server, Issue):
-        yield from _program(found, "server", "mcpServer", server.line[0], server.folder, server.environ(os.environ))
-        missing = _missing_script(server)
-        if missing is not None and _server_build(found) is None:
-            yield f"The server cannot be started: there is no file {missing}.", "Correct its path, or build it."
-    if found.commands.client is not None:
-        line, folder = found.commands.client
-        yield from _program(found, "client", "client", line[0], folder, os.environ)
-    for package, build, files in found.sources:
-        if not os.path.isdir(package.root):  # which was said above
-            continue
-        yield from ((problem, "") for problem in files.problems)
-        if build is not None and build.problem:
-            yield build.problem, ""
-
-
-def remarks(found: ConfigFindings) -> Iterator[str]:
-    """What may be meant so."""
-    server, build = found.commands.server, _server_build(found)
-    if isinstance(server, Issue) and _may_be_typed(found):
-        typed = "That is no matter for 'uno-devserver mcp start -- <command>'; else:"
-        yield f"{server.message} {typed} {server.remediation}"
-    if build is not None and server is not None and not isinstance(server, Issue):
-        missing = _missing_script(server)
-        if missing is not None:
-            yield f"{missing} does not exist yet; {build.named} is run when the server is first needed."
-    for package, _, files in found.sources:
-        if not files.files and os.path.isdir(package.root):
-            where = f"No file in {package.root} counts as code of the {package.role.value}, so no edit is noticed"
-            yield f"{where}; hotReload.include can name some."
-    for setting, pattern in _idle_patterns(found):
-        yield f'hotReload.{setting}: "{pattern}" fits no file; patterns begin at the root of the package.'
-
-
-def _may_be_typed(found: ConfigFindings) -> bool:
-    """Whether the config only tells where the code is: the command may be what the user types."""
-    return found.config.server is None and any(
-        files.files for package, _, files in found.sources if package.role is Role.SERVER
-    )
-
-
-def _program(
-    found: ConfigFindings, who: str, section: str, name: str, folder: str, environ: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    if any(os.path.isfile(path) for path in named_program_candidates(name, folder, environ, sys.platform)):
-        return
-    message = f"The {who} cannot be started: the program '{name}' is not found."
-    program, *arguments = name.split()
-    if arguments:
-        yield message, f"Write its arguments apart, as {section}.args: the program is '{program}' then."
-    else:
-        yield message, f"Install it, or name another as {section}.command in {found.config.path}."
-
-
-def _missing_script(server: ServerLine) -> str | None:
-    script = next((word for word in server.line[1:] if word.endswith(_SCRIPTS) and not word.startswith("-")), None)
-    path = None if script is None else os.path.normpath(os.path.join(server.folder, script))
-    return None if path is None or os.path.exists(path) else path
-
-
-def _server_build(found: ConfigFindings) -> BuildCommand | None:
-    return next((build for package, build, _ in found.sources if package.role is Role.SERVER), None)
-
-
-def _idle_patterns(found: ConfigFindings) -> Iterator[tuple[str, str]]:
-    hot_reload = found.config.hot_reload
-    if not found.sources:
-        return
-    if hot_reload.include:
-        yield from _idle("include", hot_reload.include, [path for _, _, files in found.sources for path in files.files])
-    if hot_reload.exclude:
-        whole = (find_sources(package.replace(exclude=())) for package, _, _ in found.sources)
-        yield from _idle("exclude", hot_reload.exclude, [path for files in whole for path in files.files])
-
-
-def _idle(setting: str, patterns: tuple[str, ...], paths: list[str]) -> Iterator[tuple[str, str]]:
-    for pattern in patterns:
-        globs = Globs((pattern,), setting)
-        if not globs.problems and not any(globs.describe(path) for path in paths):
-            yield setting, pattern
-
-
-class ConfigCommands(Value):
-    server: ServerLine | Issue | None  # None: the config names none
-    packages: tuple[tuple[WatchedPackage, BuildCommand | None], ...]  # whose code is watched, and how each is built
-    typed: BuildCommand | None  # of the code of a server that is typed behind `mcp start --`
-    client: tuple[tuple[str, ...], str] | None  # its line, and where it runs
-
-    def in_words(self) -> list[str]:
-        words = []
-        if isinstance(self.server, Issue):
-            words.append(f"An MCP server. {self.server.message}")
-        elif self.server is not None:
-            variables = "".join(f" {shell_line((f'{name}={value}',))}" for name, value in self.server.environment)
-            environment = f", with{variables}" if variables else ""
-            words.append(f"The MCP server: {shell_line(self.server.line)}, in {self.server.folder}{environment}")
-        for package, build in self.packages:
-            if build is not None:
-                whose = "the server" if package.role is Role.SERVER else "the extension"
-                words.append(f"When code of {whose} has changed: {build.named}, in {build.folder}")
-        if self.typed is not None:
-            whose = "a server that you start by 'mcp start -- <command>'"
-            words.append(f"When code of {whose} has changed: {self.typed.named}, in {self.typed.folder}")
-        if self.client is not None:
-            words.append(f"The client: {shell_line(self.client[0])}, in {self.client[1]}")
-        return words
-
-
-def commands_of(folder: str, config: Config) -> ConfigCommands:
-    """`folder` is the workspace's."""
-    reloads = config.hot_reload.enabled
-    packages = _built(packages_of(folder, config)) if reloads else ()
-    typed = _built(packages_of(folder, config, typed=True)) if reloads and not config.names_server else ()
-    client = config.client if reloads else None  # it is there for the extension's new code
-    return ConfigCommands(
-        server_command(config, os.environ, sys.platform) if config.names_server else None,
-        packages,
-        next((build for package, build in typed if package.role is Role.SERVER), None),
-        ((client.command, *client.args), config.client_folder or folder) if client else None,
-    )
-
-
-def _built(packages: Sequence[WatchedPackage]) -> tuple[tuple[WatchedPackage, BuildCommand | None], ...]:
-    return tuple((package, build_of(package, os.environ, sys.platform)) for package in packages)
-
-
-def shell_line(line: Sequence[str]) -> str:
-    """As one would type it, but in one line: an argument could pass for other lines."""
-    import shlex
-
-    return shlex.join(line).replace("\n", "\\n")
-
-
-NOTHING_STARTED = "Correct the file (comments and trailing commas are allowed); until then proxies start no server."
-
-
-def config_issues(config: Config, workspace: Workspace) -> tuple[Issue, ...]:
-    """In the order of the file; fatal is the one for which nothing is started."""
-    if not keeps_from_starting(config, workspace):
-        return config.issues
-    return tuple(
-        fatal(issue.code, issue.message, NOTHING_STARTED) if issue == config.unclear else issue
-        for issue in config.issues
-    )
-
-
-def keeps_from_starting(config: Config, workspace: Workspace) -> bool:
-    if config.unclear is None:
-        return False
-    from ..proxy.upstream.base import uses_config
-
-    return uses_config(workspace)

@@ -1,4 +1,7 @@
-"""`disco`: what the workspace runs."""
+"""`disco`: shows the SDK, Host, add-ins and servers of the workspace.
+
+Its report is in disco_report.py, so that `--addins-only` does not wait for those imports.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import os
 
 from ..discovery.discover import DiscoveryRequest, discover, discover_addins
 from ..system.log import log
-from .parse import absolute
 from .result import Result
 
 TYPE_CHECKING = False
@@ -16,10 +18,9 @@ if TYPE_CHECKING:
 
 
 def run(invocation: Invocation) -> Result:
-    named = invocation.value("solution-dir")
     request = DiscoveryRequest(
-        absolute(named or "."),
-        explicit=named is not None,
+        invocation.folder(),
+        explicit=invocation.names_folder,
         solution=invocation.value("solution"),
         force=invocation.on("force"),
         force_msbuild=invocation.on("force-msbuild-discovery"),
@@ -36,11 +37,13 @@ def run(invocation: Invocation) -> Result:
 
 
 def _paths(addins: AddInDiscovery, directory: str) -> Result:
-    """Made to be piped into `--addins`; everything else is said on stderr."""
+    """The paths alone, to be passed to `--addins`; issues go to the log."""
     for issue in addins.issues:
         log.warn(f"{issue.message} {issue.remediation}")
     paths = list(dict.fromkeys(addin.path for addin in addins.found))
     possible = bool(paths) or (addins.possible and not addins.failed)
     if not possible and not addins.issues:
-        log.warn(f"{directory} has nothing of Uno, so no .NET add-ins. Its own Python add-ins are loaded by 'start'.")
+        log.warn(
+            f"{directory} is not an Uno workspace, so it has no .NET add-ins. Python add-ins are loaded by 'start'."
+        )
     return Result(paths, ";".join(paths) if possible else None, 0 if possible else 1)

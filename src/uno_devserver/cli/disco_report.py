@@ -1,4 +1,4 @@
-"""A discovery as `disco` shows it: the JSON object that IDE extensions read, and a report for people."""
+"""The output of `disco`: the JSON object that IDE extensions read, and a report. Apart for disco's import budget."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from ..instances.registry import is_in_workspace, running_servers
 from ..system.folders import folders
 from ..workspace.addins import workspace_addins
 from ..workspace.resolver import ResolutionKind
-from .list import server_data
 from .result import Bullets, Report, Result, Row, Section
 from .terminal import Style
 
@@ -15,11 +14,10 @@ if TYPE_CHECKING:
     from ..discovery.discover import Discovery
     from ..discovery.entry_points import DiscoveredAddIn
     from ..instances.registry import RegisteredServer
-    from ..workspace.resolver import Workspace
 
 
 def report(discovery: Discovery) -> Result:
-    # Where no workspace was found there is nothing a server could belong to.
+    # Without a workspace there is nothing that a server could belong to.
     servers = running_servers(folders().registry) if discovery.workspace.resolved else ()
     active = [_server(server, discovery.workspace.working_directory) for server in servers]
     data = _data(discovery, active)
@@ -27,7 +25,7 @@ def report(discovery: Discovery) -> Result:
 
 
 def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, object]:
-    """Names and order are those of the .NET tool; what we add comes last."""
+    """Names and order are those of the .NET tool; our additions come last."""
     workspace, dotnet, addins = discovery.workspace, discovery.dotnet, discovery.addins
     home = discovery.sdk.global_json
     uno_sdk = home.uno_sdk if home else None
@@ -83,12 +81,13 @@ def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, ob
 
 def _server(server: RegisteredServer, directory: str) -> dict[str, object]:
     from ..system.processes import chain
+    from .list import server_data  # only where a server runs
 
     links = chain(server.process_id, server.parent_process_id)
     return server_data(server, links, in_workspace=is_in_workspace(server, directory))
 
 
-# Sections of the report: title, and (label, field of the JSON object, what a missing value lacks).
+# Sections of the report: the title, and the rows: label, field of the JSON object, what is missing if it has no value.
 _SECTIONS = (
     (
         "",
@@ -145,7 +144,8 @@ _SECTIONS = (
 def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str, object]]) -> Report:
     workspace = discovery.workspace
     about_uno = workspace.resolved and workspace.global_json is not None
-    undecided = f"a choice between {len(workspace.candidates)} solutions" if _is_ambiguous(workspace) else ""
+    is_ambiguous = workspace.kind is ResolutionKind.Ambiguous
+    undecided = f"a choice between {len(workspace.candidates)} solutions" if is_ambiguous else ""
     sections = [
         Section(title, tuple(Row(label, _text(data[field]), undecided or missing) for label, field, missing in rows))
         for title, rows in (_SECTIONS if about_uno else _SECTIONS[:1])
@@ -165,18 +165,14 @@ def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str
         "Discovery",
         (
             *sections,
-            *(found if discovery.workspace.resolved else ()),
+            *(found if workspace.resolved else ()),
             Bullets("nuGetCacheLocations", discovery.package_locations),
-            Bullets("candidateSolutions", discovery.workspace.candidates),
-            Bullets("workspaceAddIns", tuple(workspace_addins(discovery.workspace.working_directory))),
+            Bullets("candidateSolutions", workspace.candidates),
+            Bullets("workspaceAddIns", tuple(workspace_addins(workspace.working_directory))),
             Bullets("warnings", tuple(_with_remedy(each, discovery) for each in discovery.warnings), Style.WARN),
             Bullets("errors", tuple(_with_remedy(each, discovery) for each in discovery.errors), Style.BAD),
         ),
     )
-
-
-def _is_ambiguous(workspace: Workspace) -> bool:
-    return workspace.kind is ResolutionKind.Ambiguous
 
 
 def _source(addin: DiscoveredAddIn) -> str:

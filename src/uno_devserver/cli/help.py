@@ -1,4 +1,4 @@
-"""The help texts, made from the table of commands."""
+"""The help texts, made from the table of commands. Apart from main.py, because only `--help` needs them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .commands import Command, Option
 
-_COLUMN = 30  # where explanations begin; what is longer on the left has them on the next line
+_COLUMN = 30  # where explanations begin; a longer left side has its explanation on the next line
 _WIDTH = 80
-_PASSED_ON = "Other options, and everything behind '--', are passed on."
-_PASSED_TO_HOST = (
+_FORWARDED = "Other options, and everything behind '--', are passed on."
+_FORWARDED_TO_HOST = (
     "Other options are passed on to the Host. A command behind '--' is an MCP server\nto proxy instead of a Host."
 )
 
 
 def main_help(words: tuple[str, ...] = ()) -> str:
-    """The help of everything, or of the commands that begin with `words` (`mcp`)."""
-    commands = [command for command in COMMANDS if command.words[: len(words)] == words]
+    """The help of all commands, or of those that begin with `words` (`mcp`)."""
     usage = " ".join(["uno-devserver [options]", *words, "<command> [options]"])
     lines = [f"Usage: {usage}", "", "Commands:"]
-    for command in commands:
-        lines += _entry(command.name, command.help)
+    for command in COMMANDS:
+        if command.words[: len(words)] == words:
+            lines += _entry(command.name, command.help)
     if not words:
         lines += _entry(MCP_APP, "The same as mcp start; the form in AI clients' configurations")
     lines += ["", "Options of every command:", *_options(GLOBAL_OPTIONS)]
@@ -36,9 +36,9 @@ def command_help(command: Command) -> str:
     if command.options:
         lines += ["", "Options:", *_options(command.options)]
     if command.unknown is Unknown.FORWARD:
-        lines += ["", _PASSED_TO_HOST if command.arguments else _PASSED_ON]
-    for how, typed in command.examples:
-        lines += ["", f"{how}:", f"  {typed}"]
+        lines += ["", _FORWARDED_TO_HOST if command.arguments else _FORWARDED]
+    for description, line in command.examples:
+        lines += ["", f"{description}:", f"  {line}"]
     own = {name for option in command.options for name in option.names}
     shared = tuple(option for option in GLOBAL_OPTIONS if not own.intersection(option.names))
     lines += ["", "Options of every command:", *_options(shared)]

@@ -1,4 +1,4 @@
-"""`host`: be the bundled Host, with the flags that every launcher of a Host writes."""
+"""`host`: runs the bundled Host in this process; `control` runs the command that its --command flag names."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 def run(invocation: Invocation) -> Result:
     from ..host.main import main
 
-    # Standard output is the Host's own; there is nothing to add when it has ended.
+    # The Host writes to stdout itself.
     return Result(None, None, main(invocation.child, control))
 
 
-# Flags that say which command runs and where; the others are the command's own, or the Host's.
+# These flags choose the command and its folder; the others are passed on to `start`.
 _OURS = ("command", "workingdir")
 
 
 def control(configuration: HostFlags) -> int:
-    """Run the command of that name; returns its exit code."""
+    """Run the command that --command names; returns its exit code."""
     from .main import main
 
     return main(command_line(configuration))

@@ -1,6 +1,7 @@
-"""`inspect`: the page that shows what the workspace's proxy does, in the browser.
+"""`inspect`: opens the inspector page of the workspace's proxy in the browser.
 
-The page of a proxy that runs, which is asked to open one if need be; else of a proxy that runs as long as this command.
+The page is that of a running proxy, which is asked to open one if necessary; otherwise of a proxy that is started here
+and runs as long as this command.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from ..system.log import INFORMATION, level_named, log
 from ..system.values import Value
 from ..workspace.config import read_config
 from ..workspace.paths import is_inside, same_place
-from ..workspace.resolver import resolve
-from .parse import MAX_PORT, absolute
+from .parse import MAX_PORT, workspace_of
 from .proxies import serves_workspace
 from .result import Result
 
@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     from .parse import Invocation
     from .proxy_child import ProxyChild
 
-SETTLE_SECONDS = 0.1  # a client may be launching a proxy at this moment, which can be found some 30 ms later
-START_SECONDS = 10.0  # a proxy that takes longer for its first start is not waited for
+SETTLE_SECONDS = 0.1  # a client may just have launched a proxy, whose status file is written some 30 ms later
+START_SECONDS = 10.0  # limit of waiting for a proxy's first start
 POLL_SECONDS = 0.02
 STARTING = frozenset({"Initializing", "Discovering", "Launching", "Connecting", "Connected", "Reconnecting"})
 ASK_SECONDS = 5.0  # a proxy opens its page in some 50 ms
-# All pages are on this machine; what files say may be anything.
+# Every page is on this machine. The address comes from a file, in which anything may have been written.
 _ADDRESS = re.compile(r"http://localhost:(\d{1,5})/\S*")
+_AGAIN = "Run 'uno-devserver inspect' again."
 
 
 class Page(Value):
@@ -49,40 +50,27 @@ class Page(Value):
 
 
 def run(invocation: Invocation) -> Result:
-    workspace = _workspace(invocation)
-    port = _port(invocation, workspace)
+    workspace = workspace_of(invocation)
+    if not os.path.isdir(workspace.requested_directory):
+        issue = workspace.issues[0]
+        raise UserError(issue.code, issue.message, issue.remediation)
+    port = invocation.number("port", 0, MAX_PORT)  # None: the usual one
+    if port is None and workspace.config is not None:
+        port = read_config(workspace.config).inspector.port
     _agree(workspace)
     proxies = _proxies(workspace)
     if not proxies:
         time.sleep(SETTLE_SECONDS)
         proxies = _proxies(workspace)
     page = _open_page(proxies) or _asked_for(proxies, port)
-    if page is not None:
-        _show(page, invocation)
-        return _result(page, started=False)
-    return _start(invocation, workspace, port, proxies)
-
-
-def _workspace(invocation: Invocation) -> Workspace:
-    named = invocation.value("solution-dir")
-    directory = absolute(named or ".")
-    workspace = resolve(directory, explicit=named is not None)
-    if not os.path.isdir(directory):
-        issue = workspace.issues[0]
-        raise UserError(issue.code, issue.message, issue.remediation)
-    return workspace
-
-
-def _port(invocation: Invocation, workspace: Workspace) -> int | None:
-    """None: the usual one."""
-    port = invocation.number("port", 0, MAX_PORT)
-    if port is None and workspace.config is not None:
-        return read_config(workspace.config).inspector.port
-    return port
+    if page is None:
+        return _start(invocation, workspace, port, proxies)
+    _show(page, invocation)
+    return _result(page, started=False)
 
 
 def _agree(workspace: Workspace) -> None:
-    """Who wants to see it wants it to run; a proxy that runs already goes on by itself."""
+    """Agree to the workspace's code, which the user wants to see running."""
     from .trust import MAY_RUN, REVOKE, agree_to
 
     agreed = agree_to(workspace.working_directory, "inspect")
@@ -90,13 +78,13 @@ def _agree(workspace: Workspace) -> None:
         log.info(f"{MAY_RUN}: {', '.join(agreed)}. {REVOKE}")
 
 
-# Of a proxy that runs.
+# The page of a running proxy.
 
 
 def _proxies(workspace: Workspace) -> list[Status]:
-    """Those of the workspace, when their first start is over; first the ones of its own folder.
+    """The workspace's proxies after their first start, those of its own folder first.
 
-    One that just starts in a folder above may be one of them: it has not said yet which workspace it serves.
+    A proxy that starts in a folder above may turn out to be one: it has not named its workspace yet.
     """
     found = [
         _started(status)
@@ -105,7 +93,7 @@ def _proxies(workspace: Workspace) -> list[Status]:
     ]
     return sorted(
         (status for status in found if serves_workspace(status, workspace)),
-        key=lambda status: not _is_at(status, workspace),
+        key=lambda status: not same_place(str(status.get("directory")), workspace.working_directory),
     )
 
 
@@ -113,25 +101,26 @@ def _is_above(status: Status, workspace: Workspace) -> bool:
     return is_inside(workspace.working_directory, str(status.get("directory")))
 
 
-def _is_at(status: Status, workspace: Workspace) -> bool:
-    return same_place(str(status.get("directory")), workspace.working_directory)
-
-
 def _started(status: Status) -> Status:
-    """The status of a proxy when its first start is over, which decides whether it can be asked; bounded in time."""
-    pid, deadline = status["processId"], time.monotonic() + START_SECONDS
-    assert isinstance(pid, int)  # else it would be no status of a running proxy
+    """The status when the proxy's first start is over or the limit is reached."""
+    deadline = time.monotonic() + START_SECONDS
     while _is_starting(status) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-        status = status_of(folders().state, pid) or {**status, "state": None}  # it has ended
+        status = status_of(folders().state, _process_id(status)) or {**status, "state": None}  # it has ended
     return status
 
 
 def _is_starting(status: Status) -> bool:
-    """Whether its start may still open a page or a control channel."""
+    """Whether the proxy may still open a page or a control channel in its first start."""
     decided = [status.get(name) for name in ("inspector", "controlChannel", "hotReload", "hotReloadOff", "fallback")]
     starts = status.get("state") in STARTING and not any(each and each != NOT_YET for each in decided)
     return starts or status.get("opensInspector") is True
+
+
+def _process_id(status: Status) -> int:
+    pid = status["processId"]
+    assert isinstance(pid, int), "the status of a running proxy"
+    return pid
 
 
 def _open_page(proxies: list[Status]) -> Page | None:
@@ -139,7 +128,7 @@ def _open_page(proxies: list[Status]) -> Page | None:
 
 
 def _asked_for(proxies: list[Status], port: int | None) -> Page | None:
-    """The first of them that can be asked opens one."""
+    """The page of the first proxy that opens one when asked."""
     for status in proxies:
         channel = status.get("controlChannel")
         if isinstance(channel, str):
@@ -159,12 +148,10 @@ def _asked_for(proxies: list[Status], port: int | None) -> Page | None:
 def _page(status: Status, url: object) -> Page | None:
     if not isinstance(url, str) or not _ADDRESS.fullmatch(url):
         return None
-    pid = status["processId"]
-    assert isinstance(pid, int)  # else it would be no status of a running proxy
-    return Page(url, pid, str(status.get("directory")))
+    return Page(url, _process_id(status), str(status.get("directory")))
 
 
-# Of one that we run ourselves.
+# The page of a proxy that is started here.
 
 
 def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxies: list[Status]) -> Result:
@@ -172,26 +159,25 @@ def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxi
     from .proxy_child import NO_PAGE, ProxyChild
 
     for status in proxies:
-        why = (
-            f"The proxy {status.get('processId')} has no page: it was started without --inspector, and cannot be asked."
-        )
-        if not workspace.resolved:  # another proxy would have nothing to show
+        pid = status.get("processId")
+        why = f"The proxy {pid} has no page: it was started without --inspector, and cannot be asked to open one."
+        if not workspace.resolved:  # another proxy would have no server
             raise UserError(NO_PAGE, why, "Start it with --inspector, in your client or by hand.")
-        log.info(f"{why} Another is started beside it.")
-    directory = workspace.requested_directory
+        log.info(f"{why} Starting another one beside it.")
     interrupts = Interrupts()
     interrupts.hold()
+    options = (*_log_level(invocation), "--inspector", *([] if port is None else [str(port)]))
     try:
-        proxy = ProxyChild(directory, (*_log_level(invocation), "--inspector", *([] if port is None else [str(port)])))
+        proxy = ProxyChild(workspace.requested_directory, options)
     except OSError as error:
         message = f"No proxy can be started: {error.strerror}."
         raise UserError("ProxyNotStarted", message, "Run 'uno-devserver mcp start' to see why.") from error
     url = proxy.url(lambda: interrupts.received is not None)
     if url is None:
-        no_place, ended, code = proxy.has_no_place(), proxy.has_ended(), proxy.end()
+        no_port, ended, code = proxy.found_no_port(), proxy.has_ended(), proxy.end()
         if interrupts.received is not None:
             raise KeyboardInterrupt
-        raise _ended(proxy, code) if ended else _no_page(proxy, code, no_place=no_place)
+        raise _ended(proxy, code) if ended else _no_page(proxy, code, no_port=no_port)
     page = Page(url, proxy.pid, workspace.working_directory)
     _show(page, invocation)
     log.info("The page is served until this command ends (Ctrl+C).")
@@ -199,7 +185,7 @@ def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxi
 
 
 def _log_level(invocation: Invocation) -> tuple[str, ...]:
-    """Whoever wants to see more sees more of the proxy; less would hide where its page is."""
+    """The log level of the proxy: only a lower one, because a higher one would hide the address of the page."""
     name = invocation.value("log-level")
     level = None if name is None else level_named(name)
     return ("--log-level", str(name)) if level is not None and level < INFORMATION else ()
@@ -214,24 +200,25 @@ def _stay_with(proxy: ProxyChild, interrupts: Interrupts, workspace: Workspace) 
     return 0
 
 
-def _no_page(proxy: ProxyChild, code: int, *, no_place: bool) -> UserError:
+def _no_page(proxy: ProxyChild, code: int, *, no_port: bool) -> UserError:
     from .proxy_child import NO_PAGE, OPEN_SECONDS
 
-    in_time = "" if no_place else f" within {OPEN_SECONDS:g} s"
-    next_step = "Choose another port with --port; 0 takes any." if no_place else "Run 'uno-devserver inspect' again."
-    return UserError(NO_PAGE, f"The proxy opened no page{in_time}. {_said(proxy, code)}", next_step)
+    in_time = "" if no_port else f" within {OPEN_SECONDS:g} s"
+    next_step = "Choose another port with --port; 0 takes any." if no_port else _AGAIN
+    return UserError(NO_PAGE, f"The proxy opened no page{in_time}. {_last_output(proxy, code)}", next_step)
 
 
 def _ended(proxy: ProxyChild, code: int) -> UserError:
-    return UserError("ProxyEnded", f"The proxy has ended. {_said(proxy, code)}", "Run 'uno-devserver inspect' again.")
+    return UserError("ProxyEnded", f"The proxy has ended. {_last_output(proxy, code)}", _AGAIN)
 
 
-def _said(proxy: ProxyChild, code: int) -> str:
-    lines = "\n".join(f"  | {line}" for line in proxy.last_lines)
-    return f"Its exit code is {code}; it said last:\n{lines}" if lines else f"Its exit code is {code}; it said nothing."
+def _last_output(proxy: ProxyChild, code: int) -> str:
+    if not proxy.last_lines:
+        return f"Its exit code is {code}; it printed nothing."
+    return "\n".join((f"Its exit code is {code}; it printed last:", *(f"  | {line}" for line in proxy.last_lines)))
 
 
-# What is shown.
+# The output.
 
 
 def _show(page: Page, invocation: Invocation) -> None:
@@ -251,21 +238,14 @@ def _result(page: Page, *, started: bool) -> Result:
     return Result(data, page.url)
 
 
-def has_screen(platform: str, environ: Mapping[str, str]) -> bool:
-    """Without one a browser of the terminal would be started, or an error would be shown."""
-    if platform in ("win32", "darwin"):
-        return True
-    return bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
-
-
 def open_in_browser(url: str, environ: Mapping[str, str]) -> bool:
-    """Have the user's browser open it; whether that was tried."""
+    """Open the page in the user's browser; returns whether a browser was started."""
     if not has_screen(sys.platform, environ):
         return False
     import subprocess
 
     try:
-        # Apart, because some browsers do not return until they are closed, and some write to their terminal.
+        # In a process of its own: some browsers do not return until they are closed, and some write to the terminal.
         subprocess.Popen(
             [sys.executable, "-P", "-m", "webbrowser", url],
             env=dict(environ),
@@ -279,3 +259,8 @@ def open_in_browser(url: str, environ: Mapping[str, str]) -> bool:
         log.debug(f"no browser can be started: {error}")
         return False
     return True
+
+
+def has_screen(platform: str, environ: Mapping[str, str]) -> bool:
+    """Whether there is a display; without one `webbrowser` would start a browser in the terminal."""
+    return platform in ("win32", "darwin") or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))

@@ -1,6 +1,7 @@
-"""Signals that ask us to end: kept until it can be done in order, or all of them taken as one.
+"""Handling of the signals that ask the program to end, for commands that start processes.
 
-Python would raise KeyboardInterrupt anywhere, also between the birth of a child process and the line that remembers it.
+By default Python raises KeyboardInterrupt anywhere, even between the start of a child process and the statement that
+stores it.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
-# Ctrl+C, a polite kill, a closed terminal; Ctrl+Break on Windows.
+# Ctrl+C, kill, a closed terminal; Ctrl+Break on Windows.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
 
 
 def end_as_by_ctrl_c() -> None:
-    """Let the other signals do what Ctrl+C does, to the end of the process; once, so that no second one disturbs that.
+    """Let the other signals do what Ctrl+C does, for the rest of the process.
 
-    What is ignored stays ignored here, too.
+    Only the first one counts, so that a second does not disturb the cleanup. Ignored signals stay ignored.
     """
     received = False
 
@@ -27,7 +28,7 @@ def end_as_by_ctrl_c() -> None:
         if received:
             return
         received = True
-        # While asyncio runs that is its own: it cancels what runs, where our default would break into it.
+        # asyncio installs its own handler, which cancels the tasks; the default would interrupt the loop itself.
         by_ctrl_c = signal.getsignal(signal.SIGINT)
         (by_ctrl_c if callable(by_ctrl_c) else signal.default_int_handler)(number, frame)
 
@@ -37,13 +38,15 @@ def end_as_by_ctrl_c() -> None:
 
 
 class Interrupts:
+    """Remembers the first signal that asked the program to end, once `hold` was called."""
+
     def __init__(self) -> None:
-        self.received: int | None = None  # the first one
+        self.received: int | None = None
 
     def hold(self) -> None:
-        """Only remember signals from now on, to the end of the process, which comes soon or asks for them.
+        """Only remember signals from now on; the command polls `received`.
 
-        What is ignored stays ignored: nohup and background jobs rely on it.
+        Ignored signals stay ignored: nohup and background jobs rely on that.
         """
         for number in ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:

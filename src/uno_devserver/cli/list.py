@@ -1,6 +1,6 @@
-"""`list`: every server in the registry, also those of other machines and users, and the proxies of this user.
+"""`list`: shows every server in the registry, including those of other machines and users, and this user's proxies.
 
-Stale entries go on the way.
+Stale entries are removed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ..system.folders import folders
 from ..system.log import log
 from ..system.values import Value
 from ..workspace.resolver import resolve
+from .proxies import client_names
 from .result import Report, Result, Row, Section
 
 TYPE_CHECKING = False
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
     from .parse import Invocation
 
 
+PROXY_FIELDS = ("processId", "state", "status", "directory", "solution", "clients", "inspector")
+_HOST = "Uno.UI.RemoteControl.Host"
+
+
 class Listed(Value):
     server: RegisteredServer
-    foreign: bool  # another machine's or user's: its process id means nothing here
+    foreign: bool  # of another machine or user, so its process id has no meaning here
     in_workspace: bool
     links: tuple[Process, ...]
-    kind: str | None  # bundled, dotnet, or None where the process does not tell
+    kind: str | None  # bundled or dotnet; None if the command line does not tell
 
 
 def run(invocation: Invocation) -> Result:
@@ -39,12 +44,15 @@ def run(invocation: Invocation) -> Result:
         log.warn(problem)
     mine: tuple[RegisteredServer, ...] = ()
     if pruned.running:
-        named = invocation.value("solution-dir")
+        named = invocation.value("solution-dir")  # not .folder(): the current folder may have been removed
         mine = of_workspace(pruned.running, resolve(named or ".", explicit=named is not None))
     listed = [_looked_up(server, server in mine) for server in pruned.running]
     listed += [Listed(server, True, False, (), None) for server in pruned.foreign]
     proxies = running_proxies(folders().state)
-    data = {"servers": [_data(one) for one in listed], "proxies": [proxy_data(status) for status in proxies]}
+    data = {
+        "servers": [_data(one) for one in listed],
+        "proxies": [{name: status.get(name) for name in PROXY_FIELDS} for status in proxies],
+    }
     return Result(data, _report(listed, proxies), 0 if pruned.complete else 1)
 
 
@@ -70,10 +78,10 @@ def _data(one: Listed) -> dict[str, object]:
 
 
 def _report(listed: list[Listed], proxies: Sequence[Status]) -> Report:
-    """The lines of the .NET tool, which scripts search for, and some of ours among and behind them."""
+    """The lines of the .NET tool, which scripts search for, and ours."""
     last = f"Total active DevServers: {len(listed)}" if listed else "No active DevServers found."
     servers = (*(_section(one) for one in listed), Section(last, ()))
-    return Report("Active Uno DevServers:", (*servers, *(proxy_section(status) for status in proxies)))
+    return Report("Active Uno DevServers:", (*servers, *(_proxy(status) for status in proxies)))
 
 
 def _section(one: Listed) -> Section:
@@ -103,11 +111,8 @@ def _process(pid: int, names: dict[int, str | None]) -> str:
     return f"{pid} ({name})" if name else str(pid)
 
 
-_HOST = "Uno.UI.RemoteControl.Host"
-
-
 def server_data(server: RegisteredServer, links: Sequence[Process], *, in_workspace: bool) -> dict[str, object]:
-    """Names and order are those of the .NET tool."""
+    """A server as `list --json` and `disco --json` show it; names and order are those of the .NET tool."""
     return {
         "processId": server.process_id,
         "port": server.port,
@@ -122,7 +127,7 @@ def server_data(server: RegisteredServer, links: Sequence[Process], *, in_worksp
 
 
 def chain_text(links: Sequence[Process]) -> str:
-    """The ancestors first, as in a path."""
+    """The processes from the oldest ancestor to the server."""
     return " → ".join(_link(link) for link in reversed(links))
 
 
@@ -143,21 +148,12 @@ def started_text(server: RegisteredServer) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(moment))
 
 
-SHOWN = ("processId", "state", "status", "directory", "solution", "clients", "inspector")
-
-
-def proxy_data(status: Status) -> dict[str, object]:
-    """`inspector` is missing in what an older version wrote."""
-    return {name: status.get(name) for name in SHOWN}
-
-
-def proxy_section(status: Status) -> Section:
-    clients = status.get("clients")
+def _proxy(status: Status) -> Section:
     rows = (
         ("State", f"{status.get('state')} ({status.get('status')})"),
         ("Workspace", status.get("directory")),
         ("Solution", status.get("solution")),
-        ("Clients", ", ".join(map(str, clients)) if isinstance(clients, list) else None),
+        ("Clients", client_names(status)),
         ("Inspector", status.get("inspector")),
     )
     shown = tuple(Row(name, str(value)) for name, value in rows if value)

@@ -1,7 +1,7 @@
-"""`login`: open the Uno Settings application, in which one signs in.
+"""`login`: opens the Uno Settings application, in which the user signs in.
 
-With a window it goes on by itself when this command ends. With --headless it has the terminal, input included, until it
-ends, and its exit code is this command's.
+With a window, the application keeps running when this command ends. With --headless it uses the terminal, including
+its input, and this command returns its exit code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from ..discovery.discover import SETTINGS_PACKAGE, DiscoveryRequest, discover
 from ..issues import REMEDIES, UserError
 from ..system.programs import find_program
 from ..workspace.resolver import ResolutionKind
-from .parse import absolute
 from .result import Result
 
 TYPE_CHECKING = False
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from ..discovery.discover import Discovery
     from .parse import Invocation
 
-GRACE_SECONDS = 3.0  # what cannot start, for want of a runtime or a display, has ended by then
-QUOTED_BYTES = 2000  # of the application's output when it failed: an exception and the start of its stack
+GRACE_SECONDS = 3.0  # an application that cannot start, without a runtime or a display, has ended by then
+QUOTED_BYTES = 2000  # of a failed application's output: an exception and the start of its stack
 HEADLESS = "--headless"
 
 
@@ -33,8 +32,8 @@ def run(invocation: Invocation, grace_seconds: float = GRACE_SECONDS) -> Result:
     arguments = ((HEADLESS,) if headless else ()) + invocation.arguments + invocation.forwarded + invocation.child
     command = [_dotnet(), _program(invocation), "login", *arguments]
     if headless:
-        return _with_the_terminal(command, quiet=invocation.on("json"))
-    return _with_a_window(command, grace_seconds)
+        return _run_in_terminal(command, quiet=invocation.on("json"))
+    return _open_window(command, grace_seconds)
 
 
 def _dotnet() -> str:
@@ -46,18 +45,17 @@ def _dotnet() -> str:
 
 
 def _program(invocation: Invocation) -> str:
-    named = invocation.value("solution-dir")
-    request = DiscoveryRequest(absolute(named or "."), explicit=named is not None)
+    request = DiscoveryRequest(invocation.folder(), explicit=invocation.names_folder)
     discovery = discover(request, os.environ)
-    if discovery.workspace.kind is ResolutionKind.Ambiguous:  # one signs in for all solutions: any of them will do
+    if discovery.workspace.kind is ResolutionKind.Ambiguous:  # the sign-in is the same for all of them
         discovery = discover(request.replace(solution=discovery.workspace.candidates[0]), os.environ)
     if discovery.settings.program is None:
-        raise _not_there(discovery)
+        raise _not_found(discovery)
     return discovery.settings.program
 
 
-def _not_there(discovery: Discovery) -> UserError:
-    """Why there is no Settings application: the first thing that is missing on the way to it."""
+def _not_found(discovery: Discovery) -> UserError:
+    """An error that names the first thing that is missing: workspace, SDK, or package."""
     settings = discovery.settings
     causes = discovery.sdk.issues if discovery.workspace.resolved else discovery.workspace.issues
     if causes:
@@ -72,7 +70,7 @@ def _not_there(discovery: Discovery) -> UserError:
     return UserError("SettingsNotFound", message, REMEDIES[code])
 
 
-def _with_a_window(command: list[str], grace_seconds: float) -> Result:
+def _open_window(command: list[str], grace_seconds: float) -> Result:
     import subprocess
 
     with _scratch_file() as output:
@@ -94,17 +92,17 @@ def _with_a_window(command: list[str], grace_seconds: float) -> Result:
             return Result(data, f"The Settings application is open (process {process.pid}). Sign in there.")
         if code:
             raise UserError("SettingsFailed", *_failure(command, code, output))
-    return Result({"processId": process.pid, "exitCode": 0}, "The Settings application has done its work and ended.")
+    return Result({"processId": process.pid, "exitCode": 0}, "The Settings application has ended without an error.")
 
 
 def _scratch_file() -> IO[bytes]:
-    """For the application's output. No pipe: it may write long after we have gone."""
+    """A file for the application's output. A pipe would break when this command ends before the application."""
     import tempfile
 
     try:
         return tempfile.TemporaryFile()
     except OSError as error:
-        message = f"The output of the Settings application has no place to go: {error.strerror}."
+        message = f"No temporary file can be made for the output of the Settings application: {error.strerror}."
         step = "Make room in the folder for temporary files, or name another one with TMPDIR."
         raise UserError("SettingsFailed", message, step) from error
 
@@ -117,12 +115,12 @@ def _failure(command: list[str], code: int, output: IO[bytes]) -> tuple[str, str
     return f"The Settings application ({command[1]}) ended with exit code {code}.{printed}", step
 
 
-def _with_the_terminal(command: list[str], *, quiet: bool) -> Result:
-    """With --json, standard output is for our result alone."""
+def _run_in_terminal(command: list[str], *, quiet: bool) -> Result:
+    """Run it to its end; if `quiet`, stdout is left to our result."""
     import signal
     import subprocess
 
-    # Ctrl+C reaches both, and it is the application's to decide. Not ignored, for the application would inherit that.
+    # Ctrl+C reaches both processes; the application handles it. SIG_IGN would be inherited by the application.
     ours = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         process = subprocess.Popen(command, stdout=sys.stderr if quiet else None)
@@ -131,7 +129,7 @@ def _with_the_terminal(command: list[str], *, quiet: bool) -> Result:
         raise _not_started(command, error) from error
     finally:
         signal.signal(signal.SIGINT, ours)
-    code = code if code >= 0 else 128 - code  # ended by a signal: what a shell would say
+    code = code if code >= 0 else 128 - code  # ended by a signal: the code that a shell reports
     return Result({"processId": process.pid, "exitCode": code}, None, code)
 
 

@@ -1,4 +1,4 @@
-"""Parse, run, render: what happens when somebody types `uno-devserver`."""
+"""Parses the command line, runs the command and prints its result."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .parse import Invocation
     from .result import Result
 
-MISTYPED = 0.8  # how much an option that is passed on must look like one of ours to be worth a word
-INTERRUPTED = 130  # what a shell says of a program that Ctrl+C ended
+MISTYPED = 0.8  # how similar a forwarded option must be to one of ours to be reported as a possible mistake
+INTERRUPTED = 130  # the exit code of a program that was ended by Ctrl+C
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,39 +29,49 @@ def main(argv: Sequence[str]) -> int:
         invocation = parse(argv)
         as_json = invocation.on("json")
         _configure_log(invocation)
-        _mention_unknown(invocation)
+        _report_unknown(invocation)
         result = _run(invocation)
-        from .result import render  # a proxy never comes here, and its client waits for every import
+        from .result import render  # a proxy never gets here, and its client waits for every import
 
         render(result, as_json=as_json)
-        as_json = False  # there is one document, and it has been written
+        as_json = False  # the one JSON document has been written
         return result.afterwards() if result.afterwards else result.exit_code
     except UserError as error:
         _show(error, as_json=as_json)
         return error.exit_code
     except KeyboardInterrupt:
-        if as_json:  # people know what they did; a program that reads the output gets its document
-            _show(UserError("Interrupted", "It was interrupted.", "Run it again."), as_json=True)
+        if as_json:  # a person knows what they pressed; a program that reads the output gets its document
+            _show(UserError("Interrupted", "The command was interrupted.", "Run it again."), as_json=True)
         return INTERRUPTED
     except Exception as error:
         _show(_unexpected(error), as_json=as_json)
         return 1
 
 
-def _show(error: UserError, *, as_json: bool) -> None:
-    from .result import OUTPUT_FAILED, render_error
-
-    render_error(error, as_json=as_json and error.code != OUTPUT_FAILED)
-
-
 def _means_json(word: str) -> bool:
-    """Also where a value was given that it does not take."""
+    """Whether the word is --json, also with a value that it does not take."""
     name, _, value = word.lower().partition("=")
     return name == "--json" and value != "false"
 
 
-def _mention_unknown(invocation: Invocation) -> None:
-    """IDEs pass options that are not ours; people mistype."""
+def _configure_log(invocation: Invocation) -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        from .terminal import log_prefixes
+
+        log.prefixes = log_prefixes(log.prefixes)
+    path, name = invocation.value("file-log"), invocation.value("log-level")
+    if path is not None:
+        log.open_file(path)
+    if name is not None:
+        level = level_named(name)
+        if level is None:
+            log.warn(f"'{name}' is not a log level; using Information. Levels: {', '.join(LEVELS)}.")
+        else:
+            log.level = level
+
+
+def _report_unknown(invocation: Invocation) -> None:
+    """Warn of options that are ignored, and of forwarded ones that look mistyped."""
     command = invocation.command
     ignored = command is not None and command.unknown is Unknown.IGNORE
     for option in invocation.forwarded:
@@ -78,12 +88,16 @@ def _run(invocation: Invocation) -> Result:
     if command is None or invocation.on("help") or invocation.on("version"):
         return _about(invocation)
     runner = _runner(command)
-    if not command.doing or invocation.on("json"):
-        return runner(invocation)
-    return _with_progress(command.doing, lambda: runner(invocation))
+    if command.doing and not invocation.on("json") and sys.stderr is not None and sys.stderr.isatty():
+        from .progress import can_be_shown, shown_while
+
+        if can_be_shown():
+            return shown_while(command.doing, lambda: runner(invocation))
+    return runner(invocation)
 
 
 def _about(invocation: Invocation) -> Result:
+    """The help or the version."""
     from .result import Result
 
     command = invocation.command
@@ -95,40 +109,22 @@ def _about(invocation: Invocation) -> Result:
     return Result({"help": text}, text)
 
 
-def _with_progress(doing: str, work: Callable[[], Result]) -> Result:
-    if sys.stderr is None or not sys.stderr.isatty():
-        return work()
-    from .progress import can_be_shown, shown_while
-
-    return shown_while(doing, work) if can_be_shown() else work()
-
-
 def _runner(command: Command) -> Callable[[Invocation], Result]:
     module, _, function = command.runner.partition(":")
-    # What importlib.import_module does; importing importlib would cost half a millisecond.
+    # As importlib.import_module does; importing importlib would take half a millisecond.
     found = __import__(f"{__package__}.{module}", fromlist=[function])
     runner: Callable[[Invocation], Result] = getattr(found, function)
     return runner
 
 
-def _configure_log(invocation: Invocation) -> None:
-    if sys.stderr is not None and sys.stderr.isatty():
-        from .terminal import log_prefixes
+def _show(error: UserError, *, as_json: bool) -> None:
+    from .result import OUTPUT_FAILED, render_error
 
-        log.prefixes = log_prefixes(log.prefixes)
-    path, name = invocation.value("file-log"), invocation.value("log-level")
-    if path is not None:
-        log.open_file(path)
-    if name is not None:
-        level = level_named(name)
-        if level is None:
-            log.warn(f"'{name}' is no log level; using Information. Levels: {', '.join(LEVELS)}.")
-        else:
-            log.level = level
+    render_error(error, as_json=as_json and error.code != OUTPUT_FAILED)
 
 
 def _unexpected(error: Exception) -> UserError:
-    """A defect of ours: the traceback goes to the log, a sentence to the user."""
+    """An error for a defect in this program; the traceback goes to the log."""
     import traceback
 
     log.debug(traceback.format_exc())

@@ -1,4 +1,7 @@
-"""From arguments to an Invocation: which command, with which options. Nothing is run, read or printed here."""
+"""Reads the command line into an `Invocation`: the command, its options and arguments.
+
+Parsing runs, reads and prints nothing; `workspace_of` resolves the folder that an invocation names.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..workspace.resolver import Workspace
+
 MAX_PORT = 65_535
 MAX_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 _HELP = "Run 'uno-devserver --help' to see every command."
 
 
 class Invocation(Value):
-    """One call of the program. `command` is None when only help or the version was asked for."""
+    """One call of the program. `command` is None if only the help or the version is asked for."""
 
-    words: tuple[str, ...]  # what was said of the command, complete or not
+    words: tuple[str, ...]  # the words of the command, which may be incomplete or unknown
     command: Command | None
     options: Mapping[str, str | bool]
-    arguments: tuple[str, ...]  # what stood free on the command line
-    forwarded: tuple[str, ...]  # options that are not ours, in their order
+    arguments: tuple[str, ...]
+    forwarded: tuple[str, ...]  # unknown options and what follows them, in their order
     child: tuple[str, ...]  # everything behind `--`
 
     def on(self, name: str) -> bool:
@@ -35,7 +40,7 @@ class Invocation(Value):
         return value if isinstance(value, str) else None
 
     def number(self, option: str, least: int, most: int) -> int | None:
-        """The value of an option, None where it was not given; UserError when it is none of the numbers allowed."""
+        """The number that was given for an option, or None; UserError if it is not one from `least` to `most`."""
         text = self.value(option)
         if text is None:
             return None
@@ -45,13 +50,40 @@ class Invocation(Value):
             raise UserError("BadValue", message, f"Use a whole number from {least} to {most}.", exit_code=2)
         return int(text)
 
+    @property
+    def names_folder(self) -> bool:
+        return self.value("solution-dir") is not None
+
+    def folder(self) -> str:
+        """The absolute path of --solution-dir or of the current folder; UserError if the latter was removed."""
+        return absolute(self.value("solution-dir") or ".")
+
+
+def workspace_of(invocation: Invocation) -> Workspace:
+    """The workspace of the invocation's folder, with the solution that --solution names."""
+    from ..workspace.resolver import resolve, select_solution
+
+    workspace = resolve(invocation.folder(), explicit=invocation.names_folder)
+    solution = invocation.value("solution")
+    return workspace if solution is None else select_solution(workspace, solution)
+
+
+def absolute(directory: str) -> str:
+    """The absolute path of a folder; UserError if it is relative to a current folder that was removed."""
+    try:
+        return os.path.abspath(directory)
+    except OSError as error:
+        message = "The current folder does not exist any more."
+        next_step = "Change into a folder that exists, or use --solution-dir."
+        raise UserError("NoCurrentFolder", message, next_step) from error
+
 
 def parse(argv: Sequence[str]) -> Invocation:
-    """Read the command line; raises UserError (exit code 2) with the next step."""
+    """Read the command line; UserError with exit code 2 if it is wrong."""
     own, child = _split_child(argv)
     words, rest = _take_command(own)
     switches = _global_switches(rest)
-    if "help" in switches or words == ("help",):  # whatever else is wrong with the call: that is when help is needed
+    if "help" in switches or words == ("help",):  # even if the rest of the call is wrong
         asked = tuple(word.lower() for word in rest if not _is_option(word)) if words == ("help",) else words
         return Invocation(words, command_named(asked), {**switches, "help": True}, (), (), ())
     command = _command(words)
@@ -82,6 +114,7 @@ def parse(argv: Sequence[str]) -> Invocation:
 
 
 def _split_child(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Our own tokens, and those behind `--` or `host`."""
     tokens = list(argv)
     word = _first_word(tokens)
     command = command_named((tokens[word].lower(),)) if word is not None else None
@@ -94,36 +127,28 @@ def _split_child(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _first_word(tokens: list[str]) -> int | None:
-    """Where the command begins."""
-    skip_value = False
-    for at, token in enumerate(tokens):
-        if skip_value:
-            skip_value = False
-        elif not _is_option(token):
+    """The position of the first token that is neither an option nor the value of one."""
+    at = 0
+    while at < len(tokens):
+        if not _is_option(tokens[at]):
             return at
-        else:
-            skip_value = _has_value(token, tokens[at + 1 :])
+        at += 2 if _has_value(tokens[at], tokens[at + 1 :]) else 1
     return None
 
 
 def _take_command(tokens: list[str]) -> tuple[tuple[str, ...], list[str]]:
-    """The command's words, wherever they stand, and all other tokens in their order."""
+    """The words of the command, which may stand anywhere, and the other tokens in their order."""
     if MCP_APP in tokens:
         return ("mcp", "start"), [token for token in tokens if token != MCP_APP]
     words: list[str] = []
     rest: list[str] = []
-    skip_value = False
+    is_value = False
     for at, token in enumerate(tokens):
-        if skip_value:
-            rest.append(token)
-            skip_value = False
-        elif _is_option(token):
-            rest.append(token)
-            skip_value = _has_value(token, tokens[at + 1 :])
-        elif not words or words == ["mcp"]:
+        if not is_value and not _is_option(token) and (not words or words == ["mcp"]):
             words.append(token.lower())
         else:
             rest.append(token)
+            is_value = not is_value and _is_option(token) and _has_value(token, tokens[at + 1 :])
     return tuple(words), rest
 
 
@@ -133,10 +158,8 @@ def _global_switches(tokens: list[str]) -> dict[str, str | bool]:
 
 
 def _command(words: tuple[str, ...]) -> Command | None:
-    if not words:
-        return None
     command = command_named(words)
-    if command is None:
+    if words and command is None:
         raise UserError("UnknownCommand", _unknown_command(words), _HELP, exit_code=2)
     return command
 
@@ -144,14 +167,13 @@ def _command(words: tuple[str, ...]) -> Command | None:
 def _unknown_command(words: tuple[str, ...]) -> str:
     from difflib import get_close_matches
 
-    said = " ".join(words)
     if words == ("mcp",):
         return f"'mcp' needs one of: {', '.join(command.words[1] for command in COMMANDS if _begins(command, words))}."
-    # Of two words the last one is compared: all that begin alike look alike.
+    # Only the last word is compared: commands of one group resemble each other by the first.
     group, last = words[:-1], words[-1]
     known = {" ".join(command.words[len(group) :]): command.name for command in COMMANDS if _begins(command, group)}
     close = get_close_matches(last, known, 1)
-    return f"There is no command '{said}'." + (f" Did you mean '{known[close[0]]}'?" if close else "")
+    return f"There is no command '{' '.join(words)}'." + (f" Did you mean '{known[close[0]]}'?" if close else "")
 
 
 def _begins(command: Command, group: tuple[str, ...]) -> bool:
@@ -163,7 +185,7 @@ def _is_option(token: str) -> bool:
 
 
 def _has_value(token: str, behind: Sequence[str]) -> bool:
-    """Whether the next token belongs to this option, of whatever command it is."""
+    """Whether the next token is the value of this option, of whichever command the option is."""
     option = _find(token, None) or _anywhere(token)
     if option is None or option.value is None:
         return False
@@ -171,12 +193,12 @@ def _has_value(token: str, behind: Sequence[str]) -> bool:
 
 
 def _is_value(token: str, option: Option, command: Command | None) -> bool:
-    """Whether the token behind an option is its value. One that must come may look like an option that is not ours."""
+    """Whether the token behind an option is its value; a value that is required may look like an unknown option."""
     return _may_follow((token,)) if option.optional else _find(token, command) is None
 
 
 def _may_follow(behind: Sequence[str]) -> bool:
-    """Whether a value that may be left out comes next; a number below zero is one, if a wrong one, and no option."""
+    """Whether an optional value comes next. A negative number is a (wrong) value, not an option."""
     return bool(behind) and (not _is_option(behind[0]) or behind[0][1:].isdigit())
 
 
@@ -190,7 +212,7 @@ def _split_value(token: str) -> tuple[str, str | None]:
 
 
 def _find(name: str, command: Command | None) -> Option | None:
-    """The option of that name: the command's own first, then the global ones; case matters only between twins."""
+    """The option of that name, the command's own before a global one; long names match in any case."""
     known = (command.options if command else ()) + GLOBAL_OPTIONS
     lowered = name.lower()
     return next(
@@ -213,7 +235,7 @@ def _unknown(token: str, command: Command | None, forwarded: list[str]) -> None:
 
 
 def _hint(token: str, command: Command | None) -> str:
-    """Where else there is such an option; else the one that was probably meant."""
+    """The commands that have this option, or else the option that was probably meant."""
     name = _split_value(token)[0]
     others = [f"'{other.name}'" for other in COMMANDS if any(name in option.names for option in other.options)]
     if others:
@@ -223,7 +245,7 @@ def _hint(token: str, command: Command | None) -> str:
 
 
 def close_option(token: str, command: Command | None, alike: float = 0.6) -> str | None:
-    """The option that was probably meant."""
+    """The known option that resembles the token most."""
     from difflib import get_close_matches
 
     known = [name for option in (*(command.options if command else ()), *GLOBAL_OPTIONS) for name in option.names]
@@ -267,13 +289,3 @@ def _check_child(command: Command | None, child: list[str], *, given: bool) -> N
     if command and CHILD in command.arguments and given and not (child and child[0].strip()):
         next_step = "Write it behind '--', or leave '--' out to serve the workspace's Host."
         raise UserError("MissingValue", "There is no command behind '--'.", next_step, exit_code=2)
-
-
-def absolute(directory: str) -> str:
-    """The folder that a command is about; UserError if it is relative to one that does not exist any more."""
-    try:
-        return os.path.abspath(directory)
-    except OSError as error:
-        message = "The current folder does not exist any more."
-        next_step = "Change into a folder that exists, or use --solution-dir."
-        raise UserError("NoCurrentFolder", message, next_step) from error

@@ -1,7 +1,7 @@
-"""What takes over a second shows that it lives: one line on stderr, if that is a terminal, with what is done now.
+"""The progress line: on a terminal, a command that takes more than a second shows on stderr what it does.
 
-`shown_while` draws it from a thread, and takes it away before anything else is written there and at the end, however
-that comes. `say` tells what is being done; it costs nothing where nobody sees it.
+`shown_while` draws the line from a thread, and clears it before anything else is written to stderr and when the command
+ends. `say` sets the text; it costs almost nothing if no line is shown.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-AFTER_SECONDS = 1.0  # what is over by then needs no words
+AFTER_SECONDS = 1.0  # shorter commands show nothing
 DRAW_SECONDS = 0.1
-WIDTH = 80  # of a terminal that does not know its own
-END_SECONDS = 1.0  # for the thread to end; it waits for nothing but the terminal
+WIDTH = 80  # of a terminal that does not report its width
+END_SECONDS = 1.0  # for the thread to end, which may be waiting for the terminal
 CLEAR = "\r\x1b[K"
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES = "|/-\\"
 
 
 class _Activity:
-    """What is done now, and since when; one for the process, as there is one terminal."""
+    """What the process is doing, and since when."""
 
     what = ""
     since = 0.0
@@ -40,7 +40,7 @@ def say(what: str) -> None:
 
 
 def can_be_shown() -> bool:
-    """Whether there is a terminal whose last line can be taken away again."""
+    """Whether stderr is a terminal that can clear a line."""
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -48,17 +48,17 @@ def shown_while(what: str, work: Callable[[], T]) -> T:
     say(what)
     line = _StatusLine(sys.stderr)
     sys.stderr = line
-    ticking = _Ticking(line.draw)
+    ticker = _Ticker(line.draw)
     try:
         return work()
     finally:
-        ticking.stop()
+        ticker.stop()
         sys.stderr = line.stream
         line.clear()
 
 
 class _StatusLine:
-    """The terminal, for everybody who writes to stderr: the line is gone before they do."""
+    """Stands in for sys.stderr: clears the progress line before anything is written."""
 
     def __init__(self, stream: TextIO) -> None:
         import _thread
@@ -66,13 +66,13 @@ class _StatusLine:
         self.stream = stream
         self._lock = _thread.allocate_lock()
         self._is_drawn = False
-        self._is_begun = False  # somebody has written a part of a line
+        self._is_begun = False  # the last write did not end its line
         self._frame = 0
 
     def draw(self) -> None:
         with self._lock:
             if not _is_ours(self.stream):
-                self._is_drawn = False  # what stands in the last line now is somebody else's
+                self._is_drawn = False  # another program may have written to the last line
                 return
             if self._is_begun:
                 return
@@ -103,23 +103,23 @@ class _StatusLine:
             self.stream.write(text)
             self.stream.flush()
         except (OSError, ValueError):
-            pass  # it was closed; that is no reason to stop the work
+            pass  # the terminal was closed; the command goes on
 
 
-class _Ticking:
-    """Calls `draw` from a thread of its own, a second from now and again and again."""
+class _Ticker:
+    """Calls `draw` repeatedly from a thread, for the first time after a second."""
 
     def __init__(self, draw: Callable[[], None]) -> None:
         import _thread
 
         self._draw = draw
-        # Both are held until then.
+        # Locks instead of threading.Event, whose import takes 4 ms: each is released when its event happens.
         self._stopping, self._ended = _thread.allocate_lock(), _thread.allocate_lock()
         self._stopping.acquire()
         self._ended.acquire()
         try:
             _thread.start_new_thread(self._run, ())
-        except RuntimeError:  # there is no thread left for it, and it can be done without
+        except RuntimeError:  # no thread can be started: the command runs without a progress line
             self._ended.release()
 
     def stop(self) -> None:
@@ -137,17 +137,17 @@ class _Ticking:
 
 
 def _is_ours(stream: TextIO) -> bool:
-    """Not while it runs in the background, and another program has the terminal."""
+    """Whether this process is in the terminal's foreground."""
     if not hasattr(os, "tcgetpgrp"):
         return True
     try:
         return os.tcgetpgrp(stream.fileno()) == os.getpgrp()
     except OSError:
-        return True  # it is no terminal of a session
+        return True  # not the controlling terminal
 
 
 def _text(stream: TextIO, frame: int) -> str:
-    """Within one line: what goes into the next could not be taken away."""
+    """The text, cut to one line, because only one line can be cleared."""
     from .terminal import columns
 
     is_unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"

@@ -1,7 +1,7 @@
-"""A proxy that a command runs for as long as it runs itself.
+"""The proxy that `inspect` runs. Apart from inspect.py, which needs its imports only if it starts a proxy.
 
-It is a child whose input we hold, so it ends with us whatever happens to us, with all that it started. What it prints
-is shown as it comes.
+It is a child process that ends, with all that it started, when its standard input is closed; the system does that even
+if this process is killed. Its output goes to the log.
 """
 
 from __future__ import annotations
@@ -22,39 +22,41 @@ from ..proxy.state import ConnectionState
 from ..system.folders import folders
 from ..system.log import log
 from ..system.processes import GRACE_SECONDS
+from .proxies import list_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
-OPEN_SECONDS = 15.0  # the page is there a second after the start; a busy machine takes longer
-POLL_SECONDS = 0.1  # within which Ctrl+C is heeded
+OPEN_SECONDS = 15.0  # the page is open a second after the start; a busy machine takes longer
+POLL_SECONDS = 0.1  # how late Ctrl+C is noticed
 LAST_LINES = 10
-LAST_WORDS_SECONDS = 1.0  # from the end of the process to the end of its output
-WAITING_LINES = 10_000  # that nobody has read yet: a terminal may be held, and the proxy must not be
+LAST_OUTPUT_SECONDS = 1.0  # from the end of the process to the end of its output
+WAITING_LINES = 10_000  # not shown yet: a stopped terminal must not block the proxy
 NO_PAGE = "InspectorNotServed"
-NOT_STARTED = "HostNotStarted"  # that it is so, where another issue says why
-_SAYS = re.compile(r"Inspector: (\S+)")
+NOT_STARTED = "HostNotStarted"  # reported together with another issue that gives the reason
+_PAGE = re.compile(r"Inspector: (\S+)")
 
 
 class ProxyChild:
     def __init__(self, directory: str, options: Sequence[str]) -> None:
-        """Start it there; OSError where that is not possible."""
+        """Start a proxy in that folder; OSError if that fails."""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "uno_devserver", "mcp", "start", "--solution-dir", directory, *options],
             cwd=directory,
-            env={**os.environ, CLIENT: str(os.getpid())},  # not the shell above us, which may end before us
-            stdin=subprocess.PIPE,  # nobody writes to it; its end is the end
+            env={**os.environ, CLIENT: str(os.getpid())},  # not the shell that started us, which may end first
+            stdin=subprocess.PIPE,  # only to be closed
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
-        self._printed: queue.Queue[str | None] = queue.Queue(WAITING_LINES)  # None: its end
+        self._printed: queue.Queue[str | None] = queue.Queue(WAITING_LINES)  # None at the end of its output
         self._all_read = False
-        self._left_out = 0  # lines for which there was no room
+        self._left_out = 0  # lines that were dropped
         self._last: deque[str] = deque(maxlen=LAST_LINES)
-        self._trouble: Mapping[str, str] | None = None  # what was told of it
+        self._shown_issue: Mapping[str, Any] | None = None
         threading.Thread(target=self._read, daemon=True).start()
 
     @property
@@ -66,21 +68,21 @@ class ProxyChild:
         return tuple(self._last)
 
     def url(self, interrupted: Callable[[], bool]) -> str | None:
-        """Where its page is, when it says so. None: it cannot have one, has ended, took too long, or we are to end."""
+        """Wait for the address of its page; None if it has no free port, ended or took too long, or at an interrupt."""
         deadline = time.monotonic() + OPEN_SECONDS
-        while time.monotonic() < deadline and not interrupted() and not self.has_no_place():
+        while time.monotonic() < deadline and not interrupted() and not self.found_no_port():
             line = self._next()
             if line is None:
                 return None
-            if found := _SAYS.search(line):
+            if found := _PAGE.search(line):
                 return found[1]
             self._show(line)
         return None
 
     def stay(self, interrupted: Callable[[], bool], steps: Mapping[str, str]) -> bool:
-        """Until it has ended by itself, or we are told to end; whether it runs still.
+        """Show its output until it ends or an interrupt comes; returns whether it still runs.
 
-        `steps`: what a person does about an issue, by its code, where the proxy tells an agent something else.
+        `steps`: next steps for people by issue code, where the proxy's own ones are for agents.
         """
         while not interrupted():
             line = self._next()
@@ -88,58 +90,53 @@ class ProxyChild:
                 return False
             self._show(line)
             if not line:
-                self._tell_trouble(steps)
+                self._show_issue(steps)
         return True
 
     def end(self) -> int:
-        """With all that it started, when what it said is shown; its exit code."""
+        """End it with all that it started, and show its last output; returns its exit code."""
         assert self._process.stdin
         self._process.stdin.close()
         try:
             code = self._process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:  # it hangs; the Host that it may have started sees that it has gone
+        except subprocess.TimeoutExpired:  # it hangs; a Host that it started notices its end
             self._process.kill()
             code = self._process.wait()
-        self._show_the_rest()
+        deadline = time.monotonic() + LAST_OUTPUT_SECONDS  # the reading thread may be behind
+        while time.monotonic() < deadline and (line := self._next()) is not None:
+            self._show(line)
         return code
 
-    def has_no_place(self) -> bool:
-        """Whether it goes on without a page, since no port is free."""
+    def found_no_port(self) -> bool:
+        """Whether it runs without a page, because no port is free."""
         return any(issue["code"] == NO_PAGE for issue in self._issues())
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
-    def _tell_trouble(self, steps: Mapping[str, str]) -> None:
-        """Why there is no server, and what to do, in the words of the page; once, until it changes."""
+    def _show_issue(self, steps: Mapping[str, str]) -> None:
+        """Log why there is no server and what to do, once per issue."""
         issues = self._issues(ConnectionState.DEGRADED)
         reasons = [
             issue for issue in issues if issue["severity"] == Severity.FATAL.value and issue["code"] != NOT_STARTED
         ]
-        trouble = next(reversed(reasons or issues), None)
-        if trouble == self._trouble:
+        shown = next(reversed(reasons or issues), None)
+        if shown == self._shown_issue:
             return
-        self._trouble = trouble
-        if trouble is not None:
-            reason = trouble["message"].splitlines()[-1]
+        self._shown_issue = shown
+        if shown is not None:
+            reason = shown["message"].splitlines()[-1]
             if not any(line.endswith(reason) for line in self._last):
                 log.warn(reason)
-            log.info(f"next: {steps.get(trouble['code'], trouble['remediation'])}")
+            log.info(f"next: {steps.get(shown['code'], shown['remediation'])}")
 
-    def _issues(self, state: ConnectionState | None = None) -> list[Mapping[str, str]]:
-        """What it says is wrong; in this state only, if one is named."""
+    def _issues(self, state: ConnectionState | None = None) -> list[Any]:
+        """The issues in its status; none if it is not in `state`."""
         status = status_of(folders().state, self.pid) or {}
-        issues = status.get("issues")
-        return issues if isinstance(issues, list) and (state is None or status.get("state") == state.value) else []
-
-    def _show_the_rest(self) -> None:
-        """What it said last says why it ended; another thread reads it, and may be behind."""
-        deadline = time.monotonic() + LAST_WORDS_SECONDS
-        while time.monotonic() < deadline and (line := self._next()) is not None:
-            self._show(line)
+        return list_in(status, "issues") if state is None or status.get("state") == state.value else []
 
     def _next(self) -> str | None:
-        """What it prints next, empty if that is nothing for now; None at its end."""
+        """The next line of its output; empty if there is none yet, None at the end."""
         if self._all_read:
             return None
         try:
@@ -165,11 +162,11 @@ class ProxyChild:
         self._put(None)
 
     def _put(self, line: str | None) -> None:
-        """The newest are the ones that count."""
+        """Queue a line; drops the oldest one if the queue is full."""
         if self._printed.full():
             try:
                 self._printed.get_nowait()
                 self._left_out += 1
-            except queue.Empty:  # all were read meanwhile
+            except queue.Empty:  # read meanwhile
                 pass
-        self._printed.put(line)  # by this thread alone, so there is room
+        self._printed.put(line)  # only this thread puts, so there is room

@@ -1,4 +1,4 @@
-"""What a command returns: data for `--json`, a report for people, an exit code. Rendered elsewhere."""
+"""The result of a command (data for `--json`, a report for people, an exit code), and how it is printed."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ if TYPE_CHECKING:
 
 
 class Row(Value):
-    """One fact. A missing value says what it is missing, if the command knows."""
+    """One fact. `missing` names what is missing if there is no value."""
 
     key: str
     value: str | None
     missing: str = ""
-    style: Style | None = None  # where the value is good or bad news
+    style: Style | None = None  # for values that are good or bad news
 
 
 class Section(Value):
+    """Facts under a title; a title without rows is a remark."""
+
     title: str
     rows: tuple[Row, ...]
 
 
 class Bullets(Value):
-    """A list of sentences under a heading; left out of the output when there are none."""
+    """A list of sentences under a title; not printed if there are none."""
 
     title: str
     items: tuple[str, ...]
-    style: Style | None = None  # of the heading, where that is bad news
+    style: Style | None = None  # of the title, if it is bad news
 
 
 class Report(Value):
@@ -45,33 +47,31 @@ class Report(Value):
 
 class Result(Value):
     data: object
-    text: Report | str | None  # None: nothing to say on stdout
+    text: Report | str | None  # None: nothing is printed on stdout
     exit_code: int = 0
-    afterwards: Callable[[], int] | None = None  # what is left to do once this is shown; gives the exit code
+    afterwards: Callable[[], int] | None = None  # run after the result is printed; returns the exit code
 
 
-OUTPUT_FAILED = "OutputFailed"  # the one error that cannot go to stdout
+OUTPUT_FAILED = "OutputFailed"  # the one error that cannot be printed on stdout
 
 
 def render(result: Result, *, as_json: bool) -> None:
     if sys.stdout is None:
-        return  # started without one: only the exit code is wanted
+        return  # started without a stdout: the caller wants only the exit code
     if as_json:
         _print_json(result.data)
-    elif result.text is None:
-        return
     elif isinstance(result.text, str):
         _print(result.text)
-    elif sys.stdout.isatty():
-        from .terminal import laid_out
+    elif result.text is not None and sys.stdout.isatty():
+        from .terminal import laid_out  # inside functions only: terminal imports this module
 
         _print(laid_out(result.text))
-    else:
-        _print(plain(result.text))
+    elif result.text is not None:
+        _print(_plain(result.text))
 
 
 def render_error(error: UserError, *, as_json: bool) -> None:
-    """With --json the error is the result; otherwise it belongs to stderr. Where nobody listens the exit code tells."""
+    """Print the error as the JSON document on stdout, or as text on stderr; does nothing if neither can be written."""
     if as_json:
         if sys.stdout is None:
             return
@@ -79,12 +79,20 @@ def render_error(error: UserError, *, as_json: bool) -> None:
             _print_json({"error": {"code": error.code, "message": error.message, "nextStep": error.next_step}})
             return
         except UserError:
-            pass  # it cannot be written there; stderr may take it
+            pass  # stdout cannot be written; stderr may work
     try:
         if sys.stderr is not None:
             sys.stderr.write(_explained(visible(error.explanation)) + "\n")
     except OSError:
         pass
+
+
+def _explained(explanation: str) -> str:
+    if not sys.stderr.isatty():
+        return explanation  # unfolded: programs search it by line
+    from .terminal import explained
+
+    return explained(explanation)
 
 
 def _print_json(data: object) -> None:
@@ -94,32 +102,31 @@ def _print_json(data: object) -> None:
 
 
 def _print(text: str) -> None:
-    """Write text that may hold file names of any bytes; a reader that went away is no error."""
+    """Print text that may contain file names of any bytes; a reader that has closed the pipe is no error."""
     encoding = sys.stdout.encoding or "utf-8"
     try:
         data = text.encode(encoding, "surrogateescape")
     except UnicodeEncodeError:
         data = text.encode(encoding, "backslashreplace")
+    error = write_out(data + b"\n")
+    if error is not None and not isinstance(error, BrokenPipeError):
+        message = f"The result could not be written: {error.strerror}."
+        raise UserError(OUTPUT_FAILED, message, "Check where the output goes, then run it again.") from error
+
+
+def write_out(data: bytes) -> OSError | None:
+    """Write to stdout; after a failure, which is returned, stdout discards everything."""
     try:
-        sys.stdout.buffer.write(data + b"\n")
+        sys.stdout.buffer.write(data)
         sys.stdout.flush()
     except OSError as error:
-        # What is left in the buffer would fail once more when the interpreter ends.
+        # The rest of the buffer would fail again when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            message = f"The result could not be written: {error.strerror}."
-            raise UserError(OUTPUT_FAILED, message, "Check where the output goes, then run it again.") from error
+        return error
+    return None
 
 
-def _explained(explanation: str) -> str:
-    if not sys.stderr.isatty():
-        return explanation  # others search it, line by line
-    from .terminal import explained
-
-    return explained(explanation)
-
-
-def plain(report: Report) -> str:
+def _plain(report: Report) -> str:
     lines = [report.title]
     for section in report.sections:
         if isinstance(section, Bullets):
@@ -127,11 +134,11 @@ def plain(report: Report) -> str:
                 lines += ["", f"{section.title}:", *(f"- {item}" for item in section.items)]
         else:
             lines += ["", section.title] if section.title else [""]
-            lines += [f"  {row.key}: {shown(row.value, row.missing)}" for row in section.rows]
+            lines += [f"  {row.key}: {shown(row)}" for row in section.rows]
     return "\n".join(visible(line, keep_odd_bytes=True) for line in lines)
 
 
-def shown(value: str | None, missing: str) -> str:
-    if value is not None:
-        return value
-    return f"<null> (missing {missing})" if missing else "<null>"
+def shown(row: Row) -> str:
+    if row.value is not None:
+        return row.value
+    return f"<null> (missing {row.missing})" if row.missing else "<null>"

@@ -1,4 +1,4 @@
-"""`stop`: end the servers of this workspace, of one process id, or all; never a process that is no server of ours."""
+"""`stop`: ends the servers of the workspace, of a solution, of a process id, or all; never another process."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ from .result import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..instances.registry import RegisteredServer, RegistryScan
     from ..proxy.health.status_file import Status
     from ..system.processes import StopOutcome
     from .parse import Invocation
+
+_LIST = "Run 'uno-devserver list' to see the servers."
 
 
 def run(invocation: Invocation) -> Result:
@@ -33,7 +37,7 @@ def run(invocation: Invocation) -> Result:
     for problem in pruned.problems:
         log.warn(problem)
     chosen = _chosen(invocation, pid, pruned)
-    kept_by = [proxies_of_host(server) for server in chosen]
+    proxies = [proxies_of_host(server) for server in chosen]
     if chosen:
         from .progress import say
 
@@ -42,19 +46,18 @@ def run(invocation: Invocation) -> Result:
     others = [server for server in pruned.running if server not in chosen]
     failed = [outcome for outcome in outcomes if not outcome.gone]
     data = {
-        "results": [_data(*each) for each in zip(chosen, outcomes, kept_by, strict=True)],
+        "results": [_data(*each) for each in zip(chosen, outcomes, proxies, strict=True)],
         "otherProcessIds": [server.process_id for server in others],
     }
-    text = "\n".join((_text(chosen, outcomes, others), *_started_again(outcomes, kept_by)))
-    text = visible(text, keep_odd_bytes=True)
-    return Result(data, text, 1 if failed or not pruned.complete else 0)
+    text = "\n".join((*_lines(chosen, outcomes, others), *_started_again(outcomes, proxies)))
+    return Result(data, visible(text, keep_odd_bytes=True), 1 if failed or not pruned.complete else 0)
 
 
 def _refuse_contradictions(invocation: Invocation) -> None:
     given = [f"--{name}" for name in ("all", "pid", "solution") if invocation.options.get(name)]
     if len(given) > 1:
         message = f"{' and '.join(given)} contradict each other."
-        next_step = "Use --pid or --solution for one server, or --all for every one."
+        next_step = "Use --pid or --solution for one server, or --all for all servers."
         raise UserError("BadValue", message, next_step, exit_code=2)
 
 
@@ -63,8 +66,8 @@ def _process_id(invocation: Invocation) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 10:
-        message = f"'{text}' is no process id."
-        raise UserError("BadValue", message, "Run 'uno-devserver list' to see the servers.", exit_code=2)
+        message = f"'{text}' is not a process id."
+        raise UserError("BadValue", message, _LIST, exit_code=2)
     return int(text)
 
 
@@ -80,7 +83,7 @@ def _chosen(invocation: Invocation, pid: int | None, pruned: RegistryScan) -> tu
     workspace = resolve(named or ".", explicit=named is not None)
     chosen = of_workspace(pruned.running, workspace)
     if len(chosen) > 1 and not workspace.resolved:
-        message = f"{workspace.requested_directory} does not tell which server is meant: {_listed(chosen)}."
+        message = f"Several servers run below {workspace.requested_directory}: {_listed(chosen)}."
         raise UserError("WorkspaceAmbiguous", message, "Name one with --pid, or stop all with --all.")
     return chosen
 
@@ -89,15 +92,14 @@ def _registered(pid: int, pruned: RegistryScan) -> RegisteredServer:
     for server in pruned.running:
         if server.process_id == pid:
             return server
-    next_step = "Run 'uno-devserver list' to see the servers."
     for server in pruned.foreign:
         if server.process_id == pid:
             message = f"The server with PID {pid} belongs to user '{server.user}' on machine '{server.machine}'."
             raise UserError("NotOurServer", message, "Stop it there.")
-    raise UserError("NotAServer", f"No server with PID {pid} is registered; nothing was stopped.", next_step)
+    raise UserError("NotAServer", f"No server with PID {pid} is registered; nothing was stopped.", _LIST)
 
 
-def _data(server: RegisteredServer, outcome: StopOutcome, kept_by: list[Status]) -> dict[str, object]:
+def _data(server: RegisteredServer, outcome: StopOutcome, proxies: list[Status]) -> dict[str, object]:
     return {
         "processId": server.process_id,
         "port": server.port,
@@ -106,37 +108,37 @@ def _data(server: RegisteredServer, outcome: StopOutcome, kept_by: list[Status])
         "stopped": outcome.gone,
         "killed": outcome.killed,
         "error": outcome.problem,
-        "startedAgainBy": [{name: status.get(name) for name in ("processId", "clients")} for status in kept_by],
+        "startedAgainBy": [{name: status.get(name) for name in ("processId", "clients")} for status in proxies],
     }
 
 
-def _text(
+def _lines(
     chosen: tuple[RegisteredServer, ...], outcomes: tuple[StopOutcome, ...], others: list[RegisteredServer]
-) -> str:
+) -> Iterator[str]:
+    """The lines of the .NET tool, which scripts search for, and ours."""
     if not chosen:
-        hint = f"\nThese run elsewhere: {_listed(others)}. Stop one with --pid, or all with --all." if others else ""
-        return "No active DevServers found to stop." + hint
-    lines = []
+        yield "No active DevServers found to stop."
+        if others:
+            yield f"These run elsewhere: {_listed(others)}. Stop one with --pid, or all with --all."
+        return
     for server, outcome in zip(chosen, outcomes, strict=True):
-        lines.append(f"Stopping DevServer with PID {server.process_id} on port {server.port}...")
+        yield f"Stopping DevServer with PID {server.process_id} on port {server.port}..."
         if outcome.killed:
-            lines.append(f"DevServer with PID {server.process_id} did not end when it was asked to, and was killed.")
+            yield f"DevServer with PID {server.process_id} did not end when it was asked to, and was killed."
         if outcome.problem:
             log.write(ERROR, f"Error stopping DevServer with PID {server.process_id}: {outcome.problem}")
     stopped = sum(outcome.gone for outcome in outcomes)
     if stopped:
-        lines.append(f"Successfully stopped {stopped} DevServer(s)")
+        yield f"Successfully stopped {stopped} DevServer(s)"
     if stopped < len(chosen):
         log.write(ERROR, f"Failed to stop {len(chosen) - stopped} DevServer(s)")
-    return "\n".join(lines)
 
 
-def _started_again(outcomes: tuple[StopOutcome, ...], kept_by: list[list[Status]]) -> list[str]:
-    """Nobody should wonder why it is back; and whoever has edited an add-in wants just that."""
+def _started_again(outcomes: tuple[StopOutcome, ...], proxies: list[list[Status]]) -> list[str]:
     return [
-        f"{who_starts_it(proxies)}: this is how edited add-ins are loaded. End the client to be without it."
-        for outcome, proxies in zip(outcomes, kept_by, strict=True)
-        if outcome.gone and proxies
+        f"{who_starts_it(its)}. End the client to stop it for good."
+        for outcome, its in zip(outcomes, proxies, strict=True)
+        if outcome.gone and its
     ]
 
 

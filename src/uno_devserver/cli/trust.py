@@ -1,4 +1,7 @@
-"""`trust`: the user sees what code of the workspace would run, agrees that it may, and can take it back."""
+"""`trust`: shows what code of the workspace would run, and keeps or revokes the user's agreement to it.
+
+`agree_to` does the same for the commands that imply an agreement: `start`, `inspect` and `mcp install`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,17 @@ from ..system.files import FileProblem
 from ..system.folders import folders
 from ..system.log import log
 from ..workspace.config import read_config
-from ..workspace.resolver import resolve, select_solution
-from ..workspace.trust import TRUST_VARIABLE, agree, agreement_path, agreements, is_trusted, revoke, trust_question
-from .parse import absolute
+from ..workspace.trust import (
+    TRUST_VARIABLE,
+    agree,
+    agreement_path,
+    agreements,
+    is_agreed,
+    is_trusted,
+    revoke,
+    trust_question,
+)
+from .parse import workspace_of
 from .result import Bullets, Report, Result, Row, Section
 from .terminal import Style
 
@@ -21,34 +32,34 @@ if TYPE_CHECKING:
     from ..workspace.trust import Agreement, TrustQuestion
     from .parse import Invocation
 
-NOTHING_AGREED = "Nothing was agreed to. 'uno-devserver trust' agrees."
-REMARK = "A changed config asks anew; edited code does not. 'uno-devserver trust --revoke' takes it back."
+MAY_RUN = "Code of this workspace that may run from now on"
+WOULD_RUN = "Code of this workspace that would be agreed to"
+REVOKE = "'uno-devserver trust --revoke' revokes this."
+RUNS_AFTER_TRUST = "Code of this workspace runs only after 'uno-devserver trust'."
+STILL_TRUSTED = "Code of this workspace may still run; 'uno-devserver trust --revoke' revokes that."
+NOTHING_AGREED = "Nothing was agreed to; 'uno-devserver trust' without --dry-run agrees."
+REMARK = f"A changed config needs a new agreement; edited code does not. {REVOKE}"
 NOTHING_YET = "Nothing yet: it has no add-ins, and its config names no commands."
-STILL_RUNS = "A Host that runs keeps what it has loaded; 'uno-devserver stop' ends it."
-STILL_SERVES = "A server of the config is reloaded no more, and ends with the AI client that started its proxy."
+STILL_RUNS = "A running Host keeps what it has loaded; 'uno-devserver stop' ends it."
+STILL_SERVES = "A server of the config is no longer reloaded, and ends with the AI client that started its proxy."
 BY_ENVIRONMENT = f"{TRUST_VARIABLE}=1 is set, which agrees for every workspace."
+MAKE_WRITABLE = "Make the folder writable, then run it again."
+NOT_SEEN = "What cannot be shown cannot be agreed to."
 
 
 def run(invocation: Invocation) -> Result:
-    if invocation.arguments:
-        message = f"'trust' does not take '{invocation.arguments[0]}'."
-        raise UserError("UnexpectedArgument", message, "Name the folder with --solution-dir.", exit_code=2)
     one_at_most = [f"--{name}" for name in ("dry-run", "revoke", "list") if invocation.on(name)]
     if len(one_at_most) > 1:
         message = f"'trust' does one thing at a time, not {' and '.join(one_at_most)}."
         raise UserError("BadValue", message, f"Leave all but one of {', '.join(one_at_most)} out.", exit_code=2)
     if invocation.on("list"):
         return _list()
-    named = invocation.value("solution-dir")
-    workspace = resolve(absolute(named or "."), explicit=named is not None)
-    solution = invocation.value("solution")
-    if solution is not None:
-        workspace = select_solution(workspace, solution)
+    workspace = workspace_of(invocation)
     try:
         return _revoke(workspace) if invocation.on("revoke") else _agree(workspace, dry_run=invocation.on("dry-run"))
     except OSError as error:
-        message = f"The answer could not be kept in {error.filename or folders().state}: {error.strerror}."
-        raise UserError("StateNotWritable", message, "Make the folder writable, then run it again.") from error
+        message = f"The agreement could not be written to {error.filename or folders().state}: {error.strerror}."
+        raise UserError("StateNotWritable", message, MAKE_WRITABLE) from error
 
 
 def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
@@ -57,11 +68,11 @@ def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
         raise UserError(issue.code, f"There is nothing to agree to. {issue.message}", issue.remediation)
     try:
         asked = trust_question(workspace.working_directory)
-        commands = may_run(asked)
+        commands = _commands(asked)
         problems = tuple(issue.message for issue in read_config(asked.config).issues)
         seen = trust_question(workspace.working_directory)
     except FileProblem as problem:
-        message = f"{problem.path} cannot be read: {problem.reason}. Nobody can agree to what cannot be seen."
+        message = f"{problem.path} cannot be read: {problem.reason}. {NOT_SEEN}"
         raise UserError("ConfigInvalid", message, "Make it a readable file, or remove it.") from problem
     if seen.digest != asked.digest:
         message = f"{asked.config or seen.config} was saved while it was read, so what would be shown is not what runs."
@@ -72,10 +83,6 @@ def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
     if not dry_run:
         agree(state, asked, "trust")
         rows += (Row("kept in", path),)
-    shown = Bullets(
-        "What would be allowed" if dry_run else "What may run", (*asked.addins, *commands) or (NOTHING_YET,)
-    )
-    wrong = Bullets("Problems of the config", problems, Style.BAD)
     data = {
         "workspaceDirectory": asked.directory,
         "trusted": not dry_run or is_trusted(os.environ, asked.directory),
@@ -86,19 +93,25 @@ def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
         **({"dryRun": True} if dry_run else {"agreement": path}),
     }
     title = f"Code of the workspace {asked.directory} {'would be allowed to' if dry_run else 'may'} run."
-    remark = NOTHING_AGREED if dry_run else REMARK
-    return Result(data, Report(title, (Section("", rows), shown, wrong, Section(remark, ()))))
+    runs = (*asked.addins, *commands) or (NOTHING_YET,)
+    sections = (
+        Section("", rows),
+        Bullets("What would be allowed" if dry_run else "What may run", runs),
+        Bullets("Problems of the config", problems, Style.BAD),
+        Section(NOTHING_AGREED if dry_run else REMARK, ()),
+    )
+    return Result(data, Report(title, sections))
 
 
-def may_run(asked: TrustQuestion) -> tuple[str, ...]:
-    """What the config leads to, in words; UserError where that cannot be seen."""
+def _commands(asked: TrustQuestion) -> tuple[str, ...]:
+    """The commands that the config leads to, in words; UserError if the config cannot be understood."""
     config = read_config(asked.config)
     if not config.readable:
-        message = f"{config.issues[0].message} Nobody can agree to what cannot be seen."
+        message = f"{config.issues[0].message} {NOT_SEEN}"
         raise UserError("ConfigInvalid", message, "Correct the file (comments and trailing commas are allowed).")
     if asked.config is None:
         return ()
-    from .config import commands_of
+    from .config import commands_of  # takes some ms, and every `start` imports this module
 
     return tuple(commands_of(asked.directory, config).in_words())
 
@@ -134,48 +147,37 @@ def _revoke(workspace: Workspace) -> Result:
     directory = os.path.realpath(workspace.working_directory)
     known = revoke(folders().state, directory)
     trusted = is_trusted(os.environ, directory)
-    done = "does not run any more without being asked for" if known else "was not agreed to"
     still = (STILL_RUNS, STILL_SERVES) if read_config(workspace.config).names_server else (STILL_RUNS,)
     remarks = (still if known else ()) + ((BY_ENVIRONMENT,) if trusted else ())
     data = {"workspaceDirectory": directory, "trusted": trusted, "revoked": known}
-    return Result(data, Report(f"Code of the workspace {directory} {done}.", (Bullets("Note", remarks),)))
-
-
-# What is above the list of it, and below.
-MAY_RUN = "Code of this workspace that may run from now on"
-WOULD_RUN = "Code of this workspace that would be agreed to"
-REVOKE = "'uno-devserver trust --revoke' takes it back."
-RUNS_AFTER_TRUST = "Code of this workspace runs only after 'uno-devserver trust'."
-NOT_KEPT = "That code of this workspace may run could not be kept"
-MAKE_WRITABLE = "Make the folder writable, then run it again."
-STILL_TRUSTED = "Code of this workspace may run still: 'uno-devserver trust --revoke' takes that back."
+    done = f"The agreement to run code of the workspace {directory} is revoked."
+    title = done if known else f"There was no agreement to run code of the workspace {directory}."
+    return Result(data, Report(title, (Bullets("Note", remarks),)))
 
 
 def agree_to(directory: str, command: str, *, dry_run: bool = False) -> tuple[str, ...]:
-    """Keep that the user agreed to this workspace, by this command; what may run now, if that is new."""
-    from ..workspace.trust import agree, is_agreed, trust_question
-
+    """Keep the user's agreement to this workspace, given by this command; returns what may run now, if that is new."""
     state = folders().state
     try:
         asked = trust_question(directory)
         if asked.empty or is_agreed(state, asked.directory):
             return ()
-
-        runs = (*asked.addins, *may_run(asked))
-        if runs and not dry_run:  # where nothing was shown, nothing was agreed to: neither now nor what comes later
-            try:
-                agree(state, asked, command)
-            except OSError as error:
-                log.warn(f"{NOT_KEPT} in {state}: {error.strerror or error}. {MAKE_WRITABLE}")
-                return ()
+        runs = (*asked.addins, *_commands(asked))
     except (FileProblem, OSError, UserError) as error:
-        log.debug(f"what of the workspace would run cannot be seen: {error}")
+        log.debug(f"what of the workspace would run cannot be shown: {error}")
         return ()
+    if runs and not dry_run:  # an agreement to nothing would cover code that comes later
+        try:
+            agree(state, asked, command)
+        except OSError as error:
+            reason = error.strerror or error
+            log.warn(
+                f"The agreement to run code of this workspace could not be kept in {state}: {reason}. {MAKE_WRITABLE}"
+            )
+            return ()
     return runs
 
 
 def needs_agreement(directory: str) -> bool:
-    """Whether the workspace has code that does not run, since nobody has agreed to it."""
-    from ..workspace.trust import is_trusted
-
+    """Whether the workspace has code that does not run because the user has not agreed to it."""
     return not is_trusted(os.environ, directory) and bool(agree_to(directory, "", dry_run=True))

@@ -124,7 +124,7 @@ def test_registering_for_a_workspace_agrees_to_its_code_and_says_what_may_run(cl
     again = clients.install("cursor")
 
     at = lines.index("Code of this workspace that may run from now on:")
-    assert lines[at + 1 : at + 3] == [f"- {addin}", "'uno-devserver trust --revoke' takes it back."]
+    assert lines[at + 1 : at + 3] == [f"- {addin}", "'uno-devserver trust --revoke' revokes this."]
     assert again.json["agreedTo"] == [], "it is known"
     (agreement,) = agreements(clients)
     assert agreement["agreedBy"] == "mcp install"
