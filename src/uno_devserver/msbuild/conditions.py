@@ -1,7 +1,7 @@
-"""Conditions: parsed once, evaluated to true, false or unknown (None).
+"""Parses conditions, and evaluates them to true, false or unknown (None).
 
-An operand that cannot be known makes its comparison unknown; 'and' and 'or' are decided by the other side where that
-settles it (Kleene's logic). Without unknown operands the result, or the error code, is MSBuild's.
+A comparison with an unknown operand is unknown. `and` and `or` follow Kleene's logic: one operand can decide although
+the other is unknown. Without unknown operands the result and the error codes are those of MSBuild.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Operands(Protocol):
-        """What a condition asks of its surroundings; None answers 'not known'."""
+        """The values that a condition refers to; None means unknown."""
 
         def text(self, raw: str) -> str | None: ...
         def paths(self, raw: str) -> list[str] | None: ...
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from .expressions import EvaluationScope
 
 
-# Python's stack ends near a thousand frames, and a level takes seven. People do not nest ten.
+# Python's stack has about a thousand frames, and a level takes seven. Real conditions have fewer than ten levels.
 MAX_NESTING = 40
 
 _COMPARISONS = ("==", "!=", "<", ">", "<=", ">=")
 _BOOLEANS = dict.fromkeys(("true", "on", "yes", "!false", "!off", "!no"), True) | dict.fromkeys(
     ("false", "off", "no", "!true", "!on", "!yes"), False
 )
-# The point stands between the two runs of digits: else a long run could be cut anywhere, in quadratic time.
+# Digits before the point are matched only once: otherwise a long number would take quadratic time.
 _DECIMAL = r"(?a)[-+]?(?:\d+(?:\.\d*)?|\.\d+)"
 _HEXADECIMAL = r"0[xX]0*([0-9A-Fa-f]{1,8})"
 
@@ -58,7 +58,7 @@ class Condition:
     __slots__ = ("_root", "text")
 
     def __init__(self, text: str, allowed: int) -> None:
-        """`allowed` says what may be referred to: see tokens. Raises EvaluationProblem."""
+        """`allowed` combines ITEMS, CUSTOM_METADATA and BUILT_IN. Raises EvaluationProblem."""
         self.text = text
         self._root = _Parser(text, tokens_of(text, allowed)).parse()
 
@@ -67,9 +67,7 @@ class Condition:
         if side.unknown:
             return None
         if side.truth is None:
-            raise EvaluationProblem(
-                "MSB4113", f'the condition "{shortened(self.text)}" is {quoted(side.text)} instead of true or false'
-            )
+            raise _problem("MSB4113", self.text, f"the value is {quoted(side.text)} instead of true or false")
         return side.truth
 
 
@@ -142,7 +140,7 @@ class _Parser:
             return ()
         while True:
             kind, text = self.next
-            # A missing argument counts too: then it is their number that is wrong.
+            # A missing argument is kept: then the number of arguments is reported as wrong.
             arguments.append(ConditionNode(kind, text))
             if kind in ("text", "number"):
                 self._advance()
@@ -161,14 +159,11 @@ class _Parser:
         self.next = next(self.tokens)
 
     def _unexpected(self) -> EvaluationProblem:
-        found = self.next[1] or "the end"
-        return EvaluationProblem(
-            "MSB4092", f'in the condition "{shortened(self.text)}", {quoted(found)} is not expected there'
-        )
+        return _problem("MSB4092", self.text, f"{quoted(self.next[1] or 'the end')} is not expected there")
 
 
 class _Side:
-    """What one side of a comparison is worth: its text, and its truth if it has one."""
+    """The value of one side of a comparison: its text, and its truth value if it has one."""
 
     __slots__ = ("text", "truth", "unknown")
 
@@ -217,7 +212,7 @@ class _Evaluation:
                 if not side.unknown and self._truth(side) is decisive:
                     return decisive
             except EvaluationProblem:
-                # Behind an unknown part MSBuild may never get here: then this error would not be raised.
+                # After an unknown part MSBuild might not evaluate this one, so the error might not occur.
                 if not unknown:
                     raise
                 continue
@@ -237,9 +232,7 @@ class _Evaluation:
         if left.truth is not None and right.truth is not None:
             return left.truth == right.truth
         if left.text is None or right.text is None:
-            raise EvaluationProblem(
-                "MSB4088", f'the condition "{shortened(self.condition)}" compares a truth value with text'
-            )
+            raise _problem("MSB4088", self.condition, "a truth value is compared with text")
         return left.text == right.text or ignoring_case(left.text) == ignoring_case(right.text)
 
     def _ordered(self, operator: str, left_node: ConditionNode, right_node: ConditionNode) -> bool | None:
@@ -252,7 +245,7 @@ class _Evaluation:
             order = (left_number > right_number) - (left_number < right_number)
         elif left_version is not None and right_version is not None:
             order = (left_version > right_version) - (left_version < right_version)
-        # A number and a version: the major decides, and of two equal ones the version is greater.
+        # A number and a version: the major version decides; if it is equal, the version is greater.
         elif left_number is not None and right_version is not None:
             order = 1 if left_number > right_version[0] else -1
         elif left_version is not None and right_number is not None:
@@ -260,47 +253,38 @@ class _Evaluation:
         return {"<": order < 0, ">": order > 0, "<=": order <= 0, ">=": order >= 0}[operator]
 
     def _measure(self, side: _Side) -> tuple[float | None, tuple[int, ...] | None]:
-        from .versions import parse_system  # few conditions compare sizes
+        from .versions import parse_system  # needed by few conditions
 
         text = side.text or ""
         number, version = _number(text), parse_system(text)
         if number is None and version is None:
-            raise EvaluationProblem(
-                "MSB4086", f'in the condition "{shortened(self.condition)}", {quoted(text)} is not a number'
-            )
+            raise _problem("MSB4086", self.condition, f"{quoted(text)} is not a number")
         return number, version
 
     def _call(self, node: ConditionNode) -> bool | None:
         name = node.text.lower()
         if name not in ("exists", "hastrailingslash"):
-            raise EvaluationProblem(
-                "MSB4091",
-                f'the condition "{shortened(self.condition)}" calls {shortened(node.text)}, which does not exist',
-            )
+            raise _problem("MSB4091", self.condition, f"the function {shortened(node.text)} does not exist")
         if len(node.parts) != 1:
-            called = f"{shortened(node.text)} has {len(node.parts)} arguments instead of one"
-            raise EvaluationProblem("MSB4089", f'in the condition "{shortened(self.condition)}", {called}')
+            reason = f"{shortened(node.text)} has {len(node.parts)} arguments instead of one"
+            raise _problem("MSB4089", self.condition, reason)
         paths = self.operands.paths(node.parts[0].text)
         if paths is None:
             return None
         if name == "exists":
             return bool(paths) and all(map(self.operands.exists, paths))
         if len(paths) > 1:
-            raise EvaluationProblem(
-                "MSB4115",
-                f'in the condition "{shortened(self.condition)}", {shortened(node.text)} gets more than one path',
-            )
+            raise _problem("MSB4115", self.condition, f"{shortened(node.text)} gets more than one path")
         return bool(paths) and paths[0].endswith(("/", "\\"))
 
     def _truth(self, side: _Side) -> bool:
         if side.truth is None:
-            message = f'in the condition "{shortened(self.condition)}", {quoted(side.text)} is neither true nor false'
-            raise EvaluationProblem("MSB4100", message)
+            raise _problem("MSB4100", self.condition, f"{quoted(side.text)} is neither true nor false")
         return side.truth
 
 
 def _number(text: str) -> float | None:
-    # Most words are no numbers, and one look at the first character tells.
+    # Most texts are not numbers, which the first character shows.
     if text[:1] not in "+-.0123456789":
         return None
     if re.fullmatch(_DECIMAL, text):
@@ -312,12 +296,12 @@ def _number(text: str) -> float | None:
     return None
 
 
-# What a condition may refer to, beside properties.
+# What a condition may refer to in addition to properties.
 ITEMS = 1
 CUSTOM_METADATA = 2
 BUILT_IN = 4
 
-# No metadata has a longer name; the bound keeps a hostile condition from being copied again and again.
+# Real names are shorter; the limit keeps a hostile condition from being copied repeatedly.
 MAX_NAME = 200
 
 _BLANKS = re.compile(r"\s*").match
@@ -326,14 +310,14 @@ _WORD = re.compile(r"[^\W\d]\w*").match
 _NUMBER = r"(?s)0[xX](?=.)[0-9A-Fa-f]*|[-+]?[\d.]*"
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "!", "(", ")", ",")
 
-# kind, text: the kinds are 'text' (quoted, or a $() @() %() reference), 'number', 'call', 'and', 'or', 'end' and the
-# operators themselves.
+# Kind and text. The kinds are 'text' (quoted, or a $() @() %() reference), 'number', 'call', 'and', 'or', 'end', and
+# each operator.
 Token = tuple[str, str]
 END: Token = ("end", "")
 
 
 def tokens_of(condition: str, allowed: int) -> Iterator[Token]:
-    """The words of a condition one by one, END last and for ever; raises EvaluationProblem at a bad one."""
+    """Yields the tokens of a condition, then END repeatedly; raises EvaluationProblem at a bad one."""
     return _Scanner(condition, allowed).tokens()
 
 
@@ -409,11 +393,11 @@ class _Scanner:
         return ("text", condition[start + 1 : position]), position + 1
 
     def _reference_end(self, start: int, unopened: str, unclosed: str, blank: str) -> int:
-        """The position behind $(...) or %(...); the three codes are for what can be wrong with it."""
+        """The position after $(...) or %(...); the codes are those of the three possible errors."""
         condition = self.condition
         if start + 1 < len(condition) and condition[start + 1] != "(":
             raise self._problem(unopened, start, "'(' is expected next")
-        # Per open reference: its depth, whether it has blanks, and whether it has what no name has.
+        # Per open reference: its depth, whether it contains blanks, and whether it contains more than a name.
         references = [[0, False, False]]
         depth = 0
         for position in range(start + 1, len(condition)):
@@ -464,20 +448,24 @@ class _Scanner:
             raise self._problem("MSB4191", 0, f"the metadata {name} is not allowed")
 
     def _problem(self, code: str, position: int, reason: str) -> EvaluationProblem:
-        return EvaluationProblem(code, f'in the condition "{self.condition}", position {position + 1}: {reason}')
+        return _problem(code, self.condition, f"at position {position + 1}: {reason}")
+
+
+def _problem(code: str, condition: str, reason: str) -> EvaluationProblem:
+    return EvaluationProblem(code, f'in the condition "{shortened(condition)}", {reason}')
 
 
 def _end(match: re.Match[str] | None) -> int:
-    """Where a match that cannot fail ends."""
+    """The end of a match that cannot fail."""
     assert match is not None
     return match.end()
 
 
 class PropertyOperands:
-    """For conditions that may refer to properties only."""
+    """The operands of a condition that may refer to properties only."""
 
     def __init__(self, scope: EvaluationScope, folder: str, expand: Callable[[str], str] | None = None) -> None:
-        """`folder` is where Exists looks; `expand` replaces more than properties."""
+        """`folder` is the base of relative paths in Exists; `expand` may replace more than properties."""
         self._folder = folder
         self._expand = expand or scope.expand
 

@@ -1,8 +1,8 @@
-"""Evaluation of project files: which items and properties would MSBuild see?
+"""Evaluates project files: the items and properties that MSBuild would see.
 
-`Evaluator.evaluate` behaves as if one project without an SDK imported the given files in order. With
-`undefined_is_unknown=False` the result is MSBuild's own. With True (the default) a property that nothing defines is
-unknown instead of empty: what depends on it is neither believed nor dropped, but marked and noted.
+`Evaluator.evaluate` behaves like a project without an SDK that imports the given files in order. With
+`undefined_is_unknown=False` the result is that of MSBuild. With True (the default) an undefined property is unknown
+instead of empty; items that depend on it are kept, marked as uncertain, and noted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from .metadata import ItemEntry
     from .properties import EvaluationNote
 
-# How often the property pass may learn of definitions in files that it did not expect to import, and start again.
+# How often the property pass may start again because an imported file defines a property that was taken for undefined.
 MAX_ROUNDS = 6
 
 
 class Item(Value):
-    """An item; `certain` is False if something unknown decided that it is there."""
+    """An item; `certain` is False if its existence depends on something unknown."""
 
     identity: str
     full_path: str
@@ -36,9 +36,9 @@ class Item(Value):
 
 
 class Evaluator:
-    """Evaluates files for one project, which need not exist; relative paths start from its folder.
+    """Evaluates files for one project, which need not exist; relative paths are relative to its folder.
 
-    `global_properties` win over the files, `properties` and `environment` do not. `load` shares parsed files between
+    Files cannot change `global_properties`, but `properties` and `environment`. `load` shares parsed files between
     evaluators.
     """
 
@@ -79,7 +79,7 @@ class Evaluator:
         return Evaluation(properties, items)
 
     def _property_pass(self, files: Sequence[str]) -> PropertyPass:
-        """Repeats the pass while imported files turn out to define what it took for unknown."""
+        """Runs the property pass, again if imported files define what it took for unknown."""
         defined = self._definitions(files) if self._undefined_is_unknown else None
         for rounds_left in reversed(range(MAX_ROUNDS)):
             properties = PropertyPass(
@@ -101,20 +101,20 @@ class Evaluator:
             try:
                 names |= self._load.load(path).properties
             except EvaluationProblem:
-                pass  # the pass comes to this file itself, and says so
+                pass  # the pass reads the file, too, and reports the problem
         return names
 
 
 class Evaluation:
-    """What the files say in the end."""
+    """The result of an evaluation."""
 
     def __init__(self, properties: PropertyPass, items: ItemPass) -> None:
         self._properties = properties
         self._items = items
         properties.scope.file_values = {}
-        # The files that were evaluated, in order.
+        # The evaluated files, in order.
         self.imported = tuple(properties.imported)
-        # Each expression that could not be decided and mattered, with its file.
+        # The undecided expressions that affect the result, each with its file.
         self.notes = list(dict.fromkeys([*_pairs(properties.notes), *properties.scope.unsupported]))
 
     def items(self, name: str) -> list[Item]:
@@ -122,17 +122,17 @@ class Evaluation:
         return [self._item(entry) for entry in self._items.lists.get(name.lower(), [])]
 
     def property(self, name: str) -> str | None:
-        """The value of a property, empty if it has none; None if it is unknown. A guess is given as it is."""
+        """The value of a property: empty if it is not set, None if it is unknown, the guess if it is a guess."""
         return _final(self._properties.scope.lookup(name))
 
     def properties(self, prefix: str = "") -> dict[str, str | None]:
-        """All properties that were given or set, whose names start so, with their values."""
+        """The properties whose names start with the prefix, with their values."""
         return {
             name: self.property(name) for key, name in self._properties.names.items() if key.startswith(prefix.lower())
         }
 
     def notes_about(self, name: str) -> list[tuple[str, str]]:
-        """The notes that matter to items of a type, and those about imports, which may matter to all."""
+        """The notes about items of a type, and those about imports, which may affect all types."""
         relevant = [note for note in self._properties.notes if note.item in ("", name.lower())]
         return list(dict.fromkeys(_pairs(relevant)))
 

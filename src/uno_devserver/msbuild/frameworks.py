@@ -6,10 +6,10 @@ import re
 
 from ..system.values import Value
 
-# Which netstandard the runtimes implement, newest rule first: (.NETCoreApp from, .NETStandard up to).
+# The highest .NETStandard that .NETCoreApp implements from a version on, newest rule first.
 _STANDARDS = (((3, 0), (2, 1)), ((2, 0), (2, 0)), ((1, 0), (1, 6)))
 
-# Compiled when used: most projects need only the first.
+# Not compiled in advance: most projects need only the first.
 _MODERN = r"(?a)net(\d+)\.(\d+)(?:-([a-z]+)(\d[\d.]*)?)?"
 _DOTTED = r"(?a)(netcoreapp|netstandard)(\d+)\.(\d+)"
 _CLASSIC = r"(?a)net(\d)(\d)?(\d)?"
@@ -24,7 +24,7 @@ class Framework(Value):
 
 
 def parse_framework(name: str) -> Framework | None:
-    """A framework of one of the usual kinds; None for all others, which are rare but not wrong."""
+    """Parses a framework name; None for unusual kinds, which are rare but valid."""
     name = name.strip().lower()
     if match := re.fullmatch(_MODERN, name):
         major, minor, platform, platform_version = match.groups()
@@ -40,7 +40,7 @@ def parse_framework(name: str) -> Framework | None:
 
 
 def version_text(version: tuple[int, ...], least_parts: int) -> str:
-    """A version without its trailing zeros, but with at least so many parts."""
+    """A version without trailing zeros, but with at least the given number of parts."""
     parts = [*version, 0, 0, 0, 0][:4]
     while len(parts) > least_parts and parts[-1] == 0:
         parts.pop()
@@ -48,7 +48,7 @@ def version_text(version: tuple[int, ...], least_parts: int) -> str:
 
 
 def is_compatible(target: Framework, candidate: Framework) -> bool | None:
-    """Whether a project of `target` can use what was built for `candidate`; None where the rules are not known here."""
+    """Whether a project for `target` can use a build for `candidate`; None if the rules are not implemented."""
     if target.identifier == candidate.identifier:
         if target.version < candidate.version:
             return False
@@ -57,7 +57,7 @@ def is_compatible(target: Framework, candidate: Framework) -> bool | None:
         same_platform = target.platform == candidate.platform
         return same_platform and target.platform_version >= candidate.platform_version
     if target.identifier == ".NETCoreApp" and candidate.identifier == ".NETStandard":
-        # None: there is none before 1.0, but anybody can write that.
+        # None: there is no version before 1.0, but a file can name one.
         return next((candidate.version <= standard for since, standard in _STANDARDS if target.version >= since), None)
     if candidate.identifier == ".NETCoreApp":
         return False
@@ -65,7 +65,7 @@ def is_compatible(target: Framework, candidate: Framework) -> bool | None:
 
 
 def _number(digits: str) -> int:
-    # Platforms have versions like 19041; longer numbers are not worth converting.
+    # Platform versions look like 19041; longer numbers are not converted.
     return int(digits) if len(digits) < 10 else 10**9
 
 
@@ -73,7 +73,7 @@ _LONG_FRAMEWORK = r"(\.netcoreapp|\.netstandard|\.netframework),version=v([0-9]{
 
 
 def short_framework_name(name: str) -> str:
-    """`net10.0` for `.NETCoreApp,Version=v10.0`, the key of older assets files; other names as they are."""
+    """`net10.0` for `.NETCoreApp,Version=v10.0`, the form in older assets files; other names unchanged."""
     match = re.fullmatch(_LONG_FRAMEWORK, name.lower())
     if not match:
         return name

@@ -1,9 +1,8 @@
-"""Wildcards: which files a pattern finds on disk, and which paths it describes.
+"""Wildcard patterns: finds matching files on disk, and tells whether a path matches.
 
-`*` and `?` stay within a name, `**` spans folders. Names are compared without regard to case on every system, as
-MSBuild does; the folders before the first wildcard are taken literally. The work is bounded: a visit counts every
-entry it sees, a comparison counts the characters that it looks at, and a link back into its own folders is not
-followed.
+`*` and `?` match within a name, `**` matches any number of folders. Case is ignored on every system, as in MSBuild;
+the folders before the first wildcard are taken literally. The work is limited: visited directory entries and
+compared characters are counted, and links that lead back to a visited folder are not followed.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 # Longer than any path that a system accepts.
 MAX_PATTERN = 4096
 
-# So many comparisons of a character take about as long as one look at an item.
+# Comparing this many characters takes about as long as visiting an item.
 _COMPARISONS_PER_STEP = 10
 
 _ANY_FOLDERS = "**"
 
 
 class Glob:
-    """A pattern: a literal folder, then folder names with wildcards, then a file name with or without."""
+    """A pattern: a literal folder, then folder patterns, then a pattern for the file name."""
 
     def __init__(self, fixed: str, folders: list[str], name: str, pattern: str, base: str) -> None:
         self._fixed = fixed
@@ -40,13 +39,13 @@ class Glob:
         self._start_names = _names(ignoring_case(self._start))
 
     def files(self, scope: EvaluationScope) -> list[tuple[str, str]]:
-        """Each file on disk with its folder below the literal part ('a/b/'), sorted as MSBuild sorts."""
+        """The matching files on disk, each with its folder relative to the literal part, in MSBuild's order."""
         found = [(self._fixed + below + name, below) for below, name in self._walk(scope)]
         found.sort(key=lambda pair: ignoring_case(pair[0]))
         return found
 
     def describes(self, path: str, scope: EvaluationScope) -> bool:
-        """Whether a path, existing or not, fits the pattern."""
+        """Whether a path matches the pattern; it need not exist."""
         names = _names(ignoring_case(full_path(path, self._base)))
         fixed = self._start_names
         below = names[len(fixed) : -1]
@@ -54,7 +53,7 @@ class Glob:
         return is_below and _fits(self._name, names[-1], scope) and _folders_fit(self._folders, below, scope)
 
     def _walk(self, scope: EvaluationScope) -> Iterator[tuple[str, str]]:
-        """The folder (below the start) and name of each fitting file."""
+        """Yields the relative folder and the name of each matching file."""
         identity = _identity(self._start)
         waiting: list[tuple[str, frozenset[int], tuple[object, ...]]] = [("", self._reached({0}), (identity,))]
         while waiting:
@@ -62,9 +61,9 @@ class Glob:
             try:
                 entries = list(os.scandir(os.path.join(self._start, below)))
             except (OSError, ValueError):
-                continue  # what cannot be listed has no files for us, as for MSBuild
+                continue  # like MSBuild, a folder that cannot be listed has no files
             for entry in entries:
-                # Several '**' multiply the work per entry.
+                # Each further '**' multiplies the work per entry.
                 scope.count_entries(max(1, len(reached) // 2), self._pattern)
                 name = ignoring_case(entry.name)
                 if not _is_folder(entry):
@@ -76,7 +75,7 @@ class Glob:
                         waiting.append((f"{below}{entry.name}{os.sep}", inside, (*ancestors, identity)))
 
     def _advance(self, reached: frozenset[int], name: str, scope: EvaluationScope) -> set[int]:
-        """The places in the pattern's folders after one more folder of this name."""
+        """The positions in the folder patterns after one more folder with this name."""
         places = set()
         for place in reached:
             if place < len(self._folders):
@@ -87,7 +86,7 @@ class Glob:
         return places
 
     def _reached(self, places: set[int]) -> frozenset[int]:
-        """The same places, and those behind a '**', which may span no folder at all."""
+        """The positions, and those after a '**', which may match no folder."""
         for place in sorted(places):
             while place < len(self._folders) and self._folders[place] == _ANY_FOLDERS:
                 place += 1
@@ -96,7 +95,7 @@ class Glob:
 
 
 def parse_glob(pattern: str, base: str) -> Glob | None:
-    """A pattern relative to the folder `base`; None if MSBuild takes it literally."""
+    """Parses a pattern relative to the folder `base`; None if MSBuild takes it literally."""
     pattern = to_slashes(pattern)
     parts = _split(pattern)
     first_wild = next((place for place, part in enumerate(parts) if has_wildcards(part)), len(parts))
@@ -116,9 +115,9 @@ def has_wildcards(text: str) -> bool:
 
 
 def _fits(pattern: str, name: str, scope: EvaluationScope) -> bool:
-    """Whether a name fits a pattern of one name; both in upper case.
+    """Whether a name matches a pattern; both are in upper case.
 
-    At worst this takes time in proportion to the product of their lengths, so the scope counts it while it goes on.
+    In the worst case the time is the product of their lengths, so the scope counts it in the loop.
     """
     if pattern in ("*", "*.*"):
         return True
@@ -133,7 +132,7 @@ def _fits(pattern: str, name: str, scope: EvaluationScope) -> bool:
             place += 1
             position += 1
         elif star >= 0:
-            # Let the last star take one character more; earlier stars never need to change.
+            # The last star matches one more character; earlier stars need not change.
             repeated += 1 + position - resume
             if repeated >= _COMPARISONS_PER_STEP:
                 scope.count_steps(repeated // _COMPARISONS_PER_STEP)
@@ -146,7 +145,7 @@ def _fits(pattern: str, name: str, scope: EvaluationScope) -> bool:
 
 
 def _folders_fit(folders: list[str], names: list[str], scope: EvaluationScope) -> bool:
-    """The same for whole folders, where '**' takes any number of them."""
+    """Whether folders match folder patterns, where '**' matches any number of folders."""
     scope.count_steps(len(names) // _COMPARISONS_PER_STEP)
     place = position = 0
     star, resume = -1, 0
@@ -183,7 +182,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _identity(folder: str) -> object:
-    """What tells a folder from all others, whatever links lead to it."""
+    """Device and inode, which identify a folder independent of links."""
     try:
         status = os.stat(folder)
     except (OSError, ValueError):

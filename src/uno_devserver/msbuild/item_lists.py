@@ -1,4 +1,4 @@
-"""Item lists in text: @(Type), @(Type, '+'), @(Type->'%(Filename)'), @(Type->Distinct()) and chains of these."""
+"""Expands item lists in text: @(Type), @(Type, '+'), @(Type->'%(Filename)'), @(Type->Distinct()), and chains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .expressions import EvaluationScope
 
     class Lists(Protocol):
-        """The items so far; None for a type that nothing defines, where that means unknown."""
+        """The items so far; None for an undefined type, if undefined means unknown."""
 
         scope: EvaluationScope
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
         def value(self, entry: ItemEntry, name: str) -> str: ...
 
 
-# A dash belongs to a name, but not the one of an arrow.
+# A dash belongs to a name unless it starts an arrow.
 _NAME = r"[A-Za-z_](?:[0-9A-Za-z_]|-(?!>))*"
 _HEAD = re.compile(rf"@\(\s*({_NAME})\s*").match
 _ARROW = re.compile(rf"->\s*(?:'([^']*)'|({_NAME})\s*\()\s*").match
 _ARGUMENT = re.compile(r"\s*(?:'([^']*)'|`([^`]*)`|\"([^\"]*)\"|([^'`\",()]*))\s*([,)]?)\s*").match
 _TAIL = re.compile(r"(?:,\s*'([^']*)'\s*)?\)").match
 
-# A value made from items: its escaped text, and the item it comes from, if it comes from one.
+# A value made from items: its escaped text, and its item, if it comes from one item.
 Selected = tuple[str, ItemEntry | None]
 
 
 class ItemTransform:
-    """One link behind an arrow: a template, or a function with its arguments."""
+    """A transform after an arrow: a template, or a function with its arguments."""
 
     __slots__ = ("arguments", "function", "template")
 
@@ -62,7 +62,7 @@ class ItemExpression:
 
 
 def find_expressions(text: str) -> list[ItemExpression]:
-    """All well-formed item lists in a text; what is not well-formed is text."""
+    """The well-formed item lists in a text; everything else is literal."""
     found = []
     position = text.find("@(")
     while position >= 0:
@@ -74,7 +74,7 @@ def find_expressions(text: str) -> list[ItemExpression]:
 
 
 def split_outside_lists(text: str) -> list[str]:
-    """The parts of a;b;c, where a semicolon inside an item list does not count."""
+    """The parts of a;b;c; semicolons inside an item list do not separate."""
     parts = []
     start = position = 0
     ends = [(expression.start, expression.end) for expression in find_expressions(text)]
@@ -88,7 +88,7 @@ def split_outside_lists(text: str) -> list[str]:
 
 
 def expand_lists(text: str, lists: Lists) -> str:
-    """The text with each item list replaced by its values."""
+    """Replaces each item list in the text by its values."""
     done = []
     position = 0
     for expression in find_expressions(text):
@@ -105,7 +105,7 @@ def expand_lists(text: str, lists: Lists) -> str:
 
 
 def join(selected: list[Selected], separator: str) -> str:
-    """All values in one text, which is a guess if one of the items is uncertain."""
+    """Joins the values; the result is a guess if one of the items is uncertain."""
     if sum(len(value) + len(separator) for value, _ in selected) > MAX_TEXT:
         raise too_long(selected[0][0])
     joined = separator.join(value for value, _ in selected)
@@ -113,7 +113,7 @@ def join(selected: list[Selected], separator: str) -> str:
 
 
 def select(expression: ItemExpression, lists: Lists) -> list[Selected] | None:
-    """What an item list stands for; None if that is unknown. Raises EvaluationProblem."""
+    """The values of an item list; None if they are unknown. Raises EvaluationProblem."""
     entries = lists.entries(expression.name)
     if entries is None:
         return None
@@ -155,7 +155,7 @@ def _parse(text: str, start: int) -> ItemExpression | None:
 
 
 def _parse_arguments(text: str, position: int, arguments: list[str]) -> int:
-    """Collect the arguments up to the closing parenthesis; the position behind it and blanks, or -1."""
+    """Collects the arguments; returns the position after the closing parenthesis and blanks, or -1."""
     while True:
         argument = _ARGUMENT(text, position)
         if not argument:

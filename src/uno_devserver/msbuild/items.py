@@ -1,9 +1,8 @@
-"""The item pass: Include, Exclude, Remove, Update, and the metadata they set.
+"""The item pass: evaluates Include, Exclude, Remove, Update, and metadata.
 
-It runs after all properties have their final values. An item behind a condition that could not be decided counts, and
-is marked as uncertain; a part of an Include whose path is unknown is noted, and left out unless it leads to a file
-where the unknown is empty. Items behind a false condition are evaluated too and thrown away, because MSBuild reports
-their errors.
+It runs after the property pass. An item with an undecided condition is kept and marked as uncertain. A part of an
+Include with an unknown path is noted, and kept only if a file exists at the path with the unknown value left empty.
+Items with a false condition are evaluated and dropped, because MSBuild reports their errors.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
     from .metadata import ItemEntry
     from .xml import Element
 
-# Items and their metadata together: a list that doubles itself must end before the memory does. The largest projects
-# have some ten thousand items.
+# Items and metadata together: stops lists that double themselves before the memory is full. The largest projects have
+# some ten thousand items.
 MAX_ITEMS = 300_000
 
 
 class ItemPass:
-    """Evaluates groups in order; `lists` holds the items by type in lower case."""
+    """Evaluates groups in order; `lists` contains the items by type in lower case."""
 
     def __init__(
         self, scope: EvaluationScope, defined: set[str] | None, note: Callable[[EvaluationNote], None]
@@ -49,7 +48,7 @@ class ItemPass:
         self._conditions: dict[tuple[str, int], Condition] = {}
 
     def define(self, group: Group) -> None:
-        """Evaluate an ItemDefinitionGroup."""
+        """Evaluates an ItemDefinitionGroup."""
         doubts = self._doubts(group.element, group.file, group.doubts, 0, None)
         if doubts is None:
             return
@@ -62,7 +61,7 @@ class ItemPass:
                 self._decorate(definition, group.file, [table], CUSTOM_METADATA, guess=bool(own_doubts))
 
     def evaluate(self, group: Group) -> None:
-        """Evaluate an ItemGroup."""
+        """Evaluates an ItemGroup."""
         file = group.file
         doubts = self._doubts(group.element, file, group.doubts, ITEMS, None)
         for element in group.element.elements:
@@ -75,7 +74,7 @@ class ItemPass:
             elif not skipped:
                 self._update(element, file, own_doubts or ())
 
-    # What item lists and metadata references ask for.
+    # Values for item lists and metadata references.
 
     def entries(self, name: str) -> list[ItemEntry] | None:
         found = self.lists.get(name.lower())
@@ -84,7 +83,7 @@ class ItemPass:
         return found
 
     def value(self, entry: ItemEntry, name: str) -> str:
-        """The escaped value of a metadata of an item, built in or not."""
+        """The escaped value of an item's metadata, built in or custom."""
         if is_built_in(name):
             return built_in(entry, name, self.scope)
         key = name.lower()
@@ -121,7 +120,7 @@ class ItemPass:
                 self._remark(expression, element, file, skipped)
 
     def _if_empty(self, part: str) -> str:
-        """What a path with something unknown is to MSBuild if that is empty, as a guess; nothing if it is no file."""
+        """The path with its unknown parts left empty, as a guess; nothing if there is no such file."""
         path = part.replace(UNKNOWN, "").replace(GUESS, "").strip()
         if not path or "@(" in path or glob_of(path, self.scope.folder):
             return ""
@@ -143,8 +142,8 @@ class ItemPass:
         yield ItemEntry(part, element.name, file.path, certain)
 
     def _from_list(self, part: str, element: Element, file: ProjectFile, skipped: bool) -> list[ItemEntry] | None:
-        """Copies of the items that a part refers to; None if it is no item list after all."""
-        from .item_lists import find_expressions, join, select  # only the files that refer to lists pay for them
+        """Copies of the items that a part refers to; None if it is not an item list."""
+        from .item_lists import find_expressions, join, select  # imported only for files that refer to lists
 
         expressions = find_expressions(part)
         if not expressions:
@@ -233,7 +232,7 @@ class ItemPass:
         return selection
 
     def _same_metadata(self, raw: str, names: list[str]) -> Callable[[ItemEntry], bool]:
-        """For MatchOnMetadata: items that have the same values as a listed one; empty values match nothing."""
+        """For MatchOnMetadata: the items with the same values as a listed item; empty values match nothing."""
         from .item_lists import find_expressions
 
         wanted = set()
@@ -248,7 +247,7 @@ class ItemPass:
     def _decorate(
         self, element: Element, file: ProjectFile, entries: list[ItemEntry], allowed: int, guess: bool = False
     ) -> None:
-        """Set the metadata that an element gives, as attributes and as children, on each item."""
+        """Sets the metadata in an element's attributes and children on each item."""
         settings = [(name, value, "") for name, value in metadata_attributes(element)]
         settings += [(child.name, value_of(child), child.attributes.get("Condition", "")) for child in element.elements]
         self._count(len(entries) * len(settings))
@@ -265,7 +264,7 @@ class ItemPass:
                 entry.metadata[name.lower()] = (name, value)
 
     def _expanded(self, raw: str, entry: ItemEntry | None) -> str:
-        """Text with metadata, properties and item lists replaced, in this order."""
+        """Replaces metadata, properties and item lists in the text, in this order."""
         if entry and "%(" in raw:
             raw = self.scope.checked(self._with_metadata(raw, entry))
         return self._with_lists(self.scope.expand(raw))
@@ -294,7 +293,7 @@ class ItemPass:
     # Helpers.
 
     def _parts(self, raw: str) -> list[str]:
-        """The parts of an Include, Remove or Update with properties replaced; item lists stay as they are."""
+        """The parts of an Include, Remove or Update with properties replaced; item lists are kept."""
         text = self.scope.expand(raw)
         if "@(" not in text:
             return split_list(text)
@@ -312,7 +311,7 @@ class ItemPass:
     def _doubts(
         self, element: Element, file: ProjectFile, doubts: tuple[str, ...], allowed: int, entry: ItemEntry | None
     ) -> tuple[str, ...] | None:
-        """The undecided conditions that an element stands behind, its own included; None if its own is false."""
+        """The undecided conditions of an element and its parents; None if the element's condition is false."""
         self.scope.file_values = file.values
         condition = element.attributes.get("Condition")
         if not condition:
@@ -339,7 +338,7 @@ class ItemPass:
             raise EvaluationProblem(LIMIT, f"there are more than {MAX_ITEMS:,} items and metadata")
 
 
-# Taking so many characters of a path apart takes about as long as one look at an item.
+# Splitting this many characters of a path takes about as long as visiting an item.
 _CHARACTERS_PER_STEP = 1024
 
 
@@ -349,7 +348,7 @@ class Selection:
     def __init__(self, scope: EvaluationScope) -> None:
         self._certain = _Paths(scope)
         self._guessed = _Paths(scope)
-        # Whether no part was unknown.
+        # Whether all parts are known.
         self.complete = True
 
     def add(self, part: str) -> None:
@@ -361,7 +360,7 @@ class Selection:
             self._certain.add(part)
 
     def matches(self, entry: ItemEntry) -> bool | None:
-        """Whether an item is chosen; None if only by a guess."""
+        """Whether an item is selected; None if only a guess selects it."""
         if self._certain.contain(entry):
             return True
         return None if self._guessed.contain(entry) else False
@@ -383,7 +382,7 @@ class _Paths:
         if not self._keys and not self._globs:
             return False
         path = unescape(entry.identity)
-        # Each pattern takes the path apart again, and a path may be as long as any value.
+        # Each pattern splits the path again, and a path may be as long as any value.
         self._scope.count_steps(len(self._globs) * (1 + len(path) // _CHARACTERS_PER_STEP))
         if comparison_key(path, self._scope.folder) in self._keys:
             return True

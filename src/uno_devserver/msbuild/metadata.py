@@ -1,4 +1,4 @@
-"""Metadata: what every item has by itself, and the %(Name) references to it."""
+"""Built-in metadata of items, and %(Name) references to metadata."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Metadata = dict[str, tuple[str, str]]
 
 
 class ItemEntry:
-    """An item while lists are built: escaped, changeable, and without the defaults of its type."""
+    """An item during the item pass: escaped, mutable, without the defaults of its type."""
 
     __slots__ = ("certain", "defined_in", "identity", "metadata", "recursive", "type_name")
 
@@ -67,14 +67,14 @@ def built_in(entry: ItemEntry, name: str, scope: EvaluationScope) -> str:
         if key == "rootdir":
             return escape(full[: len(folder) - len(below_root)])
         return escape(below_root + os.sep if below_root else "")
-    # The times of a file: evaluations that depend on them are not worth repeating exactly.
+    # The times of a file are not implemented.
     if not scope.three_valued:
         raise EvaluationProblem(UNSUPPORTED, f"the metadata {name} is not supported")
     return UNKNOWN
 
 
 def replace_references(text: str, value: Callable[[str | None, str], str]) -> str:
-    """The text with each %(Name) or %(Type.Name) replaced by value(type, name)."""
+    """Replaces each %(Name) or %(Type.Name) by value(type, name)."""
     room = MAX_TEXT
 
     def replacement(match: re.Match[str]) -> str:

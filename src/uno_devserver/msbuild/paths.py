@@ -1,8 +1,7 @@
-"""Paths by MSBuild's rules, for both kinds of system.
+"""Path rules of MSBuild, for Windows and other systems.
 
-On Windows both slashes separate, so MSBuild leaves them alone. Elsewhere it turns backslashes round, but in plain text
-only where the result looks like a path that could exist. `windows` chooses the rules, so that each system's are tested
-on every system.
+On Windows MSBuild keeps both kinds of slashes. Elsewhere it replaces backslashes, in plain text only if the result
+looks like a path that could exist. `windows` selects the rules, so both can be tested on every system.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ WINDOWS = os.name == "nt"
 
 
 def to_slashes(path: str, windows: bool = WINDOWS) -> str:
-    """A string that is certainly a path, with this system's separators."""
+    """The path with this system's separators."""
     return path if windows else path.replace("\\", "/")
 
 
 def adjust(value: str, is_folder: Callable[[str], bool], windows: bool = WINDOWS) -> str:
-    """Text that may be a path: its backslashes are turned round if its first folder exists.
+    """Replaces the backslashes of a text that may be a path, if its first folder exists.
 
-    `is_folder` answers for paths relative to the folder that counts, and for absolute ones.
+    `is_folder` is called with absolute paths and with paths relative to the project folder.
     """
     if windows or "\\" not in value or value.startswith(("$(", "@(", "\\\\")):
         return value
@@ -41,7 +40,7 @@ def adjust(value: str, is_folder: Callable[[str], bool], windows: bool = WINDOWS
 
 
 def full_path(path: str, folder: str, windows: bool = WINDOWS) -> str:
-    """The absolute form of a path without '.' and '..' (resolved in the text, not on disk); a last slash stays."""
+    """The absolute path without '.' and '..', which are resolved in the text, not on disk; keeps a trailing slash."""
     if windows:
         import ntpath
 
@@ -70,19 +69,19 @@ def is_rooted(path: str, windows: bool = WINDOWS) -> bool:
 
 
 def comparison_key(path: str, folder: str) -> str:
-    """Two spellings of one path have the same key; MSBuild ignores case here on every system."""
+    """A key that is equal for all spellings of a path; MSBuild ignores case here on every system."""
     return ignoring_case(full_path(path, folder).rstrip("/\\"))
 
 
 def ignoring_case(text: str) -> str:
-    """The form that .NET compares and sorts by when it ignores case: each character in upper case."""
+    """The text as .NET compares it when it ignores case: each character in upper case."""
     if text.isascii():
         return text.upper()
     return "".join(upper if len(upper := character.upper()) == 1 else character for character in text)
 
 
 def split_extension(name: str) -> tuple[str, str]:
-    """A file name as .NET cuts it: '.config' is all extension, 'a.' has none."""
+    """Splits a file name as .NET does: '.config' is only an extension, 'a.' has none."""
     dot = name.rfind(".")
     if dot < 0:
         return name, ""

@@ -1,20 +1,20 @@
-"""What stops an evaluation, with MSBuild's own error code where MSBuild has one."""
+"""The error that stops an evaluation, with MSBuild's error code if there is one."""
 
 from __future__ import annotations
 
-# Our own codes, for what MSBuild would do but this evaluator will not.
+# Our own codes, for projects that MSBuild may accept.
 LIMIT = "Limit"  # a bound on memory, nesting or work was reached
 UNSUPPORTED = "Unsupported"  # a function that MSBuild has and this evaluator has not
 
-# Enough to recognise a value by; a hostile one has megabytes.
+# How much of a value a message shows.
 MAX_QUOTED = 200
 
 
 class EvaluationProblem(Exception):
-    """MSBuild would refuse this project too, or a limit was reached.
+    """MSBuild would reject this project, or a limit was reached.
 
-    `path` is the file at fault and `entry` the place of the evaluated file that led to it; both are filled in by the
-    evaluator, since an expression does not know where it stands.
+    `path` is the wrong file, and `entry` the index of the evaluated file that led to it. The evaluator sets both,
+    because expressions do not know their file.
     """
 
     def __init__(self, code: str, message: str, path: str = "") -> None:
@@ -29,12 +29,12 @@ class EvaluationProblem(Exception):
 
 
 def quoted(value: object) -> str:
-    """A value for a message: in quotes if it is text, and cut if it is long."""
+    """A value for a message: text in quotes, and shortened if it is long."""
     if not isinstance(value, str):
         return shortened(repr(value))
     return repr(value) if len(value) <= MAX_QUOTED else f"{value[:MAX_QUOTED]!r}..."
 
 
 def shortened(text: str) -> str:
-    """The same without quotes."""
+    """A value for a message, without quotes, shortened if it is long."""
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."

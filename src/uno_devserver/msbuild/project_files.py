@@ -1,4 +1,4 @@
-"""Project files on disk, read and checked once however often they are evaluated."""
+"""Reads and validates project files, each once, however often it is evaluated."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ..system.files import FileProblem, read_bytes
 from .paths import split_extension, without_root
 from .problems import EvaluationProblem
 from .validation import validate
-from .xml import CData, Comment, Element, XmlProblem, parse_xml
+from .xml import CData, Comment, Element, XmlProblem, inner_text, inner_xml, parse_xml
 
 # The largest files of the .NET SDK have 300 KB, a project that lists 20,000 files by name has 2 MB.
 MAX_BYTES = 4 * 1024 * 1024
 
 
 class ProjectFile:
-    """A well-formed project file: its elements, what it could define, and its $(MSBuildThisFile...) values."""
+    """A valid project file: its elements, the names that it can define, and its $(MSBuildThisFile...) values."""
 
     __slots__ = ("folder", "items", "path", "properties", "root", "values")
 
@@ -39,7 +39,7 @@ class ProjectFile:
 
 
 class ProjectFileCache:
-    """A cache of project files; a bad file stays bad."""
+    """A cache of project files, and of the problems of files that cannot be used."""
 
     def __init__(self) -> None:
         self._known: dict[str, ProjectFile | tuple[str, str]] = {}
@@ -69,14 +69,13 @@ def _read(path: str) -> ProjectFile | tuple[str, str]:
 
 
 def value_of(element: Element) -> str:
-    """The content of a property or metadata: text without comments, or XML if there is real markup in it."""
+    """The content of a property or metadata: text without comments, or XML if it contains elements."""
     children = element.children
     if not children:
         return ""
     first = children[0]
     if len(children) == 1 and type(first) is str:
         return first
-    from .xml import inner_text, inner_xml  # few values hold comments or markup
 
     only_text = all(type(child) is str or type(child) is Comment for child in children)
     return inner_text(element) if only_text or type(first) is CData else inner_xml(element)

@@ -1,8 +1,8 @@
-"""The property pass: properties, conditions, Choose and imports, in the order in which they stand.
+"""The property pass: evaluates properties, conditions, Choose and imports in document order; collects item groups.
 
-Item groups are only collected here. Where a condition cannot be decided, both outcomes are kept possible: a property
-keeps the value it has, or else takes the new one, and is a guess from then on; an import is followed if its file
-exists; what stands inside carries the undecided condition along as a doubt.
+With an undecided condition both outcomes stay possible: a property keeps its value, or takes the new one if it has
+none, and becomes a guess; an import is followed if its file exists; nested elements inherit the undecided condition as
+a doubt.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from .project_files import ProjectFile
     from .xml import Element
 
-# Imports within imports. The SDK's own chains have about ten.
+# Nested imports. Those of the .NET SDK have about ten levels.
 MAX_IMPORT_DEPTH = 60
 
-# The conditions that could not be decided on the way to an element.
+# The undecided conditions of an element and its parents.
 Doubts = tuple[str, ...]
 
 
 class PropertyPass:
-    """One run over the files; its results are its attributes."""
+    """One pass over the files; its attributes are the results."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class PropertyPass:
 
     @property
     def surprises(self) -> bool:
-        """Whether something taken for unknown is defined by a file that was imported on the way."""
+        """Whether an imported file defines a name that was taken for unknown."""
         return not self.scope.missing.isdisjoint(self.definitions)
 
     def run(self, files: Sequence[str]) -> None:
@@ -93,7 +93,7 @@ class PropertyPass:
     # Files and their sections.
 
     def _import(self, path: str, doubts: Doubts) -> None:
-        """Evaluate a file, unless that was done before or is being done."""
+        """Evaluates a file, unless it was evaluated before or is being evaluated."""
         key = ignoring_case(path)
         if key in self._seen:
             return
@@ -139,9 +139,9 @@ class PropertyPass:
                         self._import_element(element, file, own)
 
     def _doubts(self, element: Element, folder: str, doubts: Doubts) -> Doubts | None:
-        """The doubts inside an element, its own condition included; None if that is false.
+        """The doubts of an element, including its own condition; None if that is false.
 
-        `folder` is where Exists looks: the file's for groups and imports, the project's for all else.
+        `folder` is the base of Exists: the file's folder for groups and imports, otherwise the project's.
         """
         condition = element.attributes.get("Condition")
         if not condition:
@@ -178,7 +178,7 @@ class PropertyPass:
         values[key] = value
 
     def _choose(self, choose: Element, file: ProjectFile, doubts: Doubts) -> None:
-        """The first true branch; as long as a condition is undecided, the next branches may be meant too."""
+        """Evaluates the first true branch, and before it each branch with an undecided condition."""
         undecided = doubts
         for branch in choose.elements:
             inside = self._doubts(branch, self.scope.folder, undecided)
@@ -231,7 +231,7 @@ class PropertyPass:
 
 
 class Group:
-    """An ItemGroup or ItemDefinitionGroup that the property pass came by, with the conditions it could not decide."""
+    """An ItemGroup or ItemDefinitionGroup for the item pass, with its undecided conditions."""
 
     __slots__ = ("doubts", "element", "entry", "file")
 
@@ -243,7 +243,7 @@ class Group:
 
 
 class EvaluationNote:
-    """An expression that could not be decided, and the item type (in lower case) that it matters to, if any."""
+    """An undecided expression, and the item type (in lower case) that depends on it, if any."""
 
     __slots__ = ("expression", "item", "path")
 

@@ -1,7 +1,7 @@
-"""Which elements and attributes a project file may hold, before anything is evaluated.
+"""Validates the elements and attributes of a project file before it is evaluated.
 
-MSBuild refuses a file of the wrong shape whole, also where a false condition would skip the bad part; so does `check`.
-The bodies of targets are not looked into: they never take part in an evaluation.
+Like MSBuild, `validate` rejects a whole file even if a false condition would skip the invalid part. The content of
+targets is not checked, because it takes no part in an evaluation.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from .xml import Comment, Element
 
 
 def words(text: str) -> frozenset[str]:
-    """The names in a table like those below."""
+    """The words of a text, as a set."""
     return frozenset(text.split())
 
 
 NAMESPACE = "http://schemas.microsoft.com/developer/msbuild/2003"
 
-# MSBuild's own bound; it also bounds the recursion here and in the evaluation.
+# MSBuild's limit; it also limits the recursion here and in the evaluation.
 MAX_CHOOSE_DEPTH = 50
 
-# Metadata that every item has by itself. Files may read it and not set it.
+# Built-in metadata, which files can read but not set.
 BUILT_IN_METADATA = words(
     "accessedtime createdtime definingprojectdirectory definingprojectextension definingprojectfullpath "
     "definingprojectname directory extension filename fullpath identity modifiedtime recursivedir relativedir "
@@ -50,7 +50,7 @@ _IGNORED_SECTIONS = words("ProjectExtensions Sdk Target UsingTask")
 
 
 class DefinedNames:
-    """The properties and item types that a file could define, in lower case."""
+    """The properties and item types that a file can define, in lower case."""
 
     __slots__ = ("items", "properties")
 
@@ -60,7 +60,7 @@ class DefinedNames:
 
 
 def validate(root: Element) -> DefinedNames:
-    """What the file could define; raises EvaluationProblem where MSBuild would refuse its shape."""
+    """The names that the file can define; raises EvaluationProblem if MSBuild would reject the file."""
     local_name = root.name.rpartition(":")[2]
     if local_name != "Project":
         raise EvaluationProblem("MSB4068", f"the root element is <{root.name}>; it must be <Project>")
@@ -83,8 +83,8 @@ def metadata_attributes(element: Element) -> list[tuple[str, str]]:
 
 
 def is_valid_name(name: str) -> bool:
-    """Whether a property, item type or metadata can have this name."""
-    # What Python calls an identifier, with dashes, and nothing beyond ASCII.
+    """Whether this is a valid name of a property, item type or metadata."""
+    # An ASCII identifier that may contain dashes.
     return name.isascii() and name[:1] != "-" and name.replace("-", "_").isidentifier()
 
 
@@ -147,7 +147,7 @@ def _check_metadata_attributes(element: Element, allowed: frozenset[str]) -> Non
             continue
         key = name.lower()
         reserved = key in _ITEM_ATTRIBUTES_IN_ANY_CASE or key in BUILT_IN_METADATA or name in _RESERVED_NAMES
-        # MSBuild keeps attributes with a leading underscore for itself.
+        # MSBuild reserves attributes with a leading underscore.
         if reserved or name[0] == "_" or not is_valid_name(name):
             raise EvaluationProblem("MSB4066", f"<{shortened(element.name)}> cannot have the attribute {quoted(name)}")
 
@@ -211,7 +211,7 @@ def _check_name(element: Element) -> None:
 
 
 def _children(element: Element) -> list[Element]:
-    """The child elements of an element that may hold nothing else, apart from comments."""
+    """The child elements of an element that may contain only elements and comments."""
     found = []
     for child in element.children:
         if isinstance(child, Element):

@@ -1,4 +1,4 @@
-"""Version numbers, by the two rules that MSBuild has for them."""
+"""Parses version numbers by MSBuild's two rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SYSTEM_PART = r"(?a)\s*\+?(\d+)\s*"
 
 
 def parse_simple(text: str) -> tuple[int, int, int, int] | None:
-    """The rule of [MSBuild]::VersionEquals and its kin: one to four numbers, a leading v and a suffix ignored."""
+    """Parses as [MSBuild]::VersionEquals does: one to four numbers; ignores a leading v and a suffix."""
     match = re.fullmatch(_SIMPLE_VERSION, text.strip())
     if not match:
         return None
@@ -23,7 +23,7 @@ def parse_simple(text: str) -> tuple[int, int, int, int] | None:
 
 
 def parse_system(text: str) -> tuple[int, ...] | None:
-    """The rule of System.Version, which conditions use too: two to four numbers and nothing else."""
+    """Parses as System.Version and conditions do: two to four numbers and nothing else."""
     if "." not in text:
         return None
     matches = [re.fullmatch(_SYSTEM_PART, part) for part in text.split(".")]
@@ -34,7 +34,7 @@ def parse_system(text: str) -> tuple[int, ...] | None:
 
 def _numbers(parts: list[str]) -> tuple[int, ...] | None:
     significant = [part.lstrip("0") or "0" for part in parts]
-    # Ten digits are more than any part may have, and Python refuses to convert thousands of them.
+    # A part has at most ten digits, and Python refuses to convert thousands.
     if any(len(part) > 10 for part in significant):
         return None
     numbers = tuple(map(int, significant))

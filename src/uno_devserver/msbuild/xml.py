@@ -1,9 +1,9 @@
-"""XML as MSBuild reads it, character for character.
+"""Parses XML as MSBuild does, without normalisation.
 
-Python's own parsers normalise: they turn line ends and tabs in attributes into spaces and CRLF into LF, and believe
-the declared encoding. MSBuild does none of that, so this scanner keeps every character as it stands. Only the byte
-order mark decides the encoding (else UTF-8); a DOCTYPE is skipped and its entities are refused; blanks between
-elements are dropped unless xml:space="preserve" asks for them. Bad input is an `XmlProblem`, never another exception.
+It is hand-written because Python's parsers replace line ends and tabs in attributes by spaces and CRLF by LF, and use
+the declared encoding. MSBuild does not: only the byte order mark selects the encoding (otherwise UTF-8). A DOCTYPE is
+skipped and its entities are rejected; blanks between elements are dropped unless xml:space="preserve" keeps them.
+Bad input raises `XmlProblem` and nothing else.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import re
 from ..system.files import decode
 from .problems import quoted, shortened
 
-# No real document nests a hundred deep; a bound keeps a hostile one from filling the memory.
+# Real documents have fewer than a hundred levels; the limit keeps a hostile one from filling the memory.
 MAX_DEPTH = 1000
 
 _BLANK = " \t\r\n"
-# Beyond ASCII every character may stand in a name. XML excludes a few of them; nobody is harmed if one is accepted.
-# The classes say what is not allowed, because a range up to the last character takes milliseconds to compile.
+# All characters beyond ASCII are accepted in names; XML excludes a few of them, which does no harm.
+# The classes list what is not allowed, because a range up to the last character takes milliseconds to compile.
 _NAME = r"[^\s!-9;-@\[-^`{-~][^\s!-,/;-@\[-^`{-~]*+"
-# Possessive quantifiers: a tag that does not match fails in linear time.
+# With possessive quantifiers a tag that does not match fails in linear time.
 _START_TAG = re.compile(rf"(?a)<({_NAME})((?:\s++{_NAME}\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+)\s*+(/?)>").match
 _ATTRIBUTES = re.compile(rf"(?a)({_NAME})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')").findall
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]").search
-# These are compiled when a document needs them.
+# Compiled only for documents that need them.
 _REFERENCE = rf"(?a)&(?:(#[0-9]+|#x[0-9A-Fa-f]+|{_NAME});)?"
 _DECLARATION = r"(?a)<\?xml\s+version\s*=\s*(?:\"([^\"]*)\"|'([^']*)')[^?]*\?>"
 _DOCTYPE_PART = r"[\"'\[\]>]|<!--|<\?"
-# What ends a part of a DOCTYPE in which brackets mean nothing.
+# The ends of those parts of a DOCTYPE in which brackets have no meaning.
 _DOCTYPE_ENDS = {'"': '"', "'": "'", "<!--": "-->", "<?": "?>"}
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
@@ -56,21 +56,21 @@ class CData(str):
 
 
 class Instruction(str):
-    """A processing instruction: its target and what follows."""
+    """A processing instruction: its target and its data."""
 
     __slots__ = ()
 
 
 class Doctype(str):
-    """A DOCTYPE as it stands; what it declares is not used."""
+    """A DOCTYPE as written; its declarations are ignored."""
 
     __slots__ = ()
 
 
 class Element:
-    """An element with its children in document order: elements, and texts as `str` or one of its kinds above.
+    """An element with its children in document order: elements, and texts as `str` or a subclass above.
 
-    `short` tells <x/> from <x></x>.
+    `short` is True for <x/> and False for <x></x>.
     """
 
     __slots__ = ("_offset", "_source", "attributes", "children", "name", "short")
@@ -98,7 +98,7 @@ class Element:
 
 
 def parse_xml(data: bytes) -> Element:
-    """The root element of a document; raises XmlProblem."""
+    """Parses a document and returns its root element; raises XmlProblem."""
     text = decode(data)
     if (place := _forbidden(text)) >= 0:
         raise _problem(text, place, f"the character U+{ord(text[place]):04X} is not allowed in XML")
@@ -150,7 +150,7 @@ def _root(document: Element, open_elements: list[Element], text: str) -> Element
 
 
 def _forbidden(text: str) -> int:
-    """The place of a character that XML does not allow, or -1."""
+    """The position of the first character that XML does not allow, or -1."""
     if control := _CONTROL(text):
         return control.start()
     if text.isascii():
@@ -214,7 +214,7 @@ def _decoded(value: str, text: str, start: int) -> str:
                 raise _problem(text, start, f"the entity {quoted(reference)} is not declared")
             return _ENTITIES[reference]
         digits = reference.lstrip("#x0")
-        # Nine digits already exceed every character, and Python refuses to read thousands of them.
+        # No character has a number of nine digits, and Python refuses to convert thousands.
         number = int(digits or "0", 16 if reference[1] == "x" else 10) if len(digits) < 9 else 0
         if not 0 < number < 0x110000 or 0xD800 <= number < 0xE000 or _forbidden(chr(number)) >= 0:
             raise _problem(text, start, f"'&{reference};' is not a character allowed in XML")
@@ -234,7 +234,7 @@ def _check_prefixes(element: Element, open_elements: list[Element], text: str, s
 
 
 def _add_other_markup(text: str, start: int, open_elements: list[Element]) -> int:
-    """A comment, CDATA section, processing instruction or DOCTYPE; the position behind it."""
+    """Adds a comment, CDATA section, processing instruction or DOCTYPE; returns the position after it."""
     siblings = open_elements[-1].children
     outside = len(open_elements) == 1
     if text.startswith("<!--", start):
@@ -277,7 +277,7 @@ def _doctype_end(text: str, start: int) -> int:
             closing = _DOCTYPE_ENDS[opening]
             end = text.find(closing, position)
             if end < 0:
-                # Looking for the end of each later part too would take quadratic time.
+                # Searching the end of each later part, too, would take quadratic time.
                 raise _problem(text, part.start(), f"in the DOCTYPE, {opening} is not closed")
             position = end + len(closing)
         elif opening != ">":
@@ -293,7 +293,7 @@ def _problem(text: str, offset: int, reason: str) -> XmlProblem:
 
 
 def inner_text(element: Element) -> str:
-    """All text below an element, without comments and markup."""
+    """The text inside an element, without comments and markup."""
     found: list[str] = []
     waiting = element.children[::-1]
     while waiting:
@@ -306,7 +306,7 @@ def inner_text(element: Element) -> str:
 
 
 def inner_xml(element: Element) -> str:
-    """What stands between the tags, written as .NET writes it."""
+    """The content of an element as XML, in .NET's form."""
     written: list[str] = []
     waiting = element.children[::-1]
     while waiting:
@@ -323,7 +323,7 @@ def inner_xml(element: Element) -> str:
 
 
 class _EndTag(str):
-    """Markup that is already written."""
+    """An end tag on the stack of `inner_xml`."""
 
     __slots__ = ()
 

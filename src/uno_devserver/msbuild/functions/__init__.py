@@ -1,1 +1,1 @@
-"""What do property functions give? Loaded only when a file calls one."""
+"""Property functions, imported only if a file calls one."""

@@ -1,4 +1,4 @@
-"""What all property functions share: their values, their arguments, and the three ways to fail."""
+"""Values, arguments and errors of property functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SystemVersion(tuple[int, ...]):
     __slots__ = ()
 
 
-# What a function takes and gives; the text is unescaped here. None is .NET's null.
+# The type of arguments and results; text is unescaped, and None is .NET's null.
 FunctionValue = str | bool | int | float | SystemVersion | list[str] | None
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class FunctionCall:
-    """One call: the value it is made on (None for a static function), and where."""
+    """A function call: its receiver (None for a static function) and its scope."""
 
     __slots__ = ("receiver", "scope")
 
@@ -38,19 +38,19 @@ class FunctionCall:
 
 
 class FunctionFailed(Exception):
-    """The function exists, and .NET would throw for these arguments."""
+    """.NET's function throws an exception for these arguments."""
 
 
 class NoSuchFunction(Exception):
-    """.NET has no function of this name that takes these arguments."""
+    """.NET has no function with this name and these arguments."""
 
 
 class NotImplementedHere(Exception):
-    """MSBuild may well know the answer; this evaluator does not."""
+    """MSBuild has this function, but this evaluator does not."""
 
 
 _integer = re.compile(r"\s*([-+]?)0*(\d{1,19})\s*", re.ASCII).fullmatch
-# The point stands between the two runs of digits: else a long run could be cut anywhere, in quadratic time.
+# Digits before the point are matched only once: otherwise a long number would take quadratic time.
 _real = re.compile(r"\s*[-+]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?\s*", re.ASCII).fullmatch
 
 
@@ -58,7 +58,7 @@ _NO_NUMBERS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 
 def texts(arguments: Sequence[FunctionValue], least: int, most: int) -> list[str]:
-    """All arguments as text, if there are as many as the function takes."""
+    """The arguments as text; raises NoSuchFunction if their number does not fit."""
     if not least <= len(arguments) <= most:
         raise NoSuchFunction(f"{len(arguments)} arguments")
     if None in arguments:
@@ -98,14 +98,14 @@ def maybe_real(argument: FunctionValue) -> float | None:
 
 
 def bounded(length: int) -> int:
-    """A length that a function is about to create, if it is a sensible one."""
+    """The length of a text that a function is about to create; raises if it is unreasonable."""
     if length > MAX_TEXT:
         raise EvaluationProblem(LIMIT, f"a function would create {length:,} characters; the limit is {MAX_TEXT:,}")
     return length
 
 
 def to_text(value: FunctionValue) -> str:
-    """A value as MSBuild writes it into text."""
+    """Formats a value as MSBuild does."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -120,7 +120,7 @@ def to_text(value: FunctionValue) -> str:
 
 
 def _real_text(number: float) -> str:
-    """The shortest form, as Python's own, but with an exponent from 1E+15 on."""
+    """The shortest form of a number, as in Python, but with an exponent from 1E+15 on."""
     if number.is_integer() and abs(number) < 1e15:
         return str(int(number))
     text = repr(number)

@@ -1,4 +1,4 @@
-"""The static functions of .NET's own types: paths, files, the environment, versions, the operating system."""
+"""Static functions of .NET types: paths, files, the environment, versions, the operating system."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SEPARATOR = os.sep
 _SEPARATORS = "\\/" if WINDOWS else "/"
-# More texts than any caller has; it is the length of the result that is bounded.
+# More arguments than any caller passes; the length of the result is limited elsewhere.
 _MANY = 1000
 
 
@@ -50,7 +50,7 @@ def _full_path(call: FunctionCall, arguments: Sequence[FunctionValue]) -> str:
 
 
 def directory_name(path: str) -> str | None:
-    """The folder of a path; None for a root, and for nothing."""
+    """The folder of a path; None for a root and for empty text."""
     folder = os.path.dirname(path)
     return None if not path or folder == path else folder
 
@@ -169,7 +169,7 @@ def _extreme(choose: Callable[[list[float]], float]) -> Function:
 
 
 def is_platform(name: str) -> bool:
-    """Whether this is the operating system of that .NET name, in any case."""
+    """Whether this system has the given .NET name; case is ignored."""
     own = {"win32": "WINDOWS", "darwin": "OSX"}.get(sys.platform, sys.platform.upper())
     return name.upper() == own or (name.upper() == "MACOS" and own == "OSX")
 

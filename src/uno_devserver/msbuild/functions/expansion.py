@@ -1,7 +1,7 @@
-"""Property functions: $(Name.Replace('a', 'b')), $([System.IO.Path]::Combine(...)), and what they are called on.
+"""Expands property functions such as $(Name.Replace('a', 'b')) and $([System.IO.Path]::Combine(...)).
 
-The text is taken apart exactly as MSBuild does it. A function whose result depends on something unknown is unknown;
-so is one that this evaluator does not have, and then its expression is noted. Neither is ever guessed.
+The text is parsed exactly as MSBuild does. The result of a function is unknown if an argument is unknown, or if the
+function is not implemented here; in the second case the expression is noted.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from .calls import Function
 
 
-# Calls inside arguments of calls. Python's stack ends near a thousand frames; people nest three or four.
+# Calls inside arguments of calls. Python's stack has about a thousand frames; real files nest three or four calls.
 MAX_NESTING = 30
 
 _QUOTES = "'`\""
 _PATH_TYPES = ("system.io.path", "system.io.file", "system.io.directory")
-# These give escaped text already; what every other function gives is escaped afterwards.
+# These return escaped text; the results of all other functions are escaped afterwards.
 _ESCAPING_FUNCTIONS = ("escape", "unescape", "convertfrombase64")
 
 
@@ -44,7 +44,7 @@ def expand(text: str, scope: EvaluationScope) -> str:
 
 
 def _expand(text: str, scope: EvaluationScope, depth: int) -> FunctionValue:
-    """As `expand`, but a text that is one reference keeps the type of its value."""
+    """Like `expand`, but text that consists of one reference keeps the type of its value."""
     if depth > MAX_NESTING:
         raise EvaluationProblem(LIMIT, f"functions are nested more than {MAX_NESTING} deep: {text[:60]!r}")
     found: list[FunctionValue] = []
@@ -72,7 +72,7 @@ def _expand(text: str, scope: EvaluationScope, depth: int) -> FunctionValue:
 
 
 def _closing_parenthesis(text: str, position: int) -> tuple[int, bool]:
-    """Where the parenthesis before `position` is closed (-1: nowhere), and whether a function may stand between."""
+    """Finds the end of the parenthesis before `position` (-1: none), and whether it may contain a function."""
     depth = 1
     has_functions = False
     while position < len(text):
@@ -94,7 +94,7 @@ def _closing_parenthesis(text: str, position: int) -> tuple[int, bool]:
 
 
 def _value_of(body: str, scope: EvaluationScope, depth: int) -> FunctionValue:
-    """The value of what stands between $( and ): a chain of functions, or after all a name."""
+    """The value of the text between $( and ): a chain of function calls, or a property name."""
     if body[:9].lower() == "registry:":
         return _unimplemented(body, scope) if WINDOWS else ""
     if not set(body) & set(".[$"):
@@ -120,7 +120,7 @@ def _value_of(body: str, scope: EvaluationScope, depth: int) -> FunctionValue:
 
 
 class _Step:
-    """One link of a chain: the property it starts from or the type it names, the method, and what follows."""
+    """One call in a chain: its property or type, the method, and the text after the call."""
 
     __slots__ = ("arguments", "expression", "method", "receiver", "rest", "type_name")
 
@@ -192,7 +192,7 @@ def _parse_method(step: _Step, start: int, opening: int) -> None:
 
 
 def _arguments(step: _Step, content: str) -> list[str | None]:
-    """The arguments between two parentheses, unquoted and not yet expanded; None for null."""
+    """The arguments of a call, unquoted and not yet expanded; None stands for null."""
     found: list[str | None] = []
     start = position = 0
     while position < len(content):
@@ -241,7 +241,7 @@ def _invoke(
 
 
 def _plain(value: FunctionValue, is_path: bool) -> FunctionValue:
-    """A value as the function sees it: without marks and escapes."""
+    """Removes marks and escapes from an argument."""
     if not isinstance(value, str):
         return value
     value = value.replace(GUESS, "")
@@ -265,7 +265,7 @@ _OPEN_TYPES = words(
     "system.runtime.interopservices.architecture system.runtime.interopservices.osplatform "
     "system.runtime.interopservices.runtimeinformation microsoft.build.utilities.toollocationhelper"
 )
-# Of these types only some may be called.
+# Only some members of these types may be called.
 _PARTLY_OPEN_TYPES = {
     "system.environment": words(
         "commandline expandenvironmentvariables getenvironmentvariable getenvironmentvariables getfolderpath "
@@ -344,7 +344,7 @@ def _list_length(call: FunctionCall, _: Sequence[FunctionValue]) -> FunctionValu
 def _version_part(place: int) -> Function:
     def part(call: FunctionCall, _: Sequence[FunctionValue]) -> FunctionValue:
         version = call.receiver
-        # .NET gives -1 for a part that was not written.
+        # .NET returns -1 for a missing part.
         return version[place] if isinstance(version, SystemVersion) and place < len(version) else -1
 
     return part

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from .calls import Function, FunctionCall, FunctionValue
 
-# Functions that MSBuild has and that are not implemented here: their result is unknown, not an error.
+# Functions of MSBuild that are not implemented here; their result is unknown.
 OTHER_FUNCTIONS = words(
     "arefeaturesenabled checkfeatureavailability doestaskhostexist filtertargetframeworks getcurrenttoolsdirectory "
     "getmsbuildextensionspath getmsbuildsdkspath getprogramfiles32 getregistryvalue getregistryvaluefromview "
@@ -61,7 +61,7 @@ def _arithmetic(whole: Callable[[int, int], int], real: Callable[[float, float],
 
 
 def _quotient(left: int, right: int) -> int:
-    """Division that rounds towards zero, as .NET's does."""
+    """Divides with rounding towards zero, as .NET does."""
     if right == 0:
         raise FunctionFailed("division by zero")
     quotient = abs(left) // abs(right)

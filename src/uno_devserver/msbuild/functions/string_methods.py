@@ -1,4 +1,4 @@
-"""The methods of System.String that property functions call."""
+"""Methods of System.String that property functions can call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .calls import Function, FunctionCall, FunctionValue
 
-# Methods that .NET's strings have and that are not implemented here: their result is unknown, not an error.
+# Methods of System.String that are not implemented here; their result is unknown.
 OTHER_METHODS = words(
     "clone compareto copyto enumeraterunes getenumerator gethashcode gettypecode isnormalized normalize "
     "replacelineendings tochararray trycopyto"
@@ -59,7 +59,7 @@ def _substring(call: FunctionCall, arguments: Sequence[FunctionValue]) -> str:
 
 
 def _compared(compare: Callable[[str, str], bool | int]) -> Function:
-    """A method that takes a text and maybe a StringComparison."""
+    """Makes a method that takes a text and optionally a StringComparison."""
 
     def method(call: FunctionCall, arguments: Sequence[FunctionValue]) -> FunctionValue:
         text, *rest = texts(arguments, 1, 2)
@@ -76,7 +76,7 @@ def _ignores_case(comparison: str) -> bool:
         return False
     if name in ("OrdinalIgnoreCase", "CurrentCultureIgnoreCase", "InvariantCultureIgnoreCase"):
         return True
-    raise NotImplementedHere  # a start index, or an overload nobody uses
+    raise NotImplementedHere  # with a start index, or another overload
 
 
 def _equals(call: FunctionCall, arguments: Sequence[FunctionValue]) -> bool:
@@ -106,7 +106,7 @@ def _split(call: FunctionCall, arguments: Sequence[FunctionValue]) -> list[str]:
     text = _receiver(call)
     if not separators:
         return text.split()
-    # Several characters are several separators, not one long one.
+    # Each character is a separator.
     first = separators[0]
     return text.translate(dict.fromkeys(map(ord, separators), first)).split(first)
 
