@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uno_devserver.msbuild.xml import CData, Comment, Element, Instruction, XmlProblem, parse_xml
+from uno_devserver.msbuild.xml import CData, Comment, Element, Instruction, XmlProblem, inner_text, inner_xml, parse_xml
 
 
 def problem(data: str | bytes) -> XmlProblem:
@@ -242,3 +242,30 @@ def test_any_bytes_are_a_document_or_a_problem(data: bytes) -> None:
         outcome = found
 
     assert outcome.line >= 1
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a<!-- c -->b", "a<!-- c -->b"),
+        ('<x  y = "1"> t </x><z/><w></w>', '<x y="1"> t </x><z /><w></w>'),
+        ("x<![CDATA[<y>]]>z", "x<![CDATA[<y>]]>z"),
+        ("&lt;&amp;&gt;&quot;<b/>", '&lt;&amp;&gt;"<b />'),
+        ("<x y='&quot;&lt;&#9;&#10;&#13;'/>", '<x y="&quot;&lt;&#x9;&#xA;&#xD;" />'),
+        ("<?do it?>", "<?do it?>"),
+    ],
+)
+def test_markup_is_written_as_dotnet_writes_it(content: str, expected: str) -> None:
+    assert inner_xml(parse_xml(f"<a>{content}</a>".encode())) == expected
+
+
+def test_text_is_gathered_from_all_depths_without_comments() -> None:
+    assert inner_text(parse_xml(b"<a>1<!-- c --><b>2<c>3</c></b><![CDATA[4]]><?p i?>5</a>")) == "12345"
+
+
+def test_nesting_as_deep_as_the_parser_allows_is_written_without_recursion() -> None:
+    depth = 990
+    text = "<b>" * depth + "x" + "</b>" * depth
+
+    assert inner_xml(parse_xml(f"<a>{text}</a>".encode())) == text
+    assert inner_text(parse_xml(f"<a>{text}</a>".encode())) == "x"
