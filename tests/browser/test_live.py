@@ -91,7 +91,7 @@ def test_code_that_cannot_be_loaded_is_seen_as_a_reload_that_failed(own: Inspect
     own.agent.call_result("greet", name="you")
 
     expect(screen.view("Reloads")).to_contain_text("SyntaxError")
-    expect(screen.go("Log")).to_contain_text("The new code of the server cannot be used: what runs is the code before.")
+    expect(screen.go("Log")).to_contain_text("The new code of the server cannot be used: the old code goes on running.")
     screen.go("Overview")
     expect(screen.view("Overview")).to_contain_text("ReloadFailed")
 

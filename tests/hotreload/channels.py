@@ -70,10 +70,10 @@ class Opened:
 
 
 @contextlib.asynccontextmanager
-async def open_channel(*packages: WatchedPackage, policy: ControlLimits | None = None) -> AsyncIterator[Opened]:
+async def open_channel(*packages: WatchedPackage, limits: ControlLimits | None = None) -> AsyncIterator[Opened]:
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
         authority = StandIn()
-        channel = ControlServer(f"{folder}/c", authority, packages, policy, open_inspector)
+        channel = ControlServer(f"{folder}/c", authority, packages, open_inspector, limits)
         path = await channel.open()
         try:
             yield Opened(channel, authority, path)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -33,10 +33,14 @@ OBEDIENT = (
 
 @asynccontextmanager
 async def client(
-    folder: Path, code: str, pattern: str | None = "is ready$", policy: ClientLimits = HURRY
+    folder: Path,
+    code: str,
+    pattern: str | None = "is ready$",
+    limits: ClientLimits = HURRY,
+    status_changed: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[ClientApp]:
     command = ClientCommand(sys.executable, ("-ISc", code), ready_pattern=pattern)
-    process = ClientApp(command, str(folder), os.environ, str(folder / "state"), policy)
+    process = ClientApp(command, str(folder), os.environ, str(folder / "state"), status_changed, limits)
     try:
         yield process
     finally:
@@ -75,8 +79,8 @@ async def test_without_a_pattern_it_is_ready_when_it_lives(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("pattern", ["never", None])
 async def test_one_that_ends_at_once_has_a_problem_with_what_it_printed(tmp_path: Path, pattern: str | None) -> None:
-    policy = HURRY.replace(alive_seconds=10.0)
-    async with client(tmp_path, "print('no display'); raise SystemExit(3)", pattern, policy) as process:
+    limits = HURRY.replace(alive_seconds=10.0)
+    async with client(tmp_path, "print('no display'); raise SystemExit(3)", pattern, limits) as process:
         assert not await process.start()
 
         assert "ended with exit code 3" in process.problem
@@ -98,8 +102,8 @@ async def test_one_that_ends_without_a_word_is_told_so(tmp_path: Path) -> None:
 
 
 async def test_one_that_never_gets_ready_is_given_up_and_left_running(tmp_path: Path) -> None:
-    policy = HURRY.replace(ready_seconds=0.1)
-    async with client(tmp_path, OBEDIENT, "^something else$", policy) as process:
+    limits = HURRY.replace(ready_seconds=0.1)
+    async with client(tmp_path, OBEDIENT, "^something else$", limits) as process:
         assert not await process.start()
 
         assert process.running
@@ -107,7 +111,7 @@ async def test_one_that_never_gets_ready_is_given_up_and_left_running(tmp_path: 
 
 
 async def test_a_program_that_does_not_exist_is_a_problem(tmp_path: Path) -> None:
-    process = ClientApp(ClientCommand("no-such-editor"), str(tmp_path), {"PATH": "/bin"}, str(tmp_path), HURRY)
+    process = ClientApp(ClientCommand("no-such-editor"), str(tmp_path), {"PATH": "/bin"}, str(tmp_path), lambda: None)
 
     assert not await process.start()
 
@@ -160,7 +164,7 @@ async def test_one_that_crashed_is_started_again(tmp_path: Path) -> None:
 async def test_a_restart_does_not_wait_until_the_start_before_it_is_given_up(tmp_path: Path) -> None:
     # given a client that takes an hour until its extension is mended
     code = OBEDIENT.replace("print('Window'", "if os.path.exists('mended'): print('Window'")
-    async with client(tmp_path, code, policy=HURRY.replace(ready_seconds=3600.0)) as process:
+    async with client(tmp_path, code, limits=HURRY.replace(ready_seconds=3600.0)) as process:
         starting = asyncio.ensure_future(process.start())
         await until(lambda: len(starts(tmp_path)) == 1)
         (tmp_path / "mended").touch()
@@ -184,7 +188,7 @@ async def test_it_runs_where_the_home_cannot_be_written(tmp_path: Path) -> None:
 async def test_two_proxies_with_the_same_client_hear_each_its_own(tmp_path: Path) -> None:
     # given a second client of the workspace, whose output has taken the usual name
     mute, patient = OBEDIENT.replace("ready", "mute"), HURRY.replace(ready_seconds=3600.0)
-    async with client(tmp_path, OBEDIENT) as first, client(tmp_path, mute, policy=patient) as second:
+    async with client(tmp_path, OBEDIENT) as first, client(tmp_path, mute, limits=patient) as second:
         await first.start()
         starting = asyncio.ensure_future(second.start())
         await until(lambda: second.running and Path(second.log_file).read_bytes() == b"Window is mute\n")
@@ -208,9 +212,9 @@ async def test_stopping_leaves_no_file_open(tmp_path: Path) -> None:
 
 
 async def test_one_that_died_by_itself_is_told_without_anybody_asking(tmp_path: Path) -> None:
-    async with client(tmp_path, OBEDIENT) as process:
-        told: list[bool] = []
-        process.moved = lambda: told.append(process.status()["running"])
+    told: list[bool] = []
+    process: ClientApp
+    async with client(tmp_path, OBEDIENT, status_changed=lambda: told.append(process.status()["running"])) as process:
         await process.start()
 
         os.kill(starts(tmp_path)[0], signal.SIGKILL)
@@ -241,7 +245,8 @@ def test_it_ends_with_a_proxy_that_is_killed(tmp_path: Path, habit: str) -> None
         "import asyncio, os, sys\nfrom uno_devserver.hotreload.client_app import ClientApp\n"
         "from uno_devserver.workspace.config import ClientCommand\n"
         f"command = ClientCommand(sys.executable, ('-ISc', {code!r}), ready_pattern=None)\n"
-        "asyncio.run(ClientApp(command, '.', os.environ, 'state').start())\nprint('started', flush=True)\ninput()\n"
+        "asyncio.run(ClientApp(command, '.', os.environ, 'state', lambda: None).start())\n"
+        "print('started', flush=True)\ninput()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", owner], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from uno_devserver.hotreload.authority import LISTED_TOOLS, RestartResult, ToolChanges
-from uno_devserver.hotreload.history import HISTORY, SHOWN_PATHS, SHOWN_PROBLEM, ReloadHistory
+from uno_devserver.hotreload.history import MAX_RELOADS, SHOWN_PATHS, SHOWN_PROBLEM, ReloadHistory
 from uno_devserver.hotreload.package_state import BuildResult
 from uno_devserver.hotreload.watched_package import Role
 
@@ -110,13 +110,13 @@ def test_what_is_kept_is_bounded_in_every_direction() -> None:
     figures = ReloadHistory()
     names = tuple(f"tool-{number}" for number in range(500))
 
-    for number in range(HISTORY + 5):
+    for number in range(MAX_RELOADS + 5):
         figures.made(Role.SERVER, [f"file-{path}" for path in range(500)], BUILT)
         figures.restarted(0.1, RestartResult(True, tools=ToolChanges(names, names, names, names)))
         figures.made(Role.EXTENSION, [], BROKEN.replace(digest=str(number), error=f"{'x' * 10_000} is wrong."))
 
     kept = history(figures)
-    assert len(kept) == HISTORY
+    assert len(kept) == MAX_RELOADS
     assert len(kept[0]["changed"]) == SHOWN_PATHS
     assert {len(shown) for shown in kept[0]["tools"].values()} == {LISTED_TOOLS}
     assert len(kept[1]["problem"]) == SHOWN_PROBLEM + 1

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from uno_devserver.hotreload.authority import UNCHANGED, AuthorityProblem, CheckResult, RestartResult
-from uno_devserver.hotreload.client_app import ClientApp
-from uno_devserver.hotreload.client_app import ClientLimits as ClientPolicy
+from uno_devserver.hotreload.client_app import ClientApp, ClientLimits
 from uno_devserver.hotreload.digest_store import DigestStore
 from uno_devserver.hotreload.local_authority import LocalAuthority
 from uno_devserver.hotreload.package_state import PackageLimits
@@ -40,13 +39,15 @@ class Owner:
         *packages: WatchedPackage,
         environ: Mapping[str, str] = os.environ,
         client: ClientApp | None = None,
-        policy: PackageLimits | None = None,
+        limits: PackageLimits | None = None,
     ) -> None:
         self.restarts = 0
         self.outcome = RestartResult(True, lists="same")
         self.gate = asyncio.Event()
         self.gate.set()
         self.told: list[str] = []
+        self.said: list[str] = []
+        self.on_status: Callable[[], None] = lambda: None
         self.defect: Exception | None = None
         self.authority = LocalAuthority(
             packages,
@@ -56,8 +57,10 @@ class Owner:
             strategy=Strategy.RESTART,
             restart=self._restart,
             answers=self._answers,
+            say=lambda _level, text: self.said.append(text),
+            status_changed=lambda: self.on_status(),
             client=client,
-            policy=policy,
+            limits=limits,
         )
 
     @property
@@ -68,7 +71,7 @@ class Owner:
 
     def unread(self) -> bool:
         """Whether something has happened to the first package's files that the authority has not looked at."""
-        return self.authority._packages[0].on_disk.news() is not False
+        return self.authority._packages[0].fingerprint.news() is not False
 
     async def start(self) -> None:
         await self.authority.launched()
@@ -97,10 +100,10 @@ class Owner:
 
 @asynccontextmanager
 async def owner_of(
-    project: Project, role: Role = Role.SERVER, *, started: bool = True, policy: PackageLimits | None = None
+    project: Project, role: Role = Role.SERVER, *, started: bool = True, limits: PackageLimits | None = None
 ) -> AsyncIterator[Owner]:
     state = project.root.parent / "state"
-    owner = Owner(state, WatchedPackage(role, str(project.root)), policy=policy, environ=project.environ)
+    owner = Owner(state, WatchedPackage(role, str(project.root)), limits=limits, environ=project.environ)
     try:
         if started:
             await owner.start()
@@ -127,8 +130,8 @@ def python_server(tmp_path: Path) -> Path:
     return folder
 
 
-def owner_of_python(folder: Path, policy: PackageLimits | None = None) -> Owner:
-    return Owner(folder.parent / "state", WatchedPackage(Role.SERVER, str(folder)), policy=policy)
+def owner_of_python(folder: Path, limits: PackageLimits | None = None) -> Owner:
+    return Owner(folder.parent / "state", WatchedPackage(Role.SERVER, str(folder)), limits=limits)
 
 
 def kept_file(folder: Path) -> dict[str, dict[str, str]]:
@@ -206,7 +209,7 @@ async def test_compiled_copies_of_all_that_was_saved_before_a_restart_is_due_are
         copy.touch()
     owner = owner_of_python(python_server)
     await owner.start()
-    fingerprint = owner.authority._packages[0].on_disk.fingerprint
+    fingerprint = owner.authority._packages[0].fingerprint
     digest, saves = fingerprint.digest, ["main.py", "other.py"]
 
     def save_and_digest() -> str:
@@ -698,7 +701,7 @@ async def test_a_build_that_writes_one_of_its_sources_comes_to_an_end(project: P
 async def test_a_build_that_writes_something_else_each_time_is_not_repeated_for_ever(project: Project) -> None:
     script = "node -e \"require('fs').writeFileSync('src/stamp.js', '// ' + process.hrtime.bigint())\""
     project.describe({"build": f"node tools/build.txt && {script}"})
-    async with owner_of(project, policy=PackageLimits(most_cancels=1)) as owner:
+    async with owner_of(project, limits=PackageLimits(most_cancels=1)) as owner:
         project.save("two")
 
         assert await owner.reload() == DUE
@@ -717,7 +720,7 @@ async def test_sources_that_change_for_ever_do_not_hold_calls_for_ever(project: 
             number += 1
             (project.root / "src" / f"file{number % 7}.js").write_text(f"// {number}\n")
 
-    async with owner_of(project, policy=PackageLimits(most_cancels=1, most_builds=2)) as owner:
+    async with owner_of(project, limits=PackageLimits(most_cancels=1, most_builds=2)) as owner:
         project.save("two")
         saver = threading.Thread(target=save_for_ever)
         saver.start()
@@ -783,7 +786,7 @@ async def test_who_joins_a_check_after_a_save_that_it_has_not_seen_gets_another_
     # given a check that has read the sources, and has not answered yet
     owner = owner_of_python(python_server)
     await owner.start()
-    fingerprint = owner.authority._packages[0].on_disk.fingerprint
+    fingerprint = owner.authority._packages[0].fingerprint
     digest, read, may_answer = fingerprint.digest, threading.Event(), threading.Event()
 
     def slow_digest() -> str:
@@ -811,7 +814,7 @@ async def test_what_a_check_finds_says_nothing_of_a_start_that_it_has_not_seen(p
     # given a server that is started while a check reads its code
     owner = owner_of_python(python_server)
     await owner.start()
-    fingerprint, loop = owner.authority._packages[0].on_disk.fingerprint, asyncio.get_running_loop()
+    fingerprint, loop = owner.authority._packages[0].fingerprint, asyncio.get_running_loop()
     digest = fingerprint.digest
 
     def digest_during_a_start() -> str:
@@ -847,7 +850,7 @@ async def test_a_start_that_failed_is_told_as_over_once_its_change_was_taken_bac
 async def assert_told_as_over(owner: Owner, source: Path, edit: str, looks: int = 1) -> None:
     """`looks`: how often somebody asks between the failure and its end."""
     told: list[bool] = []  # whether something fails, each time that there is something new to tell
-    owner.authority.moved = lambda: told.append(bool(owner.authority.status()["failing"]))
+    owner.on_status = lambda: told.append(bool(owner.authority.status()["failing"]))
     before = source.read_text()
     source.write_text(edit)
     await owner.reload()
@@ -931,7 +934,7 @@ def test_two_proxies_build_once_over_what_was_taken_back(project: Project) -> No
 
 
 async def test_a_build_of_another_process_that_does_not_end_is_told_and_none_runs_beside_it(project: Project) -> None:
-    async with owner_of(project, policy=PackageLimits(lock_seconds=0.05)) as owner:
+    async with owner_of(project, limits=PackageLimits(lock_seconds=0.05)) as owner:
         lock = DigestStore(str(project.root.parent / "state"), "/elsewhere").build_lock(str(project.root))
         assert lock.acquire(0, lambda _holder: None)
         project.save("two")
@@ -955,13 +958,13 @@ async def test_sources_that_take_too_long_to_read_are_no_answer_and_then_at_once
     server = owner.authority._server
     assert server
     disk = threading.Event()
-    find = server.on_disk.fingerprint._find
+    find = server.fingerprint._find
 
     def slow_find() -> object:
         disk.wait(30)
         return find()
 
-    server.on_disk.fingerprint._find = slow_find  # type: ignore[assignment]
+    server.fingerprint._find = slow_find  # type: ignore[assignment]
     (python_server / "new.py").write_text("VALUE = 3\n")
 
     # when it is asked
@@ -972,7 +975,7 @@ async def test_sources_that_take_too_long_to_read_are_no_answer_and_then_at_once
 
     # then it answers when the disk does
     disk.set()
-    await until(lambda: server.on_disk._late is not None and server.on_disk._late.done())
+    await until(lambda: server.disk._late is not None and server.disk._late.done())
     assert await owner.check() == DUE
     await owner.authority.close()
 
@@ -1009,7 +1012,7 @@ async def test_closing_ends_a_build_and_tells_those_who_wait(project: Project) -
 async def test_nothing_begins_any_more_once_it_is_closed(tmp_path: Path, python_server: Path) -> None:
     # given an authority that is closed while a change waits for its restart, and its server for its client
     command = ClientCommand(sys.executable, ("-ISc", "import signal; signal.pause()"))
-    client = ClientApp(command, str(python_server), os.environ, str(tmp_path / "state"))
+    client = ClientApp(command, str(python_server), os.environ, str(tmp_path / "state"), lambda: None)
     owner = Owner(tmp_path / "state", WatchedPackage(Role.SERVER, str(python_server)), client=client)
     await owner.authority.launched()
     (python_server / "main.py").write_text("VALUE = 2\n")
@@ -1033,15 +1036,15 @@ async def test_a_start_that_is_told_while_it_closes_is_not_broken_off(python_ser
     owner = owner_of_python(python_server)
     server = owner.authority._server
     assert server
-    disk, find = threading.Event(), server.on_disk.fingerprint._find
+    disk, find = threading.Event(), server.fingerprint._find
 
     def slow_find() -> Sources:
         disk.wait(30)
         return find()
 
-    server.on_disk.fingerprint._find = slow_find
+    server.fingerprint._find = slow_find
     launching = asyncio.ensure_future(owner.authority.launched())
-    await until(lambda: bool(server.on_disk._looks._running))
+    await until(lambda: bool(server.disk._looks._running))
 
     await owner.authority.close()
     disk.set()
@@ -1086,7 +1089,8 @@ async def owner_of_both(
     (extension.root / "builds.txt").symlink_to(server.root / "builds.txt")  # one journal for both
     command = ClientCommand(sys.executable, ("-ISc", CLIENT), ready_pattern="^ready$")
     state = tmp_path / "state"
-    client = ClientApp(command, str(extension.root), os.environ, str(state), ClientPolicy(look_seconds=0.01))
+    limits = ClientLimits(look_seconds=0.01)
+    client = ClientApp(command, str(extension.root), os.environ, str(state), lambda: None, limits)
     packages = WatchedPackage(Role.SERVER, str(server.root)), WatchedPackage(Role.EXTENSION, str(extension.root))
     owner = Owner(state, *packages, environ=server.environ, client=client)
     try:
@@ -1124,7 +1128,7 @@ async def test_an_extension_that_was_never_compiled_is_when_its_client_breaks_do
 async def test_a_client_that_breaks_down_all_the_same_is_left_with_its_problem(tmp_path: Path, programs: Path) -> None:
     extension = Project(tmp_path / "extension", programs, script="compile")
     command = ClientCommand(sys.executable, ("-ISc", "raise SystemExit('no display')"), ready_pattern="^ready$")
-    client = ClientApp(command, str(extension.root), os.environ, str(tmp_path / "state"))
+    client = ClientApp(command, str(extension.root), os.environ, str(tmp_path / "state"), lambda: None)
     package = WatchedPackage(Role.EXTENSION, str(extension.root))
     owner = Owner(tmp_path / "state", package, environ=extension.environ, client=client)
     await owner.start()

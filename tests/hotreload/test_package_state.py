@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from uno_devserver.hotreload.package_state import forget_bytecode
+from uno_devserver.hotreload.package_state import remove_bytecode
 
 
 def _imported(folder: Path) -> str:
@@ -28,7 +28,7 @@ def test_an_edit_that_python_cannot_tell_from_the_code_before_is_imported(tmp_pa
     _saved_within_the_same_second(source, "two")
     assert _imported(tmp_path) == "one", "else this test shows nothing"
 
-    forget_bytecode(str(tmp_path), ["words.py"])
+    remove_bytecode(str(tmp_path), ["words.py"])
 
     assert _imported(tmp_path) == "two"
 
@@ -40,6 +40,6 @@ def test_only_copies_of_the_changed_sources_go(tmp_path: Path) -> None:
     for name in names:
         (copies / name).touch()
 
-    forget_bytecode(str(tmp_path), ["pkg/a.py", "pkg/b.txt", "gone/c.py"])
+    remove_bytecode(str(tmp_path), ["pkg/a.py", "pkg/b.txt", "gone/c.py"])
 
     assert sorted(path.name for path in copies.iterdir()) == ["a.txt", "ab.cpython-311.pyc", "b.cpython-311.pyc"]

@@ -16,7 +16,7 @@ from uno_devserver.hotreload.local_authority import LocalAuthority
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.workspace.config import Strategy
 
-from .channels import SECONDS, Client, until
+from .channels import SECONDS, Client, open_inspector, until
 
 
 class Owner:
@@ -38,8 +38,10 @@ class Owner:
             strategy=Strategy.RESTART,
             restart=self._restart,
             answers=self._answers,
+            say=lambda _level, _text: None,
+            status_changed=lambda: None,
         )
-        self.channel = ControlServer(path, self.authority, [package])
+        self.channel = ControlServer(path, self.authority, [package], open_inspector)
 
     async def _restart(self) -> RestartResult:
         await self.channel.announce_restart(self._seconds)

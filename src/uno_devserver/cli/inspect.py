@@ -132,12 +132,13 @@ def _asked_for(proxies: list[Status], port: int | None) -> Page | None:
     for status in proxies:
         channel = status.get("controlChannel")
         if isinstance(channel, str):
-            from ..hotreload.control.client import NoReply, ask
+            from ..hotreload.authority import AuthorityProblem
+            from ..hotreload.control.client import ask
             from ..hotreload.control.messages import OPEN_INSPECTOR
 
             try:
                 answer = ask(channel, OPEN_INSPECTOR, {} if port is None else {"port": port}, ASK_SECONDS)
-            except NoReply as problem:  # it has just ended, or is of an older version
+            except AuthorityProblem as problem:  # it has just ended, or is of an older version
                 log.warn(f"The proxy {status.get('processId')} opens no page. {problem}")
                 continue
             if page := _page(status, answer.get("url")):

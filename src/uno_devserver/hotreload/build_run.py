@@ -1,11 +1,11 @@
-"""One run of a build: bounded in time and output, heard while it runs, and gone with all that it started.
+"""Runs one build, limited in time and output; it leaves no process behind, also if this process is killed.
 
-What it prints goes into a log file as it comes, and is kept for whoever has to mend the code. Only cancelling it is an
-exception; it has ended then.
+The output goes to a log file as it comes, and is returned if the build fails.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
@@ -28,61 +28,61 @@ if TYPE_CHECKING:
 KEPT_BYTES = 4 * 1024 * 1024  # of an output, half from its beginning and half from its end; errors have some KB
 LOGGED_BYTES = 16 * 1024 * 1024  # of an output in the log file
 LONGEST_LINE = 2000  # characters, in our own log
-# Colours and cursor movements: compilers print them into pipes too, where a setting says so.
+# Colours and cursor movements: some settings make compilers print them into pipes, too.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
 
 def log_path(state: str, root: str) -> str:
-    """Where the builds of a package print to; the last one is in it."""
+    """The log file of the builds of a package, with the output of the last one."""
     return os.path.join(state, "logs", f"build-{name_for(root)}.log")
 
 
 async def run_build(build: BuildCommand, environ: Mapping[str, str], log_file: str, seconds: float) -> str | None:
-    """Of one that can run. None: it went well. Else what it printed, with what else there is to say."""
-    wanted = True
+    """Run a build that has no `problem`; None: it succeeded, else its output and the reason.
 
-    def give_up() -> None:
-        nonlocal wanted
-        wanted = False
-
+    If the caller is cancelled, the build is ended first.
+    """
     log.info(f"{build.named} begins in {build.folder}.")
     begun = time.monotonic()
     printed = BuildOutput(log_file)
     try:
         outcome = await run_in_thread_to_end(
-            lambda: run(
+            lambda wanted: run(
                 _ending_with_us(build.line),
                 cwd=build.folder,
                 environ=environ,
                 seconds=seconds,
                 keep_bytes=0,
                 hear=printed.add,
-                go_on=lambda: wanted,
+                go_on=wanted,
                 input_stays=True,
-            ),
-            give_up,
+            )
         )
+    except asyncio.CancelledError:
+        log.info(f"{build.named} was cancelled after {time.monotonic() - begun:.1f} s.")
+        raise
     finally:
         printed.close()
-        if not wanted:
-            log.info(f"{build.named} was given up after {time.monotonic() - begun:.1f} s.")
     took = f"after {time.monotonic() - begun:.1f} s"
     if outcome.succeeded:
         log.debug(f"{build.named} is done {took}.")
         return None
     why = f"ended with exit code {outcome.exit_code}" if outcome.exit_code is not None else outcome.problem
-    log.warn(f"{build.named} {why} {took}; what it printed is in {log_file}.")
+    log.warn(f"{build.named} {why} {took}; its output is in {log_file}.")
     parts = (printed.text(), f"{build.named} {why}.", build.hint)
     return "\n".join(part for part in parts if part)
 
 
 def _ending_with_us(line: Sequence[str]) -> Sequence[str]:
-    """Also by kill -9. Windows ends no group; and a program that is not there is left to say so."""
+    """The command line of a build that ends with this process. On Windows no group of processes can be ended.
+
+    A program that cannot be run is left as it is, so that the error names it.
+    """
     return guarded(line) if sys.platform != "win32" and os.access(line[0], os.X_OK) else line
 
 
 class BuildOutput:
-    """What a program prints: into a file, line by line into our log, and kept; all of it bounded."""
+    """Writes the output of a program to a file and to our log, and keeps its beginning and end."""
 
     def __init__(self, log_file: str) -> None:
         self._log_file = log_file
@@ -92,7 +92,7 @@ class BuildOutput:
         self._line = bytearray()
         self._count = 0
         self._closed = False
-        self._lock = threading.Lock()  # what a build has left running may print for ever, on its thread
+        self._lock = threading.Lock()  # processes that a build leaves running may print for ever, on its thread
 
     def add(self, chunk: bytes) -> None:
         with self._lock:
@@ -108,7 +108,7 @@ class BuildOutput:
                 self._file.close()
 
     def text(self) -> str:
-        """All of it, or its beginning and its end; to be asked for when it is closed."""
+        """The whole output, or its beginning and its end; after `close`."""
         tail = self._tail[-KEPT_BYTES // 2 :]
         left_out = self._count - len(self._head) - len(tail)
         between = b""
@@ -124,7 +124,7 @@ class BuildOutput:
         room = KEPT_BYTES // 2 - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:]
-        if len(self._tail) > KEPT_BYTES:  # it is cut at twice its size, so that a flood is not moved for each chunk
+        if len(self._tail) > KEPT_BYTES:  # cut at twice its size: cutting for each chunk would copy all of it
             del self._tail[: -KEPT_BYTES // 2]
 
     def _write(self, chunk: bytes) -> None:
@@ -148,6 +148,6 @@ def _opened(path: str) -> BinaryIO | None:
         make_folders(os.path.dirname(path))
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600)
         return os.fdopen(handle, "wb", buffering=0)
-    except OSError as error:  # a read-only home is no reason not to build
+    except OSError as error:  # a build works with a read-only home, too
         log.debug(f"a build is not logged into {path}: {error}")
         return None

@@ -1,7 +1,7 @@
-"""The process that uses the extension, as the config's `client` says: started, seen to be ready, started again.
+"""The process that uses the extension, as `client` of the config says: it is started, waited for, and restarted.
 
-Every wait is bounded. A client that does not start, or never says that it is ready, has a `problem` and holds nobody
-up. One that a person has closed stays closed, until somebody asks for it. It ends with us, whatever ends us.
+Every wait is limited. A client that does not start, or does not become ready, gets a `problem` and holds up no call.
+One that a person has closed stays closed until it is requested again. It ends with this process, even a killed one.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from ..instances.child import Child
     from ..workspace.config import ClientCommand
 
-LONGEST_LINE = 10_000  # characters that a pattern is held against
+LONGEST_LINE = 10_000  # characters that are matched against the pattern
 READ_BYTES = 1024 * 1024  # of the output, at a time
 
 
 class ClientLimits(Value):
     ready_seconds: float = 30.0  # an editor window with its extensions takes 5 to 20 s; a call waits for it
-    alive_seconds: float = 0.5  # without a pattern: what cannot start has ended by then
-    look_seconds: float = 0.05  # between two looks at what it has printed
-    end_seconds: float = 1.0  # its end is noticed as soon as that, where the system does not tell
+    alive_seconds: float = 0.5  # without a pattern: a client that cannot start has ended by then
+    look_seconds: float = 0.05  # between two looks at its output
+    end_seconds: float = 1.0  # between two looks for its end, if the system does not report it
 
 
 class ClientApp:
@@ -48,24 +48,26 @@ class ClientApp:
         folder: str,
         environ: Mapping[str, str],
         state: str,
-        policy: ClientLimits | None = None,
+        status_changed: Callable[[], None],
+        limits: ClientLimits | None = None,
     ) -> None:
-        """`folder` is where it runs; `state` is the folder of our own files."""
+        """`folder` is its working directory; `state` is the folder of our own files."""
         self._command = command
+        self._shown = " ".join((command.command, *command.args))
         self._folder = folder
         self._environ = environ
-        self._policy = policy or ClientLimits()
+        self._status_changed = status_changed
+        self._limits = limits or ClientLimits()
         self._pattern = _compiled(command.ready_pattern)
         self.log_file = os.path.join(state, "logs", f"client-{name_for(folder)}.log")
-        self._output: Output | None = None  # one for all starts, until it is stopped
+        self._output: Output | None = None  # one for all starts until `stop`
         self._child: Child | None = None
-        self._life: int | None = None  # a pipe's end; when it is closed, the client's guard ends the client
+        self._lifeline: int | None = None  # the end of a pipe; closing it ends the client
         self._watching: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
-        self._wish = 0  # counts what was asked for: who waits for readiness gives up when something newer is
+        self._generation = 0  # counts restarts and stops: a start that waits for readiness gives up at the next one
         self.ready = False
-        self.problem = ""  # why it is not there, or not ready
-        self.moved: Callable[[], None] = lambda: None  # `status` has something new to tell
+        self.problem = ""  # why it does not run, or is not ready
 
     @property
     def running(self) -> bool:
@@ -73,7 +75,7 @@ class ClientApp:
 
     @property
     def closed(self) -> bool:
-        """Whether a person has ended it, as far as one can see: it was there, and went in peace."""
+        """Whether a person has probably closed it: it was ready, and ended without an error."""
         return self.ready and self._child is not None and self._child.exit_code() == 0
 
     @property
@@ -98,8 +100,8 @@ class ClientApp:
             return self.ready
 
     async def restart(self) -> bool:
-        """End it, if it runs, and start it. Whether it is ready; False as well where a person has closed it."""
-        self._wish += 1
+        """End it, if it runs, and start it. Whether it is ready; False as well if a person has closed it."""
+        self._generation += 1
         async with self._turn:
             if self.closed:
                 return False
@@ -108,7 +110,7 @@ class ClientApp:
             return self.ready
 
     async def stop(self) -> None:
-        self._wish += 1
+        self._generation += 1
         async with self._turn:
             await self._end()
             output, self._output = self._output, None
@@ -120,85 +122,70 @@ class ClientApp:
         if self._child is not None and self.running:
             self._unwatch()
             await run_in_thread(self._child.stop)
-        self._let_go()
+        self._close_lifeline()
 
     async def _launch(self) -> None:
-        wish = self._wish
-        cancelled = False
-
-        def give_up() -> None:
-            nonlocal cancelled
-            cancelled = True
-
+        generation = self._generation
         self.ready = False
         self._unwatch()
-        self._let_go()
+        self._close_lifeline()
         try:
-            await run_in_thread_to_end(lambda: self._start(lambda: not cancelled and wish == self._wish), give_up)
+            await run_in_thread_to_end(
+                lambda wanted: self._start(lambda: wanted() and generation == self._generation),
+            )
         finally:
             if self._child is not None and self.running:
                 self._watching = asyncio.ensure_future(self._watch(self._child))
-            self.moved()
+            self._status_changed()
 
     async def _watch(self, child: Child) -> None:
-        await process_exit(child.pid, self._policy.end_seconds)
+        await process_exit(child.pid, self._limits.end_seconds)
         code = await run_in_thread(child.wait)
         if code:
-            self._say(f"The client '{self._shown}' ended by itself, with exit code {code}.")
-        self._let_go()
-        self.moved()
+            self._set_problem(f"The client '{self._shown}' ended by itself, with exit code {code}.")
+        self._close_lifeline()
+        self._status_changed()
 
     def _unwatch(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
 
-    def _let_go(self) -> None:
-        life, self._life = self._life, None
-        if life is not None:
-            os.close(life)
+    def _close_lifeline(self) -> None:
+        lifeline, self._lifeline = self._lifeline, None
+        if lifeline is not None:
+            os.close(lifeline)
 
-    def _start(self, go_on: Callable[[], bool]) -> None:
-        """On a thread of its own, until it is ready or will not be."""
+    # On a thread of its own.
+
+    def _start(self, wanted: Callable[[], bool]) -> None:
+        """Start it and wait until it is ready or has failed."""
         shown = self._shown
         try:
             output = self._output = self._output or self._open_output()
             begin = output.size()
             child = self._spawn((self._program(), *self._command.args), output)
         except (OSError, ValueError) as error:
-            self._say(f"The client '{shown}' cannot be started: {error}.")
+            self._set_problem(f"The client '{shown}' cannot be started: {error}.")
             return
         log.info(f"The client '{shown}' was started (process {child.pid}).")
-        self.ready = self._gets_ready(child, output, begin, go_on)
+        self.ready = self._wait_until_ready(child, output, begin, wanted)
         if self.ready:
             self.problem = ""
             log.info("The client is ready.")
         elif child.exit_code() is not None:
             printed = child.printed()
             last_words = f"it printed:\n{printed}" if printed.strip() else "it printed nothing."
-            self._say(f"The client '{shown}' ended with exit code {child.exit_code()}; {last_words}")
-        elif go_on():
-            wait = f"{self._policy.ready_seconds:g} s"
-            self._say(f"The client '{shown}' has not printed a line that matches client.readyPattern within {wait}.")
-
-    @property
-    def _shown(self) -> str:
-        return " ".join((self._command.command, *self._command.args))
-
-    def _spawn(self, line: tuple[str, ...], output: Output) -> Child:
-        reads, self._life = os.pipe()
-        try:
-            self._child = spawn(guarded(line), folder=self._folder, environ=self._environ, output=output, reads=reads)
-        finally:
-            os.close(reads)
-        return self._child
+            self._set_problem(f"The client '{shown}' ended with exit code {child.exit_code()}; {last_words}")
+        elif wanted():
+            missing = f"has not printed a line that matches client.readyPattern within {self._limits.ready_seconds:g} s"
+            self._set_problem(f"The client '{shown}' {missing}.")
 
     def _open_output(self) -> Output:
         try:
             return Output(self.log_file)
-        except OSError as error:
-            # A home that is read-only is no reason to do without the client.
+        except OSError as error:  # the client works with a read-only home, too
             self.log_file = os.path.join(tempfile.mkdtemp(prefix="uno-devserver-"), os.path.basename(self.log_file))
-            log.warn(f"What the client prints goes to {self.log_file}, because of its usual place: {error.strerror}.")
+            log.warn(f"The output of the client goes to {self.log_file}, because of its usual place: {error.strerror}.")
             return Output(self.log_file)
 
     def _program(self) -> str:
@@ -207,11 +194,19 @@ class ClientApp:
                 return path
         raise OSError(f"{self._command.command} is no program in the folders of PATH; correct client.command")
 
-    def _gets_ready(self, child: Child, output: Output, begin: int, go_on: Callable[[], bool]) -> bool:
-        seconds = self._policy.ready_seconds if self._pattern else self._policy.alive_seconds
+    def _spawn(self, line: tuple[str, ...], output: Output) -> Child:
+        reads, self._lifeline = os.pipe()
+        try:
+            self._child = spawn(guarded(line), folder=self._folder, environ=self._environ, output=output, reads=reads)
+        finally:
+            os.close(reads)
+        return self._child
+
+    def _wait_until_ready(self, child: Child, output: Output, begin: int, wanted: Callable[[], bool]) -> bool:
+        seconds = self._limits.ready_seconds if self._pattern else self._limits.alive_seconds
         deadline = time.monotonic() + seconds
-        lines = _Lines(output, begin)
-        while go_on():
+        lines = _OutputLines(output, begin)
+        while wanted():
             ended = child.exit_code() is not None
             if self._pattern and any(self._pattern.search(line) for line in lines.new()):
                 return True
@@ -219,29 +214,29 @@ class ClientApp:
                 return False
             if time.monotonic() >= deadline:
                 return self._pattern is None
-            time.sleep(self._policy.look_seconds)
+            time.sleep(self._limits.look_seconds)
         return False
 
-    def _say(self, problem: str) -> None:
+    def _set_problem(self, problem: str) -> None:
         self.problem = problem
         log.warn(problem)
 
 
-class _Lines:
-    """What is printed into a file behind a place in it, line by line; a line that is not complete counts as well.
+class _OutputLines:
+    """Reads the lines behind a position in an output; one that is not complete yet is returned, too.
 
-    Through its handle: another proxy of the workspace has a client, too, and its file takes the name of ours.
+    Read by the handle: the file of another proxy's client may have taken the name of this one.
     """
 
     def __init__(self, output: Output, begin: int) -> None:
         self._handle = output.handle
-        self._place = begin
+        self._position = begin
         self._rest = b""
 
     def new(self) -> list[str]:
-        os.lseek(self._handle, self._place, os.SEEK_SET)  # writing goes to the end all the same
+        os.lseek(self._handle, self._position, os.SEEK_SET)  # the client writes to the end all the same
         chunk = os.read(self._handle, READ_BYTES)
-        self._place += len(chunk)
+        self._position += len(chunk)
         if not chunk:
             return []
         lines = (self._rest + chunk).split(b"\n")

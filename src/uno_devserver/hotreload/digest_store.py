@@ -1,8 +1,8 @@
-"""What is known of a workspace's packages from one proxy to the next: the content that last started well.
+"""Stores per package the digest of the content that last started well, and that of the last build, for later proxies.
 
-Between a build and the good start of what it made, it is also kept what the output of the build stands for: several
-proxies share that output, and one may be killed at any moment. A file that cannot be read or written is as good as
-none; what this process itself has put is known to it all the same.
+The content of a build is stored as well, because several proxies share its output and one may be killed between the
+build and the start. A file that cannot be read counts as missing. If it cannot be written, this process still uses what
+it has put.
 """
 
 from __future__ import annotations
@@ -20,63 +20,63 @@ from ..system.values import Value
 
 VERSION = 1
 MAX_BYTES = 1024 * 1024  # some hundred bytes per package
-LOCK_SECONDS = 2.0  # whoever has the file needs a few milliseconds
-UNKNOWN = ""  # a build was begun, and has not gone well
+LOCK_SECONDS = 2.0  # the lock is held for a few milliseconds
+UNKNOWN = ""  # the content of a build that was begun and has not succeeded
 
 
 class StoredDigests(Value):
-    """Of one package; a digest of its sources each."""
+    """The digests of the sources of one package."""
 
-    started: str  # what last started well
-    built: str  # what the output of its build was made of; UNKNOWN counts as no content
+    started: str  # when it last started well
+    built: str  # when the output of its build was made; UNKNOWN equals no content
 
 
 class DigestStore:
-    """All methods block, for milliseconds as a rule."""
+    """All methods block, usually for milliseconds."""
 
     def __init__(self, state: str, workspace: str) -> None:
         """`state` is the folder of our own files."""
         self._state = state
         self._path = os.path.join(state, "hotreload", f"{name_for(workspace)}.json")
-        self._own: dict[str, StoredDigests] = {}  # what this process has put where the file could not be written
+        self._unwritten: dict[str, StoredDigests] = {}  # put by this process when the file could not be written
 
     def get(self, key: str) -> StoredDigests | None:
-        """None: the package was never seen to start."""
-        return self._own.get(key) or self._read().get(key)
+        """None: the package has never started well."""
+        return self._unwritten.get(key) or self._read().get(key)
 
     def put(self, key: str, digest: str) -> None:
-        """A package without a build has started well with this content."""
+        """A package that needs no build has started well with this content."""
         self._change(key, lambda _before: StoredDigests(digest, digest))
 
     def building(self, key: str) -> None:
-        """A build begins: until it is done, nobody knows what its output is."""
+        """A build begins: until it has succeeded, the content of its output is not known."""
         self._change(key, lambda before: StoredDigests(before.started if before else UNKNOWN, UNKNOWN))
 
     def built(self, key: str, digest: str) -> None:
-        """A build of this content has gone well."""
+        """A build of this content has succeeded."""
         self._change(key, lambda before: StoredDigests(before.started if before else UNKNOWN, digest))
 
     def started(self, key: str, digest: str) -> None:
-        """What was built has started well. Where somebody has built other content meanwhile, that stays known."""
+        """A package with a build has started well; if another process has built other content since, that stays."""
         self._change(key, lambda before: StoredDigests(digest, before.built if before else digest))
 
     def build_lock(self, root: str) -> FileLock:
-        """Held by the one process that builds this package, whichever workspace it belongs to."""
+        """The lock of the process that builds this package, which may belong to several workspaces."""
         return FileLock(os.path.join(self._state, "locks", f"build-{name_for(root)}.lock"))
 
     def _change(self, key: str, change: Callable[[StoredDigests | None], StoredDigests]) -> None:
         lock = FileLock(os.path.join(self._state, "locks", f"hotreload-{os.path.basename(self._path)}.lock"))
         try:
             if not lock.acquire(LOCK_SECONDS, lambda _holder: None):
-                raise OSError(f"somebody else has had the lock of {self._path} for {LOCK_SECONDS:g} s")
+                raise OSError(f"another process has held the lock of {self._path} for {LOCK_SECONDS:g} s")
             try:
                 self._write(key, change)
             finally:
                 lock.release()
-            self._own.pop(key, None)
+            self._unwritten.pop(key, None)
         except OSError as error:
-            log.debug(f"what is known of {key} is not kept: {error}")
-            self._own[key] = change(self.get(key))
+            log.debug(f"the digests of {key} are not stored: {error}")
+            self._unwritten[key] = change(self.get(key))
 
     def _write(self, key: str, change: Callable[[StoredDigests | None], StoredDigests]) -> None:
         known = self._read()
@@ -84,7 +84,7 @@ class DigestStore:
         known[key] = after = change(before)
         if after == before:
             return
-        packages = {package: _members(kept) for package, kept in known.items()}
+        packages = {package: _members(digests) for package, digests in known.items()}
         content = json.dumps({"version": VERSION, "packages": packages}, indent=2)
         write_atomic(self._path, content.encode("ascii"))
 
@@ -100,8 +100,8 @@ class DigestStore:
         if not isinstance(packages, dict) or not isinstance(document, dict) or document.get("version") != VERSION:
             log.debug(f"{self._path} is not used: it was not written by this version.")
             return {}
-        # What else there may be is not written again: a number that is no JSON would spoil all of it.
-        return {key: kept for key, value in packages.items() if (kept := _entry(value)) is not None}
+        # Entries of other types are dropped: a number like NaN would make the next file invalid JSON.
+        return {key: digests for key, value in packages.items() if (digests := _entry(value)) is not None}
 
 
 def _entry(value: object) -> StoredDigests | None:
@@ -112,6 +112,6 @@ def _entry(value: object) -> StoredDigests | None:
     return StoredDigests(started, built if isinstance(built, str) else UNKNOWN)
 
 
-def _members(kept: StoredDigests) -> dict[str, str]:
-    same = kept.built == kept.started
-    return {"sha256": kept.started} if same else {"sha256": kept.started, "built": kept.built}
+def _members(digests: StoredDigests) -> dict[str, str]:
+    members = {"sha256": digests.started}
+    return members if digests.built == digests.started else {**members, "built": digests.built}

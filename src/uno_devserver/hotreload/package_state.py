@@ -1,7 +1,8 @@
-"""One package: which content runs, which lies on disk, and making the one ready to take the place of the other.
+"""One package: which content runs, which content is on disk, and the build that makes the second ready to run.
 
-A content is named by its digest. What is taken for running was read before it was started, never after, so that a save
-is seen again rather than missed; what is taken for built is what lay there before the build and behind it.
+A content is identified by its digest. The digest of what runs was computed before the start, never after it, so that a
+save in between leads to one check too many and not to a missed change. A content counts as built if it was the same
+before and after the build.
 """
 
 from __future__ import annotations
@@ -36,200 +37,216 @@ if TYPE_CHECKING:
     from .sources.finder import PackageKind
     from .watched_package import WatchedPackage
 
+PYCACHE = "__pycache__"
+MAX_PYTHON_BYTES = 4 * 1024 * 1024  # of a file whose syntax is checked; code has some KB
+
 
 class PackageLimits(Value):
     look_seconds: float = 10.0  # reading 100 MB takes 0.1 s, from a cold disk 2 s; calls wait for it
     build_seconds: float = 300.0  # a large project, from scratch
     lock_seconds: float = 330.0  # another process builds the same package, for as long as that may take
-    watch_seconds: float = 0.1  # a save that comes while its predecessor is built is noticed as soon as that
-    watch_share: int = 5  # where a look reads everything, it takes a fifth of the time at most
-    most_cancels: int = 10  # of builds by newer saves, in one check: then one may finish
-    most_builds: int = 3  # that find their sources changed when they are done, in one check
-    quiet_seconds: float = 0.5  # where no build runs and nothing changes, it was the build that did
+    watch_seconds: float = 0.1  # between two looks for newer saves during a build
+    watch_share: int = 5  # if a look reads all files, looks take a fifth of the time at most
+    most_cancels: int = 10  # of builds by newer saves, in one check; the next build may finish
+    most_builds: int = 3  # in one check, if the sources differ after each build
+    quiet_seconds: float = 0.5  # if nothing changes for so long without a build, the build changes the sources
 
 
 class BuildResult(Value):
-    """What came of making a content ready to run."""
+    """The result of making a content ready to run."""
 
     digest: str
-    error: str | None = None  # what the build printed, where it failed
-    named: str = ""  # the build that ran last, if one had to
+    error: str | None = None  # the output of a build that failed
+    named: str = ""  # the last build, if one had to run
     seconds: float = 0.0
-    log_file: str = ""  # what that build printed; empty: it could not run, or need not
+    log_file: str = ""  # with the output of that build; empty: it could not run, or need not
 
 
 class PackageState:
     def __init__(
         self,
         package: WatchedPackage,
-        kept: DigestStore,
+        store: DigestStore,
         environ: Mapping[str, str],
         state: str,
-        policy: PackageLimits | None = None,
+        limits: PackageLimits | None = None,
     ) -> None:
         self.package = package
-        self._policy = policy or PackageLimits()
-        self.on_disk = DiskDigest(package, self._policy.look_seconds)
-        self.running: str | None = None  # what the process was started with that answers
-        self.starting: str | None = None  # what one is started with at the moment
-        self.failed: str | None = None  # what did not start
+        self._limits = limits or PackageLimits()
+        cache: dict[str, Any] = {}
+        self.fingerprint = Fingerprint(lambda: find_sources(package, cache))
+        self.disk = DiskDigest(package.root, self.fingerprint, self._limits.look_seconds)
+        self.running: str | None = None  # the content of the process that answers
+        self.starting: str | None = None  # the content of the process that is being started
+        self.failed: str | None = None  # the content that did not start
         self._started_files: dict[str, bytes] = {}  # of add-ins: the digest of each file when their Host was started
-        self._kept = kept
-        self._known: StoredDigests | None = None  # what is kept, as it was last read
+        self._store = store
+        self._stored: StoredDigests | None = None  # as it was last read from the store
         # Both roles may have one root, and two builds with outputs of their own.
         self._key = os.path.realpath(package.root) + ("#extension" if package.role is Role.EXTENSION else "")
         self._environ = environ
         self._log_file = log_path(state, package.root)
-        self._kind: PackageKind | None = None  # as of the same moment as the build
-        self._build: BuildCommand | None = None  # as of the last start or build; None: there is nothing to build
-        self._built_here: str | None = None  # what this process has built itself
+        self._kind: PackageKind | None = None
+        self._build: BuildCommand | None = None  # at the last start or build; None: there is nothing to build
+        self._built_here: str | None = None  # the content that this process has built
 
-    # --- what runs
+    def close(self) -> None:
+        self.disk.close()
+        self.fingerprint.close()
+
+    # What runs.
 
     async def launched(self, content: str | None = None) -> None:
-        """A process is about to be started, or was: find out with which content, unless that is known."""
-        self._build = await run_in_thread(self._find_build)
-        self._known = await run_in_thread(self._read_kept)
-        if self._build is not None and self._known is not None:
-            self.starting = self._known.built
+        """Determine the content of a process that is about to be started, or was; `content`: its digest, if known."""
+        await self._refresh()
+        if self._build is not None and self._stored is not None:
+            self.starting = self._stored.built
             return
         if content is not None and not self.package.addins:
             self.starting = content
             return
         try:
-            now = await self.on_disk.digest()
+            now = await self.disk.digest()
             self.starting = now if content is None else content
-            self._started_files = self.on_disk.fingerprint.files if now == self.starting else {}
+            self._started_files = self.fingerprint.files if now == self.starting else {}
         except AuthorityProblem as error:
-            self.starting = content or UNKNOWN  # so that it is started again, once its content can be told
-            log.warn(f"With which content the {self.package.role.value} starts is not known: {error}")
+            self.starting = content or UNKNOWN  # so that it is started again once its content is known
+            log.warn(f"Which code the {self.package.role.value} starts with is not known: {error}")
 
-    def works(self) -> bool:
-        """What was being started does; whether something was."""
+    def start_succeeded(self) -> bool:
+        """The process that was being started answers; False: none was."""
         if self.starting is None:
             return False
-        self.runs(self.starting)
+        self.set_running(self.starting)
         return True
 
-    def runs(self, digest: str) -> None:
-        """Whatever uses this package has this content now."""
+    def set_running(self, digest: str) -> None:
         self.running, self.starting, self.failed = digest, None, None
 
-    def did_not_start(self, *, old_runs: bool) -> None:
+    def start_failed(self, *, old_runs: bool) -> None:
         if self.starting is not None:
             self.failed, self.starting = self.starting, None
         elif self.failed is None:
-            self.failed = UNKNOWN  # it was started before anybody looked
+            self.failed = UNKNOWN  # it was started before its content was determined
         if not old_runs:
             self.running = None
 
-    def doubt_output(self) -> bool:
-        """What uses it does not start: the next check builds it, unless this process has. Whether it will."""
+    def distrust_output(self) -> bool:
+        """Let the next check build this package, unless this process has built it; whether it will be built."""
         if self._build is None or not self.running or self._built_here == self.running:
             return False
         self.failed, self.running = self.running, None
         return True
 
-    async def keep(self) -> None:
-        """Remember across processes what runs."""
+    async def save(self) -> None:
+        """Store the digest of what runs, for later processes."""
         digest = self.running
         if digest:
-            put = self._kept.put if self._build is None else self._kept.started
-            await run_in_thread(partial(put, self._key, digest))
-            self._known = await run_in_thread(self._read_kept)
+            save = self._store.put if self._build is None else self._store.started
+            await run_in_thread(partial(save, self._key, digest))
+            await self._read_store()
+
+    async def needs_making(self) -> bool:
+        """Whether the content on disk has to be built or started. Raises AuthorityProblem."""
+        if not self.knows_running:  # the process was started before this object existed
+            await self.launched()
+        now = await self.disk.digest()
+        return self.is_changed(now) or await self._has_other_output(now)
 
     def is_changed(self, now: str) -> bool:
-        """Whether what lies on disk should run, and does not."""
+        """Whether this content on disk should run, and does not."""
         if self.starting is not None:
             return now != self.starting
-        if now == self.failed:  # trying again is no use, unless it was never built
+        if now == self.failed:  # another attempt would fail as well, unless it was never built
             return self.running is None and self._build is not None and self._built_here != now
         return now != self.running
 
-    async def has_other_output(self, now: str) -> bool:
-        """Whether this is what runs, but what a build has left is of something else: it would be started next."""
+    async def _has_other_output(self, now: str) -> bool:
+        """Whether this content runs, but the output of the build is from another one, which would be started next."""
         if self._build is None or now != self.running or self.starting is not None:
             return False
-        self._known = await run_in_thread(self._read_kept)
-        return self._known is not None and self._known.built != now
+        await self._read_store()
+        return self._stored is not None and self._stored.built != now
 
     @property
     def expected(self) -> str | None:
-        """What runs, or will in a moment."""
+        """The content that runs, or is being started."""
         return self.running if self.starting is None else self.starting
 
     @property
-    def has_base(self) -> bool:
+    def knows_running(self) -> bool:
         """Whether it is known what runs, or that nothing does."""
         return self.expected is not None or self.failed is not None
 
-    # --- making it ready
+    # Making it ready.
 
     async def make(self, tell: Callable[[str], None]) -> BuildResult:
-        """Build what lies on disk, if it has to be built, until what was built is what lies there."""
+        """Build the content on disk, if it needs a build, until what was built is what is on disk."""
         begun = time.monotonic()
-        self._build = await run_in_thread(self._find_build)
+        await self._refresh()
         if self._build is None:
-            changed = self.on_disk.changed_paths
-            now = await self.on_disk.digest()
-            await run_in_thread(partial(forget_bytecode, self.package.root, {*changed, *self.on_disk.changed_paths}))
+            changed = self.fingerprint.changed_paths
+            now = await self.disk.digest()
+            await run_in_thread(
+                partial(remove_bytecode, self.package.root, {*changed, *self.fingerprint.changed_paths})
+            )
             return BuildResult(now, await run_in_thread(self._syntax_errors) if self.package.addins else None)
-        async with self._alone(self._build) as alone:
-            if not alone:
-                held = f"Another process has been building {self.package.root} for {self._policy.lock_seconds:g} s."
-                return BuildResult(await self.on_disk.digest(), f"{held} Call a tool again when it is done, or end it.")
+        async with self._build_lock(self._build) as locked:
+            if not locked:
+                held = f"Another process has been building {self.package.root} for {self._limits.lock_seconds:g} s."
+                return BuildResult(await self.disk.digest(), f"{held} Call a tool again when it is done, or end it.")
             made = await self._build_newest(tell)
         return made.replace(seconds=round(time.monotonic() - begun, 3))
 
     def _syntax_errors(self) -> str | None:
-        """Of the add-ins that are others than when the Host was started: what was wrong before keeps back nothing."""
-        files, before = self.on_disk.fingerprint.files, self._started_files
+        """Only of add-ins that changed since the Host was started: it runs in spite of the errors in the others."""
+        files, before = self.fingerprint.files, self._started_files
         return syntax_errors(self.package.root, (name for name in files if files[name] != before.get(name)))
 
     async def _build_newest(self, tell: Callable[[str], None]) -> BuildResult:
         cancels = 0
-        moved: list[tuple[str, ...]] = []  # the sources that were others when a build was done than when it began
-        now = await self.on_disk.digest()
+        moved: list[tuple[str, ...]] = []  # per build, the sources that changed while it ran
+        now = await self.disk.digest()
         while True:
-            self._known = await run_in_thread(self._read_kept)
-            if self._known is not None and self._known.built == now and not self._is_doubtful(now):
-                log.debug(f"what lies in {self.package.root} was built already")
+            await self._refresh()
+            if self._stored is not None and self._stored.built == now and not self._may_lack_output(now):
+                log.debug(f"{self.package.root} was built already")
                 return BuildResult(now)
-            self._build = build = await run_in_thread(self._find_build)
+            build = self._build
             if build is None:
                 return BuildResult(now)
             if build.problem:
                 log.warn(f"{build.named} in {build.folder} cannot run: {build.problem}")
                 return BuildResult(now, build.problem, build.named)
             tell(f"{build.named} runs for the {self.package.role.value}")
-            await run_in_thread(partial(self._kept.building, self._key))
-            done, error = await self._run(build, now, may_be_cancelled=cancels < self._policy.most_cancels)
+            await run_in_thread(partial(self._store.building, self._key))
+            done, error = await self._run(build, now, may_be_cancelled=cancels < self._limits.most_cancels)
             if not done:
                 cancels += 1
-                now = await self.on_disk.digest()
+                now = await self.disk.digest()
                 continue
-            after = await self.on_disk.digest()
+            after = await self.disk.digest()
             if after != now:
-                moved.append(self.on_disk.changed_paths)
-                if len(moved) < self._policy.most_builds:
+                moved.append(self.fingerprint.changed_paths)
+                if len(moved) < self._limits.most_builds:
                     now = after
                     continue
-                now = await self._settled(moved, now, after)
+                now = await self._built_content(moved, now, after)
             if error is None:
                 self._built_here = now
-                await run_in_thread(partial(self._kept.built, self._key, now))
+                await run_in_thread(partial(self._store.built, self._key, now))
             return BuildResult(now, error, build.named, log_file=self._log_file)
 
-    def _is_doubtful(self, now: str) -> bool:
-        """Whether the output of the build may be missing, although somebody has built this content once."""
+    def _may_lack_output(self, now: str) -> bool:
+        """Whether the output may be missing although this content was built once."""
         return now == self.failed and self._built_here != now
 
-    async def _settled(self, moved: list[tuple[str, ...]], before: str, after: str) -> str:
-        """What counts as built where the sources were never the same before a build and behind it."""
+    async def _built_content(self, moved: list[tuple[str, ...]], before: str, after: str) -> str:
+        """The content that counts as built if the sources differed after each build."""
         paths = ", ".join(moved[-1][:5])
         if len(set(moved)) == 1:
-            await asyncio.sleep(self._policy.quiet_seconds)
-            if await self.on_disk.digest() == after:
+            await asyncio.sleep(self._limits.quiet_seconds)
+            if await self.disk.digest() == after:
                 advice = f"Name what it writes in hotReload.exclude: {paths}."
                 log.warn(f"The build of {self.package.root} changes its own sources each time. {advice}")
                 return after
@@ -237,20 +254,21 @@ class PackageState:
         return before
 
     async def _run(self, build: BuildCommand, content: str, *, may_be_cancelled: bool) -> tuple[bool, str | None]:
-        """Whether it came to its end, and the error; False: it was cancelled, because there is newer content."""
-        running = asyncio.ensure_future(run_build(build, self._environ, self._log_file, self._policy.build_seconds))
-        pause = self._policy.watch_seconds
+        """Whether the build has ended by itself, and its error; False: it was cancelled because of newer content."""
+        running = asyncio.ensure_future(run_build(build, self._environ, self._log_file, self._limits.build_seconds))
+        pause = self._limits.watch_seconds
         try:
             while True:
                 await asyncio.wait([running], timeout=pause)
                 if running.done():
                     return True, running.result()
-                if may_be_cancelled and self.on_disk.news() is not False:
+                if may_be_cancelled and self.fingerprint.news() is not False:
                     begun = time.monotonic()
                     if await self._is_other_than(content):
-                        log.info(f"{build.named} begins anew: a source has changed ({self._first_changed()}).")
+                        paths = ", ".join(self.fingerprint.changed_paths[:3])
+                        log.info(f"{build.named} begins anew: a source has changed ({paths}).")
                         return False, None
-                    pause = max(self._policy.watch_seconds, (time.monotonic() - begun) * self._policy.watch_share)
+                    pause = max(self._limits.watch_seconds, (time.monotonic() - begun) * self._limits.watch_share)
         finally:
             if not running.done():
                 running.cancel()
@@ -258,84 +276,83 @@ class PackageState:
 
     async def _is_other_than(self, content: str) -> bool:
         try:
-            return await self.on_disk.digest() != content
+            return await self.disk.digest() != content
         except AuthorityProblem:
-            return False  # the build may finish; it is looked for afterwards
-
-    def _first_changed(self) -> str:
-        return ", ".join(self.on_disk.changed_paths[:3])
+            return False  # the build may finish; the digest is computed again after it
 
     @contextlib.asynccontextmanager
-    async def _alone(self, build: BuildCommand) -> AsyncIterator[bool]:
-        """While no other process builds the package; False: one does for too long. Without a lock where none can be."""
-        lock = self._kept.build_lock(self.package.root)
-        wanted = True
+    async def _build_lock(self, build: BuildCommand) -> AsyncIterator[bool]:
+        """Keep other processes from building the package; False: one has been building for too long.
 
-        def give_up() -> None:
-            nonlocal wanted
-            wanted = False
+        If the lock cannot be used at all, the package is built without it.
+        """
+        lock = self._store.build_lock(self.package.root)
 
-        def wait(holder: int | None) -> None:
+        def report_holder(holder: int | None) -> None:
             log.info(f"{build.named} waits: process {holder or '?'} builds {self.package.root}.")
 
         try:
-            got = await run_in_thread_to_end(
-                lambda: lock.acquire(self._policy.lock_seconds, wait, lambda: wanted), give_up
+            locked = await run_in_thread_to_end(
+                lambda wanted: lock.acquire(self._limits.lock_seconds, report_holder, wanted)
             )
         except OSError as error:
             log.debug(f"{self.package.root} is built without a lock: {error}")
-            got = True
+            locked = True
         except asyncio.CancelledError:
             lock.release()
             raise
         try:
-            yield got
+            yield locked
         finally:
             lock.release()
+
+    async def _refresh(self) -> None:
+        """Read again how the package is built, and what the store has."""
+        self._build = await run_in_thread(self._find_build)
+        await self._read_store()
 
     def _find_build(self) -> BuildCommand | None:
         self._kind = kind_of(self.package)
         return build_of(self.package, self._environ, sys.platform)
 
-    def _read_kept(self) -> StoredDigests | None:
-        return self._kept.get(self._key)
-
-    # --- the rest
+    async def _read_store(self) -> None:
+        self._stored = await run_in_thread(lambda: self._store.get(self._key))
 
     def status(self) -> dict[str, Any]:
-        """From any thread."""
-        known, build = self._known, self._build
+        """May be called on any thread."""
+        stored, build = self._stored, self._build
         return {
             "role": self.package.role.value,
             "root": self.package.root,
             "kind": self._kind.value if self._kind else None,
-            "files": None if self.on_disk.last is None else self.on_disk.fingerprint.file_count,
-            "watched": self.on_disk.fingerprint.watching,  # else all of them are read at each check
+            "files": None if self.disk.last is None else len(self.fingerprint.files),
+            "watched": self.fingerprint.watching,  # else all files are read at each check
             "sha256": {
                 "running": self.running or None,
-                "now": self.on_disk.last,
-                "kept": known.started or None if known else None,
+                "now": self.disk.last,
+                "kept": stored.started or None if stored else None,
             },
             "build": build.named if build else None,
-            "problems": list(self.on_disk.problems),
+            "problems": list(self.disk.problems),
         }
 
 
 class DiskDigest:
-    def __init__(self, package: WatchedPackage, seconds: float) -> None:
-        cache: dict[str, Any] = {}
-        self.fingerprint = Fingerprint(lambda: find_sources(package, cache))
-        self.last: str | None = None  # the last answer
-        self.problems: tuple[str, ...] = ()  # sentences: what could not be read then
-        self._root = package.root
+    """Computes the digest of the files on disk, on a thread and for a limited time; concurrent callers share it."""
+
+    def __init__(self, root: str, fingerprint: Fingerprint, seconds: float) -> None:
+        self.last: str | None = None
+        self.problems: tuple[str, ...] = ()  # sentences: the files that could not be read for the last digest
+        self._root = root
+        self._fingerprint = fingerprint
         self._seconds = seconds
         self._looks = Tasks()
         self._turn = asyncio.Lock()
-        self._next: asyncio.Task[str | AuthorityProblem] | None = None  # a look that was asked for and has not begun
-        self._late: asyncio.Task[str | AuthorityProblem] | None = None  # one that takes longer than anybody waits
+        self._next: asyncio.Task[str | AuthorityProblem] | None = None  # a look that has not begun yet
+        self._late: asyncio.Task[str | AuthorityProblem] | None = None  # a look that has exceeded the limit
 
     async def digest(self) -> str:
-        """NoAnswer if it takes too long, or is not possible."""
+        """Raises AuthorityProblem if it takes too long, or is not possible."""
         if self._late is not None and not self._late.done():
             raise AuthorityProblem(f"Reading the sources in {self._root} has not come to an end yet.")
         if self._next is None:
@@ -346,59 +363,53 @@ class DiskDigest:
             self._late = look
             raise AuthorityProblem(f"Reading the sources in {self._root} takes longer than {self._seconds:g} s.")
         if look.cancelled():
-            raise AuthorityProblem(f"The sources in {self._root} are not looked at any more.")
-        seen = look.result()
-        if isinstance(seen, AuthorityProblem):
-            raise seen
-        return seen
-
-    def news(self) -> bool | None:
-        """At once: whether a source may be another than at the last answer. None: only another one can tell."""
-        return self.fingerprint.news()
-
-    @property
-    def changed_paths(self) -> tuple[str, ...]:
-        """From the root: what made the last answer another than the one before."""
-        return self.fingerprint.changed_paths
+            raise AuthorityProblem(f"The sources in {self._root} are not read any more.")
+        result = look.result()
+        if isinstance(result, AuthorityProblem):
+            raise result
+        return result
 
     def close(self) -> None:
         self._looks.cancel()
-        self.fingerprint.close()
 
     async def _look(self) -> str | AuthorityProblem:
         async with self._turn:
-            self._next = None  # what is asked for from here on needs another one
+            self._next = None  # later callers need another look
             try:
                 self.last = await run_in_thread(self._read)
-            except AuthorityProblem as reason:
-                return reason
+            except AuthorityProblem as error:
+                return error
             except Exception as error:
                 return AuthorityProblem(f"The sources in {self._root} cannot be read: {error or type(error).__name__}.")
-            if self.fingerprint.problems != self.problems:
-                self.problems = self.fingerprint.problems
+            if self._fingerprint.problems != self.problems:
+                self.problems = self._fingerprint.problems
                 for problem in self.problems:
                     log.warn(problem)
             return self.last
 
     def _read(self) -> str:
-        if not os.path.isdir(self._root):  # moved, or on another branch: no reason to give up what runs
+        if not os.path.isdir(self._root):  # moved, or on another branch: what runs goes on running
             raise AuthorityProblem(f"There is no folder {self._root}.")
-        return self.fingerprint.digest()
+        return self._fingerprint.digest()
 
 
-PYCACHE = "__pycache__"
+# Python packages need no build.
 
 
-def forget_bytecode(root: str, changed: Iterable[str]) -> None:
-    """Remove the compiled copies of these files, which are named from the root; Python makes them anew."""
+def remove_bytecode(root: str, changed: Iterable[str]) -> None:
+    """Remove the compiled copies of these files below the root.
+
+    Python takes a copy for current if its source has the same length and second of saving as before, which can be true
+    of a quick edit.
+    """
     for path in changed:
         if path.endswith(".py"):
             folder, name = os.path.split(os.path.join(root, path))
-            _remove_bytecode(os.path.join(folder, PYCACHE), name[:-2])
+            _remove_compiled(os.path.join(folder, PYCACHE), name[:-2])
 
 
-def _remove_bytecode(folder: str, stem: str) -> None:
-    """All versions of Python have their own: `module.cpython-311.pyc`, `module.cpython-311.opt-1.pyc`."""
+def _remove_compiled(folder: str, stem: str) -> None:
+    """Of all versions of Python: `module.cpython-311.pyc`, `module.cpython-311.opt-1.pyc`."""
     try:
         names = os.listdir(folder)
     except OSError:  # there are none
@@ -411,23 +422,18 @@ def _remove_bytecode(folder: str, stem: str) -> None:
                 log.debug(f"the compiled copy {name} in {folder} stays: {error}")
 
 
-MAX_PYTHON_BYTES = 4 * 1024 * 1024  # of a file that is looked into; code has some KB
-
-
 def syntax_errors(root: str, names: Iterable[str]) -> str | None:
-    """Of these files, which are named from the root: what Python prints; None: there are none."""
-    found = [
-        error for name in sorted(names) if name.endswith(".py") and (error := _syntax_error(os.path.join(root, name)))
-    ]
-    return "\n".join(found) or None
+    """The errors that Python prints for these files below the root; None: there are none."""
+    paths = [os.path.join(root, name) for name in sorted(names) if name.endswith(".py")]
+    return "\n".join(error for path in paths if (error := _syntax_error(path))) or None
 
 
 def _syntax_error(path: str) -> str:
     try:
         compile(read_bytes(path, MAX_PYTHON_BYTES), path, "exec", dont_inherit=True)
-    except (FileNotFoundError, FileProblem):  # whoever loads it says what is the matter
+    except (FileNotFoundError, FileProblem):  # reported when it is loaded
         return ""
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        told = "".join(traceback.format_exception_only(error))
-        return told if path in told else f'  File "{path}"\n{told}'
+        message = "".join(traceback.format_exception_only(error))
+        return message if path in message else f'  File "{path}"\n{message}'
     return ""

@@ -29,13 +29,17 @@ async def run_in_thread(work: Callable[[], T]) -> T:
     return await done
 
 
-async def run_in_thread_to_end(work: Callable[[], T], give_up: Callable[[], None]) -> T:
-    """The same, but nothing is left behind: whoever is cancelled has the work give up, and waits until it has."""
-    working = asyncio.ensure_future(run_in_thread(work))
+async def run_in_thread_to_end(work: Callable[[Callable[[], bool]], T]) -> T:
+    """Like `run_in_thread`, but if the caller is cancelled, it first waits for the end of the work.
+
+    `work` is passed a function that returns False from then on.
+    """
+    wanted = True
+    working = asyncio.ensure_future(run_in_thread(lambda: work(lambda: wanted)))
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
-        give_up()
+        wanted = False
         await asyncio.wait([working])
         if not working.cancelled():
             working.exception()  # nobody is interested

@@ -11,7 +11,7 @@ from typing import Any
 from support.golden import GOLDEN
 from uno_devserver.discovery import dotnet
 from uno_devserver.discovery.fallback import LastKnownGood
-from uno_devserver.hotreload.control.messages import restarted_json, restarted_of
+from uno_devserver.hotreload.control.messages import restart_json, restart_of
 from uno_devserver.hotreload.digest_store import DigestStore
 from uno_devserver.inspector.access import token_for
 from uno_devserver.instances import registry
@@ -229,8 +229,8 @@ def _restarted(text: bytes) -> None:
     except (ValueError, RecursionError):
         return
     if isinstance(value, dict):
-        outcome = restarted_of(value)
-        assert restarted_of(restarted_json(outcome)) == outcome
+        outcome = restart_of(value)
+        assert restart_of(restart_json(outcome)) == outcome
 
 
 STATE_FILES: tuple[Callable[[bytes], None], ...] = (

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.hotreload.authority import CheckResult, RestartResult
+from uno_devserver.hotreload.authority import AuthorityProblem, CheckResult, RestartResult
 from uno_devserver.hotreload.control import server as channels
-from uno_devserver.hotreload.control.client import NoAuthority, RemoteAuthority, RemoteLimits
+from uno_devserver.hotreload.control.client import RemoteAuthority, RemoteLimits
 
-from ..channels import SECONDS, Opened, StandIn, open_channel, until
+from ..channels import SECONDS, Opened, StandIn, open_channel, open_inspector, until
 
 ALL = CheckResult(True, False, "error TS1005: ';' expected", True, True, "warning", True)
 IMPATIENT = RemoteLimits(silence_seconds=0.2)
@@ -28,14 +28,14 @@ AT_ONCE = 2.0  # seconds, for what takes a millisecond; a wait for the owner wou
 class Adopter:
     """A proxy that uses another's Host: its calls, and what it hears of restarts."""
 
-    def __init__(self, path: str, policy: RemoteLimits | None = None) -> None:
+    def __init__(self, path: str, limits: RemoteLimits | None = None) -> None:
         self.idle = asyncio.Event()  # no call runs
         self.idle.set()
         self.announced = 0
         self.broken_off = 0
         self.restarted: list[RestartResult] = []
         self.told: list[str] = []
-        self.authority = RemoteAuthority(path, self._announced, self.restarted.append, policy)
+        self.authority = RemoteAuthority(path, self._announced, self.restarted.append, limits)
 
     async def check(self) -> CheckResult:
         return await self.authority.check(self.told.append)
@@ -114,7 +114,7 @@ async def test_whoever_joins_a_check_that_finds_something_shares_what_it_found()
 
 
 async def test_a_build_that_takes_long_is_no_silence() -> None:
-    async with open_channel(policy=channels.ControlLimits(progress_seconds=0.05)) as opened:
+    async with open_channel(limits=channels.ControlLimits(progress_seconds=0.05)) as opened:
         opened.authority.goes_on.clear()
         adopter = Adopter(opened.path, RemoteLimits(silence_seconds=0.8))
         check = asyncio.create_task(adopter.check())
@@ -136,7 +136,7 @@ async def test_where_nobody_listens_that_is_known_at_once(path: str) -> None:
     adopter = Adopter(path, RemoteLimits(opening_seconds=0))
 
     begun = time.monotonic()
-    with pytest.raises(NoAuthority, match="is not reached"):
+    with pytest.raises(AuthorityProblem, match="is not reached"):
         await adopter.check()
 
     assert time.monotonic() - begun < AT_ONCE
@@ -153,7 +153,7 @@ async def test_a_channel_that_its_owner_is_about_to_open_is_waited_for() -> None
         assert not check.done()
 
         authority = StandIn()
-        channel = channels.ControlServer(path, authority)
+        channel = channels.ControlServer(path, authority, (), open_inspector)
         await channel.open()
 
         assert not (await check).server_changed
@@ -166,13 +166,13 @@ async def test_a_channel_that_is_never_opened_is_waited_for_once() -> None:
     adopter = Adopter("/nowhere/CoreFxPipe_x", RemoteLimits(opening_seconds=0.2))
 
     begun = time.monotonic()
-    with pytest.raises(NoAuthority, match="is not reached"):
+    with pytest.raises(AuthorityProblem, match="is not reached"):
         await adopter.check()
     assert time.monotonic() - begun >= 0.2
 
     begun = time.monotonic()
     for _ in range(20):
-        with pytest.raises(NoAuthority, match="is not reached"):
+        with pytest.raises(AuthorityProblem, match="is not reached"):
             await adopter.check()
     assert time.monotonic() - begun < AT_ONCE
     await adopter.authority.close()
@@ -195,7 +195,7 @@ async def test_what_the_owners_authority_cannot_answer_is_said_in_its_words() ->
         opened.authority.result = ValueError("the disk is on fire")
         adopter = Adopter(opened.path)
 
-        with pytest.raises(NoAuthority, match="the disk is on fire"):
+        with pytest.raises(AuthorityProblem, match="the disk is on fire"):
             await adopter.check()
         await adopter.authority.close()
 
@@ -205,10 +205,10 @@ async def test_an_owner_that_comes_back_is_asked_again() -> None:
         adopter = Adopter(opened.path)
         await adopter.check()
         await opened.channel.close()
-        with pytest.raises(NoAuthority):
+        with pytest.raises(AuthorityProblem):
             await adopter.check()
 
-        again = channels.ControlServer(opened.path, opened.authority)
+        again = channels.ControlServer(opened.path, opened.authority, (), open_inspector)
         await again.open()
 
         assert not (await adopter.check()).server_changed
@@ -221,7 +221,7 @@ async def test_after_close_nothing_is_asked() -> None:
         adopter = Adopter(opened.path)
         await adopter.authority.close()
 
-        with pytest.raises(NoAuthority):
+        with pytest.raises(AuthorityProblem):
             await adopter.check()
 
 
@@ -235,7 +235,7 @@ class Hanging:
         await asyncio.Event().wait()
 
 async def main():
-    await ControlServer(sys.argv[1], Hanging(), policy=ControlLimits(progress_seconds=0.05)).open()
+    await ControlServer(sys.argv[1], Hanging(), (), None, ControlLimits(progress_seconds=0.05)).open()
     print("open", flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
@@ -266,7 +266,7 @@ async def test_an_owner_that_is_killed_while_a_check_waits_is_noticed_at_once() 
 
         owner.kill()
         begun = time.monotonic()
-        with pytest.raises(NoAuthority, match="has closed"):
+        with pytest.raises(AuthorityProblem, match="has closed"):
             await check
 
         assert time.monotonic() - begun < AT_ONCE
@@ -279,7 +279,7 @@ async def test_an_owner_that_is_busy_for_ever_is_given_up_although_it_is_not_sil
     async def wait(path: str, _: subprocess.Popen[bytes]) -> None:
         adopter = Adopter(path, RemoteLimits(whole_seconds=0.5))
 
-        with pytest.raises(NoAuthority, match="has not come to an end"):
+        with pytest.raises(AuthorityProblem, match="has not come to an end"):
             await adopter.check()
 
         assert adopter.told
@@ -303,7 +303,7 @@ sys.stdin.read()
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
 async def test_a_program_of_another_user_in_the_owners_place_is_not_asked() -> None:
     async def ask(path: str, _: subprocess.Popen[bytes]) -> None:
-        with pytest.raises(NoAuthority, match="belongs to another user"):
+        with pytest.raises(AuthorityProblem, match="belongs to another user"):
             await Adopter(path).check()
 
     await with_owner(ask, OTHER_USER)
@@ -316,11 +316,11 @@ async def test_a_frozen_owner_costs_one_wait_and_then_none_until_it_stirs() -> N
         await until(lambda: adopter.told)
         os.kill(owner.pid, signal.SIGSTOP)
 
-        with pytest.raises(NoAuthority, match=r"silent for 0\.2 s"):
+        with pytest.raises(AuthorityProblem, match=r"silent for 0\.2 s"):
             await check
         begun = time.monotonic()
         for _ in range(100):
-            with pytest.raises(NoAuthority, match="asked again later"):
+            with pytest.raises(AuthorityProblem, match="asked again later"):
                 await adopter.check()
         assert time.monotonic() - begun < AT_ONCE
 

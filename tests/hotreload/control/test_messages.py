@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from uno_devserver.hotreload.authority import RestartResult
-from uno_devserver.hotreload.control.messages import restarted_json, restarted_of
+from uno_devserver.hotreload.control.messages import restart_json, restart_of
 
 
 def test_all_of_it_arrives() -> None:
     outcome = RestartResult(False, "It died.", ("one", "two"), True, "changed")
 
-    assert restarted_of(restarted_json(outcome)) == outcome
+    assert restart_of(restart_json(outcome)) == outcome
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ def test_all_of_it_arrives() -> None:
     [{}, {"ok": "yes", "problem": 5, "lastLines": "one", "kept": 1, "lists": None}, {"lastLines": [1, None]}],
 )
 def test_members_of_another_kind_are_as_good_as_absent(told: dict[str, Any]) -> None:
-    assert restarted_of(told) == RestartResult(False)
+    assert restart_of(told) == RestartResult(False)

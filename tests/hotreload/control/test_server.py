@@ -142,7 +142,7 @@ async def test_requests_of_one_connection_run_side_by_side() -> None:
 
 
 async def test_what_a_check_is_at_is_told_and_repeated_while_it_is_silent() -> None:
-    async with open_channel(policy=ControlLimits(progress_seconds=0.02)) as opened:
+    async with open_channel(limits=ControlLimits(progress_seconds=0.02)) as opened:
         opened.authority.goes_on.clear()
         client, other = await Client.connect(opened.path), await Client.connect(opened.path)
         await other.call("system.ping")
@@ -272,7 +272,7 @@ async def test_a_peer_that_goes_is_not_waited_for() -> None:
 
 async def test_a_restart_goes_on_when_the_peer_that_wanted_it_has_gone() -> None:
     done: list[str] = []
-    async with open_channel(policy=ControlLimits(limits=RpcLimits(finish_seconds=0.0))) as opened:
+    async with open_channel(limits=ControlLimits(rpc=RpcLimits(finish_seconds=0.0))) as opened:
         opened.authority.goes_on.clear()
         restart = opened.authority.ready_to_restart
 
@@ -389,7 +389,7 @@ async def test_between_the_lines_of_a_flood_others_have_their_turn() -> None:
 
 
 async def test_of_the_requests_of_one_peer_only_so_many_are_under_way() -> None:
-    async with open_channel(policy=ControlLimits(limits=RpcLimits(requests=4))) as opened:
+    async with open_channel(limits=ControlLimits(rpc=RpcLimits(requests=4))) as opened:
         opened.authority.goes_on.clear()
         eager, other = await Client.connect(opened.path), await Client.connect(opened.path)
         numbers = [eager.ask("checkForChanges") for _ in range(10)]
@@ -402,7 +402,7 @@ async def test_of_the_requests_of_one_peer_only_so_many_are_under_way() -> None:
 
 
 async def test_a_peer_that_asks_and_does_not_read_is_not_heard_any_further() -> None:
-    async with open_channel(policy=ControlLimits(limits=RpcLimits(requests=1))) as opened:
+    async with open_channel(limits=ControlLimits(rpc=RpcLimits(requests=1))) as opened:
         opened.authority.result = CheckResult(True, False, "x" * 500_000)
         deaf, other = await Client.connect(opened.path), await Client.connect(opened.path)
         deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -417,8 +417,8 @@ async def test_a_peer_that_asks_and_does_not_read_is_not_heard_any_further() -> 
 
 
 async def test_a_peer_that_does_not_read_is_cut_off_and_the_others_are_served() -> None:
-    policy = ControlLimits(limits=RpcLimits(unread_bytes=1000, unread_seconds=0.05))
-    async with open_channel(policy=policy) as opened:
+    limits = ControlLimits(rpc=RpcLimits(unread_bytes=1000, unread_seconds=0.05))
+    async with open_channel(limits=limits) as opened:
         opened.authority.result = CheckResult(True, False, "x" * 2_000_000)
         deaf, other = await Client.connect(opened.path), await Client.connect(opened.path)
         deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -431,8 +431,8 @@ async def test_a_peer_that_does_not_read_is_cut_off_and_the_others_are_served() 
 
 
 async def test_there_is_a_bound_to_what_is_kept_for_a_peer_that_does_not_read() -> None:
-    policy = ControlLimits(limits=RpcLimits(unsent_bytes=1_000_000, unread_seconds=3600))
-    async with open_channel(policy=policy) as opened:
+    limits = ControlLimits(rpc=RpcLimits(unsent_bytes=1_000_000, unread_seconds=3600))
+    async with open_channel(limits=limits) as opened:
         deaf = await Client.connect(opened.path)
         deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
         opened.authority.goes_on.clear()
@@ -445,7 +445,7 @@ async def test_there_is_a_bound_to_what_is_kept_for_a_peer_that_does_not_read() 
 
 
 async def test_one_peer_too_many_is_told_so() -> None:
-    async with open_channel(policy=ControlLimits(peers=2)) as opened:
+    async with open_channel(limits=ControlLimits(peers=2)) as opened:
         first, second = await Client.connect(opened.path), await Client.connect(opened.path)
         await first.call("system.ping")
         await second.call("system.ping")
@@ -510,7 +510,7 @@ async def test_closing_is_quick_whatever_peers_do() -> None:
 
 
 async def test_a_socket_that_a_cleaner_removed_is_there_again_under_its_path() -> None:
-    async with open_channel(policy=ControlLimits(look_seconds=0.01)) as opened:
+    async with open_channel(limits=ControlLimits(look_seconds=0.01)) as opened:
         client = await Client.connect(opened.path)
         await client.call("system.ping")
 

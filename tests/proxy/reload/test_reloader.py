@@ -372,7 +372,7 @@ async def test_calls_wait_for_our_own_connection_only_where_the_owners_restart_w
 
 async def test_the_end_of_a_host_is_no_crash_also_where_it_is_noticed_after_its_owners_restart(folder: Path) -> None:
     async with world_in(folder) as world:
-        owner = RemoteAuthority("", _nothing)
+        owner = RemoteAuthority("", _nothing, lambda _result: None)
         world.reloader._remote = owner
         before = world.reloader.ends_on_purpose()
 

@@ -1,11 +1,14 @@
-"""What is said on the control channel: the methods, the notifications, and what became of a restart."""
+"""The vocabulary of the control channel: its methods and notifications, and the JSON of the results.
+
+In JSON from a peer, members that are missing or of another type count as absent: the peer may be another version.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ..authority import RestartResult
+from ..authority import CheckResult, RestartResult
 
 PING = "system.ping"
 GET_STATUS = "getStatus"
@@ -15,26 +18,53 @@ MCP_READY = "mcpReady"
 OPEN_INSPECTOR = "openInspector"
 METHODS = (PING, GET_STATUS, CHECK, READY_TO_RESTART, MCP_READY, OPEN_INSPECTOR)
 
-PROGRESS = "hotReload/progress"  # {message}: what a check or a restart of the peer is at
-RESTARTING = "hotReload/restarting"  # {reason}: say readyToRestart as soon as nothing of yours runs
-RESTARTED = "hotReload/restarted"  # what became of it
+PROGRESS = "hotReload/progress"  # {message}: the progress of a request of the peer
+RESTARTING = "hotReload/restarting"  # {reason}: the peer sends readyToRestart as soon as none of its calls runs
+RESTARTED = "hotReload/restarted"  # the result of the restart
 
-# Where the authority itself has no answer; JSON-RPC leaves the codes around to programs.
-NO_ANSWER = -32001
+NO_ANSWER = -32001  # the error code if the authority has no answer; JSON-RPC leaves this range to programs
+
+_CHECK_MEMBERS = {
+    "mcpChanged": "server_changed",
+    "mcpRebuilt": "server_rebuilt",
+    "mcpBuildError": "server_build_error",
+    "extChanged": "extension_changed",
+    "extRebuilt": "extension_rebuilt",
+    "extBuildError": "extension_build_error",
+    "extClientReloaded": "client_reloaded",
+}
+# Left out if they are None. A peer that does not know the digest tells failures apart by their output.
+_OPTIONAL_MEMBERS = {"mcpDigest": "server_digest", "extClientProblem": "client_problem"}
 
 
-def restarted_json(outcome: RestartResult) -> dict[str, Any]:
+def check_json(result: CheckResult) -> dict[str, Any]:
+    document = {name: getattr(result, field) for name, field in _CHECK_MEMBERS.items()}
+    optional = {
+        name: value for name, field in _OPTIONAL_MEMBERS.items() if (value := getattr(result, field)) is not None
+    }
+    return {**document, **optional}
+
+
+def check_of(document: Mapping[str, Any]) -> CheckResult:
+    known: dict[str, Any] = {}
+    for name, field in (_CHECK_MEMBERS | _OPTIONAL_MEMBERS).items():
+        value = document.get(name)
+        if isinstance(value, str if name in _OPTIONAL_MEMBERS or field.endswith("_error") else bool):
+            known[field] = value
+    return CheckResult(**known)
+
+
+def restart_json(result: RestartResult) -> dict[str, Any]:
     return {
-        "ok": outcome.ok,
-        "problem": outcome.problem,
-        "lastLines": list(outcome.last_lines),
-        "kept": outcome.kept,
-        "lists": outcome.lists,
+        "ok": result.ok,
+        "problem": result.problem,
+        "lastLines": list(result.last_lines),
+        "kept": result.kept,
+        "lists": result.lists,
     }
 
 
-def restarted_of(document: Mapping[str, Any]) -> RestartResult:
-    """Members that are missing, or of another kind, are as good as absent: the peer may be another version."""
+def restart_of(document: Mapping[str, Any]) -> RestartResult:
     lines = document.get("lastLines")
     return RestartResult(
         document.get("ok") is True,

@@ -1,7 +1,7 @@
-"""The control channel: where others ask the authority of this process, and hear of its restarts.
+"""Serves the control channel: other programs of this user ask the authority of this process, and hear of its restarts.
 
-It listens for as long as it is open, also when a cleaner removes its socket, and to this user's programs alone. Nothing
-that a peer does, or fails to do, holds up the authority or another peer; a restart waits for peers within a bound.
+The channel stays reachable if its socket is removed from the temp folder. No peer can hold up the authority or another
+peer; a restart waits for peers for a limited time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ...system.pipe_clients import is_this_user
 from ...system.pipes import Listener, PipeProblem, listen
 from ...system.threads import run_in_thread
 from ...system.values import Value
+from ...workspace.paths import same_place
 from ..authority import Authority, RestartResult
 from ..watched_package import Role, WatchedPackage
 from . import messages
@@ -35,22 +36,18 @@ _ROOTS = {"mcpServerRoot": Role.SERVER, "extensionPath": Role.EXTENSION}  # the 
 
 
 class ServedAuthority(Authority, Protocol):
-    """The authority as peers need it: what it answers to the pipeline, and how it is."""
+    """The authority as peers use it."""
 
     def status(self) -> Mapping[str, Any]: ...
     async def mcp_ready(self) -> Mapping[str, Any]: ...
 
 
-# From the port that is wished for, if any is, to the URL; RpcError where it cannot be opened.
-OpenInspector = Callable[[int | None], Awaitable[str]]
-
-
 class ControlLimits(Value):
-    limits: RpcLimits = RpcLimits()
+    rpc: RpcLimits = RpcLimits()
     peers: int = 64  # connected at a time; one per proxy of the workspace, and the IDE's
-    progress_seconds: float = 3.0  # a peer that hears nothing for 10 s gives up
-    look_seconds: float = 10.0  # whether the socket is still there
-    restart_seconds: float = 120.0  # from the announcement until its end is known; a start takes 30 s at most
+    progress_seconds: float = 3.0  # a peer gives up after 10 s of silence
+    look_seconds: float = 10.0  # between two looks whether the socket still exists
+    restart_seconds: float = 120.0  # from the announcement to the end; a start takes 30 s at most
 
 
 class ControlServer:
@@ -58,33 +55,36 @@ class ControlServer:
         self,
         name: str,
         authority: ServedAuthority,
-        packages: Sequence[WatchedPackage] = (),
-        policy: ControlLimits | None = None,
-        open_inspector: OpenInspector | None = None,
+        packages: Sequence[WatchedPackage],
+        open_inspector: Callable[[int | None], Awaitable[str]],
+        limits: ControlLimits | None = None,
     ) -> None:
-        """`packages` are those that the authority watches: a check of others is refused."""
+        """`packages` are those that the authority watches; a check of others is refused.
+
+        `open_inspector` returns the URL of the page, on this port if one is given, or raises RpcError.
+        """
         self._name = name
         self._authority = authority
         self._roots = {package.role: package.root for package in packages}
-        self._policy = policy or ControlLimits()
+        self._limits = limits or ControlLimits()
         self._open_inspector = open_inspector
         self._listener: Listener | None = None
         self._looking: asyncio.Task[None] | None = None
         self._peers: set[ChannelPeer] = set()
         self._serving = Tasks()
-        self._work = Tasks()  # goes on when the peer that began it has gone
-        self._restart: asyncio.Future[RestartResult] | None = None  # the one that was announced, until its end is known
+        self._work = Tasks()  # goes on if the peer that began it disconnects
+        self._restart: asyncio.Future[RestartResult] | None = None  # the announced one, until its end
         self._closed = False
 
     async def open(self) -> str:
-        """Listen; returns the path. PipeProblem where that cannot be."""
+        """Listen; returns the path. Raises PipeProblem."""
         self._listener = await listen(self._name, self._arrived)
         self._looking = asyncio.create_task(self._look_after_socket())
         log.debug(f"the control channel listens on {self._listener.path}")
         return self._listener.path
 
     async def close(self) -> None:
-        """Peers see the end of their connections at once."""
+        """Stop listening, and disconnect all peers."""
         self._closed = True
         if self._looking is not None:
             self._looking.cancel()
@@ -92,35 +92,37 @@ class ControlServer:
             await self._listener.close()
         self._work.cancel()
         await asyncio.gather(*(peer.connection.close() for peer in self._peers))
-        await self._serving.wait(self._policy.limits.close_seconds)
+        await self._serving.wait(self._limits.rpc.close_seconds)
 
     async def announce_restart(self, seconds: float) -> None:
-        """Tell all peers that a restart is due; returns when those that run calls have none left, or in `seconds`.
+        """Tell all peers that a restart is due; returns when none of their calls runs, or after `seconds`.
 
-        Call `announce_restarted` when it is over.
+        `announce_restarted` must follow.
         """
         if self._restart is None:
             self._restart = asyncio.get_running_loop().create_future()
-        waited_for = [peer for peer in self._peers if peer.told_of_restart(CHANGED)]
+        waited_for = [peer for peer in self._peers if peer.tell_of_restart(CHANGED)]
         if waited_for:
             await asyncio.wait([peer.readiness for peer in waited_for], timeout=seconds)
-        late = [peer for peer in waited_for if peer.let_pass()]
+        late = [peer for peer in waited_for if peer.is_late()]
         if late:
-            log.info(f"the server is restarted although {len(late)} peer(s) of the control channel have not said ready")
+            log.info(
+                f"The server is restarted, although {len(late)} peer(s) of the control channel may still run calls."
+            )
 
     def announce_restarted(self, outcome: RestartResult) -> None:
         if self._restart is not None and not self._restart.done():
             self._restart.set_result(outcome)
         self._restart = None
         for peer in self._peers:
-            peer.connection.notify(messages.RESTARTED, messages.restarted_json(outcome))
+            peer.connection.notify(messages.RESTARTED, messages.restart_json(outcome))
 
-    # --- peers come
+    # Connections.
 
     def _arrived(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._closed or not is_this_user(writer):
             writer.transport.abort()
-        elif len(self._peers) >= self._policy.peers:
+        elif len(self._peers) >= self._limits.peers:
             problem = RpcError(BUSY, f"There are {len(self._peers)} peers already; close a connection, then try again.")
             writer.write(error_message(None, problem) + b"\n")
             writer.close()
@@ -131,7 +133,7 @@ class ControlServer:
         async def answer(method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
             return await self._answer(peer, method, params)
 
-        peer = ChannelPeer(LineRpc(reader, writer, answer=answer, limits=self._policy.limits))
+        peer = ChannelPeer(LineRpc(reader, writer, answer=answer, limits=self._limits.rpc))
         self._peers.add(peer)
         try:
             await peer.connection.serve()
@@ -140,24 +142,24 @@ class ControlServer:
             peer.left()
 
     async def _look_after_socket(self) -> None:
-        """A cleaner of the temp folder may remove it; those who are connected do not notice, others could not come.
+        """Listen again if a cleaner of the temp folder removes the socket: connected peers would not notice.
 
-        And there may be no cleaner: what proxies that were killed have left is removed by those that come after them.
+        Before that, remove the sockets of proxies that were killed: there may be no cleaner.
         """
         assert self._listener
         await run_in_thread(remove_left_channels)
         while True:
-            await asyncio.sleep(self._policy.look_seconds)
+            await asyncio.sleep(self._limits.look_seconds)
             if self._listener.reachable:
                 continue
             try:
                 previous, self._listener = self._listener, await listen(self._name, self._arrived)
                 await previous.close()
-                log.debug(f"the socket {previous.path} was removed, and is there again")
+                log.debug(f"the socket {previous.path} was removed, and was created again")
             except PipeProblem as problem:
                 log.debug(f"the control channel is out of reach: {problem}")
 
-    # --- and ask
+    # Requests.
 
     async def _answer(self, peer: ChannelPeer, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         if method == messages.PING:
@@ -169,7 +171,7 @@ class ControlServer:
         if method == messages.CHECK:
             return await self._check(peer, params)
         if method == messages.READY_TO_RESTART:
-            return messages.restarted_json(await self._ready(peer))
+            return messages.restart_json(await self._ready(peer))
         if method == messages.OPEN_INSPECTOR:
             return {"url": await self._inspector_url(params.get("port"))}
         known = ", ".join(messages.METHODS)
@@ -178,43 +180,40 @@ class ControlServer:
     async def _inspector_url(self, port: object) -> str:
         if port is not None and not (type(port) is int and 0 <= port <= HIGHEST_PORT):
             raise RpcError(INVALID_PARAMS, f"'port' is a whole number from 0 to {HIGHEST_PORT}.")
-        if self._open_inspector is None:
-            raise RpcError(messages.NO_ANSWER, "There is no inspector in this process.")
-        return await self._whole(partial(self._open_inspector, port))
+        return await self._finished(partial(self._open_inspector, port))
 
     async def _check(self, peer: ChannelPeer, params: Mapping[str, Any]) -> Mapping[str, Any]:
         for name, role in _ROOTS.items():
             self._must_be_ours(name, params.get(name), self._roots.get(role))
         peer.takes_part()
-        with peer.kept_informed("checking for changes", self._policy.progress_seconds) as tell:
-            result = await self._whole(partial(self._authority.check, tell))
-        return result.to_json()
+        with peer.progress("checking for changes", self._limits.progress_seconds) as tell:
+            return messages.check_json(await self._finished(partial(self._authority.check, tell)))
 
     def _must_be_ours(self, name: str, asked: object, ours: str | None) -> None:
         if asked is None:
             return
         if not isinstance(asked, str):
             raise RpcError(INVALID_PARAMS, f"'{name}' is the absolute path of a folder.")
-        if ours is None or _real(asked) != _real(ours):
+        if ours is None or not same_place(asked, ours):
             watched = f"this authority watches {ours}" if ours else "this authority watches no such package"
             message = f"'{name}' is {shown(asked)}, but {watched}. Ask without it, or ask the authority of that folder."
             raise RpcError(INVALID_PARAMS, message)
 
     async def _ready(self, peer: ChannelPeer) -> RestartResult:
-        """One that comes too late for an announcement makes no second restart: the authority knows what is due."""
-        with peer.kept_informed("restarting", self._policy.progress_seconds), peer.being_ready():
+        """A request that comes after the announced restart causes no second one: the authority knows what is due."""
+        with peer.progress("restarting", self._limits.progress_seconds), peer.being_ready():
             if self._restart is not None:
                 return await self._announced_restart(self._restart)
-            return await self._whole(self._authority.ready_to_restart)
+            return await self._finished(self._authority.ready_to_restart)
 
     async def _announced_restart(self, restart: asyncio.Future[RestartResult]) -> RestartResult:
-        done, _ = await asyncio.wait([restart], timeout=self._policy.restart_seconds)
+        done, _ = await asyncio.wait([restart], timeout=self._limits.restart_seconds)
         if not done:
             raise RpcError(messages.NO_ANSWER, "The restart that was announced has not come to an end.")
         return restart.result()
 
-    async def _whole(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What the authority does for one peer is not broken off when that goes: others may wait for the same."""
+    async def _finished(self, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of work that goes on if the peer disconnects, because others may wait for the same."""
         done = await asyncio.shield(self._work.start(_outcome(work)))
         if isinstance(done, RpcError):
             raise done
@@ -222,7 +221,7 @@ class ControlServer:
 
 
 async def _outcome(work: Callable[[], Awaitable[T]]) -> T | RpcError:
-    """Also where nobody is left to hear of a failure."""
+    """The result or the failure, as a value: a failure after the peer has disconnected is not left unretrieved."""
     try:
         return await work()
     except RpcError as error:
@@ -232,34 +231,28 @@ async def _outcome(work: Callable[[], Awaitable[T]]) -> T | RpcError:
         return RpcError(messages.NO_ANSWER, f"The authority has no answer: {error or type(error).__name__}")
 
 
-def _real(path: str) -> str:
-    return os.path.normcase(os.path.realpath(path))
-
-
 class ChannelPeer:
     def __init__(self, connection: LineRpc) -> None:
         self.connection = connection
-        self.readiness: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # for the restart announced
-        self._is_waited_for: bool | None = None  # None: it has neither asked for changes nor let a restart pass
-        self._ready = 0  # its readyToRestart requests under way
-
-    # --- its part in restarts
+        self.readiness: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # for the announced restart
+        self._is_waited_for: bool | None = None  # None: it has neither requested a check nor been late for a restart
+        self._ready = 0  # its open readyToRestart requests
 
     def takes_part(self) -> None:
-        """It has asked for changes."""
+        """Note that it has requested a check: it runs calls, which restarts wait for."""
         if self._is_waited_for is None:
             self._is_waited_for = True
 
-    def told_of_restart(self, reason: str) -> bool:
-        """Whether it is to be waited for; one that waits for the restart itself needs not be told."""
+    def tell_of_restart(self, reason: str) -> bool:
+        """Announce a restart, unless it waits for that already; whether the restart waits for its calls."""
         if self._ready:
             return False
         self.readiness = asyncio.get_running_loop().create_future()
         self.connection.notify(messages.RESTARTING, {"reason": reason})
         return self._is_waited_for is True and not self.connection.ended
 
-    def let_pass(self) -> bool:
-        """Whether it has not said anything to the announcement."""
+    def is_late(self) -> bool:
+        """Whether it has not answered the announcement; then the next restarts do not wait for it."""
         late = not self.readiness.done()
         if late:
             self._is_waited_for = False
@@ -267,7 +260,7 @@ class ChannelPeer:
 
     @contextlib.contextmanager
     def being_ready(self) -> Iterator[None]:
-        """While a readyToRestart of it is under way."""
+        """Mark it as ready, and as waiting for the restart in this block."""
         self._is_waited_for = True
         self._settle()
         self._ready += 1
@@ -283,36 +276,32 @@ class ChannelPeer:
         if not self.readiness.done():
             self.readiness.set_result(None)
 
-    # --- what it hears
-
     @contextlib.contextmanager
-    def kept_informed(self, message: str, seconds: float) -> Iterator[Callable[[str], None]]:
-        """While something of it is under way it hears what, again and again, so that it does not give up."""
-        informing = _Informing(self.connection, message, seconds)
+    def progress(self, message: str, seconds: float) -> Iterator[Callable[[str], None]]:
+        """Send progress every some seconds in this block, so that the peer does not give up."""
+        progress = _PeerProgress(self.connection, message, seconds)
         try:
-            yield informing.say
+            yield progress.say
         finally:
-            informing.stop()
+            progress.stop()
 
 
-class _Informing:
+class _PeerProgress:
+    """Sends progress to a peer, and repeats the last message if nothing else is said for some seconds."""
+
     def __init__(self, connection: LineRpc, message: str, seconds: float) -> None:
         self._connection = connection
-        self._message = message
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = self._loop.call_later(seconds, self._repeat)
+        self._timer: asyncio.TimerHandle | None = self._loop.call_later(seconds, self.say, message)
 
     def say(self, message: str) -> None:
-        self._message = message
-        if self._timer is not None:  # else it has its answer
+        if self._timer is not None:  # else the request is answered
+            self._timer.cancel()
+            self._timer = self._loop.call_later(self._seconds, self.say, message)
             self._connection.notify(messages.PROGRESS, {"message": message})
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
-
-    def _repeat(self) -> None:
-        self._timer = self._loop.call_later(self._seconds, self._repeat)
-        self.say(self._message)

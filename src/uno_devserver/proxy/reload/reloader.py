@@ -264,12 +264,12 @@ class Reloader:
             strategy=hot_reload.strategy,
             restart=self._restart,
             answers=lambda: self._keeper.until_connected(hot_reload.status_timeout_ms / 1000),
-            client=_client_process(subject, state),
+            say=self._keeper.announcements.say,
+            status_changed=self._on_own_status,
+            client=_client_app(subject, state, self._on_own_status),
         )
-        own.say, own.moved = self._keeper.announcements.say, self._on_own_status
         await self._report_running_code(own, subject)
-        name, inspector = self._channel_name, self._inspector_url
-        self._channel = ControlServer(name, own, subject.packages, open_inspector=inspector)
+        self._channel = ControlServer(self._channel_name, own, subject.packages, self._inspector_url)
         try:
             self._channel_path = await self._channel.open()
         except PipeProblem as problem:
@@ -378,10 +378,10 @@ async def _guarded(work: Callable[[], Awaitable[None]]) -> None:
         log.write(ERROR, f"hot reload failed:\n{traceback.format_exc()}")
 
 
-def _client_process(subject: WatchedCode, state: str) -> ClientApp | None:
+def _client_app(subject: WatchedCode, state: str, status_changed: Callable[[], None]) -> ClientApp | None:
     client, folder = subject.config.client, subject.config.client_folder
     if client is None or folder is None:
         return None
     from ...hotreload.client_app import ClientApp
 
-    return ClientApp(client, folder, os.environ, state)
+    return ClientApp(client, folder, os.environ, state, status_changed)
