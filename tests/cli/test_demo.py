@@ -274,7 +274,7 @@ def test_ctrl_c_in_a_terminal_ends_it_with_all_that_it_started(stand: Stand) -> 
     sent = terminal.end()
 
     # then
-    assert shown(sent)[-1] == "Interrupted. What was started has been ended and removed."
+    assert shown(sent)[-1] == "Interrupted. All processes were ended, and all files removed."
     assert terminal.process.returncode == 130
     assert stand.left() == []
 

@@ -55,9 +55,7 @@ def test_a_program_that_will_be_cleared_away_is_to_be_installed_elsewhere_and_ne
     steps = Clients(machine).install("cursor", "--runner", "path", env={"UV_CACHE_DIR": sys.prefix}).json["nextSteps"]
 
     (told,) = [step for step in steps if "will be gone" in step]
-    assert told.endswith(
-        ": install the program in a folder that stays, and register that one from there: --runner path."
-    )
+    assert told.endswith(": install the program in a folder that stays, and register it from there: --runner path.")
 
 
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])

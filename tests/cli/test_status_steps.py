@@ -58,8 +58,8 @@ def test_of_several_files_the_one_that_counts_is_named_and_the_way_out_of_all(cl
     command = step.split("'")[3].split()
 
     assert step == (
-        f"Cursor takes the entry in '{path}' for UnoApp; "
-        "'uno-devserver mcp uninstall cursor --servers UnoApp' takes all out."
+        f"Cursor uses the entry in '{path}' for UnoApp; "
+        "'uno-devserver mcp uninstall cursor --servers UnoApp' removes all."
     )
     assert clients.machine.run(*command[1:]).exit_code == 0
     assert clients.status("cursor").json["servers"][0]["ides"] == [{"ide": "cursor", "status": "missing"}]

@@ -1,11 +1,11 @@
-"""`completion`: print the script that a shell reads."""
+"""`completion`: prints the completion script of bash, zsh or fish, made from the table of commands."""
 
 from __future__ import annotations
 
 from ..issues import UserError
 from ..setup.definitions import CLIENTS, SERVERS, packaged
 from ..system.values import Value
-from .commands import CHILD, CLIENT, COMMANDS, FOLDER, GLOBAL_OPTIONS, MCP_APP, PATH, SHELL, SHELLS, Command, Unknown
+from .commands import CHILD, CLIENT, COMMANDS, FOLDER, GLOBAL_OPTIONS, MCP_APP, PATH, SHELL, SHELLS, Unknown
 from .result import Result
 
 TYPE_CHECKING = False
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from .commands import Command, Option
     from .parse import Invocation
 
-NEXT_STEP = "Write 'uno-devserver completion bash', zsh or fish; with --help it tells where that goes."
+NEXT_STEP = "Write 'uno-devserver completion bash', zsh or fish; --help shows where the script goes."
+PROGRAMS = ("uno-devserver", "uno.devserver")
+MCP_APP_IS = ("mcp", "start")
+_PATHS, _SERVER_NAMES = "<paths>", "<names>"
 
 
 def run(invocation: Invocation) -> Result:
@@ -23,19 +26,14 @@ def run(invocation: Invocation) -> Result:
     if shell is None:
         raise UserError("MissingValue", f"Which shell: {', '.join(SHELLS)}?", NEXT_STEP, exit_code=2)
     if shell.lower() not in SHELLS:
-        message = f"'{shell}' is no shell that this can complete for; there are {', '.join(SHELLS)}."
+        message = f"There is no completion script for '{shell}', only for {', '.join(SHELLS)}."
         raise UserError("BadValue", message, NEXT_STEP, exit_code=2)
     text = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}[shell.lower()]()
     return Result({"shell": shell.lower(), "script": text}, text)
 
 
-PROGRAMS = ("uno-devserver", "uno.devserver")
-MCP_APP_IS = ("mcp", "start")
-_PATHS, _SERVER_NAMES = "<paths>", "<names>"
-
-
 class Offer(Value):
-    """What may stand in a place: these words (each with what it means), files, folders, or what nobody can know."""
+    """What can be completed at a place: words with their meanings, files, or folders; nothing for free text."""
 
     words: tuple[tuple[str, str], ...] = ()
     files: bool = False
@@ -43,22 +41,22 @@ class Offer(Value):
 
 
 def options_of(command: Command | None) -> tuple[Option, ...]:
-    """Its own, and those of every command that it does not hide."""
+    """The command's own options, and the global ones that it does not hide."""
     if command and command.unknown is Unknown.LEAVE:
-        return command.options  # what stands behind it is read by others
+        return command.options  # another parser reads the rest
     own = command.options if command else ()
     names = {name for option in own for name in option.names}
     return (*own, *(option for option in GLOBAL_OPTIONS if not names.intersection(option.names)))
 
 
 def early_options() -> dict[str, Option]:
-    """By name: those of single commands, which may stand before the command, too."""
+    """The options of single commands by name; they may also stand before the command."""
     shared = {name for option in GLOBAL_OPTIONS for name in option.names}
     known: dict[str, Option] = {}
     for option in (option for command in COMMANDS for option in command.options):
         for name in option.names:
             if name not in shared:
-                known.setdefault(name, option)  # the first one, as the parser does
+                known.setdefault(name, option)  # the first one, as in the parser
     return known
 
 
@@ -69,20 +67,20 @@ def value_of(option: Option) -> Offer:
 
 
 def argument_of(command: Command) -> Offer:
-    """What stands free behind the command; nothing where only options do."""
+    """The offer for the command's argument."""
     return offer_for(next(iter(command.arguments), ""))
 
 
 def next_words(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """How a command goes on that was begun so: the next word, and what it does."""
+    """The words that can follow these words of a command, with their meanings."""
     found = [command for command in COMMANDS if command.words[: len(words)] == words != command.words]
     for word in dict.fromkeys(command.words[len(words)] for command in found):
         exact = next((command for command in found if command.words == (*words, word)), None)
-        yield word, exact.help if exact else "Serve AI clients, and be known to them"
+        yield word, exact.help if exact else "Serve AI clients, and register with them"
 
 
 def offer_for(value: str) -> Offer:
-    """By what the table calls it."""
+    """The offer for a value, by its name in the table."""
     if value == CLIENT:
         return Offer(tuple(_clients()))
     if value == _SERVER_NAMES:
@@ -101,7 +99,7 @@ def _clients() -> Iterator[tuple[str, str]]:
 _BASH = """\
 # Completes uno-devserver in bash. In ~/.bashrc: eval "$(uno-devserver completion bash)"
 
-# What stands behind an option, in $found: words, or @files, @folders, @any; nothing where it has no value.
+# The value of an option, in $found: words, or @files, @folders, @any; empty if it takes none.
 _uno_devserver_value() {{
     found=
     case "$1 $2" in
@@ -177,7 +175,7 @@ def bash_script() -> str:
 
 
 def _bash_values() -> Iterator[str]:
-    """Of each option of each command, then of those of every command; the first that fits counts."""
+    """Cases for the options of each command, then for the global ones; the first match counts."""
     for command in (*COMMANDS, None):
         for option in command.options if command else options_of(None):
             if option.needs_value:
@@ -220,7 +218,7 @@ _ZSH = """\
 _uno-devserver() {{
     local curcontext="$curcontext" state line
     local -a found
-    local behind=$(( ${{words[(i)--]}} < CURRENT ))  # of '--', where a command line of its own is
+    local behind=$(( ${{words[(i)--]}} < CURRENT ))  # behind '--' stands another command line
     typeset -A opt_args
     if (( ${{words[(I){mcp_app}]}} )); then
         words=("${{(@)words:#{mcp_app}}}")
@@ -268,7 +266,7 @@ fi
 
 def zsh_script() -> str:
     shared = [spec for option in options_of(None) for spec in _zsh_specs(option)]
-    # Known, but not offered: what is behind them is no command.
+    # Known but not offered, so that their values are not taken for the command.
     shared += [_zsh_quoted(f"!{name}{_zsh_early(option)}") for name, option in early_options().items()]
     shared.append(_zsh_quoted(f"{MCP_APP}[{_zsh_explained('The same as mcp start')}]"))
     return _ZSH.format(
@@ -283,7 +281,7 @@ def zsh_script() -> str:
 
 
 def _zsh_early(option: Option) -> str:
-    """What stands behind it there; a value that may be left out is taken for the command."""
+    """The value of an option before the command; an optional value is taken for the command."""
     return f"={_zsh_value(option)}" if option.needs_value else ""
 
 
@@ -307,7 +305,7 @@ def _zsh_command(command: Command) -> Iterator[str]:
 
 
 def _zsh_specs(option: Option) -> Iterator[str]:
-    """One for each of its names; each of them shuts out the others."""
+    """One specification per name; each name excludes the others."""
     others = f"({' '.join(option.names)})"
     for name in option.names:
         value = _zsh_value(option)
@@ -341,7 +339,7 @@ def _zsh_quoted(text: str) -> str:
 _FISH = """\
 # Completes uno-devserver in fish. In ~/.config/fish/config.fish: uno-devserver completion fish | source
 
-# The command that was typed so far: none, 'disco', 'mcp', 'mcp install'; 'behind' where '--' was.
+# The command that was typed so far: none, 'disco', 'mcp', 'mcp install'; 'behind' after '--'.
 function __uno_devserver_command
     set -l command
     set -l skip 0
@@ -369,7 +367,7 @@ function __uno_devserver_at
     test (__uno_devserver_command) = "$argv"
 end
 
-# What is behind '--' is a command line of its own.
+# Behind '--' stands another command line.
 function __uno_devserver_child
     set -l tokens (commandline -opc)
     set -l at (contains -i -- -- $tokens)
@@ -377,7 +375,7 @@ function __uno_devserver_child
     complete "--do-complete=$rest"
 end
 
-# Not as a list behind -a, in which fish would run what stands in brackets.
+# Not as a list behind -a, because fish would run the text in its brackets.
 function __uno_devserver_clients
     printf '%s\\t%s\\n' {clients}
 end
@@ -402,7 +400,7 @@ def fish_script() -> str:
 
 
 def _fish_valued() -> Iterator[str]:
-    """Options whose value is the next word, each behind its command; those of every command behind any."""
+    """Patterns of a command and an option whose value is the next word; global options match any command."""
     for command in (*COMMANDS, None):
         for option in command.options if command else options_of(None):
             if option.needs_value:

@@ -56,13 +56,13 @@ def test_the_variant_follows_from_the_tools_version_or_from_an_option(
 ) -> None:
     monkeypatch.setattr(arguments, "__version__", version)
 
-    assert _asked("cursor", *options).wish.variant == variant
+    assert _asked("cursor", *options).variant.variant == variant
 
 
 @pytest.mark.usefixtures("workspace")
 def test_it_is_said_where_the_expected_variant_comes_from() -> None:
-    assert _asked("cursor").wish_from == f"auto-detected from tool v{__version__}"
-    assert _asked("cursor", "--release").wish_from == "--release"
+    assert _asked("cursor").variant_from == f"auto-detected from tool v{__version__}"
+    assert _asked("cursor", "--release").variant_from == "--release"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_short_name_is_close_to_less(name: str, meant: str | None) -> None:
 
 @pytest.mark.usefixtures("workspace")
 def test_a_version_may_begin_with_a_v() -> None:
-    assert _asked("cursor", "--version", "v1.2").wish.variant == "pinned:v1.2"
+    assert _asked("cursor", "--version", "v1.2").variant.variant == "pinned:v1.2"
 
 
 @pytest.mark.usefixtures("workspace")

@@ -181,7 +181,7 @@ def test_a_proxy_with_nothing_behind_it_does_not_work(machine: Machine, workspac
     assert (result.exit_code, entry["ok"], entry["health"], entry["tools"]) == (1, False, "Unhealthy", None)
     assert "the user has not agreed to it" in entry["problem"]
     assert "'uno-devserver trust'" in entry["nextStep"]
-    assert " ms, but there is no server behind it\n" in text
+    assert " ms, but has no server\n" in text
 
 
 def test_a_variable_that_a_client_with_windows_does_not_pass_on_is_named_where_it_makes_the_difference(
@@ -226,7 +226,7 @@ def test_a_client_that_starts_everything_elsewhere_has_to_tell_the_workspace(mac
         result = machine.run("mcp", "doctor", "claude-desktop", "--servers", "UnoApp")
 
     assert result.exit_code == 0, result.stdout
-    assert " ms, and waits to be told its workspace\n" in result.stdout
+    assert " ms, and waits for a workspace to be named\n" in result.stdout
     assert "Call uno_app_initialize" in result.stdout
 
 
@@ -268,7 +268,7 @@ def test_a_server_without_a_tool_because_its_only_add_in_raises_does_not_work(
     result = machine.run("mcp", "doctor", "claude-code")
 
     assert result.exit_code == 1
-    assert " ms, but the server behind it cannot be used\n" in result.stdout
+    assert " ms, but its server cannot be used\n" in result.stdout
     assert "no such luck" in result.stdout
 
 

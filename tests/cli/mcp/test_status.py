@@ -354,7 +354,7 @@ def test_a_named_client_that_cannot_be_asked_says_why(clients: Clients) -> None:
 
     assert (answer["client"], answer["problem"]) == ("cursor", "Cursor has no command that lists its servers")
     assert "  cursor: ⚠ Cursor has no command" in clients.text("status", "cursor", "--verify").stdout
-    assert "no client is here that has a command for it" in clients.text("status", "--verify").stdout
+    assert "no detected client has a command for this" in clients.text("status", "--verify").stdout
 
 
 def test_nothing_costly_is_imported_for_json_files(machine: Machine, clients: Clients) -> None:

@@ -312,7 +312,7 @@ def test_force_generate_tool_cache_primes_the_catalogue_and_ends(
 
     [file] = (machine.state / "catalogue").iterdir()
     assert result.exit_code == 0
-    assert re.fullmatch(rf"Kept \d\d tools in {re.escape(str(file))}\.\n", result.stdout)
+    assert re.fullmatch(rf"Saved \d\d tools in {re.escape(str(file))}\.\n", result.stdout)
     wait_for(lambda: not proxies.processes() or None)
     bench.close_gate()
     assert "echo" in proxies.start().tools()
@@ -355,4 +355,4 @@ def test_a_catalogue_that_cannot_be_written_is_no_success(proxies: Proxies, mach
     result = machine.run("mcp", "start", "--force-generate-tool-cache", "--", *odd_server())
 
     assert result.exit_code == 1
-    assert "nothing new was kept" in result.stderr
+    assert "its tools were not saved" in result.stderr

@@ -1,5 +1,5 @@
-"""`demo`: what this program does, shown and proven in a few seconds.
+"""`demo`: shows and proves in a few seconds what this program does.
 
-`command.py` runs it, `story.py` is what happens, `stage.py` where, `agent.py` who asks, `texts.py` the files that are
-there, and `narrator.py` what is read.
+`command.py` runs it and prints its output, `steps.py` holds the steps, `sandbox.py` the temporary folder,
+`client.py` the AI client, and `files.py` the contents of the files.
 """

@@ -1,7 +1,6 @@
-"""The least that is an AI client: it starts the proxy, and speaks MCP over its pipes.
+"""A minimal AI client: it starts the proxy and speaks MCP over its pipes.
 
-Every wait is bounded and ends at an interrupt. `quit` is how a client leaves; `end` leaves nothing behind, whatever
-state things are in, within a bound.
+Every wait is bounded and ends at an interrupt. `quit` ends the proxy as clients do; `end` makes sure that it is gone.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import IO, Any
 
-ANSWER_SECONDS = 20.0  # the slowest answer takes half a second; the rest is for machines that are busy
+ANSWER_SECONDS = 20.0  # the slowest answer takes half a second; the rest is for busy machines
 POLL_SECONDS = 0.05  # how late an interrupt is noticed
-QUIT_SECONDS = 5.0  # a proxy that lost its client needs some 50 ms, and ends its Host meanwhile
+QUIT_SECONDS = 5.0  # a proxy whose client has gone ends its Host and itself within some 50 ms
 KILL_SECONDS = 2.0
-LAST_LINES = 8  # of what the proxy said on standard error: the reason is among the last
+LAST_LINES = 8  # of the proxy's standard error; the reason of a failure is among them
 
 
-class Heard(Value):
-    """A message of the proxy, or None at the end of its output, and when it came."""
+class Received(Value):
+    """A message of the proxy (None at the end of its output), and when it was received."""
 
     message: dict[str, Any] | None
-    at: float  # seconds since 1970, to be compared with what others recorded
-    after: float  # by a clock that does not jump, to be compared with other moments here
+    at: float  # seconds since 1970, to compare with times that other processes recorded
+    clock: float  # monotonic, to compare with other times of this process
 
 
 class DemoClient:
@@ -48,17 +47,17 @@ class DemoClient:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl+C is for us: a client decides itself when its servers end
+            start_new_session=True,  # Ctrl+C is for the demo, which ends the proxy itself
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
         self.pid = self._process.pid
         self._interrupted = interrupted
-        self._heard: queue.SimpleQueue[Heard] = queue.SimpleQueue()
-        self._said: deque[str] = deque(maxlen=200)
+        self._received: queue.SimpleQueue[Received] = queue.SimpleQueue()
+        self._stderr: deque[str] = deque(maxlen=200)
         self._last_id = 0
         self._threads = [
             threading.Thread(target=target, args=(stream,), daemon=True)
-            for target, stream in ((self._read, self._process.stdout), (self._listen, self._process.stderr))
+            for target, stream in ((self._read, self._process.stdout), (self._read_stderr, self._process.stderr))
         ]
         for thread in self._threads:
             thread.start()
@@ -67,8 +66,8 @@ class DemoClient:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
-    def introduce(self) -> tuple[list[str], Heard]:
-        """The first two requests of every client, at once: the names of the tools, and when they came."""
+    def initialize(self) -> tuple[list[str], Received]:
+        """Send the first two requests of every client at once; returns the names of the tools, and the answer."""
         client = {"name": "demo", "version": "1"}
         first = self._send("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client)
         second = self._send("tools/list")
@@ -81,32 +80,32 @@ class DemoClient:
         return _names(self._answer(self._send("tools/list"), "tools/list"))
 
     def call(self, tool: str) -> tuple[dict[str, Any], float]:
-        """What the tool answered, as structured content, and after how many milliseconds."""
+        """Call a tool; returns its structured content and the milliseconds that it took."""
         began = time.perf_counter()
         answer = self._answer(self._send("tools/call", name=tool, arguments={}), tool)
         result = _result(answer)
         content = result.get("structuredContent")
         expect(isinstance(content, dict) and not result.get("isError"), f"{tool} to answer", f"it said {result}")
-        return result["structuredContent"], (answer.after - began) * 1000
+        return result["structuredContent"], (answer.clock - began) * 1000
 
-    def hear(self, method: str) -> Heard:
+    def notified(self, method: str) -> Received:
         """Wait for a notification."""
         return self._await(lambda message: message.get("method") == method, method)
 
-    def said(self, what: str) -> str:
-        """Wait until the proxy has written this on standard error; what stands behind it in the line."""
+    def logged(self, what: str) -> str:
+        """Wait until the proxy writes this to standard error; returns the rest of the line."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while time.monotonic() < deadline and self.is_running:
-            for line in tuple(self._said):
+            for line in tuple(self._stderr):
                 if what in line:
                     return line.partition(what)[2].strip()
             if self._interrupted():
                 raise KeyboardInterrupt
             time.sleep(POLL_SECONDS / 10)
-        raise DemoFailed(f"the proxy to say '{what}'", f"it did not within {ANSWER_SECONDS:g} s")
+        raise DemoFailed(f"the proxy to log '{what}'", f"it did not within {ANSWER_SECONDS:g} s")
 
     def quit(self) -> float:
-        """Leave as clients do, by closing the pipe; how many milliseconds until the proxy had gone."""
+        """End the proxy as clients do, by closing the pipe; returns the milliseconds that it took."""
         began = time.perf_counter()
         self._close()
         try:
@@ -118,7 +117,7 @@ class DemoClient:
         return milliseconds
 
     def end(self) -> None:
-        """Whatever state it is in, it and its children are gone afterwards."""
+        """End the proxy and its children, whatever state they are in."""
         self._close()
         try:
             self._process.wait(QUIT_SECONDS)
@@ -130,8 +129,8 @@ class DemoClient:
         for thread in self._threads:
             thread.join(KILL_SECONDS)
 
-    def last_words(self) -> list[str]:
-        return list(self._said)[-LAST_LINES:]
+    def last_lines(self) -> list[str]:
+        return list(self._stderr)[-LAST_LINES:]
 
     def _send(self, method: str, **params: object) -> int:
         self._last_id += 1
@@ -144,42 +143,42 @@ class DemoClient:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
         except OSError:
-            pass  # it has ended; the wait for the answer says so, with its exit code
+            pass  # it has ended; waiting for the answer reports that, with its exit code
 
-    def _answer(self, number: int, what: str) -> Heard:
+    def _answer(self, number: int, what: str) -> Received:
         return self._await(
             lambda message: message.get("id") == number and "method" not in message, f"an answer to {what}"
         )
 
-    def _await(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> Heard:
+    def _await(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> Received:
         deadline = time.monotonic() + ANSWER_SECONDS
         while time.monotonic() < deadline:
             if self._interrupted():
                 raise KeyboardInterrupt
             try:
-                heard = self._heard.get(timeout=POLL_SECONDS)
+                received = self._received.get(timeout=POLL_SECONDS)
             except queue.Empty:
                 continue
-            if heard.message is None:
+            if received.message is None:
                 raise DemoFailed(what, f"the proxy ended, with exit code {self._exit_code()}")
-            if wanted(heard.message):
-                return heard
+            if wanted(received.message):
+                return received
         raise DemoFailed(what, f"there was none within {ANSWER_SECONDS:g} s")
 
     def _exit_code(self) -> int | None:
-        for thread in self._threads:  # its last words count
+        for thread in self._threads:  # read the last output, which is part of the report
             thread.join(KILL_SECONDS)
         try:
             return self._process.wait(KILL_SECONDS)
         except subprocess.TimeoutExpired:
-            return None  # it has only closed its output
+            return None  # it has closed its output, but still runs
 
     def _close(self) -> None:
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
         except OSError:
-            pass  # what it did not read any more
+            pass  # the proxy did not read all of it
 
     def _read(self, stream: IO[bytes]) -> None:
         with stream:
@@ -188,21 +187,21 @@ class DemoClient:
                 try:
                     message = json.loads(line)
                 except ValueError:
-                    message = {"method": line.decode(errors="replace")}  # no answer to anything
-                self._heard.put(Heard(message, at, after))
-        self._heard.put(Heard(None, time.time(), time.perf_counter()))
+                    message = {"method": line.decode(errors="replace")}  # matches no request
+                self._received.put(Received(message, at, after))
+        self._received.put(Received(None, time.time(), time.perf_counter()))
 
-    def _listen(self, stream: IO[bytes]) -> None:
+    def _read_stderr(self, stream: IO[bytes]) -> None:
         with stream:
             for line in stream:
-                self._said.append(line.decode(errors="replace").rstrip())
+                self._stderr.append(line.decode(errors="replace").rstrip())
 
 
-def _names(answer: Heard) -> list[str]:
+def _names(answer: Received) -> list[str]:
     return [tool["name"] for tool in _result(answer)["tools"]]
 
 
-def _result(answer: Heard) -> dict[str, Any]:
+def _result(answer: Received) -> dict[str, Any]:
     assert answer.message is not None
     result = answer.message.get("result")
     if not isinstance(result, dict):

@@ -1,4 +1,4 @@
-"""`demo`: the story is told while it happens, and proves itself: exit code 1 where a step did not do what it says."""
+"""Runs the demo and prints each step as it happens; the exit code is 1 if a step did not do what it says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from ... import __version__
 from ...setup.entry_command import PROGRAM_NAMES, is_temporary, own_command
 from ...system.text import visible
-from ..result import Result
+from ..result import Result, write_out
 from ..terminal import WIDTH, Style, folded, styled, table_width
 from .client import DemoFailed
 from .sandbox import Sandbox
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 INTRODUCTION = (
     "An AI client keeps its tools while the server behind them starts, crashes and changes. Here a script plays the "
-    "client; all else is real. It happens in a temporary folder, and nothing of it stays."
+    "client; everything else is real. It runs in a temporary folder, which is removed at the end."
 )
 
 
 def run(invocation: Invocation) -> Result:
     began = time.monotonic()
-    narrator = DemoOutput(silent=invocation.on("json"))
-    narrator.introduction(f"uno-devserver {__version__}", INTRODUCTION)
-    stage = Sandbox()
+    output = DemoOutput(silent=invocation.on("json"))
+    output.introduction(f"uno-devserver {__version__}", INTRODUCTION)
+    sandbox = Sandbox()
     try:
-        with stage:
-            steps, problem = _perform(Demo(stage, narrator), narrator)
+        with sandbox:
+            steps, problem = _perform(Demo(sandbox, output), output)
     except KeyboardInterrupt:
-        narrator.interrupted(f"Interrupted. {_left(stage) or 'What was started has been ended and removed.'}")
+        output.interrupted(f"Interrupted. {_left(sandbox) or 'All processes were ended, and all files removed.'}")
         raise
-    problem = problem or _left(stage)
+    problem = problem or _left(sandbox)
     seconds = time.monotonic() - began
     if not problem:
         command = typed(own_command(), os.environ)
-        narrator.conclusion(
+        output.conclusion(
             f"All {len(steps)} steps did what they say, in {seconds:.1f} s. Nothing is left running, or on disk.",
             "",
             "Try next, in a workspace of yours:",
@@ -57,41 +57,41 @@ def run(invocation: Invocation) -> Result:
     return Result(data, None, 1 if problem else 0)
 
 
-def _left(stage: Sandbox) -> str:
-    return f"The demo could not tidy up: {stage.left}." if stage.left else ""
+def _left(sandbox: Sandbox) -> str:
+    return f"The demo could not clean up: {sandbox.left}." if sandbox.left else ""
 
 
-def _perform(story: Demo, narrator: DemoOutput) -> tuple[list[dict[str, object]], str]:
-    """What became of each step, up to the first that failed, and why that was."""
+def _perform(demo: Demo, output: DemoOutput) -> tuple[list[dict[str, object]], str]:
+    """The outcome of each step up to the first that failed, and the reason of its failure."""
     done: list[dict[str, object]] = []
-    for number, step in enumerate(story.steps, 1):
-        narrator.step(number, step.title)
+    for number, step in enumerate(demo.steps, 1):
+        output.step(number, step.title)
         began, problem = time.perf_counter(), ""
         try:
             milliseconds = step.act()
-        except Exception as error:  # whatever it meets: with the proxy's last words more is known than from a traceback
-            milliseconds, problem = (time.perf_counter() - began) * 1000, _explained(number, error, story)
-        detail = problem or " ".join(narrator.proofs)
+        except Exception as error:  # of any kind: the proxy's last lines explain more than a traceback
+            milliseconds, problem = (time.perf_counter() - began) * 1000, _explained(number, error, demo)
+        detail = problem or " ".join(output.proofs)
         done.append({"name": step.name, "milliseconds": round(milliseconds, 1), "ok": not problem, "detail": detail})
         if problem:
             return done, problem
     return done, ""
 
 
-def _explained(number: int, error: Exception, story: Demo) -> str:
-    reason = str(error) if isinstance(error, DemoFailed) else f"It met a {type(error).__name__}: {error}"
+def _explained(number: int, error: Exception, demo: Demo) -> str:
+    reason = str(error) if isinstance(error, DemoFailed) else f"{type(error).__name__}: {error}"
     lines = [*folded(f"The demo failed in step {number}. {reason}")]
-    said = story.agent.last_words() if story.agent is not None else []
-    if said:
-        lines += ["The proxy's last lines:", *(f"  {line}" for line in said)]
+    printed = demo.client.last_lines() if demo.client is not None else []
+    if printed:
+        lines += ["The proxy's last lines:", *(f"  {line}" for line in printed)]
     return "\n".join(lines)
 
 
 def typed(command: Sequence[str], environ: Mapping[str, str]) -> str:
-    """How the person at the keyboard would start this very program."""
+    """The command line by which the user starts this installation of the program."""
     script = command[0]
     if "UV" in environ and is_temporary(script, environ):
-        return f"uvx {PROGRAM_NAMES[0]}"  # it lies in uv's cache, from which it may be gone tomorrow
+        return f"uvx {PROGRAM_NAMES[0]}"  # it is in uv's cache, which may be cleared
     found = shutil.which(PROGRAM_NAMES[0], path=environ.get("PATH"))
     if found is not None and len(command) == 1 and os.path.realpath(found) == os.path.realpath(script):
         return PROGRAM_NAMES[0]
@@ -106,7 +106,7 @@ _OF_DIFFERENCE = {"+": Style.GOOD, "-": Style.BAD}
 class DemoOutput:
     def __init__(self, *, silent: bool) -> None:
         self._silent = silent or sys.stdout is None
-        self.proofs: list[str] = []  # of this step
+        self.proofs: list[str] = []  # of the present step
 
     def introduction(self, title: str, text: str) -> None:
         self._line(title, Style.HEADING)
@@ -120,22 +120,22 @@ class DemoOutput:
             self._line(line, Style.HEADING)
 
     def measured(self, what: str, milliseconds: float) -> None:
-        """Something that was done, with its time at the right edge."""
+        """Print an action, with its time at the right edge."""
         left = INDENT + what
         self._line(f"{left:<{_width() - _TIME}}{milliseconds:{_TIME - 3}.0f} ms", Style.NAME)
 
     def done(self, what: str) -> None:
-        """Something that was done, and takes no time worth telling."""
+        """Print an action without its time."""
         self._line(INDENT + what, Style.NAME)
 
     def proof(self, sentence: str) -> None:
-        """What was seen, and how it was proven."""
+        """Print what the step proved."""
         self.proofs.append(sentence)
         for line in folded(sentence, INDENT, INDENT, _width()):
             self._line(line)
 
     def difference(self, lines: list[str]) -> None:
-        """Of a file: what went, what came, and what stands around it."""
+        """Print the lines of a diff."""
         for line in lines:
             self._line(INDENT + line, _OF_DIFFERENCE.get(line[:1], Style.DIM))
 
@@ -153,13 +153,7 @@ class DemoOutput:
         if self._silent:
             return
         data = (styled(text, style) + "\n").encode(sys.stdout.encoding or "utf-8", "backslashreplace")
-        try:
-            sys.stdout.buffer.write(data)
-            sys.stdout.flush()
-        except OSError:
-            self._silent = True
-            # What is left in the buffer would fail once more when the interpreter ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        self._silent = write_out(data) is not None
 
 
 def _width() -> int:

@@ -1,12 +1,12 @@
-"""The files of the demo, as texts: nothing outside this package is needed, so an installed wheel has them all."""
+"""The files of the demo as Python texts, so that an installed wheel contains them."""
 
 from __future__ import annotations
 
-APP = "app"  # the folder in which the AI client works
+APP = "app"  # the workspace of the AI client
 ADD_IN = f"{APP}/.devtools/addins/todos.py"
 CLIENT_CONFIG = f"{APP}/.cursor/mcp.json"
 
-UNO = "uno"  # the folder of an Uno workspace, with the packages that a restore would have left in the cache below
+UNO = "uno"  # an Uno workspace, whose restored packages are in the folder below
 PACKAGES = "packages"
 UNO_ADD_INS = ("Uno.Settings.DevServer.dll", "Acme.DevTools.dll")
 
@@ -24,7 +24,7 @@ FILES = {
 ]
 """,
     f"{PACKAGES}/uno.winui.devserver/6.5.153/tools/rc/host/net10.0/Uno.UI.RemoteControl.Host.dll": "a program",
-    # One package names its add-in in MSBuild, the other in a manifest.
+    # One package names its add-in in an MSBuild file, the other in a manifest.
     f"{PACKAGES}/uno.settings.devserver/1.8.0/buildTransitive/Uno.Settings.DevServer.targets": """<Project>
   <ItemGroup>
     <UnoRemoteControlAddIns Include="$(MSBuildThisFileDirectory)..\\tools\\devserver\\Uno.Settings.DevServer.dll" />
@@ -44,8 +44,8 @@ FILES = {
 def temperature() -> float:
     return 20.0 + 1.5  # TODO: measure
 """,
-    # It tells which process has answered: that is how the demo knows that it is another one.
-    ADD_IN: '''"""Counts the comments in which somebody promised to come back."""
+    # Its answer names the process, by which the demo recognises another Host.
+    ADD_IN: '''"""Counts the open ends in the sources of a workspace."""
 
 import os
 import re
@@ -60,7 +60,7 @@ WORDS = "TODO|FIXME|HACK"
 def register(addin: AddIn) -> None:
     @addin.tool(read_only=True)
     def count_todos() -> dict[str, object]:
-        """Count the open ends in the sources of this workspace."""
+        """Count the TODO, FIXME and HACK comments in the sources of this workspace."""
         sources = [file.read_text("utf-8") for file in Path(addin.workspace).glob("*.py")]
         return {"counts": Counter(re.findall(WORDS, "".join(sources))), "process": os.getpid()}
 ''',

@@ -1,7 +1,7 @@
-"""Where the demo happens: a temporary folder that is home, state, package cache and workspaces at once.
+"""The temporary folder in which the demo runs: home, state, package cache and workspaces.
 
-Nothing of the user's own is read or written. When the stage is closed, no process that was started here runs any more,
-and the folder is gone; that takes a bounded time, and an interrupt only makes it come sooner.
+No file of the user is read or written. When the sandbox is closed, all processes that were started in it are ended, and
+the folder is removed, within a bounded time.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import site
 import tempfile
 import time
 
-from ...instances.registry import creation_time, running_servers
+from ...instances.registry import running_servers
 from ...issues import UserError
 from ...setup.entry_command import own_command
 from ...system.dotnet_formats import from_time
 from ...system.folders import folders
-from ...system.processes import is_alive, stop_process
+from ...system.processes import is_alive, process_started, stop_process
 from ...system.run import run
 from ..interrupts import Interrupts
 from .client import DemoClient, DemoFailed, expect
@@ -26,26 +26,27 @@ from .files import APP, FILES, PACKAGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
-COMMAND_SECONDS = 20.0  # a command takes some 50 ms; the rest is for machines that are busy
+COMMAND_SECONDS = 20.0  # a command takes some 50 ms; the rest is for busy machines
 COMMAND_BYTES = 64 * 1024
 STOP_SECONDS = 2.0
-GONE_SECONDS = 5.0  # a killed process goes at once, except while the kernel waits for a disk
+GONE_SECONDS = 5.0  # a killed process ends at once, except while the kernel waits for a disk
 POLL_SECONDS = 0.001
-KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has no other: it ends a process without asking it
-_OURS = "UNO_DEVSERVER_"  # what the user has set for real sessions is not meant for this one
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows SIGTERM kills
+_OURS = "UNO_DEVSERVER_"  # the user's settings for real sessions do not apply here
 
 
 class Sandbox:
     def __init__(self) -> None:
         self._interrupts = Interrupts()
-        self._agents: list[DemoClient] = []
+        self._clients: list[DemoClient] = []
         self._left: list[str] = []
         self.root = ""
 
     def __enter__(self) -> Sandbox:
-        self._interrupts.hold()  # from here on nothing is born that is not remembered
+        self._interrupts.hold()  # a signal must not interrupt between the start of a process and its registration below
         try:
             self.root = os.path.realpath(tempfile.mkdtemp(prefix="uno-demo-"))
             self._environ = _environ(self.root)
@@ -65,28 +66,38 @@ class Sandbox:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        for agent in self._agents:
-            agent.end()
-        for server in running_servers(self._registry):
-            created = creation_time(server)
-            if created is not None:
-                pid = server.process_id
-                stopped = stop_process(pid, created, grace_seconds=STOP_SECONDS, kill_seconds=STOP_SECONDS)
+        for client in self._clients:
+            client.end()
+        for pid in self._processes():
+            started = process_started(pid)
+            if started is not None:
+                stopped = stop_process(pid, started, grace_seconds=STOP_SECONDS, kill_seconds=STOP_SECONDS)
                 self._left += [stopped.problem] if stopped.problem else []
-        self._left += [f"process {agent.pid} still runs" for agent in self._agents if agent.is_running]
+        self._left += [f"process {client.pid} still runs" for client in self._clients if client.is_running]
         shutil.rmtree(self.root, ignore_errors=True)
         self._left += [f"'{self.root}' is still there"] if os.path.exists(self.root) else []
 
+    def _processes(self) -> Iterator[int]:
+        """The processes of this sandbox, known by their home folder. A Host that just starts is not registered yet."""
+        import psutil
+
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get("HOME") == self._environ["HOME"]:
+                    yield process.pid
+            except psutil.Error:
+                continue  # it has ended, or belongs to another user
+
     @property
     def left(self) -> str:
-        """What could not be ended or removed, as a sentence's end; nothing, as a rule."""
+        """What could not be ended or removed, as the end of a sentence; usually empty."""
         return " and ".join(self._left)
 
     def path(self, name: str) -> str:
         return os.path.join(self.root, *name.split("/"))
 
     def run(self, *arguments: str, folder: str = APP) -> tuple[str, float]:
-        """Run the program to its end; what it printed on standard output, and how many milliseconds it took."""
+        """Run this program to its end; returns its standard output and the milliseconds that it took."""
         began = time.perf_counter()
         outcome = run(
             [*own_command(), *arguments],
@@ -103,24 +114,23 @@ class Sandbox:
         expect(outcome.succeeded, f"'uno-devserver {' '.join(arguments)}' to succeed", said)
         return output, milliseconds
 
-    def agent(self, *arguments: str) -> DemoClient:
-        """An AI client that has just started the proxy; it is ended with the stage at the latest."""
+    def client(self, *arguments: str) -> DemoClient:
+        """An AI client that has just started the proxy."""
         self.check()
-        agent = DemoClient([*own_command(), *arguments], self.path(APP), self._environ, self._interrupted)
-        self._agents.append(agent)
-        return agent
+        client = DemoClient([*own_command(), *arguments], self.path(APP), self._environ, self._interrupted)
+        self._clients.append(client)
+        return client
 
-    def signed_in(self) -> dict[int, float]:
-        """The Hosts that run, and when each signed in, in seconds since 1970."""
+    def registered(self) -> dict[int, float]:
+        """The running Hosts, and when each was registered, in seconds since 1970."""
         return {server.process_id: from_time(server.started) or 0.0 for server in running_servers(self._registry)}
 
     def kill(self, pid: int) -> None:
-        """End a process without a warning."""
         os.kill(pid, KILL)
-        self.see_gone(pid)
+        self.wait_for_end(pid)
 
-    def see_gone(self, pid: int) -> float:
-        """Wait for the end of a process; how many milliseconds that took."""
+    def wait_for_end(self, pid: int) -> float:
+        """Wait for the end of a process; returns the milliseconds that it took."""
         began = time.monotonic()
         while is_alive(pid):
             self.check()
@@ -130,6 +140,7 @@ class Sandbox:
         return (time.monotonic() - began) * 1000
 
     def check(self) -> None:
+        """Raise KeyboardInterrupt if the demo was interrupted."""
         if self._interrupted():
             raise KeyboardInterrupt
 
@@ -138,7 +149,7 @@ class Sandbox:
 
 
 def _environ(root: str) -> dict[str, str]:
-    """This process's, with all folders of the user's replaced."""
+    """The environment of this process, with all folders of the user replaced."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     home, state, temp = (os.path.join(root, name) for name in ("home", "state", "temp"))
     return {
@@ -154,6 +165,6 @@ def _environ(root: str) -> dict[str, str]:
         "TEMP": temp,
         "TMP": temp,
         "NUGET_PACKAGES": os.path.join(root, PACKAGES),
-        # `pip install --user` puts this program below the home that they do not see.
+        # `pip install --user` puts this program below the user's home.
         "PYTHONUSERBASE": site.getuserbase(),
     }

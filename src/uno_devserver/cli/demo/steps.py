@@ -1,4 +1,4 @@
-"""What happens in the demo, step by step. Each step proves what it says, or raises Failed."""
+"""The steps of the demo. Each step proves what it says, or raises DemoFailed."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from urllib.parse import SplitResult
 
-    from .client import DemoClient, Heard
+    from .client import DemoClient, Received
     from .command import DemoOutput
     from .sandbox import Sandbox
 
-INSPECTOR = "Inspector: "  # what the proxy says before its address
-GET_SECONDS = 10.0  # it takes some milliseconds; the rest is for machines that are busy
+INSPECTOR = "Inspector: "  # the proxy logs this before the address of its page
+GET_SECONDS = 10.0  # it takes some milliseconds; the rest is for busy machines
 LIST_CHANGED = "notifications/tools/list_changed"
 LINES = FILES[ADD_IN].count("\n")
-MAX_LISTS = 10  # a list grows once; more would be a proxy that never settles
+MAX_LISTS = 10  # the list changes once or twice
 
 
 class Step(Value):
     name: str  # for programs
     title: str  # for people
-    act: Callable[[], float]  # gives the milliseconds that it is about
+    act: Callable[[], float]  # returns the milliseconds to report
 
 
 class Demo:
-    def __init__(self, stage: Sandbox, narrator: DemoOutput) -> None:
-        self._stage = stage
-        self._tell = narrator
-        self.agent: DemoClient | None = None  # the one that works at this moment
+    def __init__(self, sandbox: Sandbox, output: DemoOutput) -> None:
+        self._sandbox = sandbox
+        self._output = output
+        self.client: DemoClient | None = None  # the present one
         self._host = 0  # the process that answered last
         self.steps = (
             Step("discovery", "Discovery: what does this Uno workspace run?", self._discover),
@@ -50,130 +50,134 @@ class Demo:
             Step("healing", "kill -9 of the Host. The session heals.", self._heal),
             Step("hot-reload", "An edit of the add-in. The next call runs the new code.", self._edit),
             Step("inspector", "The inspector: all of this, on a page in your browser.", self._inspect),
-            Step("registration", "One command tells an AI client of all this, one takes it back.", self._register),
+            Step(
+                "registration", "One command registers this program with an AI client, one removes it.", self._register
+            ),
         )
 
     def _discover(self) -> float:
-        output, milliseconds = self._stage.run("disco", "--addins-only", folder=UNO)
+        output, milliseconds = self._sandbox.run("disco", "--addins-only", folder=UNO)
         names = tuple(path.replace("\\", "/").rpartition("/")[2] for path in output.split(";"))
         expect(names == UNO_ADD_INS, f"the add-ins {' and '.join(UNO_ADD_INS)}", f"disco printed '{output}'")
-        self._tell.measured("$ uno-devserver disco --addins-only", milliseconds)
-        self._tell.proof(f"{' and '.join(names)}, found in the NuGet cache. MSBuild takes 10 to 30 s to say the same.")
+        self._output.measured("$ uno-devserver disco --addins-only", milliseconds)
+        self._output.proof(
+            f"{' and '.join(names)}, found in the NuGet cache. MSBuild takes 10 to 30 s to say the same."
+        )
         return milliseconds
 
     def _begin(self) -> float:
-        _, milliseconds = self._stage.run("trust")
-        self._tell.measured("$ uno-devserver trust", milliseconds)
-        self._tell.proof(f"You agree that this workspace's add-in, {LINES} lines of Python, may run.")
+        _, milliseconds = self._sandbox.run("trust")
+        self._output.measured("$ uno-devserver trust", milliseconds)
+        self._output.proof(f"You agree that this workspace's add-in, {LINES} lines of Python, may run.")
         tools, milliseconds = self._start()
         expect("uno_health" in tools and TOOL not in tools, "the proxy's own tools", f"there were {tools}")
-        self._tell.proof(f"{len(tools)} tools of the proxy itself. No Host was registered when they came.")
+        self._output.proof(f"{len(tools)} tools of the proxy itself. No Host was registered when they came.")
         return milliseconds
 
     def _use(self) -> float:
-        agent = self._present()
+        client = self._present()
         for _ in range(MAX_LISTS):
-            changed = agent.hear(LIST_CHANGED)
-            tools = agent.tools()
+            changed = client.notified(LIST_CHANGED)
+            tools = client.tools()
             if TOOL in tools:
                 break
         expect(TOOL in tools, f"the Host's tool {TOOL}", f"the tools are {tools}")
-        self._tell.measured(
-            f"< tools/list_changed: {len(tools)} tools, this long after the launch", _since(agent, changed)
+        self._output.measured(
+            f"< tools/list_changed: {len(tools)} tools, this long after the launch", _since_launch(client, changed)
         )
         milliseconds = self._call(COUNTS)
-        self._tell.proof(f"Host {self._host} answered. The proxy started it, and passes on what is asked.")
+        self._output.proof(f"Host {self._host} answered. The proxy started it, and forwards the calls.")
         return milliseconds
 
     def _again(self) -> float:
         milliseconds = self._present().quit()
-        milliseconds += self._stage.see_gone(self._host)
-        self._tell.measured("The client quits. Proxy and Host are gone", milliseconds)
+        milliseconds += self._sandbox.wait_for_end(self._host)
+        self._output.measured("The client quits. Proxy and Host are gone", milliseconds)
         tools, milliseconds = self._start("--wait-calls", "--inspector", "0")
         expect(TOOL in tools, f"{TOOL} among the tools at once", f"there were {tools}")
-        self._tell.proof(f"All {len(tools)} tools, from the catalogue on disk, again before any Host.")
+        self._output.proof(f"All {len(tools)} tools, from the catalogue on disk, again before any Host.")
         self._call(COUNTS)
-        self._tell.proof("This call has waited for the Host.")
+        self._output.proof("This call has waited for the Host.")
         return milliseconds
 
     def _heal(self) -> float:
-        agent, killed = self._present(), self._host
-        self._stage.kill(killed)
-        self._tell.done(f"$ kill -9 {killed}")
+        client, killed = self._present(), self._host
+        self._sandbox.kill(killed)
+        self._output.done(f"$ kill -9 {killed}")
         milliseconds = self._call(COUNTS)
-        expect(agent.is_running and self._host != killed, "another Host", f"process {self._host} answered")
-        self._tell.proof(f"Host {self._host} answers now. Same session, same proxy (process {agent.pid}).")
+        expect(client.is_running and self._host != killed, "another Host", f"process {self._host} answered")
+        self._output.proof(f"Host {self._host} answers now. Same session, same proxy (process {client.pid}).")
         return milliseconds
 
     def _edit(self) -> float:
-        path, before = self._stage.path(ADD_IN), self._host
+        path, before = self._sandbox.path(ADD_IN), self._host
         os.utime(path)
-        self._tell.done("$ touch todos.py")
+        self._output.done("$ touch todos.py")
         self._call(COUNTS)
         expect(self._host == before, f"Host {before} to go on after a touch", f"process {self._host} answered")
-        self._tell.proof("Still the same Host: content counts, time stamps do not.")
+        self._output.proof("Still the same Host: content counts, time stamps do not.")
         old, new = EDIT
         text = read_text(path)
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write(text.replace(old, new))
-        self._tell.difference([f"-{old}", f"+{new}"])
+        self._output.difference([f"-{old}", f"+{new}"])
         milliseconds = self._call(COUNTS_AFTER_EDIT)
         expect(self._host != before, "another Host after the edit", f"process {before} answered again")
-        self._tell.proof(f"Host {self._host} has the new code. The client did nothing for it.")
+        self._output.proof(f"Host {self._host} has the new code. The client did nothing for it.")
         return milliseconds
 
     def _inspect(self) -> float:
-        address = urlsplit(self._present().said(INSPECTOR))
+        address = urlsplit(self._present().logged(INSPECTOR))
         health, milliseconds = self._get(address, f"/health?{address.query}", 200)
         status = json.loads(health).get("status")
         expect(status == "Healthy", "a healthy proxy", f"it said {status}")
-        self._tell.measured(f"> GET http://{address.netloc}/health: 200, {status}", milliseconds)
+        self._output.measured(f"> GET http://{address.netloc}/health: 200, {status}", milliseconds)
         _, spent = self._get(address, "/health", 401)
-        self._tell.measured("> The same without the token in its address: 401", spent)
+        self._output.measured("> The same without the token in its address: 401", spent)
         page, spent = self._get(address, f"/?{address.query}", 200)
         expect(b"<html" in page, "a page", f"that was {page[:200].decode(errors='replace')}")
-        self._tell.measured(f"> GET http://{address.netloc}/: the page", spent)
-        self._tell.proof("It shows health, calls, tools to try, the log, reloads and other servers.")
+        self._output.measured(f"> GET http://{address.netloc}/: the page", spent)
+        self._output.proof("It shows health, calls, tools to try, the log, reloads and other servers.")
         return milliseconds
 
     def _register(self) -> float:
-        path = self._stage.path(CLIENT_CONFIG)
+        path = self._sandbox.path(CLIENT_CONFIG)
         original = read_bytes(path)
-        _, milliseconds = self._stage.run("mcp", "install", "cursor", "--release")
+        _, milliseconds = self._sandbox.run("mcp", "install", "cursor", "--release")
         difference = _difference(original.decode(), read_text(path))
         added = [line for line in difference if line.startswith("+")]
         kept = not any(line.startswith("-") for line in difference)
         expect('"UnoApp"' in "".join(added) and kept, "UnoApp added, and all else kept", f"this changed: {difference}")
-        self._tell.measured("$ uno-devserver mcp install cursor --release", milliseconds)
-        self._tell.difference(difference)
-        _, back = self._stage.run("mcp", "uninstall", "cursor")
+        self._output.measured("$ uno-devserver mcp install cursor --release", milliseconds)
+        self._output.difference(difference)
+        _, back = self._sandbox.run("mcp", "uninstall", "cursor")
         expect(read_bytes(path) == original, "Cursor's file as it was", f"it holds {read_text(path)}")
-        self._tell.measured("$ uno-devserver mcp uninstall cursor", back)
-        self._tell.proof("Now the file is what it was, byte for byte, comments and all.")
+        self._output.measured("$ uno-devserver mcp uninstall cursor", back)
+        self._output.proof("Now the file is what it was, byte for byte, comments and all.")
         return milliseconds
 
     def _start(self, *options: str) -> tuple[list[str], float]:
-        """Start the proxy as a client does; its first tools, which must have come before any Host was there."""
+        """Start the proxy as a client does; returns its first tools, which must come before any Host is registered."""
         command = ("--mcp-app", *options)
-        self._tell.done(f"$ uno-devserver {' '.join(command)}")
-        self.agent = self._stage.agent(*command)
-        tools, answer = self.agent.introduce()
-        early = [pid for pid, since in self._stage.signed_in().items() if since <= answer.at]
-        expect(not early, "tools before any Host was running", f"Host {early} had signed in before they came")
-        milliseconds = _since(self.agent, answer)
-        self._tell.measured("> initialize, tools/list", milliseconds)
+        self._output.done(f"$ uno-devserver {' '.join(command)}")
+        self.client = self._sandbox.client(*command)
+        tools, answer = self.client.initialize()
+        early = [pid for pid, since in self._sandbox.registered().items() if since <= answer.at]
+        expect(not early, "tools before any Host was running", f"Host {early} was registered before")
+        milliseconds = _since_launch(self.client, answer)
+        self._output.measured("> initialize, tools/list", milliseconds)
         return tools, milliseconds
 
     def _call(self, expected: dict[str, int]) -> float:
         answer, milliseconds = self._present().call(TOOL)
         counts, self._host = answer.get("counts"), answer.get("process", 0)
         expect(counts == expected, f"{expected} from {TOOL}", f"it said {answer}")
-        self._tell.measured(f"> {TOOL}: {json.dumps(counts)}", milliseconds)
+        self._output.measured(f"> {TOOL}: {json.dumps(counts)}", milliseconds)
         return milliseconds
 
     def _get(self, address: SplitResult, path: str, wanted: int) -> tuple[bytes, float]:
-        """What the inspector answers, and after how many milliseconds; only a `wanted` status will do."""
-        self._stage.check()
+        """The inspector's answer, which must have the `wanted` status, and the milliseconds that it took."""
+        self._sandbox.check()
         began = time.perf_counter()
         connection = HTTPConnection(address.hostname or "", address.port, timeout=GET_SECONDS)
         try:
@@ -189,15 +193,15 @@ class Demo:
         return body, (time.perf_counter() - began) * 1000
 
     def _present(self) -> DemoClient:
-        assert self.agent is not None, "no client has started yet"
-        return self.agent
+        assert self.client is not None
+        return self.client
 
 
-def _since(agent: DemoClient, heard: Heard) -> float:
-    return (heard.after - agent.launched) * 1000
+def _since_launch(client: DemoClient, received: Received) -> float:
+    return (received.clock - client.launched) * 1000
 
 
 def _difference(before: str, after: str) -> list[str]:
-    """The lines that differ, and one around them."""
+    """The lines that differ, with one line of context."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]

@@ -1,1 +1,1 @@
-"""The commands `mcp …`: the proxy, and registration in AI clients."""
+"""The commands `mcp …`: the proxy, and its registration in AI clients."""

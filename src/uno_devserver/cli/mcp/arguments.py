@@ -1,4 +1,4 @@
-"""What the registration commands have in common: which client, workspace, servers and version are meant."""
+"""The arguments that the registration commands share: client, workspace, servers, version and scope."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from ..parse import Invocation
 
 PROTOCOL = "1.0"  # of the JSON that IDE extensions read
-_PRERELEASE = re.compile(r"-|\d(a|b|rc|\.?dev)\d*", re.IGNORECASE)  # by SemVer, and by Python's rules
+_PRERELEASE = re.compile(r"-|\d(a|b|rc|\.?dev)\d*", re.IGNORECASE)  # of SemVer and of Python
 _VERSION = re.compile(r"v?[0-9][A-Za-z0-9.+!*_-]*")  # SemVer's, Python's, and NuGet's `5.*`
-# What decides what is meant, besides the client: `mcp status` repeats it where it names `mcp install`.
+# Options that `mcp status` repeats in the commands that it suggests.
 _REPEATED = {"workspace", "solution-dir", "ide-definitions", "server-definitions"}
 _REPEATED |= {"release", "prerelease", "version", "channel", "runner"}
-# How alike a name must be that is suggested: of three letters, two are no sign.
+# How similar a suggested name must be; in a short name, one different letter makes more of a difference.
 _SHORT, _ALIKE_IF_SHORT, _ALIKE = 4, 0.75, 0.6
 _CHANNELS = {"stable": STABLE, "prerelease": PRERELEASE}
 
@@ -38,39 +38,37 @@ _CHANNELS = {"stable": STABLE, "prerelease": PRERELEASE}
 class McpArguments(Value):
     here: Here
     definitions: Definitions
-    client: Profile | None  # None: none was named
+    client: Profile | None  # None: no client was named
     servers: tuple[ServerDefinition, ...]
-    wish: VariantChoice
-    wish_from: str  # "auto-detected from tool v5.6.0", "--version"
+    variant: VariantChoice
+    variant_from: str  # "auto-detected from tool v5.6.0", "--version"
     scope: Scope | None
-    options: tuple[str, ...]  # how all of this was said, but for the client: to say it again
+    options: tuple[str, ...]  # the options to repeat in suggested commands
 
 
 def mcp_arguments(invocation: Invocation) -> McpArguments:
-    """Read the options; raises UserError: exit code 2, and 1 for a client that nobody knows."""
-    workspace = _workspace(invocation)
-    around = here(workspace)
-    definitions = load(around, invocation.value("ide-definitions"), invocation.value("server-definitions"))
-    wish, wish_from = _wish(invocation)
-    _check_runner(wish, definitions.servers)
+    """Read the options; UserError with exit code 2, or 1 for an unknown client."""
+    machine = here(_workspace(invocation))
+    definitions = load(machine, invocation.value("ide-definitions"), invocation.value("server-definitions"))
+    variant, variant_from = _variant(invocation)
+    _check_runner(variant, definitions.servers)
     return McpArguments(
-        around,
+        machine,
         definitions,
         _client(invocation, definitions),
         _servers(invocation, definitions.servers),
-        wish,
-        wish_from,
+        variant,
+        variant_from,
         _scope(invocation),
-        tuple(_said(invocation)),
+        tuple(_repeated(invocation)),
     )
 
 
 def _workspace(invocation: Invocation) -> str:
     named = [absolute(value) for name in ("workspace", "solution-dir") if (value := invocation.value(name))]
     if len(set(named)) > 1:
-        raise _usage(
-            f"--workspace and --solution-dir name two folders: {' and '.join(named)}", "Leave one of them out."
-        )
+        message = f"--workspace and --solution-dir name two folders: {' and '.join(named)}"
+        raise _usage(message, "Leave one of them out.")
     path = named[0] if named else absolute(".")
     if not os.path.isdir(path):
         raise _usage(f"Workspace directory does not exist: {path}", "Name an existing folder with --workspace.")
@@ -97,7 +95,7 @@ def _close(name: str, definitions: Definitions) -> str:
     from difflib import get_close_matches
 
     names = [other for one in definitions.profiles if not one.hidden for other in (one.id, *one.aliases)]
-    family = [other for other in names if other.startswith(f"{name.lower()}-")]  # all that 'claude' may mean
+    family = [other for other in names if other.startswith(f"{name.lower()}-")]  # 'claude' may mean several clients
     alike = get_close_matches(name.lower(), names, 1, _ALIKE if len(name) > _SHORT else _ALIKE_IF_SHORT)
     close = " or ".join(f"'{other}'" for other in family or alike)
     return f"Did you mean {close}?" if close else "Take one of these, or describe yours with --ide-definitions."
@@ -118,7 +116,8 @@ def _servers(invocation: Invocation, known: tuple[ServerDefinition, ...]) -> tup
     return tuple(one for one in known if one.name.lower() in wanted)
 
 
-def _wish(invocation: Invocation) -> tuple[VariantChoice, str]:
+def _variant(invocation: Invocation) -> tuple[VariantChoice, str]:
+    """The version and runner to expect or write, and where the choice comes from."""
     version, channel = invocation.value("version"), invocation.value("channel")
     chosen = [f"--{name}" for name in ("release", "prerelease") if invocation.on(name)]
     chosen += [f"--{name}" for name in ("version", "channel") if invocation.value(name) is not None]
@@ -128,10 +127,8 @@ def _wish(invocation: Invocation) -> tuple[VariantChoice, str]:
     if channel is not None and channel.lower() not in _CHANNELS:
         raise _usage(f"Invalid value for --channel '{channel}'. Valid values: stable, prerelease", "Take one of these.")
     if runner == PATH_RUNNER and chosen:
-        raise _usage(
-            f"{chosen[0]} has no meaning with --runner path",
-            f"Leave {chosen[0]} out: a path is the version that is there.",
-        )
+        next_step = f"Leave {chosen[0]} out: the path leads to the installed version."
+        raise _usage(f"{chosen[0]} has no meaning with --runner path", next_step)
     if version is not None:
         variant = f"{PINNED}:{_checked(version.strip())}"
     elif channel is not None:
@@ -140,26 +137,24 @@ def _wish(invocation: Invocation) -> tuple[VariantChoice, str]:
         variant = PRERELEASE if invocation.on("prerelease") else STABLE
     else:
         variant = PRERELEASE if _PRERELEASE.search(__version__) else STABLE
-    return VariantChoice(variant, runner, bool(chosen)), chosen[
-        0
-    ] if chosen else f"auto-detected from tool v{__version__}"
+    source = chosen[0] if chosen else f"auto-detected from tool v{__version__}"
+    return VariantChoice(variant, runner, bool(chosen)), source
 
 
 def _checked(version: str) -> str:
-    """It becomes part of a command line that clients start."""
+    """Check the version, which becomes part of a command line that clients start."""
     if not _VERSION.fullmatch(version):
         raise _usage(f"Invalid value for --version '{version}'", "Write one that begins with a digit: --version 1.2.3.")
     return version
 
 
-def _check_runner(wish: VariantChoice, servers: tuple[ServerDefinition, ...]) -> None:
-    known = {name for server in servers for name in (server.runner, *server.runners) if name}
-    if wish.runner is not None and not known:
-        raise _usage(
-            f"Unknown runner '{wish.runner}'", "Leave --runner out: these servers are started in one way only."
-        )
-    if wish.runner is not None and wish.runner not in known:
-        raise _usage(f"Unknown runner '{wish.runner}'. Known runners: {', '.join(sorted(known))}", "Take one of these.")
+def _check_runner(variant: VariantChoice, servers: tuple[ServerDefinition, ...]) -> None:
+    runner, known = variant.runner, {name for server in servers for name in (server.runner, *server.runners) if name}
+    if runner is None or runner in known:
+        return
+    if not known:
+        raise _usage(f"Unknown runner '{runner}'", "Leave --runner out: these servers are started in one way only.")
+    raise _usage(f"Unknown runner '{runner}'. Known runners: {', '.join(sorted(known))}", "Take one of these.")
 
 
 def _scope(invocation: Invocation) -> Scope | None:
@@ -172,7 +167,7 @@ def _scope(invocation: Invocation) -> Scope | None:
     return scope
 
 
-def _said(invocation: Invocation) -> Iterator[str]:
+def _repeated(invocation: Invocation) -> Iterator[str]:
     for name, value in invocation.options.items():
         if name in _REPEATED and isinstance(value, str):
             from shlex import quote
@@ -187,7 +182,7 @@ def _usage(message: str, next_step: str) -> UserError:
 
 
 def shown_path(path: str, here: Here) -> str:
-    """As people call it: from the workspace, or from their home folder."""
+    """The path relative to the workspace or to the home folder."""
     for folder, instead in ((here.workspace, ""), (here.home, "~/")):
         inside = path.removeprefix(folder.rstrip("/\\"))
         if inside != path and inside.startswith(("/", "\\")):

@@ -1,4 +1,4 @@
-"""What the commands that change clients' files have in common: for which clients, how, and what is told about it."""
+"""The parts that `mcp install`, `uninstall` and `restore` share: which clients, how their files change, the output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .arguments import McpArguments
 
 CHANGED = (Action.CREATED, Action.UPDATED)
-ONE_REACH = "Take one of them, or none for all files of the client's own."  # of --scope and --all-scopes
+ONE_SCOPE = "Use one of them, or neither for all files of the client itself."  # of --scope and --all-scopes
 
 
 def refuse_both(invocation: Invocation, one: str, other: str, next_step: str) -> None:
@@ -35,18 +35,18 @@ def refuse_both(invocation: Invocation, one: str, other: str, next_step: str) ->
 
 
 def clients_of(invocation: Invocation, wanted: McpArguments, verb: str) -> tuple[Profile, ...]:
-    """The named client, or all that are here; raises UserError."""
-    everyone = invocation.on("all-ides")
+    """The named client, or all detected ones for --all-ides; UserError if there is none."""
+    all_clients = invocation.on("all-ides")
     if wanted.client is not None:
-        if everyone:
+        if all_clients:
             message = f"'{wanted.client.id}' and --all-ides are mutually exclusive"
-            raise UserError("BadValue", message, "Name the client, or take all that are found.", exit_code=2)
+            raise UserError("BadValue", message, "Name a client, or use --all-ides for all detected ones.", exit_code=2)
         return (wanted.client,)
     usage = f"Usage: mcp {verb} <client>, or use --all-ides to target all detected clients"
-    if not everyone:
+    if not all_clients:
         known = ", ".join(profile.id for profile in wanted.definitions.profiles)
         raise UserError("MissingClient", f"Missing client argument. {usage}", f"Name one of: {known}.", exit_code=2)
-    # Nothing can be registered with some; what was registered all the same goes with the rest.
+    # Programs without an MCP client cannot be registered with, but entries in their files can be removed.
     possible = [one for one in wanted.definitions.profiles if verb != "install" or not one.no_client]
     found = tuple(one for one in possible if detected(one, wanted.here))
     if not found:
@@ -55,7 +55,7 @@ def clients_of(invocation: Invocation, wanted: McpArguments, verb: str) -> tuple
     return found
 
 
-def ways_of(invocation: Invocation) -> WriteOptions:
+def write_options(invocation: Invocation) -> WriteOptions:
     return WriteOptions(folders().state, backup=not invocation.on("no-backup"), dry_run=invocation.on("dry-run"))
 
 
@@ -63,27 +63,27 @@ def change_all(
     clients: tuple[Profile, ...],
     plan: Callable[[Profile], ChangePlan],
     files: PlannedFiles,
-    ways: WriteOptions,
+    options: WriteOptions,
     order: tuple[str, ...],
 ) -> tuple[Operation, ...]:
-    """Client by client, since what was written for one may be what the next one reads, too."""
+    """Change the files client by client, because a client may read a file that was written for another."""
 
     def work() -> tuple[Operation, ...]:
         done: list[Operation] = []
         for client in clients:
-            done += sorted(_change(client, plan, files, ways), key=lambda one: _rank(one, order))
+            done += sorted(_change(client, plan, files, options), key=lambda one: _rank(one, order))
         return tuple(done)
 
-    return work() if ways.dry_run else exclusively(ways.folder, work, required=ways.backup)
+    return work() if options.dry_run else exclusively(options.folder, work, required=options.backup)
 
 
 def _change(
-    client: Profile, plan: Callable[[Profile], ChangePlan], files: PlannedFiles, ways: WriteOptions
+    client: Profile, plan: Callable[[Profile], ChangePlan], files: PlannedFiles, options: WriteOptions
 ) -> tuple[Operation, ...]:
-    if not ways.dry_run:
-        return apply_plan(lambda: plan(client), ways)
+    if not options.dry_run:
+        return apply_plan(lambda: plan(client), options)
     planned = plan(client)
-    done = apply_plan(lambda: planned, ways)
+    done = apply_plan(lambda: planned, options)
     possible = {one.path for one in done if one.action is not Action.ERROR}
     for item in planned:
         if isinstance(item, FileChange) and item.path in possible:
@@ -95,17 +95,17 @@ def _rank(operation: Operation, order: tuple[str, ...]) -> int:
     return order.index(operation.server) if operation.server in order else 0
 
 
-def data_of(operations: tuple[Operation, ...], next_steps: tuple[str, ...], ways: WriteOptions) -> dict[str, object]:
+def data_of(operations: tuple[Operation, ...], next_steps: tuple[str, ...], options: WriteOptions) -> dict[str, object]:
     data: dict[str, object] = {
         "version": PROTOCOL,
         "operations": [_operation(one) for one in operations],
         "nextSteps": list(next_steps),
     }
-    return {**data, "dryRun": True} if ways.dry_run else data
+    return {**data, "dryRun": True} if options.dry_run else data
 
 
 def after_errors(operations: tuple[Operation, ...]) -> tuple[str, ...]:
-    """What to do about files that could not be changed."""
+    """The next steps for files that could not be changed."""
     return tuple(dict.fromkeys(one.next_step for one in operations if one.next_step))
 
 
@@ -126,8 +126,8 @@ def _operation(one: Operation) -> dict[str, object]:
 
 
 DRY_RUN = "DRY RUN — no files will be modified"
-WHOLE_FILE = "(file)"  # where no server is meant but all of it
-_DEEPER = 6  # how far a reason stands in that has a line of its own
+WHOLE_FILE = "(file)"  # instead of a server, for an operation on a whole file
+_INDENT = 6  # of a reason on a line of its own
 _STYLES = dict.fromkeys((Action.CREATED, Action.UPDATED, Action.REMOVED, Action.RESTORED), Style.GOOD)
 _STYLES |= {Action.ERROR: Style.BAD, Action.SKIPPED: Style.DIM, Action.NOT_FOUND: Style.DIM}
 _OF_DIFF = {"+": Style.GOOD, "-": Style.BAD, "@": Style.NAME}
@@ -138,11 +138,11 @@ def change_text(
     operations: Sequence[Operation],
     next_steps: Sequence[str],
     here: Here,
-    ways: WriteOptions,
+    options: WriteOptions,
     answers: Sequence[ClientAnswer] | None = None,
     agreed: Sequence[str] = (),
 ) -> str:
-    lines = [*((styled(DRY_RUN, Style.WARN), "") if ways.dry_run else ())]
+    lines = [*((styled(DRY_RUN, Style.WARN), "") if options.dry_run else ())]
     lines += [styled(title, Style.HEADING), styled("=" * len(title), Style.HEADING)]
     by_client: dict[str, list[Operation]] = {}
     for one in operations:
@@ -152,11 +152,11 @@ def change_text(
         lines += ["", *((name,) if len(by_client) > 1 else ()), *_table(its, here)]
     lines += bullets("Notes", dict.fromkeys(note for one in operations for note in one.notes))
     backups = dict.fromkeys(one.backup for one in operations if one.backup)
-    if backups:  # not folded: nobody could copy such a path, and there is a blank in each
+    if backups:  # paths are not folded, so that they can be copied
         lines += _paths("Backups (for 'uno-devserver mcp restore')", backups)
-    if agreed:  # the same
-        lines += _paths(WOULD_RUN if ways.dry_run else MAY_RUN, agreed)
-        lines += [] if ways.dry_run else [REVOKE]
+    if agreed:
+        lines += _paths(WOULD_RUN if options.dry_run else MAY_RUN, agreed)
+        lines += [] if options.dry_run else [REVOKE]
     lines += bullets("Next steps", next_steps)
     if answers is not None:
         from .verification import verified_lines
@@ -189,17 +189,17 @@ def _table(operations: Sequence[Operation], here: Here) -> Iterator[str]:
             yield short
         else:
             yield f"{begin}  {where}".rstrip()
-            yield from folded(reason, " " * _DEEPER, " " * _DEEPER)
+            yield from folded(reason, " " * _INDENT, " " * _INDENT)
 
 
 def _where(one: Operation, here: Here) -> str:
-    """The file, and the entries in it that have another name than the server."""
+    """The file, and the names of its entries if they differ from the server's."""
     names = f" (as {', '.join(one.keys)})" if one.keys not in ((), (one.server,)) else ""
     return shown_path(one.path, here) + names if one.path else ""
 
 
 def _with_errors_once(operations: Sequence[Operation]) -> Iterator[Operation]:
-    """What is wrong with a file is the same for all servers."""
+    """The operations, with the same error of a file for several servers joined."""
     told: dict[tuple[object, ...], list[str]] = {}
     for one in operations:
         if one.action is Action.ERROR and one.server:
@@ -212,7 +212,7 @@ def _with_errors_once(operations: Sequence[Operation]) -> Iterator[Operation]:
 
 
 def _patch(diff: str) -> Iterator[str]:
-    """The difference such that it can be applied: only what moves the cursor elsewhere is shown by its number."""
+    """The diff, which can be applied; only control characters that move the cursor are escaped."""
     for line in diff.removesuffix("\n").split("\n"):
         content = line.removesuffix("\r")
         safe = "\t".join(visible(piece, keep_odd_bytes=True) for piece in content.split("\t"))

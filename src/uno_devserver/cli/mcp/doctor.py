@@ -1,4 +1,4 @@
-"""`mcp doctor`: start what a client has registered as the client would, and tell whether that works."""
+"""`mcp doctor`: starts the registered servers as the client would, and shows whether they work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..parse import Invocation
     from .arguments import McpArguments
 
-NOTHING = "No AI client that is found here has an entry for {}."
+NOTHING = "No AI client found here has an entry for {}."
 INSTALL = "Register one with 'uno-devserver mcp install <client>'."
 
 
@@ -28,7 +28,7 @@ def run(invocation: Invocation) -> Result:
     request = mcp_arguments(invocation)
     profiles = (request.client,) if request.client is not None else _registered(request)
     force = invocation.on("force")
-    end_as_by_ctrl_c()  # what is started from here on must not be left behind
+    end_as_by_ctrl_c()  # a signal must not leave started servers behind
     found = tuple((profile, _examined(profile, request, force=force)) for profile in profiles)
     data = {
         "version": PROTOCOL,
@@ -92,7 +92,7 @@ def _lines(profile: Profile, examinations: tuple[Examination, ...]) -> Iterator[
 
 
 def _detail(text: str) -> Iterator[str]:
-    """On a pipe it is one line, to be searched."""
+    """Folded on a terminal; one line in a pipe, where programs search it."""
     line = with_short_paths(one_line(text))
     return iter([f"    {line}"]) if terminal_width() is None else folded(line, "    ", "      ")
 
@@ -111,9 +111,8 @@ def _verdict(one: Examination) -> str:
     if one.health is not None and (one.tools is None or not one.ok):
         answers = f"answers in {sum(one.milliseconds.values())} ms"
         if one.ok:
-            return f"{answers}, and waits to be told its workspace"
-        behind = "there is no server behind it" if one.tools is None else "the server behind it cannot be used"
-        return f"{answers}, but {behind}"
+            return f"{answers}, and waits for a workspace to be named"
+        return f"{answers}, but {'has no server' if one.tools is None else 'its server cannot be used'}"
     if not one.ok and one.tools is None:
         return "does not work"
     times = ", ".join(f"{name} {spent} ms" for name, spent in one.milliseconds.items())

@@ -1,4 +1,4 @@
-"""`mcp install` and `mcp uninstall`: the servers get into a client's files, and out of them again."""
+"""`mcp install` and `mcp uninstall`: register the servers in a client's files, and remove them again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..trust import RUNS_AFTER_TRUST, STILL_TRUSTED, agree_to, needs_agreement
 from .arguments import mcp_arguments
 from .changes import (
     CHANGED,
-    ONE_REACH,
+    ONE_SCOPE,
     after_errors,
     change_all,
     change_text,
@@ -22,7 +22,7 @@ from .changes import (
     data_of,
     exit_code,
     refuse_both,
-    ways_of,
+    write_options,
 )
 
 TYPE_CHECKING = False
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ...setup.change_writer import WriteOptions
-    from ...setup.client_cli import ClientAnswer
     from ...setup.entry_match import Match
     from ...setup.paths import Here
     from ...setup.plan.changes import ChangePlan, Operation
@@ -43,46 +42,48 @@ INSTALL, UNINSTALL = "MCP Install", "MCP Uninstall"
 
 
 def install(invocation: Invocation) -> Result:
-    refuse_both(invocation, "verify", "dry-run", "A client can only see what was written: take one of them.")
+    refuse_both(invocation, "verify", "dry-run", "Use one of them: a client sees only what was written.")
     wanted = mcp_arguments(invocation)
-    clients, ways, files = clients_of(invocation, wanted, "install"), ways_of(invocation), PlannedFiles()
+    clients, options, files = clients_of(invocation, wanted, "install"), write_options(invocation), PlannedFiles()
 
     def plan(client: Profile) -> ChangePlan:
-        return plan_install(_task(wanted, client), wanted.wish, files)
+        return plan_install(_task(wanted, client), wanted.variant, files)
 
-    operations = change_all(clients, plan, files, ways, _order(wanted))
+    operations = change_all(clients, plan, files, options, _order(wanted))
     tasks = [_task(wanted, client) for client in clients]
-    agreed = _agree(wanted, tasks, operations, files, ways) if _are_built_in(invocation) else ()
-    steps = (*next_steps(tasks, operations, files, wanted.here), *after_errors(operations))
+    agreed = _agree(wanted, tasks, operations, files, options) if _are_built_in(invocation) else ()
+    steps = (*_next_steps(tasks, operations, files, wanted.here), *after_errors(operations))
     if _are_built_in(invocation) and not agreed and _is_waiting(wanted, tasks, operations, files):
         steps += (RUNS_AFTER_TRUST,)
-    answers = _answers(wanted, clients, operations) if invocation.on("verify") else None
-    data = data_of(operations, steps, ways) | {"agreedTo": list(agreed)}
-    if answers is not None:
-        from .verification import verified_data
+    data = data_of(operations, steps, options) | {"agreedTo": list(agreed)}
+    answers = None
+    if invocation.on("verify"):
+        from .verification import ask_clients, verified_data
 
+        changed = {one.ide for one in operations if one.action in CHANGED}
+        answers = ask_clients(wanted, [client for client in clients if client.id in changed])
         data["verified"] = verified_data(answers)
-    text = change_text(INSTALL, operations, steps, wanted.here, ways, answers, agreed)
+    text = change_text(INSTALL, operations, steps, wanted.here, options, answers, agreed)
     return Result(data, text, exit_code(operations))
 
 
 def uninstall(invocation: Invocation) -> Result:
-    refuse_both(invocation, "scope", "all-scopes", ONE_REACH)
+    refuse_both(invocation, "scope", "all-scopes", ONE_SCOPE)
     wanted = mcp_arguments(invocation)
-    clients, ways, files = clients_of(invocation, wanted, "uninstall"), ways_of(invocation), PlannedFiles()
+    clients, options, files = clients_of(invocation, wanted, "uninstall"), write_options(invocation), PlannedFiles()
     all_scopes = invocation.on("all-scopes")
     reach = (place for client in clients for place in _task(wanted, client).reach(all_scopes=all_scopes))
     cleaned = frozenset(place.path for place in reach)
 
     def plan(client: Profile) -> ChangePlan:
-        return plan_uninstall(_task(wanted, client), files, ways.folder, all_scopes=all_scopes, cleaned=cleaned)
+        return plan_uninstall(_task(wanted, client), files, options.folder, all_scopes=all_scopes, cleaned=cleaned)
 
-    operations = change_all(clients, plan, files, ways, _order(wanted))
+    operations = change_all(clients, plan, files, options, _order(wanted))
     steps = after_errors(operations)
     if _are_built_in(invocation) and _is_still_trusted(wanted, operations):
         steps += (STILL_TRUSTED,)
-    text = change_text(UNINSTALL, operations, steps, wanted.here, ways)
-    return Result(data_of(operations, steps, ways), text, exit_code(operations))
+    text = change_text(UNINSTALL, operations, steps, wanted.here, options)
+    return Result(data_of(operations, steps, options), text, exit_code(operations))
 
 
 def _task(wanted: McpArguments, client: Profile) -> ChangeRequest:
@@ -94,7 +95,7 @@ def _order(wanted: McpArguments) -> tuple[str, ...]:
 
 
 def _are_built_in(invocation: Invocation) -> bool:
-    """Of other servers nobody knows whether they run code of the workspace."""
+    """Whether the servers are our own; of others it is not known whether they run code of the workspace."""
     return invocation.value("server-definitions") is None
 
 
@@ -103,29 +104,31 @@ def _agree(
     tasks: list[ChangeRequest],
     operations: tuple[Operation, ...],
     files: PlannedFiles,
-    ways: WriteOptions,
+    options: WriteOptions,
 ) -> tuple[str, ...]:
-    """Whoever registers this program for a workspace wants the workspace's code to run. What was registered before
-    says nothing: the user may have taken the agreement back."""
+    """Agree to the workspace's code if this program was registered in files of the workspace by this call.
+
+    An earlier registration does not count, because the user may have revoked the agreement since.
+    """
     changed = [one for one in operations if one.action in CHANGED]
     directory = _directory(wanted) if Scope.WORKSPACE in _holders(tasks, changed, files) else None
-    return agree_to(directory, "mcp install", dry_run=ways.dry_run) if directory is not None else ()
+    return agree_to(directory, "mcp install", dry_run=options.dry_run) if directory is not None else ()
 
 
 def _is_waiting(
     wanted: McpArguments, tasks: list[ChangeRequest], operations: tuple[Operation, ...], files: PlannedFiles
 ) -> bool:
-    """Whether this program is registered, and code of the workspace does not run all the same."""
+    """Whether this program is registered, but code of the workspace does not run without an agreement."""
     directory = _directory(wanted) if _holders(tasks, operations, files) else None
     return directory is not None and needs_agreement(directory)
 
 
 def _holders(tasks: list[ChangeRequest], operations: Sequence[Operation], files: PlannedFiles) -> set[Scope]:
-    """Whose files have entries of this program, among those that these operations are about."""
+    """Whose files (workspace or user) have entries of this program after these operations."""
     return {
         task.profile.holder(place)
         for task in tasks
-        for place, match in registered(task, operations, files)
+        for place, match in _registered(task, operations, files)
         if _is_this_program(match)
     }
 
@@ -135,7 +138,7 @@ def _is_this_program(match: Match) -> bool:
 
 
 def _is_still_trusted(wanted: McpArguments, operations: tuple[Operation, ...]) -> bool:
-    """Although this program is taken out."""
+    """Whether the workspace's code may still run although this program was removed."""
     ours = {server.name for server in wanted.servers if PATH_RUNNER in server.runners}
     if not any(one.action is Action.REMOVED and one.server in ours for one in operations):
         return False
@@ -147,46 +150,32 @@ def _is_still_trusted(wanted: McpArguments, operations: tuple[Operation, ...]) -
 
 
 def _directory(wanted: McpArguments) -> str | None:
-    """That of the workspace, whose code it is; None: there are several."""
+    """The folder of the workspace; None if there are several."""
     from ...workspace.resolver import ResolutionKind, resolve
 
     workspace = resolve(wanted.here.workspace, explicit=True)
     return None if workspace.kind is ResolutionKind.Ambiguous else workspace.working_directory
 
 
-def _answers(
-    wanted: McpArguments, clients: tuple[Profile, ...], operations: tuple[Operation, ...]
-) -> tuple[ClientAnswer, ...]:
-    """What the changed clients themselves see now."""
-    from ...setup.client_cli import ask, ask_all
-    from ..progress import say
-
-    say(f"Asking {wanted.client.name if wanted.client else 'the clients'}")
-    if wanted.client is not None:
-        return (ask(wanted.client, wanted.servers, wanted.here.workspace),)
-    changed = {one.ide for one in operations if one.action in CHANGED}
-    return ask_all([one for one in clients if one.id in changed], wanted.servers, wanted.here.workspace)
-
-
-def next_steps(
+def _next_steps(
     tasks: Sequence[ChangeRequest], operations: Sequence[Operation], files: PlannedFiles, here: Here
 ) -> tuple[str, ...]:
-    lacking: dict[tuple[str, str], list[str]] = {}  # whose entries, by what is wrong and what to do about it
-    gates: dict[str, None] = {}  # in their order, and each once
+    lacking: dict[tuple[str, str], list[str]] = {}  # entries by problem and next step
+    gates: dict[str, None] = {}  # a set in their order
     for task in tasks:
-        for _, match in registered(task, operations, files):
-            told = _about_command(match, here) if match.transport == STDIO else None
-            if told is not None:
-                lacking.setdefault(told, []).append(f"'{match.entry.name}' of {task.profile.name}")
+        for _, match in _registered(task, operations, files):
+            problem = _command_problem(match, here) if match.transport == STDIO else None
+            if problem is not None:
+                lacking.setdefault(problem, []).append(f"'{match.entry.name}' of {task.profile.name}")
         gates |= dict.fromkeys(_gates(task, operations, files))
     commands = (f"{problem} (entry {', '.join(its)}): {step}" for (problem, step), its in lacking.items())
     return (*commands, *gates)
 
 
-def registered(
+def _registered(
     task: ChangeRequest, operations: Sequence[Operation], files: PlannedFiles
 ) -> Iterator[tuple[Place, Match]]:
-    """The client's entries that these operations have written, or found as they should be."""
+    """The client's entries that these operations wrote or found to be current."""
     done = [one for one in operations if one.ide == task.profile.id and one.action in (*CHANGED, Action.SKIPPED)]
     for place in task.profile.places:
         its = [one for one in done if (one.path, one.scope) == (place.path, place.scope)]
@@ -197,8 +186,8 @@ def registered(
                     yield place, match
 
 
-def _about_command(match: Match, here: Here) -> tuple[str, str] | None:
-    """What is wrong with what the entry starts, and what to do about it."""
+def _command_problem(match: Match, here: Here) -> tuple[str, str] | None:
+    """The problem of the command that the entry starts, and the next step."""
     command = match.says.command
     problem = command_problem(command, here.environ, here.platform)
     if problem:
@@ -206,16 +195,14 @@ def _about_command(match: Match, here: Here) -> tuple[str, str] | None:
         hint = f", or register this program by its path: --runner {PATH_RUNNER}" if by_path else ""
         return problem, f"install it{hint}."
     if is_temporary(command, here.environ):
-        return (
-            f"'{command}' is in a folder for what is needed only for a while, and will be gone",
-            f"install the program in a folder that stays, and register that one from there: --runner {PATH_RUNNER}.",
-        )
+        step = f"install the program in a folder that stays, and register it from there: --runner {PATH_RUNNER}."
+        return f"'{command}' is in a temporary folder, and will be gone", step
     return None
 
 
 def _gates(task: ChangeRequest, operations: Sequence[Operation], files: PlannedFiles) -> Iterator[str]:
-    """What the client asks for. An entry is new to it also where this run has written it for another client."""
+    """What the user must still do in the client. An entry that was written for another client is new to it, too."""
     written = {(one.path, one.server) for one in operations if one.action in CHANGED}
     new = [one for one in operations if (one.path, one.server) in written]
-    scopes = {place.scope for place, _ in registered(task, new, files)}
+    scopes = {place.scope for place, _ in _registered(task, new, files)}
     yield from (gate.text for gate in task.profile.gates if not scopes.isdisjoint(gate.scopes))

@@ -1,4 +1,4 @@
-"""`mcp restore`: a client's files become what they were before our changes."""
+"""`mcp restore`: restores a client's files to what they were before this program changed them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...setup.plan.restore import plan_restore
 from ..result import Result
 from .arguments import mcp_arguments
 from .changes import (
-    ONE_REACH,
+    ONE_SCOPE,
     after_errors,
     change_all,
     change_text,
@@ -18,7 +18,7 @@ from .changes import (
     data_of,
     exit_code,
     refuse_both,
-    ways_of,
+    write_options,
 )
 
 TYPE_CHECKING = False
@@ -33,25 +33,25 @@ TITLE = "MCP Restore"
 
 
 def run(invocation: Invocation) -> Result:
-    refuse_both(invocation, "scope", "all-scopes", ONE_REACH)
+    refuse_both(invocation, "scope", "all-scopes", ONE_SCOPE)
     wanted = mcp_arguments(invocation)
-    clients, ways, files = clients_of(invocation, wanted, "restore"), ways_of(invocation), PlannedFiles()
+    clients, options, files = clients_of(invocation, wanted, "restore"), write_options(invocation), PlannedFiles()
     tasks = {client.id: ChangeRequest(client, wanted.servers, wanted.definitions, wanted.scope) for client in clients}
-    places = _divided(tasks, all_scopes=invocation.on("all-scopes"))
+    places = _places(tasks, all_scopes=invocation.on("all-scopes"))
     put_back = frozenset(place.path for its in places.values() for place in its)
 
     def plan(client: Profile) -> ChangePlan:
         force = invocation.on("force")
-        return plan_restore(tasks[client.id], places[client.id], ways.folder, force=force, put_back=put_back)
+        return plan_restore(tasks[client.id], places[client.id], options.folder, force=force, put_back=put_back)
 
-    operations = change_all(clients, plan, files, ways, ())
+    operations = change_all(clients, plan, files, options, ())
     done = tuple(one for one in operations if one.action is not Action.NOT_FOUND or one.path) or operations
     steps = after_errors(done)
-    return Result(data_of(done, steps, ways), change_text(TITLE, done, steps, wanted.here, ways), exit_code(done))
+    return Result(data_of(done, steps, options), change_text(TITLE, done, steps, wanted.here, options), exit_code(done))
 
 
-def _divided(tasks: Mapping[str, ChangeRequest], *, all_scopes: bool) -> dict[str, tuple[Place, ...]]:
-    """By client, its files without those of an earlier one: a file that several read is put back once, and whole."""
+def _places(tasks: Mapping[str, ChangeRequest], *, all_scopes: bool) -> dict[str, tuple[Place, ...]]:
+    """The files of each client without those of an earlier one: a shared file is restored once, as a whole."""
     taken: dict[str, str] = {}
     return {
         client: tuple(

@@ -1,6 +1,6 @@
-"""`mcp start`: be the proxy, which an AI client talks to over standard input and output.
+"""`mcp start`: runs the proxy, to which an AI client talks over standard input and output.
 
-Cheap to import: everything here happens before the client's first answer.
+Cheap to import: all of this runs before the client gets its first answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...proxy.options import INSPECTOR_PORT, ProxyOptions
 from ...proxy.own_tools import ALWAYS_OURS
 from ...system.folders import folders
 from ...system.log import log
-from ..parse import MAX_PORT, absolute
+from ..parse import MAX_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,45 +26,45 @@ if TYPE_CHECKING:
 def start(invocation: Invocation) -> Result:
     options = _options(invocation)
     if os.isatty(0):
-        log.info("Serving MCP on standard input and output, for a program to talk to. End the input (Ctrl+D) to stop.")
+        log.info("Serving MCP on standard input and output, for an AI client. End the input (Ctrl+D) to stop.")
     from ...proxy.main import serve
 
-    begun = time.time()
+    began = time.time()
     failure = serve(options)
     if failure is not None:
         raise failure
-    return _kept(options, begun)
+    return _generated(options, began)
 
 
-def _kept(options: ProxyOptions, begun: float) -> Result:
-    """What --force-generate-tool-cache has made."""
+def _generated(options: ProxyOptions, began: float) -> Result:
+    """The result of --force-generate-tool-cache; without it `serve` does not return."""
     from ..result import Result
 
     state, identity = folders().state, identity_of(options)
     path = path_of(state, identity)
     catalogue, _ = load(state, identity)
-    if catalogue is None or catalogue.saved_at < begun:
-        message = f"The server was asked, but nothing new was kept in {path}."
-        raise UserError("NoCatalogue", message, "Run this again with --log-level Debug, which tells the reason.")
+    if catalogue is None or catalogue.saved_at < began:
+        message = f"The server was asked, but its tools were not saved in {path}."
+        raise UserError("NoCatalogue", message, "Run this again with --log-level Debug to see the reason.")
     tools = sum(name not in ALWAYS_OURS for name, _ in catalogue.offered.tools)
-    return Result({"tools": tools, "file": path}, f"Kept {counted(tools)} in {path}.")
+    return Result({"tools": tools, "file": path}, f"Saved {counted(tools)} in {path}.")
 
 
 def _options(invocation: Invocation) -> ProxyOptions:
-    named, url = invocation.value("solution-dir"), invocation.value("upstream-url")
+    url = invocation.value("upstream-url")
     if invocation.arguments:
-        message = f"'{invocation.arguments[0]}' is no option of 'mcp start'."
+        message = f"'{invocation.arguments[0]}' is not an option of 'mcp start'."
         raise UserError("UnexpectedArgument", message, "Write a command to proxy behind '--'.", exit_code=2)
     if url is not None:
         _check_url(url, invocation)
     for_host = (*invocation.forwarded, *(["--port"] if "port" in invocation.options else []))
     if (invocation.child or url is not None) and for_host:
-        message = f"'{for_host[0]}' is for a Host, and none is started here."
+        message = f"'{for_host[0]}' is an option of a Host, but no Host is started here."
         next_step = "Write the options of a command behind '--', after the command."
         raise UserError("UnknownOption", message, next_step, exit_code=2)
     return ProxyOptions(
-        absolute(named or "."),
-        named is not None,
+        invocation.folder(),
+        invocation.names_folder,
         invocation.number("port", 1, MAX_PORT) or 0,
         invocation.child,
         url,
@@ -80,17 +80,15 @@ def _options(invocation: Invocation) -> ProxyOptions:
 
 def _check_url(url: str, invocation: Invocation) -> None:
     if invocation.child:
-        message = "Both --upstream-url and a command behind '--' are given; only one server can be behind the proxy."
+        message = "Both --upstream-url and a command behind '--' are given, but a proxy has only one server."
         raise UserError("BadValue", message, "Leave one of them out.", exit_code=2)
     from ...system.text import has_credentials, shown_url
 
     scheme, _, rest = url.partition("://")
     if scheme.lower() not in ("http", "https") or not rest.strip("/"):
-        message = f"The value '{shown_url(url)}' of --upstream-url is no HTTP address."
+        message = f"The value '{shown_url(url)}' of --upstream-url is not an HTTP address."
         raise UserError("BadValue", message, "Write it as http://127.0.0.1:8000/mcp.", exit_code=2)
     if has_credentials(url):
         message = f"A user name or password before the host, as in the URL of {shown_url(url)}, is not supported."
-        next_step = (
-            "Leave it out. Where the server needs it, write a command behind '--' that reads it from a variable."
-        )
+        next_step = "Leave it out. If the server needs it, write a command behind '--' that reads it from a variable."
         raise UserError("BadValue", message, next_step, exit_code=2)

@@ -1,4 +1,4 @@
-"""`mcp status`: which AI clients know the servers, where, and whether what they know is current. Changes nothing."""
+"""`mcp status`: shows in which AI clients the servers are registered, where, and whether the entries are current."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...system.files import is_write_protected
 from ..result import Result
 from ..terminal import Style, bullets, columns, folded, one_line, styled, table_width
 from .arguments import PROTOCOL, mcp_arguments, shown_path
-from .verification import verified_data, verified_lines
+from .verification import ask_clients, verified_data, verified_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,24 +30,28 @@ if TYPE_CHECKING:
     from .arguments import McpArguments
 
 
+TITLE = "MCP Server Status"
+_HEAD = 15  # the width of the titles above the servers
+_STATUS = max(len(status.value) for status in RegistrationStatus) + 1
+_VARIANT = 15  # the minimum
+_INDENT = 6  # of a path on a line of its own
+_STYLES = {
+    RegistrationStatus.REGISTERED: Style.GOOD,
+    RegistrationStatus.MISSING: Style.DIM,
+    RegistrationStatus.OUTDATED: Style.WARN,
+}
+_VARIANT_OPTIONS = ("--release", "--prerelease", "--version", "--channel", "--runner")
+
+
 def run(invocation: Invocation) -> Result:
     wanted = mcp_arguments(invocation)
-    around = wanted.here
-    clients = [status_of(profile, wanted.servers, wanted.wish, around) for profile in wanted.definitions.profiles]
-    answers = _answers(wanted, clients) if invocation.on("verify") else None
-    steps = status_steps(wanted, clients)
-    return Result(_data(wanted, clients, steps, answers), status_text(wanted, clients, steps, answers))
-
-
-def _answers(wanted: McpArguments, clients: list[ClientStatus]) -> tuple[ClientAnswer, ...]:
-    """What the clients themselves say: the named one, or all that are there."""
-    from ...setup.client_cli import ask, ask_all
-    from ..progress import say
-
-    say(f"Asking {wanted.client.name if wanted.client else 'the clients'}")
-    if wanted.client is not None:
-        return (ask(wanted.client, wanted.servers, wanted.here.workspace),)
-    return ask_all([one.profile for one in clients if one.detected], wanted.servers, wanted.here.workspace)
+    profiles = wanted.definitions.profiles
+    clients = [status_of(profile, wanted.servers, wanted.variant, wanted.here) for profile in profiles]
+    detected = [client.profile for client in clients if client.detected]
+    answers = ask_clients(wanted, detected) if invocation.on("verify") else None
+    steps = _steps(wanted, clients)
+    text = "\n".join(_lines(wanted, clients, steps, answers))
+    return Result(_data(wanted, clients, steps, answers), text)
 
 
 def _data(
@@ -57,7 +61,7 @@ def _data(
         "version": PROTOCOL,
         "callerIde": wanted.client.id if wanted.client is not None else None,
         "toolVersion": __version__,
-        "expectedVariant": wanted.wish.variant,
+        "expectedVariant": wanted.variant.variant,
         "detectedIdes": [one.profile.id for one in clients if one.detected],
         "supportedIdes": [_supported(one) for one in clients],
         "ides": [_client_data(one) for one in clients],
@@ -70,7 +74,7 @@ def _data(
 
 
 def _supported(client: ClientStatus) -> dict[str, object]:
-    """As the .NET tool has it."""
+    """The fields of the .NET tool."""
     strategy = "none" if client.profile.no_client else "file"
     return {"ide": client.profile.id, "strategy": strategy, "detected": client.detected}
 
@@ -90,7 +94,7 @@ def _server_data(server: ServerDefinition, wanted: McpArguments, clients: list[C
     return {
         "name": server.name,
         "transport": server.transport,
-        "definition": _definition(expected(server, wanted.wish), server),
+        "definition": _definition(expected(server, wanted.variant), server),
         "ides": [
             _registration(client.profile.id, registration)
             for client in listed
@@ -132,27 +136,6 @@ def _location(location: Location) -> dict[str, object]:
     return told
 
 
-TITLE = "MCP Server Status"
-_HEAD = 15  # where the values behind the title begin
-_STATUS = max(len(status.value) for status in RegistrationStatus) + 1
-_VARIANT = 15  # at least
-_DEEPER = 6  # how far a path stands in that has a line of its own
-_STYLES = {
-    RegistrationStatus.REGISTERED: Style.GOOD,
-    RegistrationStatus.MISSING: Style.DIM,
-    RegistrationStatus.OUTDATED: Style.WARN,
-}
-
-
-def status_text(
-    wanted: McpArguments,
-    clients: Sequence[ClientStatus],
-    steps: Sequence[str],
-    answers: Sequence[ClientAnswer] | None = None,
-) -> str:
-    return "\n".join(_lines(wanted, clients, steps, answers))
-
-
 def _lines(
     wanted: McpArguments, clients: Sequence[ClientStatus], steps: Sequence[str], answers: Sequence[ClientAnswer] | None
 ) -> Iterator[str]:
@@ -162,8 +145,8 @@ def _lines(
     yield from _head("IDEs detected:", ", ".join(one.profile.id for one in clients if one.detected) or "none")
     if wanted.client is not None:
         yield from _head("Caller IDE:", wanted.client.id)
-    runner = f", started by {wanted.wish.runner}" if wanted.wish.runner is not None else ""
-    yield from _head("Expected:", f"{wanted.wish.variant} ({wanted.wish_from}){runner}")
+    runner = f", started by {wanted.variant.runner}" if wanted.variant.runner is not None else ""
+    yield from _head("Expected:", f"{wanted.variant.variant} ({wanted.variant_from}){runner}")
     for server in wanted.servers:
         yield from _server_lines(server, listed, wanted.here)
     if answers is not None:
@@ -183,7 +166,7 @@ def _head(title: str, value: str) -> Iterator[str]:
 def _server_lines(server: ServerDefinition, listed: Sequence[ClientStatus], here: Here) -> Iterator[str]:
     yield from ("", styled(one_line(f"{server.name} ({server.transport})"), Style.HEADING))
     if not listed:
-        yield "  no client is here that could know it"
+        yield "  no client was detected"
     width = max((len(client.profile.id) for client in listed), default=0) + 2
     rows = [(client, found) for client in listed for found in client.registrations if found.server is server]
     variant = max((len(_how(one.match)) + 1 for _, found in rows for one in found.locations), default=0)
@@ -204,7 +187,7 @@ def _client_lines(first: str, found: Registration, cannot: str, variant: int, he
         if columns(line) + columns(path) <= table_width():
             yield line + path
         else:
-            yield from (line.rstrip(), " " * _DEEPER + path)
+            yield from (line.rstrip(), " " * _INDENT + path)
     for warning in found.warnings:
         indent = " " * len(first)
         sentence = one_line(_with_shown_paths(warning, here))
@@ -212,34 +195,31 @@ def _client_lines(first: str, found: Registration, cannot: str, variant: int, he
 
 
 def _how(match: Match) -> str:
-    """The version, and what starts it where that is not the usual."""
+    """The version of the entry, and its runner if that is not the usual one."""
     if match.own_way:
         return "own"
     if match.server.runner and match.runner is None and match.transport != HTTP:
         return "other"
     if match.runner == PATH_RUNNER:
-        return PATH_RUNNER  # the version that is there
+        return PATH_RUNNER  # the installed version
     return match.variant if match.runner in (None, match.server.runner) else f"{match.runner} {match.variant}"
 
 
 def _where(location: Location, server: ServerDefinition, here: Here) -> str:
     remarks = [f"as {location.match.entry.name}"] if location.match.entry.name != server.name else []
-    remarks += ["not read any more"] if location.legacy else []
+    remarks += ["no longer read"] if location.legacy else []
     where = _with_shown_paths(in_words(location.place, here), here).replace("'", "", 2)
     return where + (f" ({', '.join(remarks)})" if remarks else "")
 
 
 def _with_shown_paths(sentence: str, here: Here) -> str:
-    """The paths in it stand in quotes."""
+    """The sentence with its paths, which are in quotes, shortened."""
     pieces = sentence.split("'")
     return "'".join(shown_path(piece, here) if number % 2 else piece for number, piece in enumerate(pieces))
 
 
-_OF_VERSIONS = ("--release", "--prerelease", "--version", "--channel", "--runner")
-
-
-def status_steps(wanted: McpArguments, clients: Sequence[ClientStatus]) -> tuple[str, ...]:
-    """For the client that was named, else for all that are here."""
+def _steps(wanted: McpArguments, clients: Sequence[ClientStatus]) -> tuple[str, ...]:
+    """The next steps for the named client, or for all detected ones."""
     meant = [one for one in clients if (one.detected if wanted.client is None else one.profile is wanted.client)]
     unread = {
         config.place.path: client
@@ -251,7 +231,7 @@ def status_steps(wanted: McpArguments, clients: Sequence[ClientStatus]) -> tuple
     steps = [repair(path) for path in unread]
     steps += [f"Make '{path}' writable: it is read-only." for one in lacking for path in _protected(one)]
     steps += [_install([one.profile.id for one in lacking], wanted.options)] if lacking else []
-    options = tuple(one for one in wanted.options if one.partition(" ")[0] not in _OF_VERSIONS)
+    options = tuple(one for one in wanted.options if one.partition(" ")[0] not in _VARIANT_OPTIONS)
     for client in meant:
         for found in client.registrations:
             steps += _of_entry(client, found, wanted.here, options)
@@ -260,21 +240,21 @@ def status_steps(wanted: McpArguments, clients: Sequence[ClientStatus]) -> tuple
 
 
 def _is_lacking(client: ClientStatus) -> bool:
-    return not client.profile.no_client and any(_is_to_do(client, one) for one in client.registrations)
+    return not client.profile.no_client and any(_can_be_registered(client, one) for one in client.registrations)
 
 
-def _is_to_do(client: ClientStatus, found: Registration) -> bool:
+def _can_be_registered(client: ClientStatus, found: Registration) -> bool:
     return found.status is not RegistrationStatus.REGISTERED and found.server.transport in client.profile.transports
 
 
 def _protected(client: ClientStatus) -> Iterator[str]:
-    """The files that `mcp install` would change, and cannot."""
+    """The read-only files that `mcp install` would have to change."""
     targets = client.profile.targets(client.profile.default_scope)
-    there = [one.place for one in client.configs if one.content is not None]
-    usual = next((place.path for place in targets if place in there), None)
+    existing = [one.place for one in client.configs if one.content is not None]
+    usual = next((place.path for place in targets if place in existing), None)
     for found in client.registrations:
         path = found.effective.path if found.effective is not None else usual
-        if path is not None and _is_to_do(client, found) and is_write_protected(path):
+        if path is not None and _can_be_registered(client, found) and is_write_protected(path):
             yield path
 
 
@@ -299,7 +279,7 @@ def _of_entry(client: ClientStatus, found: Registration, here: Here, options: tu
         shared = any(one.place.use is Use.SHARED for one in found.locations)
         all_files = ("--all-scopes",) if shared else ()
         call = " ".join(("uno-devserver mcp uninstall", profile.id, f"--servers {name}", *all_files, *options))
-        yield f"{profile.name} takes the entry in '{effective.path}' for {name}; '{call}' takes all out."
+        yield f"{profile.name} uses the entry in '{effective.path}' for {name}; '{call}' removes all."
 
 
 def _several_entries(client: ClientStatus, found: Registration, here: Here) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What the clients themselves said about the servers, for `--verify`: as data, and as lines for people."""
+"""`--verify`: asks the clients themselves which servers they see, and shows their answers."""
 
 from __future__ import annotations
 
@@ -9,26 +9,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ...setup.client_cli import ClientAnswer
+    from ...setup.profiles import Profile
+    from .arguments import McpArguments
+
+
+def ask_clients(wanted: McpArguments, profiles: Sequence[Profile]) -> tuple[ClientAnswer, ...]:
+    """The answer of the named client, or of those of these clients that have a command for it."""
+    from ...setup.client_cli import ask, ask_all
+    from ..progress import say
+
+    say(f"Asking {wanted.client.name if wanted.client else 'the clients'}")
+    if wanted.client is not None:
+        return (ask(wanted.client, wanted.servers, wanted.here.workspace),)
+    return ask_all(profiles, wanted.servers, wanted.here.workspace)
 
 
 def verified_data(answers: Sequence[ClientAnswer]) -> list[dict[str, object]]:
     return [_data(answer) for answer in answers]
 
 
-def verified_lines(answers: Sequence[ClientAnswer]) -> Iterator[str]:
-    yield styled("What the clients themselves see", Style.HEADING)
-    if not answers:
-        yield "  no client is here that has a command for it"
-    for answer in answers:
-        yield from folded(one_line(_summary(answer)), f"  {styled(one_line(answer.client), Style.NAME)}: ", "    ")
-        for said in answer.said:
-            yield from folded(one_line(said), "    | ", "    | ")
-
-
 def _data(answer: ClientAnswer) -> dict[str, object]:
     told: dict[str, object] = {"client": answer.client, "command": answer.command}
     told |= {"problem": answer.problem} if answer.problem else {"sees": dict(answer.sees)}
     return {**told, "said": list(answer.said)}
+
+
+def verified_lines(answers: Sequence[ClientAnswer]) -> Iterator[str]:
+    yield styled("What the clients themselves see", Style.HEADING)
+    if not answers:
+        yield "  no detected client has a command for this"
+    for answer in answers:
+        yield from folded(one_line(_summary(answer)), f"  {styled(one_line(answer.client), Style.NAME)}: ", "    ")
+        for line in answer.said:
+            yield from folded(one_line(line), "    | ", "    | ")
 
 
 def _summary(answer: ClientAnswer) -> str:
