@@ -14,7 +14,7 @@ from support.shells import PROMPT, SECONDS, Shell, Typing, shell_or_leave_out
 from uno_devserver.cli.commands import CLIENT, COMMANDS, GLOBAL_OPTIONS, SHELLS, Option
 from uno_devserver.cli.mcp.arguments import _CHANNELS
 from uno_devserver.cli.shell_completion import offer_for, options_of
-from uno_devserver.instances.host_program import ProgramKind
+from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.setup.definitions import packaged
 from uno_devserver.setup.profiles import Scope
 
@@ -238,7 +238,7 @@ def test_the_choices_of_the_table_are_those_that_are_accepted() -> None:
     assert set(_option("scope").choices) == {scope.value for scope in Scope}
     assert set(_option("channel").choices) == set(_CHANNELS)
     assert set(_option("runner").choices) == runners
-    assert set(_option("host").choices) == {kind.value for kind in ProgramKind if kind is not ProgramKind.PATH}
+    assert set(_option("host").choices) == {HostKind.BUNDLED.value, HostKind.DOTNET.value}
 
 
 def test_no_name_of_a_client_or_server_means_anything_to_a_shell() -> None:

@@ -368,6 +368,24 @@ def test_a_start_that_waits_for_another_says_for_whom(
     assert second.returncode == 0
 
 
+def test_a_start_that_waited_for_another_keeps_the_host_that_had_to_do_without_its_addins(
+    uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
+) -> None:
+    hosts.behave(Manners(dies_of_addins=True, exit_code=134, waits_for=str(tmp_path / "go")))
+    first = uno.machine.spawn("start", "--json")
+    wait_for(lambda: len(hosts.launches()) == 2, "the launch without add-ins")
+    second = uno.machine.spawn("start", "--json")
+    assert second.stderr
+    second.stderr.readline()  # it waits
+    (tmp_path / "go").touch()
+
+    answers = [json.loads(process.communicate(timeout=20)[0]) for process in (first, second)]
+
+    assert [(answer["outcome"], answer["safeMode"]) for answer in answers] == [("started", True), ("reused", True)]
+    assert answers[0]["processId"] == answers[1]["processId"]
+    assert len(hosts.launches()) == 2
+
+
 def test_a_start_that_was_killed_does_not_lock_the_workspace(
     uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
 ) -> None:

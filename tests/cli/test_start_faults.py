@@ -354,15 +354,15 @@ def test_an_interrupted_start_stops_the_host_that_it_started(
 
 INTERRUPTED_WHEN_READY = """
 import signal, sys
-from uno_devserver.cli import main as program
-from uno_devserver.cli import start as command
-start = command.start
-def interrupted(*arguments):
-    running = start(*arguments)
+from uno_devserver.cli.main import main
+from uno_devserver.instances import launch
+wait = launch.wait_until_ready
+def interrupted(*arguments, **options):
+    ready = wait(*arguments, **options)
     signal.raise_signal(signal.SIGINT)
-    return running
-command.start = interrupted
-sys.exit(program.main(["start", "--json"]))
+    return ready
+launch.wait_until_ready = interrupted
+sys.exit(main(["start", "--json"]))
 """
 
 

@@ -22,7 +22,7 @@ from support.stand_in_host import (
     recorded,
 )
 from uno_devserver.instances.host_kind import HostKind
-from uno_devserver.instances.probe import HostAddIn, Probe, probe
+from uno_devserver.instances.probe import HostAddIn, Probe, kind_of, probe
 from uno_devserver.instances.registry import RegisteredServer
 
 # For a Host that answers: a busy machine may be slow. For one that does not: no longer than needed.
@@ -264,3 +264,13 @@ def test_an_address_that_swallows_everything_leaves_time_for_the_others(
     monkeypatch.setattr("uno_devserver.instances.probe.ADDRESSES", ("127.0.0.1", "::1"))
     with StandInHost(tmp_path, bundled_host(), "::1") as host, socket.create_server(("127.0.0.1", host.port)):
         assert probe(host.server()).connected
+
+
+@pytest.mark.parametrize(
+    ("rules", "kind"), [(bundled_host(), HostKind.BUNDLED), ([answer("GET /health", 404)], HostKind.DOTNET)]
+)
+def test_a_host_whose_command_line_tells_nothing_is_bundled_if_it_has_the_health_page(
+    tmp_path: Path, rules: Sequence[Rule], kind: HostKind
+) -> None:
+    with StandInHost(tmp_path, rules) as host:
+        assert kind_of(host.pid, host.port) is kind

@@ -23,6 +23,7 @@ from uno_devserver.instances.registry import (
     MAX_ENTRY_BYTES,
     RegisteredServer,
     is_in_workspace,
+    log_of,
     new_entry,
     on_port,
     prune,
@@ -498,3 +499,13 @@ def test_a_server_belongs_to_the_folders_above_its_solution(solution: str | None
     server = RegisteredServer(1, 0, solution, "", 1, "", "", None)
 
     assert is_in_workspace(server, directory) == inside
+
+
+def test_the_log_that_the_launcher_recorded_is_named_while_it_is_there(tmp_path: Path) -> None:
+    log = tmp_path / "host.log"
+    server = RegisteredServer(1, 0, None, "", 5000, "", "", None, log_file=str(log))
+
+    before = log_of(server)
+    log.touch()
+
+    assert (before, log_of(server), log_of(server.replace(log_file=None))) == (None, str(log), None)

@@ -1,113 +1,161 @@
-"""Whether a server that is registered is used, waited for or replaced: the cases that need a process of one's own."""
+"""When a registered server is used, waited for or replaced; and what is kept of a workspace between two starts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import stat
 from pathlib import Path
 
 import pytest
 
+from support.files import write
 from support.servers import Processes, Registry
 from support.stand_in_host import StandInHost, answer
-from uno_devserver.instances.launch import LaunchFailure, LaunchFailureReason
-from uno_devserver.instances.local_http import Loopback
+from uno_devserver.instances.launch import LaunchFailure, LaunchFailureReason, StartObserver
 from uno_devserver.instances.registry import RegisteredServer
-from uno_devserver.instances.start import answers, wait_until_usable
+from uno_devserver.instances.start import log_path, remember_port, remembered_port, usable_server
 from uno_devserver.issues import UserError
 from uno_devserver.system.ports import free_port
 from uno_devserver.system.processes import process_started
 
+from .start_requests import start_request
+
 DEAD = 2**22 + 1  # beyond what Linux gives to processes
 A_WHILE = 0.3  # for a server that will not answer
+SOLUTION = "/ws/A.sln"
 
 
 @pytest.fixture
 def mute(folder: Registry, processes: Processes) -> RegisteredServer:
     """A young server that does not listen; this test is its parent."""
-    return folder.sign_in(processes.start().pid, port=free_port(), parent_process_id=os.getpid())
+    return folder.sign_in(processes.start().pid, port=free_port(), parent_process_id=os.getpid(), solution=SOLUTION)
+
+
+class Patience(StartObserver):
+    """Counts how often it was asked to go on."""
+
+    def __init__(self, answer: bool = True) -> None:
+        self.questions = 0
+        self._answer = answer
+
+    def go_on(self) -> bool:
+        self.questions += 1
+        return self._answer
 
 
 def _usable(
-    folder: Registry,
-    server: RegisteredServer,
-    go_on: Callable[[float], bool] = lambda _: True,
-    seconds: float = A_WHILE,
+    folder: Registry, patience: StartObserver | None = None, seconds: float = A_WHILE
 ) -> RegisteredServer | None:
-    found: Iterator[RegisteredServer] = iter([server] * 1000)
-    return wait_until_usable(
-        str(folder),
-        lambda: next(found, None),
-        starting_seconds=seconds,
-        go_on=go_on,
-        say=lambda _: None,
-        with_addins=True,
-    )
-
-
-def test_a_server_that_had_time_to_start_is_not_waited_for(
-    folder: Registry, mute: RegisteredServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _set_clock(monkeypatch, mute, seconds_after=A_WHILE + 1)
-    patience = _Patience()
-
-    with pytest.raises(UserError, match="does not answer on its port"):
-        _usable(folder, mute, patience)
-
-    assert patience.questions == 0
+    request = start_request("/ws", SOLUTION, ready_seconds=seconds)
+    return usable_server(request, str(folder), patience or StartObserver(), with_addins=True)
 
 
 @pytest.mark.timeout(20)
-def test_a_clock_that_stands_still_does_not_make_it_wait_for_ever(
-    folder: Registry, mute: RegisteredServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("age", "waits"), [(A_WHILE + 1, False), (0, True)], ids=["grown up", "the clock stands still"]
+)
+def test_a_server_that_does_not_answer_is_waited_for_while_it_may_be_starting(
+    folder: Registry, mute: RegisteredServer, monkeypatch: pytest.MonkeyPatch, age: float, waits: bool
 ) -> None:
-    _set_clock(monkeypatch, mute, seconds_after=0)
-    patience = _Patience()
+    created = process_started(mute.process_id)
+    assert created
+    monkeypatch.setattr("uno_devserver.instances.start.time.time", lambda: created + age)
+    patience = Patience()
 
     with pytest.raises(UserError, match="does not answer on its port"):
-        _usable(folder, mute, patience)
+        _usable(folder, patience)
 
-    assert patience.questions > 0
-
-
-class _Patience:
-    """Always goes on, and counts how often it was asked."""
-
-    questions = 0
-
-    def __call__(self, _: float) -> bool:
-        self.questions += 1
-        return True
+    assert (patience.questions > 0) is waits
 
 
-def _set_clock(monkeypatch: pytest.MonkeyPatch, server: RegisteredServer, *, seconds_after: float) -> None:
-    created = process_started(server.process_id)
-    assert created
-    monkeypatch.setattr("uno_devserver.instances.start.time.time", lambda: created + seconds_after)
-
-
-def test_waiting_for_a_server_that_somebody_else_starts_can_be_given_up(
-    folder: Registry, mute: RegisteredServer
-) -> None:
+@pytest.mark.usefixtures("mute")
+def test_waiting_for_a_server_that_another_program_starts_can_be_given_up(folder: Registry) -> None:
     with pytest.raises(LaunchFailure) as failure:
-        _usable(folder, mute, lambda _: False, seconds=60)
+        _usable(folder, Patience(answer=False), seconds=60)
 
     assert failure.value.reason is LaunchFailureReason.GIVEN_UP
 
 
 def test_a_server_that_has_to_go_and_does_not_is_an_error(folder: Registry) -> None:
     """Process 1 is never stopped."""
-    server = folder.sign_in(1, parent_process_id=DEAD)
+    folder.sign_in(1, parent_process_id=DEAD, solution=SOLUTION)
 
     with pytest.raises(UserError, match="has to be replaced and cannot be stopped") as error:
-        _usable(folder, server)
+        _usable(folder)
 
     assert error.value.next_step.startswith("End process 1")
 
 
 def test_a_port_that_another_process_answers_on_does_not_speak_for_the_server(
-    tmp_path: Path, mute: RegisteredServer
+    folder: Registry, tmp_path: Path, processes: Processes
 ) -> None:
-    with StandInHost(tmp_path, [answer("GET /mcp", 406)]) as stranger:
-        assert not answers(mute.replace(port=stranger.port), Loopback(), 10)
-        assert answers(mute.replace(port=stranger.port, process_id=stranger.pid), Loopback(), 10)
+    with StandInHost(tmp_path, [answer("GET /mcp", 406)]) as host:
+        folder.sign_in(processes.start().pid, port=host.port, parent_process_id=os.getpid(), solution=SOLUTION)
+        with pytest.raises(UserError, match="does not answer on its port"):
+            _usable(folder)
+
+        right = folder.sign_in(host.pid, port=host.port, parent_process_id=os.getpid(), solution="/ws/B.sln")
+        request = start_request("/ws", "/ws/B.sln")
+        assert usable_server(request, str(folder), StartObserver(), with_addins=True) == right
+
+
+# --- what is kept of a workspace ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> str:
+    return str(tmp_path / "state")
+
+
+def test_two_solutions_of_a_workspace_have_two_logs(state: str) -> None:
+    assert log_path(state, "/ws", "/ws/A.sln") != log_path(state, "/ws", "/ws/B.sln")
+
+
+def test_a_port_is_remembered_for_its_workspace_alone(state: str) -> None:
+    remember_port(state, "/ws", None, 5001)
+    remember_port(state, "/other", None, 5002)
+    remember_port(state, "/ws", "/ws/App.slnx", 5003)
+
+    assert remembered_port(state, "/ws", None) == 5001
+    assert remembered_port(state, "/other", None) == 5002
+    assert remembered_port(state, "/ws", "/ws/App.slnx") == 5003
+    assert remembered_port(state, "/third", None) == 0
+
+
+def test_the_file_is_the_users_alone_and_the_last_port_counts(state: str) -> None:
+    for port in (5001, 5002):
+        remember_port(state, "/ws", None, port)
+
+    [file] = (Path(state) / "ports").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert remembered_port(state, "/ws", None) == 5002
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "5001", '{"port": 5001}', '{"path": "/elsewhere", "port": 5001}'],
+    ids=["empty", "broken", "a list", "a number", "nobody's", "of a path with the same key"],
+)
+def test_what_is_not_understood_is_as_good_as_absent(state: str, content: str) -> None:
+    remember_port(state, "/ws", None, 5001)
+    [file] = (Path(state) / "ports").iterdir()
+    file.write_text(content)
+
+    assert remembered_port(state, "/ws", None) == 0
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "65536", "true", '"5001"', "5001.5", "null"])
+def test_a_port_that_is_none_is_not_used(state: str, port: str) -> None:
+    remember_port(state, "/ws", None, 5001)
+    [file] = (Path(state) / "ports").iterdir()
+    file.write_text(f'{{"path": "/ws", "port": {port}}}')
+
+    assert remembered_port(state, "/ws", None) == 0
+
+
+def test_a_folder_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
+    state = write(tmp_path / "state", "a file where the folder should be")
+
+    remember_port(str(state), "/ws", None, 5001)
+
+    assert os.listdir(tmp_path) == ["state"]

@@ -158,7 +158,7 @@ def _with_upstream(facts: HealthFacts, status: Status) -> HealthFacts:
         log_file=_string(upstream.get("logFile")) or None,
         host=Probe(
             mcp=status.get("state") == ConnectionState.CONNECTED.value,
-            kind=next((kind for kind in HostKind if kind.value == upstream.get("kind")), None),
+            kind=HostKind.named(upstream.get("kind")),
             version=_string(upstream.get("version")) or None,
             tool_count=tools if isinstance(tools, int) else 0,
         ),

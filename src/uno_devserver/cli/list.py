@@ -5,7 +5,7 @@ Stale entries are removed.
 
 from __future__ import annotations
 
-from ..instances.host_kind import kind_by_command_line
+from ..instances.host_kind import HostKind
 from ..instances.registry import prune
 from ..instances.workspace_servers import of_workspace
 from ..proxy.health.status_file import running_proxies
@@ -35,7 +35,7 @@ class Listed(Value):
     foreign: bool  # of another machine or user, so its process id has no meaning here
     in_workspace: bool
     links: tuple[Process, ...]
-    kind: str | None  # bundled or dotnet; None if the command line does not tell
+    kind: HostKind | None  # None if the command line does not tell
 
 
 def run(invocation: Invocation) -> Result:
@@ -60,7 +60,7 @@ def _looked_up(server: RegisteredServer, in_workspace: bool) -> Listed:
     from ..system.processes import chain, command_line
 
     links = chain(server.process_id, server.parent_process_id)
-    return Listed(server, False, in_workspace, links, kind_by_command_line(command_line(server.process_id)))
+    return Listed(server, False, in_workspace, links, HostKind.of_command_line(command_line(server.process_id)))
 
 
 def _data(one: Listed) -> dict[str, object]:
@@ -69,7 +69,7 @@ def _data(one: Listed) -> dict[str, object]:
         **server_data(server, one.links, in_workspace=one.in_workspace),
         "workspaceDirectory": server.workspace,
         "leftOutAddIns": None if server.left_out is None else list(server.left_out),
-        "hostKind": one.kind,
+        "hostKind": one.kind and one.kind.value,
         "controlChannel": server.control_channel,
         "machineName": server.machine,
         "userName": server.user,
@@ -96,7 +96,7 @@ def _section(one: Listed) -> Section:
         Row("Workspace", server.workspace or "N/A"),
         Row("IDE Channel", server.ide_channel or "<none>"),
         *(() if server.control_channel is None else (Row("Control Channel", server.control_channel),)),
-        Row("Host", one.kind or "unknown"),
+        Row("Host", one.kind.value if one.kind else "unknown"),
         *(() if server.left_out is None else (Row("Left out", ", ".join(server.left_out) or "all add-ins"),)),
         Row("Process Chain", chain_text(one.links) or "N/A"),
         Row("Machine", server.machine or "N/A"),

@@ -1,11 +1,12 @@
-"""The kinds of Hosts, and which of them a process is, by its command line. Cheap to import.
-
-The launcher of a Host may be any program, so its registry entry does not tell.
-"""
+"""The kinds of servers that a workspace can have. Cheap to import."""
 
 from __future__ import annotations
 
 from enum import Enum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _DOTNET_HOST = "Uno.UI.RemoteControl.Host"
 _BUNDLED_HOST = "uno_devserver.host"
@@ -13,15 +14,25 @@ _PROGRAMS = ("uno_devserver", "uno-devserver", "uno.devserver")  # the package, 
 
 
 class HostKind(Enum):
-    DOTNET = "dotnet"
+    """The values are those of `--host` and of the JSON output."""
+
     BUNDLED = "bundled"
-    COMMAND = "command"  # another MCP server, behind a proxy
+    DOTNET = "dotnet"
+    COMMAND = "command"  # any other MCP server behind a proxy: a command or a URL
 
+    @classmethod
+    def named(cls, text: object) -> HostKind | None:
+        """The kind with this value, in any case; None for every other text or object."""
+        return next((kind for kind in cls if isinstance(text, str) and text.lower() == kind.value), None)
 
-def kind_by_command_line(arguments: tuple[str, ...]) -> str | None:
-    """`bundled`, `dotnet`, or None where the process does not tell."""
-    if any(argument.replace("\\", "/").rpartition("/")[2].startswith(_DOTNET_HOST) for argument in arguments[:3]):
-        return "dotnet"
-    # `python -P -m uno_devserver.host`, or the program's own `host` command
-    ours = any(name in argument for argument in arguments[:4] for name in _PROGRAMS)
-    return "bundled" if _BUNDLED_HOST in arguments or (ours and "host" in arguments) else None
+    @classmethod
+    def of_command_line(cls, arguments: Sequence[str]) -> HostKind | None:
+        """The kind of the Host that these words started; None where they do not tell.
+
+        A registry entry does not name the kind, because any program may have launched the Host.
+        """
+        if any(argument.replace("\\", "/").rpartition("/")[2].startswith(_DOTNET_HOST) for argument in arguments[:3]):
+            return cls.DOTNET
+        # `python -P -m uno_devserver.host`, or the program's own `host` command
+        ours = any(name in argument for argument in arguments[:4] for name in _PROGRAMS)
+        return cls.BUNDLED if _BUNDLED_HOST in arguments or (ours and "host" in arguments) else None

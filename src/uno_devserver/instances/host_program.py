@@ -1,6 +1,6 @@
-"""Which Host a workspace gets, and which add-ins it is told to load.
+"""Decide which Host program a workspace gets, which add-ins it is told to load, and its command line.
 
-The workspace's own .NET Host where there is one and .NET to run it, else the bundled Host. Discovery is asked only
+It is the workspace's own .NET Host where there is one and .NET to run it, else the bundled Host. Discovery is used only
 for what is not known without it, because it takes as long as starting a Host.
 """
 
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import Enum
 
 from ..issues import Issue, UserError, warning
 from ..system.folders import folders
 from ..system.programs import find_program
 from ..system.values import Value
+from ..workspace.addins import workspace_addins
 from ..workspace.paths import is_inside
+from .host_kind import HostKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,53 +23,59 @@ if TYPE_CHECKING:
 
     from ..discovery.discover import Discovery, DiscoveryRequest
     from ..discovery.entry_points import AddInDiscovery
-    from ..workspace.resolver import Workspace
+    from .launch import StartRequest
+
+
+# "No add-ins": .NET launchers that build one string lose an empty value, and the Host then asks MSBuild.
+NO_ADDINS = ";"
+# Lets a Host that was built for an older .NET run on the next major version.
+ROLL_FORWARD = ("DOTNET_ROLL_FORWARD", "Major")
+
+
+class HostProgram(Value):
+    kind: HostKind | None  # None: a path that the user named, whose kind is not known
+    command: tuple[str, ...]  # everything before the Host's own arguments; the program by its full path
+    environment: tuple[tuple[str, str], ...] = ()  # in addition to ours
 
 
 class LaunchPlan(Value):
-    """What to launch, before anything is launched."""
+    """What will be launched."""
 
     program: HostProgram
-    addins: str | None  # the value of --addins; None lets the Host discover them itself
-    issues: tuple[Issue, ...] = ()  # what the user should know; nothing here prevents the launch
-
-
-class HostOptions(Value):
-    """What the user said about it."""
-
-    host: str | None = None  # bundled, dotnet, or a path
-    addins: str | None = None  # the value of --addins
-    force_msbuild: bool = False  # MSBuild knows better than that value
+    addins: str | None  # the value of --addins; None: the Host discovers them itself
+    issues: tuple[Issue, ...] = ()  # for the user; none of them prevents the launch
     trusted: bool = True  # the workspace's own code may run: its Python add-ins, its packages, and its build
 
 
-def plan_launch(wanted: HostOptions, workspace: Workspace, environ: Mapping[str, str]) -> LaunchPlan:
-    """UserError when the Host that was asked for cannot be had."""
-    return _Planner(wanted, workspace, environ).plan()
+def plan_launch(request: StartRequest, environ: Mapping[str, str]) -> LaunchPlan:
+    """Raises UserError when the Host that was asked for cannot be used."""
+    return _Planner(request, environ).plan()
 
 
 class _Planner:
-    def __init__(self, wanted: HostOptions, workspace: Workspace, environ: Mapping[str, str]) -> None:
-        self._wanted = wanted
-        self._workspace = workspace
+    def __init__(self, request: StartRequest, environ: Mapping[str, str]) -> None:
+        self._request = request
+        self._workspace = request.workspace
         self._environ = environ
+        self._trusted = not request.needs_trust or _is_trusted(request.folder, environ)
         self._discovery: Discovery | None = None
         self._issues: list[Issue] = []
 
     def plan(self) -> LaunchPlan:
         program = self._program()
-        named = None if self._wanted.force_msbuild else self._wanted.addins
+        named = None if self._request.force_msbuild else self._request.addins
         addins = self._addins(program.kind) if named is None else (named.strip() and named) or NO_ADDINS
-        return LaunchPlan(program, addins, tuple(dict.fromkeys(self._issues)))
+        return LaunchPlan(program, addins, tuple(dict.fromkeys(self._issues)), self._trusted)
 
     def _program(self) -> HostProgram:
-        if self._wanted.host is None:
+        if self._request.host is None:
             return self._best()
-        if self._wanted.host.lower() == ProgramKind.BUNDLED.value:
+        kind = HostKind.named(self._request.host)
+        if kind is HostKind.BUNDLED:
             return bundled_host()
-        if self._wanted.host.lower() == ProgramKind.DOTNET.value:
+        if kind is HostKind.DOTNET:
             return self._dotnet() or self._no_dotnet_host()
-        return host_at(self._wanted.host, self._environ)
+        return host_at(self._request.host, self._environ)
 
     def _best(self) -> HostProgram:
         if self._workspace.global_json is None:
@@ -95,27 +102,29 @@ class _Planner:
         if self._discovery is None:
             from ..discovery.discover import discover
 
-            self._discovery = discover(self._request(), self._environ)
+            self._discovery = discover(self._discovery_request(), self._environ)
             self._issues += self._discovery.issues
         return self._discovery
 
-    def _request(self) -> DiscoveryRequest:
+    def _discovery_request(self) -> DiscoveryRequest:
         from ..discovery.discover import DiscoveryRequest
 
-        place = self._workspace
-        return DiscoveryRequest(place.requested_directory, force_msbuild=self._wanted.force_msbuild, workspace=place)
+        workspace = self._workspace
+        return DiscoveryRequest(
+            workspace.requested_directory, force_msbuild=self._request.force_msbuild, workspace=workspace
+        )
 
-    def _addins(self, kind: ProgramKind) -> str | None:
+    def _addins(self, kind: HostKind | None) -> str | None:
         assemblies = self._assemblies()
-        scripts = _python_addins(self._workspace.working_directory) if self._wanted.trusted else []
+        scripts = workspace_addins(self._workspace.working_directory) if self._trusted else []
         paths = [addin.path for addin in assemblies.found if self._may_run(addin.path)] if assemblies else []
-        if kind is ProgramKind.BUNDLED:
+        if kind is HostKind.BUNDLED:
             paths = [*scripts, *paths]
         elif scripts:
             names = ", ".join(os.path.basename(path) for path in scripts)
             message = f"The workspace's Python add-ins are not loaded by a .NET Host: {names}."
             self._issues.append(warning("AddInNeedsBundledHost", message))
-        if not paths and kind is not ProgramKind.BUNDLED and not (assemblies and _is_certain(assemblies)):
+        if not paths and kind is not HostKind.BUNDLED and not (assemblies and _is_certain(assemblies)):
             return self._left_to_msbuild()
         value, lost = addins_value(list(dict.fromkeys(paths)), self._workspace.working_directory)
         for path in lost:
@@ -124,8 +133,8 @@ class _Planner:
         return value
 
     def _may_run(self, path: str) -> bool:
-        """What the user has restored may. A workspace can name package folders, too, and bring them along."""
-        if self._wanted.trusted:
+        """Without trust, only what lies in the user's package folders: a workspace can bring others along."""
+        if self._trusted:
             return True
         from ..discovery.nuget import users_folders
 
@@ -138,8 +147,8 @@ class _Planner:
         return False
 
     def _left_to_msbuild(self) -> str | None:
-        """Nobody knows the add-ins. A Host that is told none asks MSBuild, which runs the workspace's build."""
-        if self._wanted.trusted:
+        """The add-ins are not known. A Host that is not told them asks MSBuild, which runs the workspace's build."""
+        if self._trusted:
             return None
         from ..workspace.trust import not_run
 
@@ -150,65 +159,34 @@ class _Planner:
     def _assemblies(self) -> AddInDiscovery | None:
         if self._discovery is not None:
             return self._discovery.addins
-        if self._workspace.global_json is None and not self._wanted.force_msbuild:
+        if self._workspace.global_json is None and not self._request.force_msbuild:
             return None
         from ..discovery.discover import discover_addins
 
-        found = discover_addins(self._request(), self._environ)
+        found = discover_addins(self._discovery_request(), self._environ)
         self._issues += found.issues
         return found
 
 
 def _is_certain(addins: AddInDiscovery) -> bool:
-    """Whether "none" is the answer, and not the lack of one."""
+    """Whether finding none means that there are none."""
     return addins.possible and not addins.failed
 
 
-def _python_addins(directory: str) -> list[str]:
-    from ..workspace.addins import workspace_addins
+def _is_trusted(folder: str, environ: Mapping[str, str]) -> bool:
+    from ..workspace.trust import is_trusted
 
-    return workspace_addins(directory)
-
-
-# Says "no add-ins": .NET launchers that build one string lose an empty value, and the Host then asks MSBuild.
-NO_ADDINS = ";"
-
-# Lets a Host that was built for an older .NET run on the next major version.
-ROLL_FORWARD = ("DOTNET_ROLL_FORWARD", "Major")
-
-
-class ProgramKind(Enum):
-    BUNDLED = "bundled"
-    DOTNET = "dotnet"
-    PATH = "path"  # a program that the user named
-
-
-class HostProgram(Value):
-    kind: ProgramKind
-    command: tuple[str, ...]  # everything before the Host's own arguments; the program by its full path
-    environment: tuple[tuple[str, str], ...] = ()  # in addition to ours
-
-
-class HostArguments(Value):
-    """What a Host is told. None: it is not told."""
-
-    port: int
-    workspace: str
-    parent: int | None = None
-    solution: str | None = None
-    ide_channel: str | None = None
-    addins: str | None = None  # the value of the flag; None lets the Host discover them itself
-    forwarded: tuple[str, ...] = ()
+    return is_trusted(environ, folder)
 
 
 def bundled_host() -> HostProgram:
     # -P: a module in the workspace, which is the current folder, must not be taken for one of ours.
-    return HostProgram(ProgramKind.BUNDLED, (sys.executable, "-P", "-m", "uno_devserver.host"))
+    return HostProgram(HostKind.BUNDLED, (sys.executable, "-P", "-m", "uno_devserver.host"))
 
 
 def dotnet_host(path: str, environ: Mapping[str, str], *, roll_forward: bool) -> HostProgram:
     extra = (ROLL_FORWARD,) if roll_forward else ()
-    return HostProgram(ProgramKind.DOTNET, _run_by(path, environ), extra)
+    return HostProgram(HostKind.DOTNET, _run_by(path, environ), extra)
 
 
 def host_at(path: str, environ: Mapping[str, str]) -> HostProgram:
@@ -217,7 +195,7 @@ def host_at(path: str, environ: Mapping[str, str]) -> HostProgram:
     if not os.path.isfile(path):
         next_step = "Name a Host that exists, or use --host bundled or --host dotnet."
         raise UserError("HostBinaryNotFound", f"There is no Host at {path}.", next_step)
-    return HostProgram(ProgramKind.PATH, _run_by(path, environ))
+    return HostProgram(None, _run_by(path, environ))
 
 
 def _run_by(path: str, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -231,19 +209,19 @@ def _run_by(path: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     return (dotnet, path)
 
 
-def command_line(program: HostProgram, arguments: HostArguments) -> list[str]:
+def command_line(program: HostProgram, request: StartRequest, port: int, addins: str | None) -> list[str]:
     """The words that start the Host, in the order in which all launchers give them."""
-    line = [*program.command, "--httpPort", str(arguments.port)]
+    line = [*program.command, "--httpPort", str(port)]
     named = (
-        ("--ppid", None if arguments.parent is None else str(arguments.parent)),
-        ("--solution", arguments.solution),
-        ("--ideChannel", arguments.ide_channel),
-        ("--addins", arguments.addins),
-        ("--workingDir", arguments.workspace if program.kind is ProgramKind.BUNDLED else None),
+        ("--ppid", None if request.parent is None else str(request.parent)),
+        ("--solution", request.solution),
+        ("--ideChannel", request.ide_channel),
+        ("--addins", addins),
+        ("--workingDir", request.folder if program.kind is HostKind.BUNDLED else None),
     )
     for flag, value in named:
         line += [] if value is None else [flag, value]
-    return [*line, *arguments.forwarded]
+    return [*line, *request.forwarded]
 
 
 def addins_value(paths: Sequence[str], workspace: str) -> tuple[str, tuple[str, ...]]:

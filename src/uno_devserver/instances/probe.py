@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 
-from ..system.processes import listens_on
+from ..system.processes import command_line, listens_on
 from ..system.values import Value
 from .host_kind import HostKind
 from .local_http import REFUSED, HttpAnswer, NoHttpAnswer, http_request
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LITERALS = ("127.0.0.1", "::1")
 ADDRESSES = ("localhost", *LITERALS)  # some machines have only IPv4, some only IPv6, some odd hosts files
 PROBE_SECONDS = 3.0  # all questions together; a Host answers them in some 50 ms
+KIND_SECONDS = 1.0  # to learn the kind of a Host; the bundled one answers in milliseconds
 LOADING_SECONDS = 3.0  # add-ins are loaded in a fraction of it; what takes longer is reported as loading
 LOADING_STEP_SECONDS = 0.05  # each question has the add-ins asked how they are
 FIRST_ANSWER_SECONDS = 1.0  # per address, so that one that swallows everything does not use up the time of the others
@@ -96,6 +97,15 @@ def told_by(process_id: int, port: int, deadline: float) -> Probe | None:
         if told is not None and told["processId"] == process_id:
             return _told(told)
     return None
+
+
+def kind_of(process_id: int, port: int) -> HostKind:
+    """The kind of a Host that runs; one that does not say that it is bundled counts as a .NET Host."""
+    by_command_line = HostKind.of_command_line(command_line(process_id))
+    if by_command_line is not None:
+        return by_command_line
+    bundled = told_by(process_id, port, time.monotonic() + KIND_SECONDS) is not None
+    return HostKind.BUNDLED if bundled else HostKind.DOTNET
 
 
 def probe(server: RegisteredServer, seconds: float = PROBE_SECONDS) -> Probe:

@@ -40,6 +40,16 @@ def listens_on(pid: int, port: int) -> bool:
     return any(_target(f"/proc/{pid}/fd/{handle}") in listening for handle in handles)
 
 
+def command_line(pid: int) -> tuple[str, ...]:
+    """The words that started the process; none where it has ended, or is hidden."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            words = stream.read().split(b"\0")
+    except OSError:
+        return ()
+    return tuple(os.fsdecode(word) for word in words[:-1])
+
+
 def _status(pid: int) -> list[str]:
     """The fields behind the name, which may hold blanks and brackets: the state comes first."""
     with open(f"/proc/{pid}/stat", "rb") as stream:

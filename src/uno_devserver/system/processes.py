@@ -99,6 +99,8 @@ def working_directory(pid: int) -> str | None:
 
 def command_line(pid: int) -> tuple[str, ...]:
     """The words that started it; none where the system does not tell."""
+    if proc.AVAILABLE:
+        return proc.command_line(pid)
     import psutil
 
     try:
@@ -250,8 +252,9 @@ def _name(pid: int) -> str | None:
     return name
 
 
-def how_it_ended(exit_code: int | None) -> str:
-    """The reason of an `Ending`."""
+def how_it_ended(exit_code: int | None, subject: str = "it") -> str:
+    """A clause without its full stop; a negative code is the number of a signal."""
     if exit_code is None:
-        return "it ended"
-    return f"it ended with exit code {exit_code}" if exit_code >= 0 else f"it was ended by signal {-exit_code}"
+        return f"{subject} ended"
+    signalled = exit_code < 0
+    return f"{subject} was ended by signal {-exit_code}" if signalled else f"{subject} ended with exit code {exit_code}"

@@ -1,4 +1,4 @@
-"""File names that stand for paths: one can see which, and another path gets another."""
+"""Files that keep what is known about a path: their names, and small JSON documents in them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from binascii import crc32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
-
 
 SHOWN_CHARACTERS = 40  # of a folder's name, enough to recognise it
 
@@ -23,6 +23,27 @@ def name_for(path: str, shown: str = "") -> str:
     # The key is no safeguard: whoever must not mix up two paths keeps the path in the file. hashlib would cost 3 ms.
     key = crc32(place.encode("utf-8", "surrogatepass"))
     return f"{readable or 'root'}-{key:08x}"
+
+
+def read_state(path: str, limit: int = 64 * 1024) -> dict[str, object]:
+    """The members of a JSON document of at most `limit` bytes; none where it is missing, unreadable or no object."""
+    from .files import FileProblem, read_bytes
+    from .jsonc import JsonProblem, parse
+
+    try:
+        kept = parse(read_bytes(path, limit))
+    except (FileNotFoundError, FileProblem, JsonProblem):
+        return {}
+    return kept if isinstance(kept, dict) else {}
+
+
+def write_state(path: str, members: Mapping[str, object]) -> None:
+    """Replace the document at once; raises OSError."""
+    import json
+
+    from .files import write_atomic
+
+    write_atomic(path, json.dumps(members).encode("ascii"))
 
 
 def sha256(data: bytes) -> str:

@@ -19,9 +19,15 @@ from support.mcp_peers import TestPeer
 from support.stand_in_host import StandInHost, answer, bundled_host
 from uno_devserver.instances.child import end_all_children
 from uno_devserver.instances.host_kind import HostKind
-from uno_devserver.instances.launch import LaunchFailure, LaunchFailureReason
-from uno_devserver.instances.start import RunningHost as Found
-from uno_devserver.instances.start import StartObserver, StartOutcome, StartRequest, start
+from uno_devserver.instances.launch import (
+    LaunchFailure,
+    LaunchFailureReason,
+    RunningHost,
+    StartObserver,
+    StartOutcome,
+    StartRequest,
+)
+from uno_devserver.instances.start import start
 from uno_devserver.issues import UserError
 from uno_devserver.proxy.upstream.base import Ending, StartFailure
 from uno_devserver.proxy.upstream.host_launch import HostUpstream, launch_failed, user_error
@@ -233,8 +239,8 @@ async def test_when_a_host_that_we_found_is_stopped_by_its_owner_we_know_and_lau
 
 async def test_a_host_that_is_nobodys_is_replaced_by_one_that_is_nobodys_on_the_same_port(place: Place) -> None:
     upstream = place.upstream(control_channel="/tmp/CoreFxPipe_uno-1")
-    plan, wish = upstream._plan, StartRequest(str(place.workspace))
-    users = start(wish, plan, place.folders, place.environ, StartObserver())
+    request = StartRequest(resolve(str(place.workspace)))
+    users = start(request, place.folders, place.environ, StartObserver())
     found = place.start(upstream)
     assert (found.owned, found.process_id) == (False, users.process_id)
     (place.workspace / ".devtools" / "addins" / "greeter.py").write_text(ADDIN.replace("greet", "wave"), "utf-8")
@@ -277,7 +283,7 @@ async def test_a_host_that_somebody_has_replaced_already_is_not_replaced_again(p
 
 
 def found_stand_in(host: StandInHost, **limits: float) -> HostProcess:
-    found = Found(StartOutcome.REUSED, host.pid, host.port, None, None)
+    found = RunningHost(StartOutcome.REUSED, host.pid, host.port, None, None, None)
     return HostProcess(found, "", HostLimits(**limits))  # type: ignore[arg-type]
 
 
@@ -304,11 +310,6 @@ async def test_a_host_that_answers_is_asked_now_and_then_and_at_once_when_somebo
                 await asyncio.sleep(0.005)
         assert not watching.done()
         watching.cancel()
-
-
-def test_a_found_host_that_has_no_health_page_is_a_dotnet_one(tmp_path: Path) -> None:
-    with StandInHost(tmp_path, [answer("GET /health", 404)]) as host:
-        assert found_stand_in(host).kind is HostKind.DOTNET
 
 
 # --- trust

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ... import __version__
 from ...inspector.feed import LINGER_SECONDS, Feed
-from ...instances.host_kind import kind_by_command_line
+from ...instances.host_kind import HostKind
 from ...instances.registry import scan_registry
 from ...instances.workspace_servers import of_workspace
 from ...system.event_loop import Tasks
@@ -164,7 +164,7 @@ def machine_servers(folders: Folders, workspace: Workspace | None) -> dict[str, 
             "solutionPath": server.solution,
             "workspaceDirectory": server.workspace,
             "isInWorkspace": server in ours,
-            "hostKind": kind_by_command_line(command_line(server.process_id)),
+            "hostKind": kind.value if (kind := HostKind.of_command_line(command_line(server.process_id))) else None,
         }
         for server in found
     ]

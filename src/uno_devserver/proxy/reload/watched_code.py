@@ -98,6 +98,16 @@ def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Wa
     return tuple(packages)
 
 
+def count_addin_sources(folder: str, config: Config) -> int | None:
+    """How many source files of the workspace's add-ins are watched; None: they are not watched."""
+    watched = next((package for package in packages_of(folder, config) if package.addins), None)
+    if watched is None or not config.hot_reload.enabled:
+        return None
+    from ...hotreload.sources.finder import find_sources
+
+    return len(find_sources(watched).files)
+
+
 def _pattern_inside(root: str, other: str | None) -> tuple[str, ...]:
     """The pattern of the other package's folder, if it is inside this one: it has its own build."""
     above = os.path.join(root, "")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 
-from ...instances.host_program import NO_ADDINS, ProgramKind
-from ...instances.launch import LaunchFailure, LaunchFailureReason
-from ...instances.start import StartObserver as LaunchObserver
-from ...instances.start import StartRequest, start
+from ...instances.host_kind import HostKind
+from ...instances.host_program import NO_ADDINS
+from ...instances.launch import LaunchFailure, LaunchFailureReason, StartObserver, StartRequest
+from ...instances.start import start
 from ...issues import Issue, UserError, fatal, warning
 from ...system.folders import folders
 from ...system.processes import how_it_ended
@@ -53,15 +53,14 @@ class HostUpstream(Upstream):
         forwarded: tuple[str, ...] = (),
         control_channel: str | None = None,
     ) -> None:
-        self._workspace = workspace
         self._folders = folders(environ)
         self._environ = environ
-        self._wish = StartRequest(
-            workspace.working_directory,
-            workspace.solution,
+        self._request = StartRequest(
+            workspace,
             port,
             os.getpid(),
             forwarded=forwarded,
+            needs_trust=True,
             asks_addins=False,  # reading the lists waits for the add-ins anyway
             tries_without=False,  # a Host without its add-ins has nothing to offer here
             stop_seconds=STOP_SECONDS,
@@ -76,12 +75,12 @@ class HostUpstream(Upstream):
         self.issues: tuple[Issue, ...] = ()  # what the user should know of the launch
 
     def start(self, observer: UpstreamObserver) -> HostProcess:
-        wish, detached = self._wish, self._detached
+        request, detached = self._request, self._detached
         if detached:
-            wish = wish.replace(restart=self._replaces, parent=None, control_channel=None)
+            request = request.replace(restart=self._replaces, parent=None, control_channel=None)
             self._replaces = False  # a Host that the next start finds was launched by another program meanwhile
         try:
-            found = start(wish, self._plan, self._folders, self._environ, _LaunchObserver(observer, detached=detached))
+            found = start(request, self._folders, self._environ, _HostObserver(self, observer, detached=detached))
         except LaunchFailure as failure:
             raise launch_failed(failure) from failure
         except UserError as error:
@@ -94,13 +93,12 @@ class HostUpstream(Upstream):
         running = HostProcess(found, self._folders.registry, detached=detached)
         if running.owned:
             self._launched = running
-        elif found.launched is None:
+        elif found.child is None:
             observer.launching(f"the Host that runs already (process {found.process_id})", None)
         return running
 
     def replace(self, running: HostProcess) -> str:
         """Let the next start replace this Host without an owner by another; or say why that cannot be. Blocks."""
-        from ...instances.host_kind import HostKind
         from ...instances.registry import running_servers
         from ...instances.start import ServerOwned, is_orphan
 
@@ -116,34 +114,42 @@ class HostUpstream(Upstream):
         self._replaces = self._detached = True
         return ""
 
-    def _plan(self) -> LaunchPlan:
-        from ...instances.host_program import HostOptions, plan_launch
-        from ...workspace.addins import sources_key, workspace_addins
-        from ...workspace.trust import is_trusted, not_run, refusal
+    def note_sources(self) -> None:
+        """Note the add-ins' files before they are read: a change in between counts as one after the launch."""
+        from ...workspace.addins import sources_key
 
-        folder = self._workspace.working_directory
-        self.sources = sources_key(folder)
-        trusted = is_trusted(self._environ, folder)
-        planned = plan_launch(HostOptions(trusted=trusted), self._workspace, self._environ)
-        has_code = bool(workspace_addins(folder))
-        would_build = any(issue.code == "WorkspaceNotTrusted" for issue in planned.issues)
-        self.trusted = trusted if has_code or would_build else None
+        self.sources = sources_key(self._request.folder)
+
+    def note_plan(self, plan: LaunchPlan) -> None:
+        """Note what the plan of a launch says about trust; StartFailure where nothing would be served."""
+        from ...workspace.addins import workspace_addins
+        from ...workspace.trust import not_run, refusal
+
+        folder = self._request.folder
+        would_build = any(issue.code == "WorkspaceNotTrusted" for issue in plan.issues)
+        self.trusted = plan.trusted if workspace_addins(folder) or would_build else None
         self.refusal = refusal(self._folders.state, folder) if self.trusted is False else ""
-        self.issues = tuple(issue for issue in planned.issues if issue.code in PLAN_ISSUES)
-        nothing_else = planned.program.kind is ProgramKind.BUNDLED and planned.addins == NO_ADDINS
+        self.issues = tuple(issue for issue in plan.issues if issue.code in PLAN_ISSUES)
+        nothing_else = plan.program.kind is HostKind.BUNDLED and plan.addins == NO_ADDINS
         if self.trusted is False and nothing_else:
             what = f"Code of the workspace {folder}, which is all that could be served,"
             raise StartFailure(not_run(what, self.refusal, nothing_else=True), final=True)
-        return planned
 
 
-class _LaunchObserver(LaunchObserver):
-    """Passes the progress of a launch on. `detached`: the Host is not owned, and its start goes on after our end."""
+class _HostObserver(StartObserver):
+    """Passes the progress of a start on. `detached`: the Host is not owned, and its start goes on after our end."""
 
-    def __init__(self, observer: UpstreamObserver, *, detached: bool) -> None:
+    def __init__(self, upstream: HostUpstream, observer: UpstreamObserver, *, detached: bool) -> None:
+        self._upstream = upstream
         self._observer = observer
         self._detached = detached
         self._spawned = False
+
+    def planning(self) -> None:
+        self._upstream.note_sources()
+
+    def planned(self, plan: LaunchPlan) -> None:
+        self._upstream.note_plan(plan)
 
     def spawned(self, child: Child, port: int) -> None:
         self._spawned = True
@@ -157,18 +163,18 @@ class _LaunchObserver(LaunchObserver):
     def warned(self, message: str) -> None:
         self._observer.said(message, warning=True)
 
-    def go_on(self, seconds: float) -> bool:  # noqa: ARG002
+    def go_on(self) -> bool:
         return (self._detached and self._spawned) or self._observer.go_on()
 
 
 def launch_failed(failure: LaunchFailure) -> StartFailure:
-    final = (
-        failure.reason in (LaunchFailureReason.NOT_STARTED, LaunchFailureReason.NOT_READY)
-        or failure.refusal is not None
-    )
-    died = failure.reason is LaunchFailureReason.DIED
+    lasting = failure.reason in (LaunchFailureReason.NOT_STARTED, LaunchFailureReason.NOT_READY)
     ending = Ending(how_it_ended(failure.exit_code), failure.exit_code, tuple(failure.text.splitlines()))
-    return StartFailure(_issue(failure), final=final, ending=ending if died else None)
+    return StartFailure(
+        _issue(failure),
+        final=lasting or failure.refusal is not None,
+        ending=ending if failure.reason is LaunchFailureReason.DIED else None,
+    )
 
 
 def user_error(error: UserError) -> StartFailure:
@@ -177,19 +183,18 @@ def user_error(error: UserError) -> StartFailure:
 
 
 def _issue(failure: LaunchFailure) -> Issue:
-    if failure.reason is LaunchFailureReason.GIVEN_UP:
-        return warning("HostNotStarted", "The start of the Host was given up.", "It is started again when needed.")
-    if failure.reason is LaunchFailureReason.NOT_READY:
-        message = f"The Host did not answer on port {failure.port} within {failure.seconds:g} s and was stopped."
-        return fatal("HostUnreachable", message, f"What it printed is in {failure.log_file}.")
-    if failure.reason is LaunchFailureReason.PORT_TAKEN:
-        why = f"port {failure.port} is taken by another program."
-        step = "End that program, or start the proxy with another --port or without."
-    elif failure.reason is LaunchFailureReason.NOT_STARTED:
-        why, step = f"{failure.text.rstrip('.')}.", f"Repair that; {_NEXT_CALL}"
-    elif failure.refusal is not None:
-        why, step = failure.refusal
-    else:
-        message = f"The Host did not start: {how_it_ended(failure.exit_code)}."
-        return fatal("HostCrashed", message, f"Repair what it reports; what it printed is in {failure.log_file}.")
-    return fatal("HostNotStarted", f"The Host cannot be started: {why}", step)
+    match failure.reason:
+        case LaunchFailureReason.GIVEN_UP:
+            return warning("HostNotStarted", failure.message, "It is started again when needed.")
+        case LaunchFailureReason.PORT_TAKEN:
+            step = "End that program, or start the proxy with another --port or without."
+        case LaunchFailureReason.NOT_STARTED:
+            step = f"Repair that; {_NEXT_CALL}"
+        case LaunchFailureReason.NOT_READY:
+            return fatal("HostUnreachable", failure.message, f"What it printed is in {failure.log_file}.")
+        case LaunchFailureReason.DIED:
+            if failure.refusal is None:
+                step = f"Repair what it reports; what it printed is in {failure.log_file}."
+                return fatal("HostCrashed", failure.message, step)
+            step = failure.refusal[1]
+    return fatal("HostNotStarted", failure.message, step)

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ...instances.child import TAIL_BYTES, last_lines, previous_path
 from ...instances.host_kind import HostKind
-from ...instances.host_program import ProgramKind
 from ...instances.launch import MCP_PATH
 from ...instances.local_http import Loopback
-from ...instances.probe import Probe, probe, told_by
+from ...instances.probe import Probe, probe
 from ...instances.registry import RegisteredServer, scan_registry, unregister
 from ...protocol.client.streamable_http import connect_http
 from ...system.files import FileProblem
@@ -29,12 +27,11 @@ from ...system.values import Value
 from .base import Ending, RunningUpstream
 
 if TYPE_CHECKING:
-    from ...instances.start import RunningHost as Found
+    from ...instances.launch import RunningHost
     from ...protocol.client.connection import Connection, Peer
 
 
 class HostLimits(Value):
-    kind_seconds: float = 1.0  # to learn the kind of a Host that was found; the bundled one answers in milliseconds
     stop_seconds: float = 0.15  # a Host that closes everything takes 30 ms, and must be gone before the proxy
     patient_seconds: float = 6.0  # replaces stop_seconds in a restart: add-ins have 5 s to close their resources
     poll_seconds: float = 1.0  # for its exit, where the system cannot report that
@@ -48,25 +45,21 @@ class HostProcess(RunningUpstream):
     endpoint: str
 
     def __init__(
-        self, found: Found, registry: str, limits: HostLimits | None = None, *, detached: bool = False
+        self, found: RunningHost, registry: str, limits: HostLimits | None = None, *, detached: bool = False
     ) -> None:
         """`detached`: this proxy has launched it without becoming its owner, and does not stop it."""
         self._found = found
         self._registry = registry
-        self._limits = limits = limits or HostLimits()
+        self._limits = limits or HostLimits()
         self._check = asyncio.Event()  # set when a check is due now
         self._control_channel: str | None = None  # as last read from the registry
         self._log_identity = _identity(found.log_file)
         self.process_id = found.process_id
         self.endpoint = f"http://localhost:{found.port}{MCP_PATH}"
-        self.owned = found.launched is not None and not detached
+        self.owned = found.child is not None and not detached
         self.log_file = found.log_file
         self.left_out = found.left_out
-        if found.plan is not None:
-            bundled = found.plan.program.kind is ProgramKind.BUNDLED
-        else:
-            bundled = told_by(found.process_id, found.port, time.monotonic() + limits.kind_seconds) is not None
-        self.kind = HostKind.BUNDLED if bundled else HostKind.DOTNET
+        self.kind = found.kind or HostKind.DOTNET
 
     @property
     def control_channel(self) -> str | None:
@@ -113,7 +106,7 @@ class HostProcess(RunningUpstream):
             failures = failures + 1 if await run_in_thread(ask) is None else 0
 
     def _ending(self) -> Ending:
-        child = self._found.launched.child if self._found.launched is not None else None
+        child = self._found.child
         code = child.exit_code() if child is not None and child.pid == self.process_id else None
         return Ending(how_it_ended(code), code, last_lines_of(self.log_file, self._log_identity))
 
@@ -122,13 +115,14 @@ class HostProcess(RunningUpstream):
 
         A Host that has ended is stopped as well: if it was killed, it may have left files and processes.
         """
-        assert self._found.launched
+        child = self._found.child
+        assert child
         try:
             unregister(self._registry, self.process_id)
         except FileProblem as problem:
             log.debug(f"the Host stays registered until it is gone: {problem}")
-        self._found.launched.child.stop(seconds)
-        self._found.launched.child.end_the_rest()
+        child.stop(seconds)
+        child.end_the_rest()
 
 
 def last_lines_of(log_file: str | None, identity: tuple[int, int] | None = None) -> tuple[str, ...]:
