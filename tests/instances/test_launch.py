@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -209,11 +209,16 @@ def test_a_port_that_is_usual_is_taken_only_if_it_is_free(bench: Bench) -> None:
 
 def test_the_usual_port_is_waited_for_while_the_host_before_ends(bench: Bench) -> None:
     """A client that starts its server anew has the next proxy up before the Host of the last one is gone."""
-    usual = free_port()
-    with socket.create_server(("127.0.0.1", usual)) as ending:
-        threading.Timer(0.05, lambda: ending.shutdown(socket.SHUT_RDWR)).start()
+    with socket.create_server(("127.0.0.1", 0)) as ending:
+        usual = ending.getsockname()[1]
+        questions = count()
 
-        launched = bench.launch(usual_port=usual)
+        def go_on() -> bool:
+            if next(questions) == 1:  # asked once before the first look at the port
+                ending.shutdown(socket.SHUT_RDWR)
+            return True
+
+        launched = bench.launch(Witness(go_on), usual_port=usual)
 
     assert launched.port == usual
 

@@ -22,7 +22,7 @@ from ..workspace.addins import ADDINS_FOLDER, workspace_addins
 from ..workspace.config import read_config
 from ..workspace.resolver import ResolutionKind, resolve, select_solution
 from .interrupts import Interrupts
-from .parse import MAX_PORT, absolute
+from .parse import MAX_PORT, workspace_of
 from .progress import say
 from .result import Bullets, Report, Result, Row, Section
 from .trust import MAY_RUN, REVOKE, agree_to
@@ -103,18 +103,17 @@ def _request(invocation: Invocation) -> StartRequest:
 
 def _workspace(invocation: Invocation) -> Workspace:
     """The workspace, or the bare folder: a bundled Host needs neither solution nor config."""
-    named, solution = invocation.value("solution-dir"), invocation.value("solution")
-    directory = absolute(named or ".")
+    solution = invocation.value("solution")
     if solution is not None:
-        return _workspace_of(os.path.normpath(os.path.join(directory, solution)))
-    workspace = resolve(directory, explicit=named is not None)
-    if workspace.kind is ResolutionKind.Ambiguous or not os.path.isdir(directory):
+        return _workspace_of_solution(os.path.normpath(os.path.join(invocation.folder(), solution)))
+    workspace = workspace_of(invocation)
+    if workspace.kind is ResolutionKind.Ambiguous or not os.path.isdir(workspace.requested_directory):
         issue = workspace.issues[0]
         raise UserError(issue.code, issue.message, issue.remediation)
     return workspace
 
 
-def _workspace_of(solution: str) -> Workspace:
+def _workspace_of_solution(solution: str) -> Workspace:
     """The workspace of a solution that the user named, wherever it lies."""
     if not os.path.isfile(solution):
         next_step = "Name a .sln or .slnx file that exists, or leave --solution out."
