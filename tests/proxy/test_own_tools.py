@@ -61,13 +61,13 @@ def test_mcp_status_is_offered_only_with_hot_reload_and_takes_nothing() -> None:
 def test_the_text_of_a_health_report_is_one_line_of_json() -> None:
     report = {"status": "Healthy", "path": "/tmp/a\nb", "words": "grün"}
 
-    result = tools.health_result(report, structured=True)
-    plain = tools.health_result(report, structured=False)
+    result = tools.health_result(report, "2025-06-18")
+    plain = tools.health_result(report, "2025-03-26")
 
     [content] = result["content"]
     assert "\n" not in content["text"]
     assert json.loads(content["text"]) == result["structuredContent"] == report
-    assert plain == {"content": [content], "isError": False}
+    assert plain == tools.health_result(report, None) == {"content": [content], "isError": False}
 
 
 def test_instructions_and_capabilities_of_the_upstream_stand_beside_ours() -> None:

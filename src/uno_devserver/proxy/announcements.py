@@ -1,4 +1,4 @@
-"""Announcements to clients about the life of the server: that it is connected, has ended, or is started again."""
+"""Announces to clients, as MCP log messages, that the server is connected, has ended, or is started again."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _LEVELS = {"info": INFORMATION, "warning": WARNING, "error": ERROR}  # of our ow
 
 
 class Announcements:
-    """Log messages of MCP about the life of the server. The same text is not said twice in a row."""
+    """Does not repeat the last text of a level."""
 
     def __init__(self, broadcast: Callable[[str, dict[str, Any]], None]) -> None:
         self._broadcast = broadcast
         self._said: dict[str, str] = {}  # the last text of each level
 
     def say(self, level: str, text: str) -> None:
-        """`level` is one of MCP's; a client that wants only graver ones does not hear it."""
+        """`level` is one of MCP; clients that want only graver messages do not get it."""
         if self._said.get(level) == text:
             return
         self._said[level] = text
@@ -28,5 +28,5 @@ class Announcements:
         self._broadcast("notifications/message", {"level": level, "logger": "uno-devserver", "data": text})
 
     def recovered(self) -> None:
-        """All is well: what is said from now on is news, also if it was said before."""
+        """Allow every text again, because the server works."""
         self._said.clear()

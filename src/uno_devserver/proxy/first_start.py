@@ -1,7 +1,7 @@
-"""The first start of the upstream, which is under way before there is an event loop.
+"""Begins the first start of the upstream, before there is an event loop.
 
-Launching comes first, before anything is imported that only the rest needs: that is imported while the upstream starts.
-What is imported at the top of this module, and of those that it names, stands before the launch.
+The upstream is launched before anything else is imported, so that the rest is imported while it starts. What this
+module and its imports import at the top delays the launch.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from .upstream.base import Upstream
     from .workspace.decisions import Decision, WorkspaceDecisions
 
-# Until there is a process: importing meanwhile would take the processor from the thread that launches.
-LAUNCH_SECONDS = 0.2
+LAUNCH_SECONDS = 0.2  # to wait for the process: importing meanwhile would slow down the thread that launches
 
 
 class FirstStart:
-    """What was decided and begun, and what the engine takes over from it."""
+    """The decisions and objects of the first start, which the engine takes over."""
 
     def __init__(self, options: ProxyOptions, timeline: Timeline) -> None:
         timeline.mark("engine")
@@ -35,13 +34,13 @@ class FirstStart:
         self.resolved_at = time.time()
         self.decisions: WorkspaceDecisions | None = None  # None: the upstream does not depend on a workspace
         self.decision: Decision | None = None
-        self.channel_name = channel_name()  # of the control channel, should there be one
+        self.channel_name = channel_name()  # for the control channel, if one is opened
         self.is_host = False
-        self.content: str | None = None  # the digest of the code that was launched, if there is any to be watched
-        self.unknown_code: str | None = None  # why it cannot even be known where that is
+        self.content: str | None = None  # the digest of the launched code, if it can be watched
+        self.unknown_code: str | None = None  # why it is not known where the code is
         self.upstream = self._first(options)
         if self.upstream is not None:
-            self._look_at_code(options)
+            self._read_code(options)
             for action in self.lifecycle.begin(time.monotonic()):
                 assert isinstance(action, Start)  # there is nothing to stop
                 self.launcher.start(action.attempt, self.upstream)
@@ -60,8 +59,8 @@ class FirstStart:
         self.is_host = not uses_config(workspace)
         return workspace_upstream(options, workspace, self.channel_name)
 
-    def _look_at_code(self, options: ProxyOptions) -> None:
-        """Before it is launched, so that no save comes between unseen. A Host is looked at by its start."""
+    def _read_code(self, options: ProxyOptions) -> None:
+        """Digest the code before the launch, so that no later save is missed; the start of a Host does so itself."""
         if self.is_host:
             return
         from .reload.watched_code import content_at_launch, unknown_code

@@ -1,9 +1,9 @@
-"""The proxy as a process: it answers from the first moment, the engine comes behind that, and both end together.
+"""The proxy as a process: it answers from the first moment, starts the engine after that, and ends with its client.
 
-Everything happens in the main thread: first it waits for the client itself, and answers what needs no upstream; when
-the first start is under way and the engine is imported, which a second thread does meanwhile, the main thread becomes
-the engine's event loop. If the engine fails, it answers by itself again. Whatever hangs, the process is gone 300 ms
-after its client. Cheap to import.
+Everything runs in the main thread. First it waits for input itself and answers what needs no upstream, while a second
+thread begins the first start and imports the engine. Then the main thread runs the engine's event loop. If the engine
+fails, the main thread answers by itself again. Whatever hangs, the process ends within 300 ms after its client.
+Cheap to import.
 """
 
 from __future__ import annotations
@@ -34,34 +34,33 @@ if TYPE_CHECKING:
     from .first_start import FirstStart
     from .options import ProxyOptions
 else:
-    import _signal as signal  # what `signal` wraps into enums, which takes half a millisecond before the first answer
+    import _signal as signal  # `signal` only adds enums, which take half a millisecond before the first answer
 
-# For the engine to stop its upstream, and for the client to take what is left: together the 300 ms that we have.
+# For the engine to stop its upstream, and for the client to read the rest: together less than 300 ms.
 ENGINE_SECONDS = 0.25
 OUTPUT_SECONDS = 0.04
-# While a client leaves too much unread, nothing more of it is read.
-FULL_SECONDS = 0.1
-IDLE_MS = 1000  # within which a client is noticed that was given up, and neither reads nor writes
-# How long the front waits for its turn while the engine is being imported.
-SWITCH_SECONDS = 0.0005
-# A client that waits for us has written already, and one that pauses longer than this does not notice what it costs
-# that the engine begins. Begun at once, it would delay the first answers by 1 to 4 ms, and be ready 1 ms sooner.
+FULL_SECONDS = 0.1  # between checks whether a client that left too much unread may be read again
+IDLE_MS = 1000  # to notice a client that was given up, and neither reads nor writes
+SWITCH_SECONDS = 0.0005  # how long the front waits for its turn while the engine is being imported
+# Without input for this long, the engine is started: no client waits then. Started at once, it would delay the first
+# answers by 1 to 4 ms and be ready 1 ms sooner.
 START_MS = 5
-LATEST_SECONDS = 0.05  # for a client that never pauses, and asks for nothing but what the front knows
-# Of objects that may be in a cycle, until the collector looks through them. A call leaves none behind; at Python's own
-# 700 looking took a twentieth of what relaying takes.
+LATEST_SECONDS = 0.05  # to start the engine for a client that never pauses and asks only what the front knows
+# Objects between two garbage collections. A call leaves no cycles; with Python's default of 700, collecting took a
+# twentieth of the time of relaying.
 COLLECT_AFTER = 10_000
-NEXT_STEP = "Restart this MCP server in your client; with --log-level Debug its log tells more."
-ENDED = "The proxy has ended before it came to this."
+NEXT_STEP = "Restart this MCP server in your client; with --log-level Debug its log says more."
+ENDED = "The proxy ended before it could answer this."
+CLOSED = "the client closed our input"
 
 
 def serve(options: ProxyOptions) -> UserError | None:
-    """Be the proxy until the client has gone; the process ends with it.
+    """Run the proxy until the client has gone, and end the process then.
 
-    Only --force-generate-tool-cache returns: why it failed, or nothing.
+    Return only with --force-generate-tool-cache: the failure, or None.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
-    log.stamped = True  # we may run for days
+    log.stamped = True  # a proxy may run for days
     return Proxy(options).serve()
 
 
@@ -74,12 +73,12 @@ class Proxy:
         self._output = ClientOutput(self._sink, lost=self._client_lost)
         self._front = Front(self._state, self._output, self._begin)
         self._input = client_input(self._source)
-        self._begun = False  # the second thread works, or has
-        self._first: FirstStart | BaseException | None = None  # what came of it
+        self._begun = False  # the second thread was started
+        self._first: FirstStart | BaseException | None = None  # its result
         self._loop: AbstractEventLoop | None = None
         self._engine: Engine | None = None
         self._runs = _thread.allocate_lock()  # held while the engine runs
-        self._ending = _thread.allocate_lock()  # taken once, and never given back
+        self._ending = _thread.allocate_lock()  # acquired once, and never released
 
     def serve(self) -> UserError | None:
         try:
@@ -90,15 +89,15 @@ class Proxy:
             self._answer(until_ready=True)
             self._run_engine()
             self._answer()
-            self._end("the client closed our input")
-        except KeyboardInterrupt:  # before signals are heeded
+            self._end(CLOSED)
+        except KeyboardInterrupt:  # before the signal handlers are set
             self._end("it was interrupted")
         return None
 
     # Without the engine.
 
     def _answer(self, *, until_ready: bool = False) -> None:
-        """Answer what needs no upstream, until the client has gone or the engine is ready."""
+        """Answer what needs no upstream, until the client has gone or the engine can run."""
         latest = time.monotonic() + LATEST_SECONDS
         while not self._input.ended and not self._output.gone:
             if until_ready and self._first is not None:
@@ -112,7 +111,7 @@ class Proxy:
             self._front.take(self._input.read())
 
     def _begin(self) -> None:
-        """What comes behind the first answers."""
+        """Start what follows the first answers: the second thread, and watching the client."""
         if self._begun:
             return
         self._begun = True
@@ -123,8 +122,8 @@ class Proxy:
         _thread.start_new_thread(watch_ends, (self._source, self._sink, lambda: self._input.reads, self._end))
 
     def _prepare(self) -> None:
-        """In the second thread: begin the first start, and import what comes behind it."""
-        # asyncio takes a seventh less to import without `ssl`, and needs it only for a server behind https.
+        """Begin the first start and import the engine; runs in the second thread."""
+        # Importing asyncio is a seventh faster without `ssl`, which only an upstream behind https needs.
         without_tls = not (self._options.url or "").startswith("https:") and "ssl" not in sys.modules
         if without_tls:
             sys.modules["ssl"] = None  # type: ignore[assignment]
@@ -135,14 +134,14 @@ class Proxy:
             from . import engine  # noqa: F401
 
             self._first = first
-        except BaseException as error:  # also an exit: the client still waits for answers
+        except BaseException as error:  # SystemExit as well: the client still waits for answers
             self._first = error
         finally:
             if without_tls:
                 del sys.modules["ssl"]
         self._input.wake()
 
-    # With it.
+    # With the engine.
 
     def _run_engine(self) -> None:
         first = self._first
@@ -161,9 +160,9 @@ class Proxy:
 
         from ..system.nonblocking_output import nonblocking_output
 
-        gc.freeze()  # what has been imported stays for ever, and need not be looked through again and again
+        gc.freeze()  # imported modules stay, and need not be searched at each collection
         gc.set_threshold(COLLECT_AFTER)
-        gc.enable()  # the command line runs without
+        gc.enable()  # the command line disables it
         with self._runs, nonblocking_output():
             return asyncio.run(self._engine_loop(first))
 
@@ -192,7 +191,7 @@ class Proxy:
         if self._input.ended:
             assert self._loop is not None
             self._input.detach(self._loop)
-            _thread.start_new_thread(self._end, ("the client closed our input",))
+            _thread.start_new_thread(self._end, (CLOSED,))
         elif self._output.full:
             assert self._loop is not None
             self._input.detach(self._loop)
@@ -204,12 +203,12 @@ class Proxy:
         if not self._output.full:
             self._input.attach(self._loop, self._readable)
         elif self._input.is_closed():
-            _thread.start_new_thread(self._end, ("the client closed our input",))
+            _thread.start_new_thread(self._end, (CLOSED,))
         else:
             self._loop.call_later(FULL_SECONDS, self._read_on)
 
     def _client_lost(self) -> None:
-        """From any thread."""
+        """End the process. Called from any thread."""
         _thread.start_new_thread(self._end, ("the client does not read any more",))
 
     def _fail(self, failure: BaseException) -> None:
@@ -241,22 +240,22 @@ class Proxy:
             _end_children()
             give_back(self._sink)
 
-    # The end.
+    # Ending.
 
     def _heed_signals(self) -> None:
         self._input.heed_signals()
         for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"):
             number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup relies on that
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup sets SIG_IGN
                 signal.signal(number, lambda *_: _thread.start_new_thread(self._end, ("a signal asked for it",)))
 
     def _end(self, reason: str) -> None:
-        """Stop the engine and end the process. Safe from any thread; a second caller waits here for the end."""
+        """Stop the engine and end the process. Safe from any thread; a second caller waits for the end."""
         self._ending.acquire()
         try:
             self._stop(reason)
         finally:
-            # Threads may hang, and nothing is left that would have to be closed. A catalogue was not made then.
+            # Threads may hang, and nothing is left to be closed. If a catalogue was asked for, it was not made.
             os._exit(1 if self._options.only_catalogue else 0)
 
     def _stop(self, reason: str) -> None:
@@ -266,20 +265,20 @@ class Proxy:
             try:
                 loop.call_soon_threadsafe(engine.stop)
             except RuntimeError:
-                pass  # it has just ended
+                pass  # the loop has just ended
             self._runs.acquire(timeout=ENGINE_SECONDS)
         else:
             self._front.close(ENDED)
-        _end_children()  # what does not let itself be ended in time
+        _end_children()  # those that did not stop in time
         self._state.close()
         self._output.wait(OUTPUT_SECONDS)
-        _end_children()  # what the first start has launched meanwhile
+        _end_children()  # those that the first start has launched meanwhile
 
 
 def first_state(options: ProxyOptions) -> ProxyState:
-    """What is known before anything has been looked at: our own tools, and what the upstream had the last time."""
+    """Make the state before the first start: our own tools, and the lists that the upstream had the last time."""
     catalogue, state_folder = None, folders().state
-    if not options.force_fallback:  # then the workspace is not known yet
+    if not options.force_fallback:  # with it, the workspace is not known yet
         catalogue, problem = load(state_folder, identity_of(options))
         if problem:
             log.warn(problem)
@@ -297,7 +296,7 @@ def first_state(options: ProxyOptions) -> ProxyState:
 
 
 def _end_children() -> None:
-    """By force, if there are any. A thread that just imports what starts them has not started any."""
+    """Kill all child processes. If the module is not imported completely, there are none."""
     end_all = getattr(sys.modules.get("uno_devserver.instances.child"), "end_all", None)
     if end_all is not None:
         end_all()

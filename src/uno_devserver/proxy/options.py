@@ -18,31 +18,31 @@ class ProxyOptions(Value):
     force_fallback: bool = False  # --force-roots-fallback
     only_catalogue: bool = False  # --force-generate-tool-cache
     wait_calls: bool = False  # --wait-calls
-    http_port: int | None = None  # --http: also serve MCP over HTTP there; 0: any
-    inspector_port: int | None = None  # --inspector: also serve the page there, or on the next free port; 0: any
+    http_port: int | None = None  # --http: serve MCP over HTTP on this port, too; 0: any
+    inspector_port: int | None = None  # --inspector: serve the page on this port or the next free one; 0: any
     forwarded: tuple[str, ...] = ()  # options of the Host
 
     @property
     def uses_host(self) -> bool:
-        """Whether the workspace decides which upstream there is, and not the user who named one."""
+        """Whether the workspace determines the upstream, because the user named none."""
         return not self.command and self.url is None
 
     @property
     def upstream_name(self) -> str:
         """The name of the upstream at the beginning of a sentence, until a better one is known."""
         if self.url is not None:
-            from ..system.text import shown_url  # most proxies have no URL
+            from ..system.text import shown_url  # imported late: most proxies have no URL
 
             return f"The server at {shown_url(self.url)}"
         return f"The server '{command_name(self.command)}'" if self.command else "The Host"
 
 
 def command_name(command: tuple[str, ...]) -> str:
-    """The file name of its program or, behind an interpreter, of what that runs."""
+    """Return the file name of the program or, if that is an interpreter, of what it runs."""
     program = _file_name(command[0])
     runner = program.lower().removesuffix(".exe").removesuffix(".cmd").rstrip("0123456789.")
     what = next((word for word in command[1:] if not word.startswith("-")), "")
-    if runner not in RUNNERS or not what or len(what.split()) > 1:  # a line of code is no name
+    if runner not in RUNNERS or not what or len(what.split()) > 1:  # code with -c is not a name
         return program
     return _file_name(what) if what[0] in "\\/" or what[1:2] == ":" else what
 

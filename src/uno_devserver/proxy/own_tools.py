@@ -1,7 +1,7 @@
-"""The tools and the resource that the proxy offers by itself, and the answers about its health.
+"""The tools and the resource that the proxy itself offers, and the answers about its health.
 
-Names, schemas, titles and hints are those of the .NET tool, which agents and their instructions know. Cheap to import:
-the first answer waits for it.
+Names, schemas, titles and hints are those of the .NET tool, because instructions of agents mention them. Cheap to
+import: the first answer waits for it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ DISCOVER = "uno_discover_tools"
 EXECUTE = "uno_execute_tool"
 STATUS = "mcpStatus"  # without our prefix: the instructions of agents name it so
 
-# A tool of the upstream takes the place of ours with the same name, except of these: only the proxy can answer them.
+# A tool of the upstream replaces ours of the same name, except these: only the proxy can answer them.
 ALWAYS_OURS = frozenset({HEALTH, STATUS})
 
+STRUCTURED_SINCE = "2025-06-18"  # the version of MCP that added structured content; versions are dates
 HEALTH_URI = "uno://health"
 JSON_TYPE = "application/json"
 
@@ -141,9 +142,9 @@ HEALTH_RESOURCE = {
 class OwnToolFacts(Value):
     """The facts that decide which of our tools are offered."""
 
-    by_workspace: bool  # the workspace decides which upstream there is
-    selects_solution: bool  # a Host serves one of its solutions, or it is not known yet what there is
-    fallback: bool = False  # the workspace is not known, so a client has to name it
+    by_workspace: bool  # the workspace determines the upstream
+    selects_solution: bool  # a Host serves one of its solutions, or that is not known yet
+    fallback: bool = False  # the workspace is not known, so the client has to name it
     hot_reload: bool = False
 
 
@@ -167,16 +168,16 @@ def last_tools() -> list[Tool]:
     return [_DISCOVER_TOOL, _EXECUTE_TOOL]
 
 
-def health_result(report: Mapping[str, object], *, structured: bool) -> dict[str, Any]:
-    """The result of uno_health. `structured`: for protocol versions that know structured content."""
+def health_result(report: Mapping[str, object], version: str | None) -> dict[str, Any]:
+    """Make the result of uno_health for a client of this version of MCP; None: it is not known."""
     result: dict[str, Any] = {"content": [{"type": "text", "text": _one_line(report)}], "isError": False}
-    if structured:
+    if version is not None and version >= STRUCTURED_SINCE:
         result["structuredContent"] = report
     return result
 
 
 def health_contents(report: Mapping[str, object]) -> dict[str, Any]:
-    """The result of reading uno://health."""
+    """Make the result of reading uno://health."""
     return {"contents": [{"uri": HEALTH_URI, "mimeType": JSON_TYPE, "text": _one_line(report)}]}
 
 
@@ -190,7 +191,7 @@ def instructions(upstream: str | None) -> str:
 
 
 def capabilities(upstream: Mapping[str, Any]) -> dict[str, Any]:
-    """Our capabilities, and those of the upstream that pass through the proxy."""
+    """Our capabilities, and those of the upstream that the proxy only passes on."""
     return {**upstream, **CAPABILITIES}
 
 

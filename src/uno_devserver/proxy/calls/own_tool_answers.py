@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...protocol.jsonrpc import RpcError, encode, shown
-from ...protocol.versions import HANDSHAKE_VERSIONS
 from ..own_tools import DISCOVER, EXECUTE, HEALTH, INITIALIZE, SELECT_SOLUTION, SET_ROOTS, STATUS, health_result
 from .failure_answers import failed
 from .forwarding import ForwardedRequest
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
     from ..state import ProxyState
     from .forwarding import Forwarding
     from .upstream_link import CallLimits, Link
-
-
-# Structured content came with 2025-06-18; older clients do not know the field.
-UNSTRUCTURED = HANDSHAKE_VERSIONS[: HANDSHAKE_VERSIONS.index("2025-06-18")]
 
 
 class _Named(msgspec.Struct):
@@ -69,8 +64,7 @@ class OwnToolAnswers:
             return failed(f"{name}: {bad}")
 
     async def _health(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
-        structured = call.session.client.protocol_version not in UNSTRUCTURED
-        return health_result(self._state.report(), structured=structured)
+        return health_result(self._state.report(), call.session.client.protocol_version)
 
     async def _discover(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
         await self._forwarding.await_upstream(call, self._limits.discover_seconds)

@@ -1,7 +1,6 @@
-"""Collects the answers to a JSON-RPC batch into one line, for the one version of the protocol that has batches.
+"""Collects the answers to a JSON-RPC batch into one line; only one version of MCP has batches.
 
-Answers are written one by one, in any order and from any thread; those that belong to a batch are held until it is
-complete.
+Answers come one by one, in any order and from any thread; those that belong to a batch are held until it is complete.
 """
 
 from __future__ import annotations
@@ -27,30 +26,30 @@ class Batches:
         self._open: list[_Batch] = []
 
     def write(self, line: bytes) -> None:
-        """Write one message to the client, by itself or with the batch that waits for it."""
+        """Write one message to the client, alone or with the batch that waits for it."""
         if not (self._open and self._add(line)):
             self._write(line)
 
     def open(self, ids: Iterable[object], answers: list[bytes]) -> None:
-        """A batch with requests of these ids has come; `answers` are those to its other messages."""
+        """Begin a batch that waits for requests of these ids; `answers` are those to its other messages."""
         batch = _Batch(ids, answers)
         with self._lock:
             self._open.append(batch)
             self._write_if_complete(batch)
 
     def cancelled(self, request_id: object) -> None:
-        """The client has cancelled this request, so its batch does not wait for an answer."""
+        """Do not wait for the answer to this request: the client has cancelled it."""
         with self._lock:
             batch = self._take_awaited(request_id)
             if batch is not None:
                 self._write_if_complete(batch)
 
     def _add(self, line: bytes) -> bool:
-        """Whether a batch waits for this message; then it is held, or written with the whole batch."""
+        """Add the message to the batch that waits for it; return whether there is one."""
         try:
             message = json.loads(line)
         except (RecursionError, ValueError):
-            # A result may be nested deeper, or hold longer numbers, than Python reads; the outermost level can be read.
+            # A result may be nested deeper, or contain longer numbers, than Python reads: read the outermost level.
             message = readable_members(line)
         if "method" in message:
             return False
@@ -63,7 +62,7 @@ class Batches:
         return True
 
     def _take_awaited(self, request_id: object) -> _Batch | None:
-        """The batch that waits for this answer; it does not wait for it any more."""
+        """Return the batch that waits for this answer, after marking the answer as received."""
         key = (type(request_id), request_id)
         for batch in self._open:
             if key in batch.awaited:
@@ -80,5 +79,7 @@ class Batches:
 
 class _Batch:
     def __init__(self, ids: Iterable[object], answers: list[bytes]) -> None:
-        self.awaited = [(type(one), one) for one in ids]  # 1 and "1" are two ids; a client may also send 1 twice
+        self.awaited = [
+            (type(one), one) for one in ids
+        ]  # 1 and "1" are different ids; a client may send the same id twice
         self.answers = answers

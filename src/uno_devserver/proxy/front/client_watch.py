@@ -1,9 +1,8 @@
-"""Ends the proxy when its client has ended, also where the end of the input does not show that.
+"""Ends the proxy when its client has ended, even if the input stays open.
 
-A client that is killed closes its end of our input, unless another process has inherited it. The process that started
-us may be a wrapper (uvx, npx, a shell), which can survive the client or be killed itself. So the client is searched
-above the wrappers, and the proxy ends with it or with one of them. A command of ours that runs a proxy names itself as
-the client.
+A killed client closes its end of our input, unless another process has inherited it. The parent process may be a
+wrapper (uvx, npx, a shell), which can outlive the client or be killed itself. So the client is looked for above the
+wrappers, and the proxy ends with it or with one of them. Our own commands that run a proxy name themselves as client.
 """
 
 from __future__ import annotations
@@ -22,20 +21,19 @@ if TYPE_CHECKING:
 
 CLIENT = "UNO_DEVSERVER_CLIENT"  # the variable with the process id of the client, where that is known
 
-NOTICE_SECONDS = 0.15  # the main thread sees the end of its input at once, unless it works on a long line
-READ_REST_SECONDS = 2.0  # for what the client wrote before it closed the input
+NOTICE_SECONDS = 0.15  # the main thread notices the end of its input at once, unless it processes a long line
 
 # Programs that always run another program.
 RUNNERS = frozenset(
     {"uv", "uvx", "pipx", "npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "dnx", "env", "nohup", "setsid", "timeout"}
 )
-# Our own launchers on Windows, which stay for as long as we do.
+# Our own launchers on Windows, which run as long as we do.
 RUNNERS |= {"uno-devserver", "uno.devserver", "uno_devserver", "py"}
 # Programs that run one of those, or an AI client.
 INTERPRETERS = frozenset({"node", "bun", "python", "dotnet"})
 # The scripts that make an interpreter a runner.
 RUNNER_SCRIPTS = RUNNERS | {"npx-cli", "npm-cli", "pnpm-cli", "tool"}
-# Programs that run another program if they are given one; else they are a terminal.
+# Programs that are a wrapper if they are given a program or script; else they are a terminal.
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "cmd", "powershell", "pwsh"})
 _ENDINGS = (".exe", ".cmd", ".bat", ".js", ".cjs", ".mjs", ".py", ".dll")
 
@@ -43,7 +41,7 @@ _ENDINGS = (".exe", ".cmd", ".bat", ".js", ".cjs", ".mjs", ".py", ".dll")
 def watch_client(parent: int, end: Callable[[str], None]) -> None:
     """Block until the client or a wrapper has ended, then call `end`. `parent` is the process that started us."""
     chain = client_chain(ancestors(), os.environ.get(CLIENT, ""))
-    if os.getppid() != parent:  # it has ended before we looked, and the system has given us another
+    if os.getppid() != parent:  # it has ended, and the system has given us another parent
         end(f"the process {parent}, which started us, has ended")
     elif chain:
         ended = wait_for_end(chain)
@@ -51,14 +49,14 @@ def watch_client(parent: int, end: Callable[[str], None]) -> None:
 
 
 def watch_ends(source: int, sink: int, reads: Callable[[], int], end: Callable[[str], None]) -> None:
-    """Call `end` when the client has closed our output; or our input, and the main thread, which reads it, hangs.
+    """Call `end` when the client has closed our output; or our input, and the main thread does not read on.
 
-    `reads` counts how often that has read.
+    `reads` returns the number of its reads so far.
     """
-    if not hasattr(select, "poll"):  # Windows: there a thread reads, and only writing tells
+    if not hasattr(select, "poll"):  # Windows: a thread reads, and a closed output is noticed by writing
         return
     closed = select.poll()
-    closed.register(source, 0)  # that they are closed is reported in any case
+    closed.register(source, 0)  # `poll` reports in any case that they are closed
     closed.register(sink, 0)
     if source not in dict(closed.poll()):
         end("the client does not read any more")
@@ -69,7 +67,7 @@ def watch_ends(source: int, sink: int, reads: Callable[[], int], end: Callable[[
 
 
 def client_chain(above: Sequence[Ancestor], client: str = "") -> tuple[Ancestor, ...]:
-    """The wrappers right above us, and the client above them; `client` is its process id, if that is known."""
+    """Return the wrappers right above us and the client above them; `client` is its process id, if known."""
     chain: list[Ancestor] = []
     for ancestor in above:
         chain.append(ancestor)
@@ -92,8 +90,8 @@ def is_wrapper(ancestor: Ancestor) -> bool:
 
 
 def _program(path: str) -> str:
-    """The name of a program without folder, version and extension: `/usr/bin/python3.11` is python."""
-    # npm puts its whole command line where its name was.
+    """Return the name of a program without folder, version and extension: `/usr/bin/python3.11` is python."""
+    # npm replaces its process name by its whole command line.
     name = path.replace("\\", "/").rpartition("/")[2].partition(" ")[0].lower()
     for ending in _ENDINGS:
         name = name.removesuffix(ending)

@@ -1,9 +1,9 @@
-"""Where a client's messages come in: each is validated once, and answered here or passed on.
+"""Takes the client's messages: validates each once, and answers it or passes it on.
 
-What needs no upstream is answered at once from the state, whatever the engine is doing. An ordinary call goes to the
-relay as it is. Everything else goes to the engine as a decoded message. Every request is answered or passed on, in the
-era that it was asked in, and nothing that a client sends ends the proxy. Cheap to import: what happens here is what an
-AI client waits for when it starts.
+Requests that need no upstream are answered at once from the state, whatever the engine does. An ordinary call goes to
+the relay as it came. Everything else goes to the engine as a decoded message. Every request is answered or passed on,
+in its own era of MCP, and no message of a client ends the proxy. Cheap to import: an AI client waits for this when it
+starts.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ if TYPE_CHECKING:
     Message = RpcRequest | RpcNotification | RpcResponse
 
     class Engine(Protocol):
-        """What takes the messages that the front does not answer. Used in its own loop, which is the front's thread."""
+        """Takes the messages that the front does not answer. Called in its loop, which runs in the front's thread."""
 
         @property
         def relay(self) -> CallRelay: ...
 
         def client_met(self, client: ClientInfo) -> None:
-            """A client has said who it is."""
+            """Called when a client has introduced itself."""
 
         def list_read(self) -> None:
-            """A client has read a list."""
+            """Called when a client has read a list."""
 
         def take(self, message: Message) -> None: ...
 
@@ -71,45 +71,42 @@ if TYPE_CHECKING:
 _TIMED = frozenset({"server/discover", "initialize", "tools/list"})
 _CALL = b'"tools/call"'
 _TOO_LONG = f"A message has {MAX_LINE_BYTES // (1024 * 1024)} MiB at most."
-# Versions before these know text only.
-_STRUCTURED_VERSIONS = frozenset({"2025-06-18", "2025-11-25"})
 
 
 class Front:
     def __init__(self, state: ProxyState, output: ClientOutput, needs_engine: Callable[[], None]) -> None:
-        """`needs_engine` is called when something comes that the engine has to answer, or to know."""
+        """`needs_engine` is called after a message that needs the engine."""
         self._state = state
         self._output = output
         self._needs_engine = needs_engine
         self._batches: Batches | None = None  # until the first batch comes
         self._engine: Engine | None = None
         self._relay: CallRelay | None = None
-        self._held: list[Callable[[Engine], None]] = []  # until there is an engine
-        self._wants_engine = False  # something came that only the engine can answer, or that it has to know
-        self._failure = ""  # why there is none any more
-        self._client: ClientInfo | None = None  # who spoke last, in either era
-        self._version: str | None = None  # what was agreed on, in the handshake era
+        self._held: list[_Held] = []  # until there is an engine
+        self._wants_engine = False  # a message of this read needs the engine
+        self._failure = ""  # why there is no engine any more
+        self._client: ClientInfo | None = None  # the one of the last request, in either era
+        self._version: str | None = None  # agreed on in the handshake
 
     def open(self, engine: Engine) -> None:
-        """The engine runs: it gets what was held for it, and everything from now on."""
+        """Pass on to the engine what was held for it, and everything from now on."""
         self._engine, self._relay = engine, engine.relay
         held, self._held = self._held, []
-        for what in held:
-            self._inform(what)
+        for each in held:
+            self._inform(each.tell)
         self._output.flush()
 
     def close(self, why: str) -> None:
-        """There is no engine any more: what only it could answer is refused with `why`, a sentence."""
+        """Refuse with `why`, a sentence, what only the engine could answer: it has ended."""
         self._engine = self._relay = None
         self._failure = why
         held, self._held = self._held, []
-        refuser = _Refuser(self, why)
-        for pass_on in held:
-            pass_on(refuser)
+        for each in held:
+            self._tell(each.tell, each.request)
         self._output.flush()
 
     def write(self, line: bytes) -> None:
-        """One message for the client, which answers what was passed on."""
+        """Write one message of the engine to the client."""
         self._queue(line)
         self._output.flush()
 
@@ -120,7 +117,7 @@ class Front:
             self._batches.write(line)
 
     def take(self, lines: Iterable[bytes | LineTooLong]) -> None:
-        """What the client wrote at once."""
+        """Take the lines of one read."""
         relay = self._relay
         for line in lines:
             try:
@@ -130,17 +127,17 @@ class Front:
                     self._take(declined)
                 elif declined is not None:
                     self._take_message(declined)
-            except Exception as error:  # a defect of ours costs this message, and no other
+            except Exception as error:  # a defect of ours must cost no other message
                 members = line.members if isinstance(line, LineTooLong) else readable_members(line)
                 self._refuse(members, _unexpected(error))
-        # What was gathered goes out together.
+        # All calls, and all answers, of one read are written together.
         if relay is not None:
             relay.flush()
         if self._output.queued:
             self._output.flush()
         if self._wants_engine:
             self._wants_engine = False
-            self._needs_engine()  # behind the answers
+            self._needs_engine()  # after the answers
 
     def _take(self, line: bytes | LineTooLong) -> None:
         if isinstance(line, LineTooLong):
@@ -163,11 +160,11 @@ class Front:
             self._take_message(message)
 
     def _take_early_call(self, line: bytes, call: RpcRequest) -> None:
-        """One that comes before there is an engine: it is held as the line that came, so that its bytes stay."""
+        """Hold a call that comes before the engine as its line, so that its bytes are passed on."""
         if self._failure or call.params.get("name") == HEALTH:
             self._take_message(call)
         else:
-            self._held.append(lambda _: self.take([line]))
+            self._held.append(_Held(lambda _: self.take([line]), call))
             self._wants_engine = True
 
     def _take_message(self, message: Message) -> None:
@@ -176,54 +173,56 @@ class Front:
             self._pass_on(message)
         else:
             self._queue(reply.line)
-            # Behind the answer: the engine may have questions for the client, and those come after it.
+            # After the answer: the engine may send questions to the client, which must follow it.
             if reply.then is not None:
                 self._inform(reply.then)
 
-    def _tell(self, what: Callable[[Engine], None]) -> None:
+    def _tell(self, tell: Callable[[Engine], None], request: RpcRequest | None = None) -> None:
+        """Call `tell` with the engine, now or when there is one; without an engine, refuse `request`."""
         if self._engine is not None:
-            what(self._engine)
-        elif self._failure:
-            what(_Refuser(self, self._failure))
-        else:
-            self._held.append(what)
+            tell(self._engine)
+        elif not self._failure:
+            self._held.append(_Held(tell, request))
+        elif request is not None:
+            self._queue(error_line(request.id, RpcError(INTERNAL_ERROR, self._failure)))
 
-    def _inform(self, what: Callable[[Engine], None]) -> None:
-        """Tell it behind an answer, which a defect of ours must not follow with a second one."""
+    def _inform(self, tell: Callable[[Engine], None]) -> None:
+        """Tell the engine after an answer; a defect of ours must not cause a second answer."""
         try:
-            self._tell(what)
+            self._tell(tell)
         except Exception as error:
             _unexpected(error)
 
     def _pass_on(self, message: Message) -> None:
-        self._tell(lambda engine: engine.take(message))
-        if isinstance(message, RpcRequest):
+        request = message if isinstance(message, RpcRequest) else None
+        self._tell(lambda engine: engine.take(message), request)
+        if request is not None:
             self._wants_engine = True
         elif self._batches and isinstance(message, RpcNotification) and message.method == "notifications/cancelled":
             self._batches.cancelled(message.params.get("requestId"))
 
     def _refuse(self, members: Mapping[str, Any], error: RpcError) -> None:
-        """Answer what could not be read, as far as one can see what it was."""
+        """Answer a message that could not be decoded, by the members that could."""
         known = members.get("id") if is_id(members.get("id")) else None
         if _is_response(members):
-            # The part that asked is told; the client would take an error for the answer to a request of its own.
+            # Fail the question that it answers; the client would take an error for the answer to its own request.
             self._pass_on(RpcResponse(known, None, error_body(error)))
         else:
             self._queue(error_line(known if "method" in members else None, error))
 
     def _read(self, value: Any) -> Message | None:
-        """The message; None where there is none, which was answered."""
+        """Return the message; answer an invalid one and return None."""
         message = read(value)
         if not isinstance(message, InvalidMessage):
             return message
         if isinstance(value, dict) and _is_response(value):
-            log.debug("the client sent an answer that is none")
+            log.debug("The client sent an invalid answer.")
         else:
             self._queue(error_line(message.id, message.error))
         return None
 
     def _take_batch(self, values: list[Any]) -> None:
-        from .batches import MAX_BATCH, NO_BATCH, Batches  # only one version of the protocol has them
+        from .batches import MAX_BATCH, NO_BATCH, Batches  # imported late: only one version of MCP has batches
 
         if self._version != BATCH_VERSION or not 0 < len(values) <= MAX_BATCH:
             self._queue(error_line(None, RpcError(INVALID_REQUEST, NO_BATCH)))
@@ -250,7 +249,7 @@ class Front:
                 self._inform(reply.then)
 
     def _reply(self, message: Message, *, alone: bool = True) -> _Reply | None:
-        """The answer that needs no engine; None where the engine answers, or no answer is due."""
+        """Return the answer that needs no engine; None if the engine answers, or no answer is due."""
         if not isinstance(message, RpcRequest):
             return None
         try:
@@ -264,13 +263,16 @@ class Front:
 
     def _answer(self, request: RpcRequest) -> _Reply | None:
         modern = request.method == "server/discover" or has_envelope(request.params)
+        version = self._version
         if modern:
-            self._meet(envelope_of(request.params).client)
+            client = envelope_of(request.params).client
+            self._meet(client)
+            version = client.protocol_version
             if request.method in REMOVED_IN_MODERN:
                 raise method_not_found(request.method)
         if request.method == "initialize":
             return self._greet(request)
-        found = self._result(request, modern)
+        found = self._result(request, version)
         if found is None:
             return None
         result, spliced = found
@@ -283,7 +285,7 @@ class Front:
         return _Reply(answer_line(request.id, result, spliced), then)
 
     def _meet(self, client: ClientInfo) -> None:
-        """Tell the engine whose requests follow; a modern client does not introduce itself but in each of them."""
+        """Tell the engine which modern client sends the next requests; it names itself in each of them."""
         if client != self._client:
             self._client = client
             self._tell(lambda engine: engine.client_met(client))
@@ -296,8 +298,8 @@ class Front:
         result = initialize_result(client.protocol_version, state.server, state.capabilities)
         return _Reply(answer_line(request.id, result), lambda engine: engine.client_met(client))
 
-    def _result(self, request: RpcRequest, modern: bool) -> tuple[Result, bytes] | None:
-        """A result of ours, and the member of it that is JSON already."""
+    def _result(self, request: RpcRequest, version: str | None) -> tuple[Result, bytes] | None:
+        """Return the result, and a member of it that is JSON already; None if the engine answers."""
         state, method, params = self._state, request.method, request.params
         if method == "server/discover":
             return discover_result(state.server, state.capabilities), b""
@@ -305,11 +307,11 @@ class Front:
             return {}, b""
         if method in LISTS and not (method == "tools/list" and state.holds_tools):
             if params.get("cursor") is not None:
-                raise RpcError(INVALID_PARAMS, "There is one page only; ask without a cursor.")
+                raise RpcError(INVALID_PARAMS, "The cursor is unknown: every list here is one page.")
             member, name = LISTS[method]
             return {}, b'"%s":%s' % (member.encode(), getattr(state.lists, name))
         if method == "tools/call" and params.get("name") == HEALTH:
-            return health_result(state.report(), structured=modern or self._version in _STRUCTURED_VERSIONS), b""
+            return health_result(state.report(), version), b""
         if method == "resources/read" and is_health_uri(params.get("uri")):
             return health_contents(state.report()), b""
         return None
@@ -317,30 +319,14 @@ class Front:
 
 class _Reply(Value):
     line: bytes
-    then: Callable[[Engine], None] | None = None  # once the line is written
+    then: Callable[[Engine], None] | None = None  # called after the line
 
 
-class _Refuser:
-    """Takes the place of an engine that is gone. Implements `Engine` as far as it is used."""
+class _Held(Value):
+    """Something for the engine that comes before it."""
 
-    def __init__(self, front: Front, why: str) -> None:
-        self._front = front
-        self._why = why
-
-    def client_met(self, client: ClientInfo) -> None:
-        pass
-
-    def list_read(self) -> None:
-        pass
-
-    def take(self, message: Message) -> None:
-        if isinstance(message, RpcRequest):
-            self._front.write(error_line(message.id, RpcError(INTERNAL_ERROR, self._why)))
-
-    if TYPE_CHECKING:
-
-        @property
-        def relay(self) -> CallRelay: ...
+    tell: Callable[[Engine], None]
+    request: RpcRequest | None  # to be refused if there will be no engine
 
 
 def _list_read(engine: Engine) -> None:

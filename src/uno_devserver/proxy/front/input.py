@@ -1,7 +1,7 @@
-"""The one reader of standard input, for the life of the process, in its main thread.
+"""Reads standard input in the main thread, for the life of the process.
 
-Until the engine's event loop runs, the main thread waits here; from then on the loop does, in the same thread. What an
-event loop cannot wait for (Windows' pipes, files, devices) is read by a thread that only reads. Cheap to import.
+Until the engine's event loop runs, the main thread waits here; then the loop waits, in the same thread. An input that
+an event loop cannot wait for (pipes on Windows, files, devices) is read by a thread of its own. Cheap to import.
 """
 
 from __future__ import annotations
@@ -26,26 +26,25 @@ else:
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 READ_BYTES = 64 * 1024  # what a pipe holds
-MOST_CHUNKS = 64  # that are read ahead by the thread
+MOST_CHUNKS = 64  # that the thread reads ahead
 FULL_SECONDS = 0.01
 
 
 def client_input(handle: int, limit: int = MAX_LINE_BYTES) -> ClientInput:
-    """The reader of this descriptor."""
     return PolledInput(handle, limit) if _can_be_watched(handle) else ThreadedInput(handle, limit)
 
 
 class ClientInput:
-    """What both kinds have in common: lines, of which `ended` tells whether they were the last."""
+    """Reads lines from a descriptor; `ended` is set with the last ones."""
 
     def __init__(self, handle: int, limit: int) -> None:
         self._handle = handle
         self._splitter = LineSplitter(limit)
         self.ended = False
-        self.reads = 0  # counts them
+        self.reads = 0  # the number of reads
 
     def wait(self, milliseconds: int) -> bool:
-        """Until there is something to read, `wake` was called, or the time is over; whether something happened."""
+        """Wait for input or `wake`; return False if the time is over first."""
         raise NotImplementedError
 
     def wake(self) -> None:
@@ -53,22 +52,22 @@ class ClientInput:
         raise NotImplementedError
 
     def heed_signals(self) -> None:
-        """Let signals end a `wait`: one that comes just before waiting would be heeded only when something happens."""
+        """Let signals end a `wait`: else a signal just before it would be handled only when input comes."""
 
     def read(self) -> list[bytes | LineTooLong]:
-        """The lines that came."""
+        """Return the lines that have come."""
         raise NotImplementedError
 
     def is_closed(self) -> bool:
-        """Whether the client has closed it, although something may be left to read."""
+        """Whether the client has closed it; there may still be something to read."""
         return False
 
     def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
-        """From now on the loop, which runs in this thread, calls `readable` when there is something to read."""
+        """Have the loop, which runs in this thread, call `readable` whenever there is something to read."""
         raise NotImplementedError
 
     def detach(self, loop: AbstractEventLoop) -> None:
-        """Read nothing for the moment, or for good."""
+        """Stop calling `readable`."""
         raise NotImplementedError
 
     def _end(self) -> list[bytes | LineTooLong]:
@@ -102,7 +101,7 @@ class PolledInput(ClientInput):
         try:
             os.write(self._waking, b"\0")
         except BlockingIOError:
-            pass  # it will wake
+            pass  # enough is written to wake it
 
     def read(self) -> list[bytes | LineTooLong]:
         if not self._readable:
@@ -134,12 +133,12 @@ class PolledInput(ClientInput):
 
 
 class ThreadedInput(ClientInput):
-    """Anything else: a thread reads, and hands over what it has read."""
+    """Any other descriptor: a thread reads it."""
 
     def __init__(self, handle: int, limit: int) -> None:
         super().__init__(handle, limit)
         self._chunks: deque[bytes] = deque()
-        self._quiet = _thread.allocate_lock()  # held while nothing has happened
+        self._quiet = _thread.allocate_lock()  # held until input or `wake`
         self._quiet.acquire()
         self._call: tuple[AbstractEventLoop, Callable[[], None]] | None = None
         _thread.start_new_thread(self._run, ())
@@ -151,7 +150,7 @@ class ThreadedInput(ClientInput):
         try:
             self._quiet.release()
         except RuntimeError:
-            pass  # it was woken before
+            pass  # it is awake already
 
     def read(self) -> list[bytes | LineTooLong]:
         if not self._chunks:
@@ -184,11 +183,11 @@ class ThreadedInput(ClientInput):
                 try:
                     call[0].call_soon_threadsafe(call[1])
                 except RuntimeError:
-                    self.wake()  # the loop has ended, and the main thread waits again
+                    self.wake()  # the loop has ended, and the main thread is in `wait` again
 
 
 def _can_be_watched(handle: int) -> bool:
-    """Whether an event loop takes it: pipes, and the sockets that Node gives its children; not files."""
+    """Whether an event loop can wait for it: pipes, and sockets, which Node gives to its children; not files."""
     if not hasattr(select, "poll"):  # Windows
         return False
     kind = os.fstat(handle).st_mode & 0o170000

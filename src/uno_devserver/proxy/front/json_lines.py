@@ -1,6 +1,6 @@
-"""Decodes and encodes lines of JSON-RPC with the standard `json` alone: faster libraries take too long to import.
+"""Decodes and encodes lines of JSON-RPC with the standard `json`: faster libraries take too long to import.
 
-Any line becomes a value or an RpcError; numbers that Python could not write again are refused.
+Every line becomes a value or an RpcError; numbers that Python could not write again are refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 500  # `json` reads deeper values, but may fail to write them
 
-_BOM = b"\xef\xbb\xbf"  # some Windows programs write one before the first line
+_BOM = b"\xef\xbb\xbf"  # some Windows programs write it before the first line
 _TOO_DEEP = "The JSON is nested too deeply."
 
 
@@ -51,14 +51,14 @@ def _finite(text: str) -> float:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"there is no {text} in JSON")
+    raise ValueError(f"{text} is not valid JSON")
 
 
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)
 
 
 def answer_line(request_id: Id, result: Mapping[str, Any], spliced: bytes = b"") -> bytes:
-    """`spliced` is a member of the result that is JSON already."""
+    """`spliced`: a further member of the result, which is JSON already."""
     body = _encoded(result)
     if spliced:
         body = body[:-1] + (b"," if result else b"") + spliced + b"}"
@@ -81,5 +81,5 @@ def _id(value: Id | None) -> bytes:
 
 
 def _encoded(value: Mapping[str, Any]) -> bytes:
-    # Lone surrogates, from file names that are not valid text, are replaced: many readers of JSON refuse them.
+    # Lone surrogates, from file names that are not valid text, are replaced, because many JSON readers refuse them.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -1,8 +1,7 @@
-"""The way to the client: whole lines, in order, from any thread, without waiting for a client that does not read.
+"""Writes whole lines to the client, in order and from any thread, without waiting for a client that does not read.
 
-Usually a line fits into the pipe and is written at once. What does not fit is left to a thread, and so is everything
-behind it, within a bound. The descriptor stays blocking: it is shared with the launcher and with wrappers.
-Cheap to import.
+Usually a line fits into the pipe and is written at once. What does not fit, and all that follows, is written by a
+thread, within a bound. The descriptor stays blocking, because launcher and wrappers share it. Cheap to import.
 """
 
 from __future__ import annotations
@@ -20,28 +19,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What a client may leave unread before nothing more of it is read: four of the longest messages.
-FULL_BYTES = 64 * 1024 * 1024
-# What the upstream says meanwhile comes on top. A client that leaves that much will not read again.
-GIVE_UP_BYTES = 4 * FULL_BYTES
-POLLS = hasattr(select, "poll")  # Windows does not, so there everything is left to the thread
-# A pipe that says it is writable takes this much without waiting.
-PIECE_BYTES = getattr(select, "PIPE_BUF", 4096)
+FULL_BYTES = 64 * 1024 * 1024  # unread by the client, until no more is read from it: four of the longest messages
+GIVE_UP_BYTES = 4 * FULL_BYTES  # with the upstream's messages; a client that leaves that much will not read again
+POLLS = hasattr(select, "poll")  # False on Windows, where the thread writes everything
+PIECE_BYTES = getattr(select, "PIPE_BUF", 4096)  # a writable pipe takes this much without blocking
 JOINED_BYTES = 64 * 1024  # of lines that wait for the thread
-RETRY_MS = (
-    1000  # where another process has made the descriptor non-blocking, and it is full: asking again is only for safety
-)
+RETRY_MS = 1000  # for a full descriptor that another process made non-blocking; `poll` returns earlier as a rule
 
 
 def own_streams() -> tuple[int, int]:
-    """Standard input and output under other numbers, which no child inherits: they belong to the protocol alone.
+    """Move standard input and output to other numbers, which no child inherits, so that only MCP uses them.
 
-    From now on reading 0 gives nothing, and writing to 1 is writing to stderr, be it by a print, a child or C code.
+    From now on 0 reads nothing, and what is written to 1, by a print, a child or C code, goes to stderr.
     """
-    if sys.stdin is None or sys.stdout is None:  # the numbers 0 and 1 belong to something else then
-        message = "Standard input or output is closed, and MCP is spoken over them."
+    if sys.stdin is None or sys.stdout is None:  # then 0 and 1 may belong to something else
+        message = "Standard input or output is closed, and MCP needs both."
         raise UserError("NoClient", message, "Start 'mcp start' from an AI client, or with both connected.")
-    nothing = os.open(os.devnull, os.O_RDWR)  # where there is no stderr, it gets the number 2 and keeps it
+    nothing = os.open(os.devnull, os.O_RDWR)  # without a stderr, this gets the number 2 and keeps it
     source, sink = os.dup(0), os.dup(1)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
@@ -52,7 +46,7 @@ def own_streams() -> tuple[int, int]:
 
 
 def give_back(sink: int) -> None:
-    """Standard output is what it was: MCP is not spoken there any more."""
+    """Restore standard output, which MCP does not use any more."""
     os.dup2(sink, 1)
     sys.stdout = sys.__stdout__
 
@@ -66,7 +60,7 @@ class ClientOutput:
         *,
         lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """`lost` is called once, from any thread, when the client is gone or was given up."""
+        """`lost` is called once, from any thread, when the client has closed its end or was given up."""
         self._handle = handle
         self._full_bytes = full_bytes
         self._give_up_bytes = give_up_bytes
@@ -75,27 +69,27 @@ class ClientOutput:
         self._idle = _thread.allocate_lock()  # held while the thread has something to write
         self.queued: list[bytes] = []  # lines for the next `flush`
         self._waiting: deque[bytearray] = deque()  # for the thread
-        self._held = 0
+        self._held = 0  # bytes for the thread
         self._room = None
         if POLLS:
             self._room = select.poll()
             self._room.register(handle, select.POLLOUT)
-        self.gone = False  # the client, or its end of the pipe
-        self.full = False  # it has left too much unread
+        self.gone = False  # the client has closed its end, or was given up
+        self.full = False  # the client has left too much unread
 
     def queue(self, line: bytes) -> None:
-        """One message, which goes out with the next `flush`; line breaks between its words are taken out."""
+        """Queue one message for the next `flush`; line breaks in it are replaced."""
         if b"\n" in line:
             line = line.strip().replace(b"\n", b" ")
         self.queued.append(line)
 
     def write(self, line: bytes) -> None:
-        """One message, now."""
+        """Write one message now."""
         self.queue(line)
         self.flush()
 
     def flush(self) -> None:
-        """Write what was queued. Waking the client for each line would cost more than writing it."""
+        """Write the queued lines together: waking the client for each would cost more than writing it."""
         if not self.queued:
             return
         with self._lock:
@@ -108,7 +102,7 @@ class ClientOutput:
                 self._leave(rest)
 
     def wait(self, seconds: float) -> bool:
-        """Whether everything is written, now or within that time."""
+        """Wait until everything is written; return whether it was within the time."""
         self.flush()
         if self._idle.acquire(timeout=seconds):
             self._idle.release()
@@ -117,7 +111,7 @@ class ClientOutput:
 
     def _write_what_fits(self, rest: memoryview, room: select.poll) -> memoryview:
         try:
-            while rest and room.poll(0):  # another answer than "writable" is an error, which writing tells
+            while rest and room.poll(0):  # any event but "writable" is an error, which the write then raises
                 rest = rest[os.write(self._handle, rest[:PIECE_BYTES]) :]
         except BlockingIOError:
             pass
@@ -129,12 +123,12 @@ class ClientOutput:
         self._held += len(rest)
         self.full = self._held >= self._full_bytes
         if self._held > self._give_up_bytes:
-            log.warn(f"The client has left {self._held:,} bytes unread. It is taken for gone.")
+            log.warn(f"The client has left {self._held:,} bytes unread and is taken for gone.")
             self._give_up()
             return
         last = self._waiting[-1] if len(self._waiting) > 1 else None  # the first one is being written
         if last is not None and len(last) + len(rest) <= JOINED_BYTES:
-            last += rest  # an object for each small line would take more memory than the lines
+            last += rest  # one object per line would take more memory than short lines
         else:
             self._waiting.append(bytearray(rest))
         if len(self._waiting) == 1:
@@ -142,7 +136,7 @@ class ClientOutput:
             _thread.start_new_thread(self._write_all, ())
 
     def _write_all(self) -> None:
-        """In a thread of its own, as long as there is something to write."""
+        """Write in a thread, as long as there is something to write."""
         while True:
             with self._lock:
                 if not self._waiting:
@@ -153,7 +147,7 @@ class ClientOutput:
             with self._lock:
                 if not written:
                     self._give_up()
-                elif self._waiting:  # it was not given up meanwhile
+                elif self._waiting:  # the client was not given up meanwhile
                     self._held -= len(self._waiting.popleft())
                     self.full = self._held >= self._full_bytes
 
@@ -162,7 +156,7 @@ class ClientOutput:
             try:
                 rest = rest[os.write(self._handle, rest) :]
             except BlockingIOError:
-                assert self._room is not None  # Windows has no such descriptors
+                assert self._room is not None  # this does not happen on Windows
                 self._room.poll(RETRY_MS)
             except OSError:
                 return False

@@ -1,7 +1,7 @@
 """Stores the lists that an upstream offered last, so that a proxy lists tools before it has an upstream.
 
-One file per upstream, readable by its user only. A file that cannot be used is skipped with a sentence for the log; a
-list of tools is never replaced by an empty one. Cheap to import and to read: of the lists only the names are looked at.
+There is one file per upstream, readable by its user only. A file that cannot be used is skipped and logged; a list of
+tools is never replaced by an empty one. Cheap to import and to read: of the lists, only the names are decoded.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 VERSION = 1
 MAX_BYTES = 32 * 1024 * 1024  # a thousand tools with long descriptions have 2 MB
 MAX_TOOLS = 10_000
-MAX_NAME = 128  # and these characters: the rule of MCP for the names of tools
+MAX_NAME = 128  # with these characters: the rule of MCP for names of tools
 NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./")
 HASH_DIGITS = 16  # as in the .NET tool's cache
 
-# What makes a folder a workspace: the first list does not wait for the import of `workspace/`, which has the rules.
+# The files of a workspace. `workspace/` has the rules, but the first list cannot wait for its import.
 SOLUTIONS = (".sln", ".slnx")
 GLOBAL_JSON = "global.json"
 ADDINS = os.path.join(".devtools", "addins")
 
 
 class CatalogueIdentity(Value):
-    """Whose catalogue it is. It is stored in the file, because file names may collide."""
+    """The upstream of a catalogue. It is stored in the file, because file names may collide."""
 
     workspace: str  # the folder, where it matters to the upstream
     command: tuple[str, ...] = ()
@@ -73,9 +73,9 @@ def identity_in(directory: str) -> CatalogueIdentity:
 
 
 def own_tool_facts(options: ProxyOptions, kept: Catalogue | None) -> OwnToolFacts:
-    """Which of our tools make sense, as far as that is known before the workspace is resolved: those of the last time.
+    """Return which of our tools to offer before the workspace is resolved: those of the last time.
 
-    At the very first start a glance at the folder decides; an error lists one tool too many for a moment.
+    At the very first start the files in the folder decide; a wrong guess lists one tool too many for a moment.
     """
     by_workspace, forced = options.uses_host, options.force_fallback
     if kept is not None:
@@ -83,12 +83,12 @@ def own_tool_facts(options: ProxyOptions, kept: Catalogue | None) -> OwnToolFact
         return OwnToolFacts(by_workspace, selects, fallback=forced, hot_reload=kept.hot_reload)
     if not by_workspace or forced:
         return OwnToolFacts(by_workspace, by_workspace, fallback=forced)
-    return _glance(options.directory)
+    return _guessed_facts(options.directory)
 
 
-def _glance(directory: str) -> OwnToolFacts:
-    """What a folder looks like: a workspace with solutions, one with a server or add-ins of its own, or none."""
-    from ...workspace.config_file import config_in  # with a catalogue there is no need for it
+def _guessed_facts(directory: str) -> OwnToolFacts:
+    """Guess from a folder: a workspace with solutions, one with its own server or add-ins, or no workspace."""
+    from ...workspace.config_file import config_in  # imported late: not needed with a catalogue
     from ...workspace.paths import absolute, upwards
 
     start = absolute(directory)
@@ -104,8 +104,8 @@ def _glance(directory: str) -> OwnToolFacts:
 
 
 def _own_code(folder: str) -> OwnToolFacts:
-    """A workspace that names a server, or has add-ins: its code is reloaded if the user has agreed to run it."""
-    from ...workspace.config import read_config  # few first starts need it
+    """The facts of a workspace that names a server or has add-ins; its code is reloaded if the user trusts it."""
+    from ...workspace.config import read_config  # imported late: few first starts need it
     from ...workspace.config_file import config_in
     from ...workspace.trust import is_trusted
 
@@ -115,7 +115,7 @@ def _own_code(folder: str) -> OwnToolFacts:
 
 
 def path_of(state: str, identity: CatalogueIdentity) -> str:
-    """The file below `state`, the folder of our own state."""
+    """Return the path of the file below `state`, the folder of our own state."""
     if identity.url is not None:
         host = identity.url.partition("://")[2].partition(" ")[0].partition("/")[0]
         name = name_for(os.path.join(os.sep, identity.url), shown=host)
@@ -126,7 +126,7 @@ def path_of(state: str, identity: CatalogueIdentity) -> str:
 
 
 def load(state: str, identity: CatalogueIdentity) -> tuple[Catalogue | None, str]:
-    """The catalogue; or None, with a sentence for the log if there is a file that cannot be used."""
+    """Return the catalogue; or None, with a sentence for the log if the file cannot be used."""
     path = path_of(state, identity)
     try:
         return _read(read_bytes(path, MAX_BYTES), identity), ""
@@ -141,7 +141,7 @@ def load(state: str, identity: CatalogueIdentity) -> tuple[Catalogue | None, str
 
 
 def save(state: str, identity: CatalogueIdentity, catalogue: Catalogue) -> None:
-    """Store it for the next start. Waits for the disk; a failure is only logged."""
+    """Store the catalogue for the next start. Waits for the disk; a failure is only logged."""
     offered = catalogue.offered
     tools = tuple((name, text) for name, text in offered.tools if _is_name(name))  # `load` refuses others
     if not tools and (kept := load(state, identity)[0]) and kept.offered.tools:
@@ -154,7 +154,7 @@ def save(state: str, identity: CatalogueIdentity, catalogue: Catalogue) -> None:
     try:
         write_atomic(path_of(state, identity), data)
     except OSError as error:
-        log.warn(f"The tool catalogue cannot be written, so the next start will know no tools at first: {error}")
+        log.warn(f"The tool catalogue cannot be written, so the next start will list no tools at first: {error}")
 
 
 class _Unusable(Exception):
@@ -177,9 +177,9 @@ def _read(data: bytes, identity: CatalogueIdentity) -> Catalogue:
         raise _Unusable("it belongs to another workspace or server")
     names = [about["names"][name] for name in field_names(Offered)]
     if len(names[0]) > MAX_TOOLS or not all(_is_name(name) for name in names[0]):
-        raise _Unusable("its tools have names that no tool can have, or are too many")
+        raise _Unusable("it has too many tools, or invalid names of tools")
     if sum(map(len, names)) != len(lines):
-        raise _Unusable("it does not hold what it says")
+        raise _Unusable("its number of entries is wrong")
     following = iter(lines)
     lists: list[Entries] = [tuple(zip(named, following, strict=False)) for named in names]
     return Catalogue(
@@ -189,14 +189,14 @@ def _read(data: bytes, identity: CatalogueIdentity) -> Catalogue:
         about["instructions"],
         float(about["timestamp"]),
         about["unoSdkVersion"],
-        # Older versions wrote neither of them.
+        # Files of older versions have neither.
         about.get("selectsSolution", about.get("usesHost")) is not False,
         about.get("hotReload") is True,
     )
 
 
 def _written(identity: CatalogueIdentity, catalogue: Catalogue) -> bytes:
-    """A line with version and checksum, a line about everything, then a line for each tool, resource and so on."""
+    """Make a line with version and checksum, a line about the upstream, then a line for each entry of the lists."""
     lists: list[Entries] = [getattr(catalogue.offered, name) for name in field_names(Offered)]
     about = {
         "workspace": identity.workspace,

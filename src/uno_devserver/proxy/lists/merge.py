@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Offered(Value):
-    """What an upstream offers."""
+    """The entries of an upstream's lists."""
 
     tools: Entries = ()
     resources: Entries = ()
@@ -27,10 +27,10 @@ class Offered(Value):
 
 
 def merged(offered: Offered, now: OwnToolFacts) -> tuple[Lists, frozenset[str]]:
-    """The lists to publish, and the names of the tools that we answer, among them some that are not listed now."""
+    """Return the lists to publish, and the names of the tools that we answer; some of them are not listed."""
     named = {name for name, _ in offered.tools}
     theirs = named - ALWAYS_OURS
-    # An agent may have been told to call mcpStatus before hot reload was switched off.
+    # An agent may have been asked to call mcpStatus before hot reload was switched off.
     answered = now.replace(fallback=True, hot_reload=now.hot_reload or STATUS not in named)
     first = [tool for tool in first_tools(now) if tool["name"] not in theirs]
     last = [tool for tool in last_tools() if tool["name"] not in theirs]
@@ -45,11 +45,11 @@ def merged(offered: Offered, now: OwnToolFacts) -> tuple[Lists, frozenset[str]]:
 
 
 def entries(found: Iterable[tuple[str, bytes]]) -> Entries:
-    """The first entry of each name, on one line."""
+    """Return the first entry of each name, as one line."""
     first: dict[str, bytes] = {}
     for name, text in found:
         if name not in first:
-            # JSON strings hold no line breaks, and elsewhere in JSON a space means the same.
+            # JSON strings contain no line breaks, and elsewhere in JSON a space means the same.
             first[name] = text.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in text or b"\r" in text else text
     return tuple(first.items())
 

@@ -1,6 +1,6 @@
 """Publishes the lists that clients see: merges the upstream's with ours, announces changes, and saves the catalogue.
 
-The lists that were published last stay while there is no upstream, and where a list of the upstream cannot be read.
+The published lists stay while there is no upstream, and where a list of the upstream cannot be read.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ class ListPublisher:
         broadcast: Callable[[str], None],
         changed: Callable[[], None],
     ) -> None:
-        """`folder` is that of our own state; `changed` is called when the set of our tools is worth saving again."""
+        """`folder`: of our own state; `changed` is called when the facts about our tools should be saved again."""
         self._options = options
         self._state = state
         self._folder = folder
         self._broadcast = broadcast
         self._changed = changed
         unnamed = options.uses_host and options.force_fallback
-        self._identity = None if unnamed else catalogue.identity_of(options)  # whose lists these are
+        self._identity = None if unnamed else catalogue.identity_of(options)  # the upstream of the lists
         self.offered = state.catalogue.offered if state.catalogue else Offered()  # by the upstream, as last read
-        self._announced = state.lists  # the lists of which clients have been notified
-        self._circumstances = catalogue.own_tool_facts(options, state.catalogue)
+        self._announced = state.lists  # the lists that clients were last notified of
+        self._own = catalogue.own_tool_facts(options, state.catalogue)
 
     @property
     def tool_count(self) -> int:
-        """The number of the upstream's tools that clients see; ours hide those of the same name."""
+        """The number of the upstream's tools that clients see; ours hide tools of the same name."""
         return sum(name not in self._state.own_tools for name, _ in self.offered.tools)
 
     def tool(self, name: str) -> Mapping[str, Any] | None:
-        """The upstream's tool of that name, if Python can read it: it may hold a number of thousands of digits."""
+        """Return the upstream's tool; None also if Python cannot read it, such as a number of thousands of digits."""
         text = next((text for known, text in self.offered.tools if known == name), b"null")
         try:
             tool: Mapping[str, Any] | None = json.loads(text)
@@ -64,18 +64,18 @@ class ListPublisher:
             return None
         return tool
 
-    # What changes the lists.
+    # Changing the lists.
 
     def take(self, read: Mapping[str, Entries], server: ServerDescription) -> None:
-        """Publish the upstream's lists; those that could not be read are not in `read`, and stay."""
-        self._circumstances = self._circumstances.replace(fallback=False)  # the workspace is known: it is served
+        """Publish the upstream's lists; a list that could not be read is not in `read`, and stays as it is."""
+        self._own = self._own.replace(fallback=False)  # the workspace is known, because it is served
         self._offer(self.offered.replace(**read), server, fresh=True)
 
     def load(self, workspace: Workspace) -> tuple[CatalogueIdentity, Catalogue | None]:
-        """The catalogue of that workspace; None: there is none, or its lists are published already. Reads the disk.
+        """Load the catalogue of that workspace; None: there is none, or its lists are published. Reads the disk.
 
-        The workspace of the folder that the proxy was started in is saved under that folder, where the next start
-        finds it without resolving the workspace. A workspace that was named is saved under its own folder.
+        The catalogue is stored under the folder in which the proxy was started, so that the next start finds it without
+        resolving the workspace; the catalogue of a workspace that a client named, under the workspace's folder.
         """
         identity = catalogue.identity_in(workspace.requested_directory)
         if identity != catalogue.identity_of(self._options):
@@ -86,40 +86,40 @@ class ListPublisher:
         return identity, found
 
     def switch(self, identity: CatalogueIdentity, found: Catalogue | None) -> None:
-        """Replace the lists by those of another workspace, as `load` found them."""
+        """Replace the lists by those of another workspace, as `load` returned them."""
         if identity == self._identity:
             return
         self._identity = identity
-        fallback = self._circumstances.fallback
-        self._circumstances = catalogue.own_tool_facts(self._options, found).replace(fallback=fallback)
+        fallback = self._own.fallback
+        self._own = catalogue.own_tool_facts(self._options, found).replace(fallback=fallback)
         self._offer(found.offered if found else Offered(), found, fresh=False)
         written, sdk = (found.saved_at, found.sdk_version) if found else (None, None)
         self._state.learn(catalogue_written=written, catalogue_sdk=sdk)
 
     def list_initialize(self, wanted: bool) -> None:
-        """List the tools that name the workspace, or not; once listed they stay until something is served."""
-        wanted = wanted or (self._circumstances.fallback and not self._state.facts.lists_fresh)
-        if wanted != self._circumstances.fallback:
-            self._circumstances = self._circumstances.replace(fallback=wanted)
+        """List uno_app_initialize, or not; once listed, it stays until an upstream is connected."""
+        wanted = wanted or (self._own.fallback and not self._state.facts.lists_fresh)
+        if wanted != self._own.fallback:
+            self._own = self._own.replace(fallback=wanted)
             self._publish()
 
     def adapt(
         self, *, selects_solution: bool | None = None, hot_reload: bool | None = None, lists_follow: bool = False
     ) -> None:
-        """List our tools for other circumstances; None: as before.
+        """List our tools by other facts; None: unchanged.
 
-        `lists_follow`: the upstream's lists are about to come, and clients are notified of all changes at once. If
-        they do not come, `tell` has to be called.
+        `lists_follow`: the upstream's lists will be published next, and clients are notified of all changes at once. If
+        they do not come, call `tell`.
         """
         changes = {"selects_solution": selects_solution, "hot_reload": hot_reload}
-        now = self._circumstances.replace(**{name: value for name, value in changes.items() if value is not None})
-        if now != self._circumstances:
-            self._circumstances = now
+        now = self._own.replace(**{name: value for name, value in changes.items() if value is not None})
+        if now != self._own:
+            self._own = now
             self._publish(tell=not lists_follow)
             self._changed()
 
     def tell(self) -> None:
-        """Notify clients of each list that has changed since they were notified last."""
+        """Notify clients of each list that has changed since the last notification."""
         before, self._announced = self._announced, self._state.lists
         changed = [
             method.partition("/")[0]
@@ -130,7 +130,7 @@ class ListPublisher:
             self._broadcast(f"notifications/{kind}/list_changed")
 
     def saver(self, server: ServerDescription) -> Callable[[str | None], float]:
-        """A function for a thread: saves the present lists with a version of the Uno SDK, and returns their time."""
+        """Return a function for a thread: it saves the present lists with a version of the SDK and returns the time."""
         identity, now = self._identity, time.time()
         found = Catalogue(
             self.offered,
@@ -138,8 +138,8 @@ class ListPublisher:
             server.capabilities,
             server.instructions,
             now,
-            selects_solution=self._circumstances.selects_solution,
-            hot_reload=self._circumstances.hot_reload,
+            selects_solution=self._own.selects_solution,
+            hot_reload=self._own.hot_reload,
         )
 
         def write(sdk_version: str | None) -> float:
@@ -150,7 +150,7 @@ class ListPublisher:
         return write
 
     def _offer(self, offered: Offered, by: ServerDescription | Catalogue | None, *, fresh: bool) -> None:
-        """`fresh`: the lists come from the upstream that is connected."""
+        """`fresh`: the lists come from the connected upstream."""
         state = self._state
         self.offered = offered
         state.server = state.server.replace(instructions=instructions(by.instructions if by else None))
@@ -159,13 +159,13 @@ class ListPublisher:
         state.learn(tool_count=self.tool_count, lists_fresh=fresh)
 
     def _publish(self, *, tell: bool = True) -> None:
-        self._state.lists, self._state.own_tools = merged(self.offered, self._circumstances)
+        self._state.lists, self._state.own_tools = merged(self.offered, self._own)
         if tell:
             self.tell()
 
 
 def _differ(before: bytes, after: bytes) -> bool:
-    """By value: a server may write the members of an object in another order each time."""
+    """Compare by value: a server may write the members of an object in another order each time."""
     return before != after and _canonical(before) != _canonical(after)
 
 

@@ -1,7 +1,7 @@
 """Reads the upstream's lists over the proxy's own connection, and again whenever they may have changed.
 
-All lists are read at the same time, within bounds, each entry as the bytes that came. A list that cannot be read is
-left out of the result, not taken for empty. Where clients have to share one connection, it is this one.
+All lists are read at the same time, within bounds; entries stay the bytes that came. A list that cannot be read is left
+out of the result, not taken for empty. Where clients have to share one connection, it is this one.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 class ReaderLimits(Value):
     connect_seconds: float = 30.0  # for the handshake; the start of the server is over by then
-    attempts: int = 2  # to connect: a server may close a connection that it has kept just when it is used again
+    attempts: int = 2  # to connect: a server may close a kept connection just when it is used again
     pause_seconds: float = 0.3  # before a new attempt: if the server has ended, that is known by then
-    list_seconds: float = 30.0  # for one list; a Host answers when its add-ins are loaded, which may take as long
+    list_seconds: float = 30.0  # for one list; a Host answers when its add-ins are loaded, which may take this long
     pages: int = 1000  # of one list: some servers always name a next page
-    entries: int = 10_000  # of one list; no model and no client wants as many
-    quiet_seconds: float = 0.05  # a server that changes its lists says so several times
-    reread_seconds: float = 5.0  # between reads because a client lists: some servers do not tell of changes
+    entries: int = 10_000  # of one list; no client can use more
+    quiet_seconds: float = 0.05  # a server that changes its lists sends several notifications
+    reread_seconds: float = 5.0  # between reads because a client lists: some servers do not announce changes
 
 
 DEFAULT_LIMITS = ReaderLimits()
@@ -47,7 +47,7 @@ _items = msgspec.json.Decoder(list[msgspec.Raw])
 _text = msgspec.json.Decoder(str)
 
 
-# The member by which an entry of each list is named.
+# The member that names an entry of each list.
 KEYS = {
     "tools/list": "name",
     "resources/list": "uri",
@@ -57,7 +57,7 @@ KEYS = {
 
 
 class ListReader:
-    """Calls `take` with the lists that could be read, each time that they are read."""
+    """Calls `take` with the lists that could be read, after each read."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class ListReader:
         take: Callable[[dict[str, Entries], ServerDescription], None],
         limits: ReaderLimits = DEFAULT_LIMITS,
     ) -> None:
-        """`peer`: the clients, where they share the connection; else the upstream sees the name of `client`."""
+        """`peer`: the clients, if they share the connection; else the upstream sees the name of `client`."""
         self._running = running
         self._peer = peer or _ProxyPeer(client, self.outdated)
         self._modern_first = client.protocol_version in MODERN_VERSIONS
@@ -81,9 +81,9 @@ class ListReader:
         self._read_at = 0.0
 
     async def run(self, connected: Callable[[ServerDescription], None]) -> None:
-        """Keep the lists up to date until the server cannot be reached: Lost, Refusal or TimeoutError.
+        """Keep the lists up to date; raise ConnectionLost, UnusableServer or TimeoutError if the server is not reached.
 
-        `connected` is called after the first read of each connection. One that breaks is made anew: the server may run.
+        `connected` is called after the first read of each connection. A broken connection is opened again.
         """
         attempts = 0
         while True:
@@ -100,16 +100,16 @@ class ListReader:
             except ConnectionLost as loss:
                 if attempts == self._limits.attempts:
                     raise
-                log.debug(f"the conversation with the server broke off, and is begun anew: {loss}")
+                log.debug(f"The connection for the lists broke and is opened again: {loss}")
             await self.close()
             await asyncio.sleep(self._limits.pause_seconds)
 
     def outdated(self) -> None:
-        """The lists have changed, or may have."""
+        """Read the lists again: they have changed, or may have."""
         self._outdated.set()
 
     def listed(self) -> None:
-        """A client has read a list."""
+        """Read the lists again after a client has read one, unless they are recent."""
         if self._loop.time() - self._read_at >= self._limits.reread_seconds:
             self._outdated.set()
 
@@ -122,13 +122,13 @@ class ListReader:
     async def _connect(self) -> Connection:
         async with asyncio.timeout(self._limits.connect_seconds):
             self._connection = await self._running.connect(self._peer, modern_first=self._modern_first)
-        # Begun before reading, so that no change between the two is missed.
+        # Started before reading, so that no change is missed.
         self._following = asyncio.ensure_future(_follow_changes(self._connection))
         await self._read(self._connection)
         return self._connection
 
     async def _read(self, connection: Connection) -> None:
-        """Read all lists; Lost when the server has gone."""
+        """Read all lists; raise ConnectionLost if the server has gone."""
         reading = {field: asyncio.ensure_future(self._list(method, connection)) for method, (_, field) in LISTS.items()}
         try:
             await asyncio.gather(*reading.values())
@@ -140,9 +140,9 @@ class ListReader:
         self._take(lists, connection.server)
 
     async def _list(self, method: str, connection: Connection) -> Entries | None:
-        """One list; None, and a line in the log, if it cannot be read."""
+        """Read one list; return None and log it if it cannot be read."""
         capability = method.partition("/")[0]
-        if capability != "tools" and capability not in connection.server.capabilities:  # some forget to declare tools
+        if capability != "tools" and capability not in connection.server.capabilities:  # some do not declare tools
             return ()
         seconds = self._limits.list_seconds
         try:
@@ -173,12 +173,12 @@ class ListReader:
                 break
             params = {"cursor": cursor}
         found = found[: self._limits.entries]
-        log.warn(f"The server's list '{method}' does not end; the first {len(found)} entries count.")
+        log.warn(f"The server's list '{method}' does not end; the first {len(found)} entries are used.")
         return found
 
 
 def _entry(method: str, raw: msgspec.Raw) -> tuple[str, bytes] | None:
-    """The entry with its name; None, and a line in the log, for one without a name."""
+    """Return the name and the bytes of an entry; None, with a line in the log, if it has no name."""
     key = KEYS[method]
     try:
         return _text.decode(_page.decode(raw)[key]), bytes(raw)
@@ -191,16 +191,16 @@ async def _follow_changes(connection: Connection) -> None:
     try:
         await connection.watch(frozenset())
     except (ConnectionLost, TimeoutError) as error:
-        log.debug(f"the server does not tell of changes: {error}")
+        log.debug(f"The server does not announce changes of its lists: {error}")
 
 
 class _ProxyPeer:
-    """The proxy as a client of its own: notified of changes, and asked nothing. Implements `Peer`."""
+    """The proxy as a client of its own, which follows changes and answers no questions. Implements `Peer`."""
 
     log_level = None
 
     def __init__(self, client: ClientInfo, lists_changed: Callable[[], None]) -> None:
-        """The upstream sees the client's name, but no capabilities: those belong to the client's own connection."""
+        """The upstream sees the client's name without its capabilities: they belong to the client's own connection."""
         self.client = client.replace(capabilities={})
         self._lists_changed = lists_changed
 
@@ -211,4 +211,4 @@ class _ProxyPeer:
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
         if method == "ping":
             return {}
-        raise RpcError(METHOD_NOT_FOUND, f"Nobody can be asked for '{method}' here.")
+        raise RpcError(METHOD_NOT_FOUND, f"This connection cannot be asked for '{method}'.")
