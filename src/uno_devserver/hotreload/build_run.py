@@ -13,11 +13,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
+from ..system.event_loop import run_in_thread_to_end
 from ..system.files import decode, make_folders
 from ..system.log import log
 from ..system.run import run
 from ..system.state_files import name_for
-from ..system.threads import run_in_thread_to_end
 from .die_with_parent import guarded
 
 if TYPE_CHECKING:

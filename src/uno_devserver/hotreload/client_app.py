@@ -15,12 +15,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..instances.child import Output, spawn
+from ..system.event_loop import run_in_thread, run_in_thread_to_end
 from ..system.files import decode
 from ..system.log import log
 from ..system.process_exit import process_exit
 from ..system.programs import named_program_candidates
 from ..system.state_files import name_for
-from ..system.threads import run_in_thread, run_in_thread_to_end
 from ..system.values import Value
 from .die_with_parent import guarded
 

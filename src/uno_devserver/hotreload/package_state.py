@@ -16,10 +16,9 @@ import traceback
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..system.event_loop import Tasks
+from ..system.event_loop import Tasks, run_in_thread, run_in_thread_to_end
 from ..system.files import FileProblem, read_bytes
 from ..system.log import log
-from ..system.threads import run_in_thread, run_in_thread_to_end
 from ..system.values import Value
 from .authority import AuthorityProblem
 from .build_command import build_of

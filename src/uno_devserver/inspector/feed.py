@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 
 from ..protocol.http import sse
 from ..protocol.http.messages import Answer, Response, Sink, Streaming
+from ..system.event_loop import wait_for_event
 from ..system.log import log
-from ..system.threads import wait_for_event
 
 MOST_VIEWERS = 20  # tabs that were left open; more are a mistake
 MOST_WAITING = 2000  # events, and their bytes, of one page that does not read

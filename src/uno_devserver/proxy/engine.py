@@ -15,10 +15,9 @@ from ..issues import UserError
 from ..protocol.jsonrpc import RpcNotification
 from ..protocol.server.modern import ModernSession
 from ..protocol.versions import MODERN_VERSIONS
-from ..system.event_loop import Tasks
+from ..system.event_loop import Tasks, run_in_thread
 from ..system.folders import folders
 from ..system.log import ERROR, log
-from ..system.threads import run_in_thread
 from ..workspace.addins import workspace_addins
 from ..workspace.global_json import read_global_json
 from .announcements import Announcements

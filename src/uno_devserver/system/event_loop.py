@@ -1,7 +1,8 @@
-"""Background tasks of an event loop, and calls into the loop from other threads."""
+"""Helpers of event loops: background tasks, blocking work in threads, and calls into the loop from other threads."""
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -45,3 +46,59 @@ class Tasks:
         """Wait until all are done, for at most `seconds`."""
         if self._running:
             await asyncio.wait(self._running, timeout=seconds)
+
+
+async def run_in_thread(work: Callable[[], T]) -> T:
+    """Return or raise what `work` does, in a thread that does not delay the end of the process.
+
+    The work goes on if the caller is cancelled, and its result is dropped.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # also SystemExit, which would end the thread and leave the caller waiting
+            in_loop(loop, _settle, done, None, error)
+        else:
+            in_loop(loop, _settle, done, result, None)
+
+    _thread.start_new_thread(run, ())
+    return await done
+
+
+async def run_in_thread_to_end(work: Callable[[Callable[[], bool]], T]) -> T:
+    """Like `run_in_thread`, but if the caller is cancelled, it first waits for the end of the work.
+
+    `work` is passed a function that returns False from then on.
+    """
+    wanted = True
+    working = asyncio.ensure_future(run_in_thread(lambda: work(lambda: wanted)))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        wanted = False
+        await asyncio.wait([working])
+        if not working.cancelled():
+            working.exception()  # marks it as retrieved
+        raise
+
+
+async def wait_for_event(event: asyncio.Event, seconds: float) -> None:
+    """Wait until the event is set, for at most `seconds`, and clear it."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
+    event.clear()
+
+
+def _settle(done: asyncio.Future[T], result: T, error: BaseException | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(result)
+    else:
+        done.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))

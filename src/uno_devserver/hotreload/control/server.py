@@ -15,11 +15,10 @@ from typing import Any, Protocol, TypeVar
 
 from ... import __version__
 from ...protocol.jsonrpc import BUSY, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, error_message, shown
-from ...system.event_loop import Tasks
+from ...system.event_loop import Tasks, run_in_thread
 from ...system.log import log
 from ...system.pipe_clients import is_this_user
 from ...system.pipes import Listener, PipeProblem, listen
-from ...system.threads import run_in_thread
 from ...system.values import Value
 from ...workspace.paths import same_place
 from ..authority import Authority, RestartResult

@@ -12,10 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...issues import Issue, warning
-from ...system.event_loop import Tasks
+from ...system.event_loop import Tasks, run_in_thread
 from ...system.folders import folders
 from ...system.log import log
-from ...system.threads import run_in_thread
 from ...workspace.config_file import find_config
 from ..options import INSPECTOR_PORT
 

@@ -17,11 +17,10 @@ from ...inspector.feed import LINGER_SECONDS, Feed
 from ...instances.host_kind import HostKind
 from ...instances.registry import scan_registry
 from ...instances.workspace_servers import of_workspace
-from ...system.event_loop import Tasks
+from ...system.event_loop import Tasks, run_in_thread
 from ...system.folders import folders
 from ...system.log import log
 from ...system.processes import command_line, process_started
-from ...system.threads import run_in_thread
 from ..health.status_file import running_proxies
 from .call_recorder import CallRecorder
 from .log_feed import LogFeed, OutputTail

@@ -19,10 +19,9 @@ from ...hotreload.digest_store import UNKNOWN
 from ...instances.host_kind import HostKind
 from ...issues import Issue
 from ...protocol.jsonrpc import RpcError
-from ...system.event_loop import Tasks
+from ...system.event_loop import Tasks, run_in_thread
 from ...system.folders import folders
 from ...system.log import ERROR, log
-from ...system.threads import run_in_thread
 from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.server_command import server_name

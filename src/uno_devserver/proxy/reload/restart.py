@@ -15,9 +15,8 @@ import msgspec
 
 from ...hotreload.authority import RestartResult, ToolChanges
 from ...protocol.client.connection import ServerDescription, UnusableServer
-from ...system.event_loop import Tasks
+from ...system.event_loop import Tasks, run_in_thread
 from ...system.log import log
-from ...system.threads import run_in_thread
 from ...workspace.config import Strategy
 from ..state import ConnectionState
 from ..upstream.host_launch import HostUpstream

@@ -13,8 +13,8 @@ from ...instances.host_kind import HostKind
 from ...issues import fatal
 from ...protocol.client.streamable_http import connect_http
 from ...protocol.http.client import split_url
+from ...system.event_loop import run_in_thread, wait_for_event
 from ...system.text import shown_url
-from ...system.threads import run_in_thread, wait_for_event
 from ...system.values import Value
 from .base import Ending, RunningUpstream, StartFailure, Upstream
 

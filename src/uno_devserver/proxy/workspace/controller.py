@@ -13,9 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...instances.workspace_servers import active_servers
-from ...system.event_loop import Tasks, in_loop
+from ...system.event_loop import Tasks, in_loop, run_in_thread
 from ...system.folders import folders
-from ...system.threads import run_in_thread
 from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import AS_BEFORE, read_config

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from uno_devserver.system.threads import run_in_thread, run_in_thread_to_end, wait_for_event
+from uno_devserver.system.event_loop import run_in_thread, run_in_thread_to_end, wait_for_event
 
 
 async def test_the_result_comes_back_and_the_loop_goes_on_meanwhile() -> None:
