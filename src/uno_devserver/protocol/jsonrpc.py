@@ -1,7 +1,6 @@
-"""JSON-RPC 2.0 messages as MCP uses them: read from bytes, checked, and written.
+"""JSON-RPC 2.0 messages as MCP uses them: read from bytes, checked, and written. Cheap to import.
 
-Any input becomes one of the kinds below or an `InvalidMessage` with the right code; nothing else is raised.
-Ids come back in the type they came in, and fields that nobody here knows stay where they are.
+Every decoded value becomes one of the kinds of message below. Ids keep their type, and unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 RESOURCE_NOT_FOUND = -32002
 
-# MCP leaves -32000 … -32019 to implementations; the first two are what other servers answer, too.
+# MCP leaves -32000 … -32019 to implementations; other servers use the first two as well.
 SESSION_REQUIRED = -32000
 SESSION_NOT_FOUND = -32001
 BUSY = -32010
 STOPPED = -32011
-UNANSWERED = -32015  # by the client, which was asked; the ones between are the proxy's
+UNANSWERED = -32015  # a question to the client; the codes between belong to the proxy
 
 SHOWN_CHARACTERS = 100
 
@@ -35,7 +34,7 @@ Id = int | str
 
 
 class RpcError(Exception):
-    """Becomes the `error` of the answer."""
+    """The `error` of an answer."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -56,7 +55,7 @@ class RpcNotification(Value):
 
 
 class RpcResponse(Value):
-    """The other side's answer to something that we asked; either part may be missing or ill-formed."""
+    """The answer to a request of ours; result and error may be missing or ill-formed."""
 
     id: object
     result: object
@@ -64,7 +63,7 @@ class RpcResponse(Value):
 
 
 class InvalidMessage(Value):
-    """Not a message; `id` is the one to answer with, as far as there is one."""
+    """A value that is no message, with the error to answer; `id` is that of the answer, if it can be read."""
 
     id: Id | None
     error: RpcError
@@ -74,8 +73,8 @@ Message = RpcRequest | RpcNotification | RpcResponse | InvalidMessage
 
 
 def decode(body: bytes) -> Any:
-    """The JSON value in `body`; RpcError when there is none, or one nested too deeply."""
-    import msgspec  # takes as long as the interpreter's own start, which is all that a proxy's first answer has
+    """The JSON value in `body`; RpcError if it is empty, no JSON, or nested too deeply."""
+    import msgspec  # it takes as long to import as the interpreter to start, too long before a proxy's first answer
 
     if not body.strip():
         raise RpcError(INVALID_REQUEST, "The body is empty; it must be a JSON-RPC message.")
@@ -88,7 +87,7 @@ def decode(body: bytes) -> Any:
 
 
 def read(value: object) -> Message:
-    """What a decoded value says."""
+    """The message that a decoded value is."""
     if not isinstance(value, dict):
         return InvalidMessage(None, RpcError(INVALID_REQUEST, "A JSON-RPC message is an object."))
     identity = value.get("id")
@@ -111,7 +110,7 @@ def read(value: object) -> Message:
 
 
 def shown(text: str) -> str:
-    """Something that the other side wrote, short enough to be quoted in an answer."""
+    """Text of the other side, cut to a length that can be quoted in a message."""
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
 
 
@@ -120,18 +119,22 @@ def is_id(value: object) -> TypeGuard[Id]:
 
 
 def result_of(response: RpcResponse) -> dict[str, Any]:
-    """What the other side answered, or its refusal as RpcError."""
-    error = response.error
-    if isinstance(error, dict):
-        code, message = error.get("code"), error.get("message")
-        raise RpcError(
-            code if isinstance(code, int) else INTERNAL_ERROR,
-            message if isinstance(message, str) else "The client refused without saying why.",
-            error.get("data"),
-        )
+    """The result of a client's answer; raises its error as RpcError."""
+    if isinstance(response.error, dict):
+        raise error_of(response.error, "client")
     if isinstance(response.result, dict):
         return response.result
     raise RpcError(INTERNAL_ERROR, "The client's answer has neither a result object nor an error object.")
+
+
+def error_of(error: Mapping[str, Any], sender: str) -> RpcError:
+    """The error object of an answer as an exception."""
+    code, message = error.get("code"), error.get("message")
+    return RpcError(
+        code if isinstance(code, int) else INTERNAL_ERROR,
+        message if isinstance(message, str) else f"The {sender} refused without saying why.",
+        error.get("data"),
+    )
 
 
 def request_message(request_id: Id, method: str, params: Mapping[str, Any]) -> bytes:
@@ -145,11 +148,11 @@ def notification_message(method: str, params: Mapping[str, Any] | None) -> bytes
     return encode(message)
 
 
-def result_message(request_id: Id, result: Mapping[str, Any] | msgspec.Raw) -> bytes:
+def result_message(request_id: Id | msgspec.Raw, result: Mapping[str, Any] | msgspec.Raw) -> bytes:
     return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
-def error_message(request_id: Id | None, error: RpcError) -> bytes:
+def error_message(request_id: Id | msgspec.Raw | None, error: RpcError) -> bytes:
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
@@ -157,12 +160,12 @@ def error_message(request_id: Id | None, error: RpcError) -> bytes:
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """UTF-8 JSON on one line; TypeError or RecursionError for what JSON cannot say."""
+    """UTF-8 JSON on one line; TypeError or RecursionError for a value that JSON cannot express."""
     import msgspec
 
     try:
         data = msgspec.json.encode(message)
-        if b"\n" in data or b"\r" in data:  # only in a `Raw`, as somebody else wrote it, and there only as white space
+        if b"\n" in data or b"\r" in data:  # only as white space in a `Raw`
             data = data.replace(b"\n", b" ").replace(b"\r", b" ")
         return data
     except UnicodeEncodeError:
@@ -170,8 +173,8 @@ def encode(message: Mapping[str, Any]) -> bytes:
 
 
 def _encoded_with_surrogates(message: Mapping[str, Any]) -> bytes:
-    """A file name that is not valid text becomes half a surrogate pair in Python: the rest of the message counts, and
-    its id comes back as it came.
+    """Encode a message with lone surrogates, which msgspec refuses: Python makes them of file names that are not valid
+    text. They are replaced, except in the id.
     """
     import json
 
@@ -184,4 +187,6 @@ def _encoded_with_surrogates(message: Mapping[str, Any]) -> bytes:
 
     rest = {key: value for key, value in message.items() if key != "id"}
     body = json.dumps(rest, ensure_ascii=False, separators=(",", ":"), default=plain).encode("utf-8", "replace")
-    return body if "id" not in message else b'{"id":%b,%b' % (json.dumps(message["id"]).encode(), body[1:])
+    return (
+        body if "id" not in message else b'{"id":%b,%b' % (json.dumps(message["id"], default=plain).encode(), body[1:])
+    )

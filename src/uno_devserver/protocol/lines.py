@@ -1,7 +1,7 @@
-"""Bytes in, lines out, in whatever pieces they come: JSON messages on a pipe. Pure, and cheap to import.
+"""Splits bytes into lines, each a JSON message on a pipe. Pure, and cheap to import.
 
-A line that is longer than the limit is skipped to its end, and reported with what could be read of its message, so that
-whoever waits for an answer gets one.
+A line that is longer than the limit is skipped, and reported with the members of its message that could be read, so
+that its sender or the request that it answers can be told.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Of a line that is too long: its id stands before the large part or behind it.
+# How much of the beginning and the end of a long line is kept: the id is before the large part or behind it.
 KEPT_BYTES = 4096
 
-# Compiled where they are needed, which is hardly ever.
+# Compiled on use, which is rare.
 _MEMBER = r'\s*[{,]\s*"([^"\\]*)"\s*:\s*'
-# Behind the large part, up to the end of the message: members whose values are short and flat.
+# The members behind the large part; their values are short and flat.
 _LAST_MEMBERS = r'(?:,\s*"(?:id|jsonrpc|method)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d+)\s*)+\}\s*$'
 
 
 class LineTooLong(Value):
-    """A line that was skipped, with the members of its message; None for a value that could not be read."""
+    """A line that was skipped, with the members of its message; None for a value that cannot be read."""
 
     members: dict[str, Any]
 
@@ -35,10 +35,10 @@ class LineSplitter:
         self._limit = limit
         self._parts: list[bytes] = []  # of the line that has not ended yet
         self._size = 0
-        self._end = b""  # of a line that is too long, while it is skipped
+        self._end = b""  # the last bytes of a line that is being skipped
 
     def feed(self, data: bytes) -> list[bytes | LineTooLong]:
-        """The lines that end in `data`, without their ends; blank ones are left out."""
+        """The lines that end in `data`, without line ends and without blank lines."""
         if b"\r" in data:
             data = data.replace(b"\r", b" ")  # white space in JSON, but some readers take it for the end of a line
         *ended, rest = data.split(b"\n")
@@ -54,7 +54,7 @@ class LineSplitter:
         return lines
 
     def finish(self) -> list[bytes | LineTooLong]:
-        """The line that the input ended with, if it has one without an end."""
+        """The last line of the input, if it has no line end."""
         if self._size > self._limit:
             line: bytes | LineTooLong = LineTooLong(_members(self._parts[0], self._end))
         else:
@@ -74,7 +74,7 @@ class LineSplitter:
 
 
 def readable_members(line: bytes) -> dict[str, Any]:
-    """What can be read of a message that is no JSON as a whole."""
+    """The members that can be read of a message that is not valid JSON."""
     return _members(line[:KEPT_BYTES], line[-KEPT_BYTES:])
 
 
@@ -103,6 +103,6 @@ def _last_members(text: str) -> dict[str, Any]:
     match = re.search(_LAST_MEMBERS, text)
     try:
         members: dict[str, Any] = {} if match is None else json.loads("{" + match[0][1:])
-    except ValueError:  # an escape that there is not
+    except ValueError:  # an invalid escape
         return {}
     return members

@@ -1,4 +1,4 @@
-"""Who talks to whom: the two ends of an MCP conversation. Cheap to import: the proxy's first answer needs it."""
+"""The two ends of an MCP conversation. A module of its own because the proxy's first answer imports it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ServerInfo(Value):
 
 
 class ClientInfo(Value):
-    """Who asks: from `initialize`, or from the request itself in the modern era."""
+    """A client, as described in `initialize` or, in the modern era, in each request."""
 
     name: str | None
     version: str | None

@@ -868,7 +868,7 @@ async def test_a_server_that_died_during_a_call_is_noticed_at_once() -> None:
         (b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{"a":', "no JSON-RPC message"),
         (
             b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 21\r\n\r\n{"id":99,"result":{}}',
-            "something else than what it was asked",
+            "does not answer the request",
         ),
     ],
 )

@@ -28,20 +28,20 @@ class Pipes:
         self.heard_lines: list[bytes | LineTooLong] = []
         self.turns: list[int] = []  # how many lines were heard at once
         self.reports: list[str] = []
-        self.lines = PipeLines(self, lambda: self.reports.append("broken"))
+        self.lines = PipeLines(lambda: self.reports.append("broken"))
         self.input, self._sink = os.pipe()
         self._source, self.output = os.pipe()
         os.set_blocking(self.input, False)
 
     async def open(self) -> None:
-        await self.lines.open(os.fdopen(self._source, "rb", 0), os.fdopen(self._sink, "wb", 0))
+        await self.lines.open(os.fdopen(self._source, "rb", 0), os.fdopen(self._sink, "wb", 0), self)
 
-    def heard(self, lines: list[bytes | LineTooLong]) -> None:
+    def received(self, lines: list[bytes | LineTooLong]) -> None:
         self.heard_lines += lines
         self.turns.append(len(lines))
 
-    def deaf(self) -> None:
-        self.reports.append("deaf")
+    def output_lost(self) -> None:
+        self.reports.append("output lost")
 
     def ended(self) -> None:
         self.reports.append("ended")
@@ -190,7 +190,7 @@ async def test_a_line_that_meets_a_closed_pipe_was_not_sent() -> None:
             server.lines.write(b"x")
 
         assert lost.value.sent is False
-        await until(lambda: server.reports == ["deaf", "broken"])
+        await until(lambda: server.reports == ["output lost", "broken"])
         with pytest.raises(ConnectionLost):
             server.lines.write(b"x")
 
@@ -201,7 +201,7 @@ async def test_lines_that_wait_when_the_pipe_closes_were_not_sent() -> None:
         waits = server.lines.write(b"waits")
 
         os.close(server.input)
-        await until(lambda: "deaf" in server.reports)
+        await until(lambda: "output lost" in server.reports)
 
         assert waits.sent is False
         with pytest.raises(ConnectionLost):
@@ -213,13 +213,13 @@ async def test_lines_that_wait_when_the_pipe_closes_were_not_sent() -> None:
 async def test_closing_ends_both_directions_and_can_be_repeated() -> None:
     async with pipes() as server:
         server.lines.close_output()
-        await until(lambda: "deaf" in server.reports)
+        await until(lambda: "output lost" in server.reports)
         assert os.read(server.input, 1) == b""
 
         server.lines.close()
         server.lines.close()
 
-        assert server.reports == ["deaf", "broken", "ended", "broken"]
+        assert server.reports == ["output lost", "broken", "ended", "broken"]
         with pytest.raises(BrokenPipeError):
             await until(lambda: not os.write(server.output, b"x"))
 
@@ -371,7 +371,7 @@ async def test_lines_that_are_flushed_to_a_server_that_has_just_gone_were_not_se
 
         server.lines.flush()
 
-        await until(lambda: server.reports == ["deaf", "broken"])
+        await until(lambda: server.reports == ["output lost", "broken"])
         assert not any(line.sent for line in lines)
         with pytest.raises(ConnectionLost):
             server.lines.queue(OutgoingLine(b"3\n"))
@@ -380,7 +380,7 @@ async def test_lines_that_are_flushed_to_a_server_that_has_just_gone_were_not_se
 async def test_lines_that_are_queued_when_the_server_closes_its_input_were_not_sent() -> None:
     async with pipes() as server:
         os.close(server.input)
-        await until(lambda: "deaf" in server.reports)
+        await until(lambda: "output lost" in server.reports)
         with pytest.raises(ConnectionLost) as lost:
             server.lines.queue(OutgoingLine(b"1\n"))
         assert lost.value.sent is False

@@ -11,19 +11,17 @@ from support.mcp_peers import HANDSHAKE, MODERN, TestPeer
 from uno_devserver.protocol.client.connection import ServerDescription, UnusableServer
 from uno_devserver.protocol.client.raw_messages import (
     Garbage,
-    answer_bytes,
     discovered_server,
     initialize_params,
     initialized_server,
     object_in,
     params_of,
     read_messages,
-    request_bytes,
     result_in,
     with_envelope,
     without_envelope,
 )
-from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
+from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError, error_message, request_message, result_message
 from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY
 
@@ -148,8 +146,8 @@ def test_an_answer_with_a_null_error_is_a_result() -> None:
 def test_a_question_is_answered_by_the_id_it_came_with(name: bytes) -> None:
     (question,) = read_messages(b'{"id":%s,"method":"roots/list"}' % name)
 
-    assert answer_bytes(question.id, {"roots": []}) == b'{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}' % name
-    assert json.loads(answer_bytes(question.id, RpcError(5, "no", {"a": 1})))["error"] == {
+    assert result_message(question.id, {"roots": []}) == b'{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}' % name
+    assert json.loads(error_message(question.id, RpcError(5, "no", {"a": 1})))["error"] == {
         "code": 5,
         "message": "no",
         "data": {"a": 1},
@@ -261,7 +259,7 @@ def test_params_without_an_envelope_are_sent_as_they_are() -> None:
     params = {"name": "t", "_meta": {"x": 1}}
 
     assert without_envelope(params) is params
-    assert json.loads(request_bytes(3, "m", params)) == {"jsonrpc": "2.0", "id": 3, "method": "m", "params": params}
+    assert json.loads(request_message(3, "m", params)) == {"jsonrpc": "2.0", "id": 3, "method": "m", "params": params}
 
 
 def test_what_is_no_object_is_none() -> None:

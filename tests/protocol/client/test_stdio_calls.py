@@ -366,7 +366,7 @@ async def test_a_server_that_listens_no_more_may_still_answer_the_calls_that_it_
     unseen = RecordedCall(b'"p"')
     await sent(wire, unseen)
 
-    wire.connection.deaf()
+    wire.connection.output_lost()
     wire.answer(request, {"last": "words"})
 
     [lost] = unseen.outcomes

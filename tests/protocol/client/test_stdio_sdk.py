@@ -88,10 +88,10 @@ async def _conversation(process: subprocess.Popen[bytes], modern: bool) -> None:
     assert process.stdin
     assert process.stdout
     peer = TestPeer("ide", modern=modern, elicitation={"form": {}})
-    connection = StdioConnection(peer)
-    lines = PipeLines(connection, lambda: None)
-    await lines.open(process.stdout, process.stdin)
-    await connection.begin(lines, modern_first=modern)
+    lines = PipeLines(lambda: None)
+    connection = StdioConnection(peer, lines)
+    await lines.open(process.stdout, process.stdin, connection)
+    await connection.begin(modern_first=modern)
     caller = TestPeer(
         log_level="info",
         elicitation={"form": {}},

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uno_devserver.protocol.client.http_modern import argument_headers, header_value, marks_in, routing_headers
+from uno_devserver.protocol.client.http_modern import argument_headers, marks_in, routing_headers
 from uno_devserver.protocol.jsonrpc import RpcError
-from uno_devserver.protocol.versions import decoded_header
+from uno_devserver.protocol.versions import decoded_header, encoded_header
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_comes_back_from_a_header(text: str) -> None:
-    value = header_value(text)
+    value = encoded_header(text)
 
     assert decoded_header(value) == text
     assert value.isascii()
@@ -22,8 +22,8 @@ def test_any_text_comes_back_from_a_header(text: str) -> None:
 
 
 def test_readable_names_stay_readable() -> None:
-    assert header_value("file:///a b.txt") == "file:///a b.txt"
-    assert header_value("=?base64?eA==?=") == "=?base64?PT9iYXNlNjQ/ZUE9PT89?="
+    assert encoded_header("file:///a b.txt") == "file:///a b.txt"
+    assert encoded_header("=?base64?eA==?=") == "=?base64?PT9iYXNlNjQ/ZUE9PT89?="
 
 
 @pytest.mark.parametrize(

@@ -103,9 +103,9 @@ def always(body: bytes, status: int = 200, **headers: str) -> Server:
         (b"Bad Request", 400, "text/plain", "HTTP 400 and text/plain"),
         (b"", 405, "", "HTTP 405 and nothing else"),
         (b"<html>", 200, "text/html", "HTTP 200 and text/html"),
-        (b'{"status": "ok"}', 200, "application/json", "something else than what it was asked"),
-        (b'{"error": "no such page"}', 404, "application/json", "something else than what it was asked"),
-        (b'{"error": {"code": 404, "message": "no such page"}}', 404, "application/json", "something else than"),
+        (b'{"status": "ok"}', 200, "application/json", "does not answer the request"),
+        (b'{"error": "no such page"}', 404, "application/json", "does not answer the request"),
+        (b'{"error": {"code": 404, "message": "no such page"}}', 404, "application/json", "not answer the request"),
         (b'{"id":1,"result":' + b"[" * 100_000, 200, "application/json", "nested too deeply"),
     ],
 )

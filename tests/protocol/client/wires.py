@@ -17,11 +17,12 @@ WAIT_SECONDS = 10  # longer than any step takes on a busy machine
 
 
 class Wire:
-    """The server's end. Stands in for `pipes.PipeLines`."""
+    """The server's end. Stands in for `PipeLines`."""
 
     def __init__(self, peer: Peer) -> None:
         self.strays: list[bytes] = []
-        self.connection = StdioConnection(peer, self.strays.append)
+        lines: Any = self
+        self.connection = StdioConnection(peer, lines, self.strays.append)
         self.room = True  # else lines wait, and are not sent
         self.gone = False
         self.busy = False  # too much waits already
@@ -30,8 +31,7 @@ class Wire:
         self._lines: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
     async def begin(self, *, modern_first: bool) -> None:
-        lines: Any = self
-        await self.connection.begin(lines, modern_first=modern_first)
+        await self.connection.begin(modern_first=modern_first)
 
     def queue(self, line: Sendable) -> None:
         if self.gone:
@@ -78,7 +78,7 @@ class Wire:
 
     def write_out(self, *lines: bytes | LineTooLong) -> None:
         """What the server writes to its output at once."""
-        self.connection.heard(list(lines))
+        self.connection.received(list(lines))
 
     def answer(self, request: dict[str, Any], result: dict[str, Any]) -> None:
         self.say(id=request["id"], result=result)

@@ -190,10 +190,11 @@ class PipedServer:
         self._rest = b""
         self._reads = self._writes = True
 
-    async def open(self, connection: StdioConnection, *, modern: bool) -> None:
-        lines = PipeLines(connection, lambda: None)
-        await lines.open(*self._ends)
-        beginning = asyncio.ensure_future(connection.begin(lines, modern_first=modern))
+    async def open(self, peer: Peer, *, modern: bool) -> StdioConnection:
+        lines = PipeLines(lambda: None)
+        connection = StdioConnection(peer, lines)
+        await lines.open(*self._ends, connection)
+        beginning = asyncio.ensure_future(connection.begin(modern_first=modern))
         opening = json.loads(await self.next())
         about: dict[str, Any] = {"capabilities": {}, "serverInfo": {"name": "piped"}}
         about |= {"supportedVersions": [MODERN]} if modern else {"protocolVersion": "2025-11-25"}
@@ -201,6 +202,7 @@ class PipedServer:
         await beginning
         if not modern:
             await self.next()  # notifications/initialized
+        return connection
 
     def read(self) -> list[bytes]:
         """All lines that came and were not taken."""
@@ -246,8 +248,8 @@ class PipedLink(ScriptedLink):
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
         self.eras_wanted.append(modern_first)
-        server, connection = PipedServer(), StdioConnection(peer)
-        await server.open(connection, modern=self.modern)
+        server = PipedServer()
+        connection = await server.open(peer, modern=self.modern)
         self.servers.append(server)
         return connection
 

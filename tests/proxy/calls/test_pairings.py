@@ -233,7 +233,7 @@ async def test_within_one_era_a_result_passes_byte_for_byte(modern: bool) -> Non
     pair.client.call("echo", request_id=7)
     asked = await pair.received()
     result = b'{ "resultType":"complete" , "n":1.50,"big":123456789012345678901234567890,"s":"\\u00e4" }'
-    pair.server.connection.heard([b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (asked["id"], result)])
+    pair.server.connection.received([b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (asked["id"], result)])
 
     assert result in await pair.client.raw()
 

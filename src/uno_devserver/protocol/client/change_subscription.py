@@ -1,29 +1,30 @@
-"""Hearing of changes: what is asked for, what is heard, and what to assume when nothing could be heard for a while."""
+"""Notifications of changes: asking for them, and what to assume when some may have been missed."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from ..versions import SUBSCRIPTION_KEY
+from ..jsonrpc import RpcError
+from ..versions import LISTS
 from .questions import notify_peer
 
 if TYPE_CHECKING:
+    from ..service import Params
     from .connection import Peer, ServerDescription
 
-ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
-LISTS = ("tools", "prompts", "resources")
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 10.0
-STEADY_SECONDS = 5.0  # a server that ends sooner what it has just granted would be asked without end
+STEADY_SECONDS = 5.0  # a server that ends a subscription sooner must not be asked again and again
 
 
 class Backoff:
-    """Pauses between attempts: longer and longer, and short again after one that was good for some seconds."""
+    """Growing pauses between attempts; short again after an attempt that lasted for some seconds."""
 
     def __init__(self) -> None:
         self._next = FIRST_PAUSE_SECONDS
-        self._attempted = 0.0  # when the last pause was over
+        self._attempted = 0.0  # the end of the last pause
 
     def next(self) -> float:
         now = asyncio.get_running_loop().time()
@@ -36,26 +37,42 @@ class Backoff:
 
 def listen_params(uris: frozenset[str]) -> dict[str, Any]:
     """The params of `subscriptions/listen` (modern era): changes of all lists, and of these resources."""
-    return {"notifications": {**{f"{kind}ListChanged": True for kind in LISTS}, "resourceSubscriptions": sorted(uris)}}
+    return {"notifications": {**{key: True for key, _, _ in LISTS}, "resourceSubscriptions": sorted(uris)}}
 
 
-def tells_changes(server: ServerDescription) -> bool:
-    kinds = [server.capabilities.get(kind) for kind in LISTS]
-    return any(isinstance(kind, dict) and kind.get("listChanged") for kind in kinds)
+class WatchedUris:
+    """The resources that a server of the handshake era watches for us, subscribed one by one."""
+
+    def __init__(self, request: Callable[[str, Params], Awaitable[object]]) -> None:
+        self._request = request
+        self._uris: frozenset[str] = frozenset()
+
+    async def change(self, wanted: frozenset[str]) -> dict[str, RpcError]:
+        """Subscribe and unsubscribe as needed. Returns the resources that the server refuses, with its errors."""
+        refusals = {}
+        for uri in sorted(self._uris ^ wanted):
+            begin = uri in wanted
+            self._uris -= {uri}
+            try:
+                await self._request(f"resources/{'' if begin else 'un'}subscribe", {"uri": uri})
+            except RpcError as refusal:
+                if begin:
+                    refusals[uri] = refusal
+            else:
+                self._uris |= {uri} & wanted
+        return refusals
+
+    def forget(self) -> None:
+        self._uris = frozenset()
 
 
-def without_subscription(params: dict[str, Any]) -> dict[str, Any]:
-    """A notification without the id of the subscription, which is ours and means nothing to anybody else."""
-    meta = params.get("_meta")
-    if not isinstance(meta, dict) or SUBSCRIPTION_KEY not in meta:
-        return params
-    kept = {key: value for key, value in meta.items() if key != SUBSCRIPTION_KEY}
-    bare = {key: value for key, value in params.items() if key != "_meta"}
-    return {**bare, "_meta": kept} if kept else bare
+def notifies_changes(server: ServerDescription) -> bool:
+    lists = [server.capabilities.get(capability) for _, _, capability in LISTS]
+    return any(isinstance(each, dict) and each.get("listChanged") for each in lists)
 
 
 def announce_all_lists(peer: Peer, server: ServerDescription) -> None:
-    """Some time passed in which nothing was heard: anything may have changed."""
-    for kind in LISTS:
-        if kind in server.capabilities:
-            notify_peer(peer, f"notifications/{kind}/list_changed", {})
+    """Notify of a change of every list: notifications may have been missed."""
+    for _, notification, capability in LISTS:
+        if capability in server.capabilities:
+            notify_peer(peer, notification, {})

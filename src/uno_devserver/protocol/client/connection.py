@@ -1,7 +1,7 @@
-"""The seam between speaking MCP as a client and having somebody to speak for.
+"""The seam between a connection to a server and its users.
 
-A connection knows one server and speaks its era; whoever uses it sees one kind of request. Payloads that nobody has to
-look into pass as the bytes that came: a result is a `msgspec.Raw`.
+A `Connection` speaks the era of its server; its users see one kind of request. Payloads are passed on as bytes: a
+result is a `msgspec.Raw`.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ if TYPE_CHECKING:
 
 
 class Peer(Protocol):
-    """For whom a connection speaks, and who hears what the server says: for one request, or beside all of them."""
+    """The client on whose behalf a connection speaks, for one request or for what belongs to no request."""
 
     @property
     def client(self) -> ClientInfo: ...
 
     @property
     def log_level(self) -> str | None:
-        """The least severe log message that is wanted; None: none."""
+        """The least severe level of log messages that is wanted; None: no log messages."""
 
     def notify(self, method: str, params: Params) -> None: ...
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
         """The client's answer to a question of the server (sampling, elicitation, roots, ping); RpcError refuses.
 
-        `name` is what the question is called, where the server has given it a name.
+        `name` is the name that a modern server has given the question.
         """
 
 
 class PendingCall(Peer, Protocol):
-    """A call that waits for its answer without a task of its own: it hears what comes of it, once."""
+    """A call that waits for its answer without a task of its own."""
 
     data: bytes  # the line that is sent, on pipes
-    sent: bool  # the server may have seen it; only then its outcome is unknown
-    progress_token: bytes  # as its client wrote it; empty: it wants no progress
-    ticket: object  # by which the connection knows it
+    sent: bool  # the server may have seen it, so its outcome is unknown if no answer comes
+    progress_token: bytes  # as its client wrote it; empty: no progress is wanted
+    ticket: object  # the connection's key for it
 
     def settle(self, outcome: RawMessage | ConnectionLost | RpcError) -> None:
-        """The answer, or why there is none."""
+        """Take the answer, or the reason why there is none. Called once."""
 
     def turn_over(self, *, more: bool = False) -> None:
-        """All that came together with its answer has been settled: what was gathered for the client may be written.
+        """All answers that came together are settled, and what was gathered for the client may be written.
 
         `more`: other answers may follow in the same turn of the loop.
         """
 
 
 class ConnectionLost(Exception):
-    """The server is gone, or the way to it; there will be no answer.
+    """The server, or the connection to it, is gone; there will be no answer.
 
-    `sent` tells whether the server may have seen the request. Only then its outcome is unknown.
+    `sent`: the server may have seen the request, so its outcome is unknown.
     """
 
     def __init__(self, message: str, *, sent: bool) -> None:
@@ -71,9 +71,9 @@ class ConnectionLost(Exception):
 
 
 class UnusableServer(Exception):
-    """What answers there is no MCP server that we can talk to; the message says what it did instead.
+    """The other side is no MCP server that we can talk to; the message says what it did instead.
 
-    `status` is that of HTTP, where it answered by HTTP: 404 for a server that has no such endpoint.
+    `status` is that of its HTTP answer, e.g. 404 for a server without such an endpoint.
     """
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
@@ -82,7 +82,7 @@ class UnusableServer(Exception):
 
 
 class ServerDescription(Value):
-    """What a server says of itself."""
+    """How a server describes itself."""
 
     info: Mapping[str, Any]  # its serverInfo, as it came
     capabilities: Mapping[str, Any]
@@ -95,46 +95,45 @@ class ServerDescription(Value):
 
 
 class Connection(Protocol):
-    """One client's conversation with a server."""
+    """A conversation with a server on behalf of one client."""
 
     @property
     def server(self) -> ServerDescription: ...
 
     async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
-        """The result as it came.
+        """The result, as bytes. RpcError for an error; ConnectionLost if there will be no answer.
 
-        RpcError for an error answer, Lost where no answer can come any more. What the server says meanwhile goes to
-        `peer`; so do its questions, and the answers to them go back. Cancelling this tells the server. `params` are
-        sent as they are, but for what the era demands (`_meta` of a modern request, from `peer`) and the transport
-        (a progress token that two clients could both use).
+        Notifications and questions that come meanwhile go to `peer`. Cancelling this coroutine cancels the request.
+        `params` are sent as they are, except for the `_meta` of a modern request, which describes `peer`, and a
+        progress token that two clients could both use.
 
-        A modern server's `input_required` is passed on as the result it is where `peer.client` is modern, too; else
-        its questions are asked one by one (`peer.ask`), and the call is made again with the answers.
+        `input_required` of a modern server is the result if `peer.client` is modern. Else the questions go to
+        `peer.ask`, and the call is repeated with the answers.
         """
 
     def send(self, call: PendingCall, name: str, params: bytes) -> bool:
         """Make a `tools/call` without waiting; `params` are the client's own bytes, of the server's era.
 
-        On pipes it goes out with `flush`. False: it cannot be made this way now, and nothing goes out.
+        On pipes it is written with `flush`. False: it cannot be made this way now, and nothing is sent.
         """
 
     def flush(self) -> None:
-        """Write the calls that were sent since the last time."""
+        """Write the calls of `send`."""
 
     def cancel(self, call: PendingCall) -> None:
-        """Tell the server that nobody waits for it; `call` hears nothing any more."""
+        """Cancel a call of `send`; it is not settled."""
 
     async def notify(self, method: str, params: Params) -> None:
-        """Tell the server something; what a server of its era does not know (initialized, …) is left out."""
+        """Send a notification, unless the era of the server does not have it."""
 
     async def watch(self, uris: frozenset[str]) -> Mapping[str, RpcError]:
-        """Hear of changes of all lists, and of these resources, from now on; the peer of the connection is told.
+        """Have the connection's peer notified of changes of all lists and of these resources from now on.
 
-        What the server refuses of them is returned, with its reason.
+        Returns the resources that the server refuses, with its errors.
         """
 
     async def set_level(self, level: str) -> None:
-        """From which level on log messages are wanted that belong to no request."""
+        """Set the least severe level of log messages that belong to no request."""
 
     async def close(self) -> None:
-        """Say goodbye, within a bound. Requests that still wait are Lost."""
+        """End the conversation, within a bound. Requests that still wait fail with ConnectionLost."""

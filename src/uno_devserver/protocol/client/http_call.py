@@ -1,7 +1,6 @@
-"""Calls over Streamable HTTP without a task of their own: sent over a kept connection, answered as plain JSON.
+"""Calls over Streamable HTTP without a task: sent over a kept connection, and answered with plain JSON.
 
-What is not answered so (an event stream, a redirect, a refusal, a forgotten session) goes on in a task, with the
-answer's head in hand.
+Any other answer (an event stream, a redirect, an error, a forgotten session) is handled in a task.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class HttpCall:
-    """One call on its way. Implements `http.client_connection.Taker`."""
+    """Implements `http.client_connection.Taker`."""
 
     __slots__ = ("_call", "_connection", "_endpoint", "_finish", "_id", "_reply", "_task")
 
@@ -40,13 +39,13 @@ class HttpCall:
         endpoint: Endpoint,
         finish: Callable[[Reply, int], Coroutine[Any, Any, msgspec.Raw]],
     ) -> None:
-        """`finish` gets the result out of an answer that is not plain JSON."""
-        self._call = call
+        """`finish` reads the result of an answer that is not plain JSON."""
+        self._call: PendingCall | None = call
         self._id = b"%d" % request_id
         self._endpoint = endpoint
         self._finish = finish
         self._connection: ClientConnection | None = None
-        self._reply: Reply | None = None  # an answer that is not plain JSON, which the task reads
+        self._reply: Reply | None = None  # an answer that the task reads
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -54,10 +53,10 @@ class HttpCall:
         return int(self._id)
 
     def send(self, headers: bytes, params: bytes) -> bool:
-        """False: there is no connection over which it can be sent at once."""
+        """Send the call; False if there is no kept connection, and nothing is sent."""
         body = b'{"jsonrpc":"2.0","id":%b,"method":"tools/call","params":%b}' % (self._id, params)
         self._connection = self._endpoint.send_now(headers, body, self)
-        if self._connection is None:
+        if self._connection is None or self._call is None:
             return False
         self._call.sent, self._call.ticket = True, self
         return True
@@ -70,22 +69,22 @@ class HttpCall:
             except (ValueError, RecursionError):
                 message = None
             if message is not None and bytes(message.id) == self._id and _is_plain(message):
-                call = self._settled(message)
-                call.turn_over(more=True)  # other answers may have come in the same turn of the loop
+                if (call := self._settle(message)) is not None:
+                    call.turn_over(more=True)  # other answers may have come in the same turn of the loop
                 return
         self._reply = reply
         self._task = asyncio.ensure_future(self._go_on(reply))
 
     def failed(self, failure: HttpFailure) -> None:
-        self._settled(self._endpoint.lost(failure))
+        self._settle(self._endpoint.lost(failure))
 
     def cancel(self) -> None:
-        """Nobody waits any more: the connection is of no use until the answer came, so it is closed."""
-        self._let_go()
+        """Close the connection: it is of no use until the answer has come."""
+        self._detach()
         if self._task is not None:
             self._task.cancel()
             if self._reply is not None:
-                self._reply.close()  # the task may not have begun to read it
+                self._reply.close()  # the task may not have started
         elif self._connection is not None:
             self._connection.fail("was not waited for")
 
@@ -93,45 +92,36 @@ class HttpCall:
         try:
             result = await self._finish(reply, int(self._id))
         except (ConnectionLost, RpcError) as failure:
-            self._settled(failure)
-        except Exception:  # a defect of ours; somebody waits for an answer
-            log.write(ERROR, f"an answer over HTTP could not be taken:\n{traceback.format_exc()}")
-            self._settled(RpcError(INTERNAL_ERROR, "uno-devserver failed on the server's answer; its log says why."))
+            self._settle(failure)
+        except Exception:  # a defect of ours; the call still needs an answer
+            log.write(ERROR, f"an answer over HTTP could not be handled:\n{traceback.format_exc()}")
+            self._settle(RpcError(INTERNAL_ERROR, "uno-devserver failed on the server's answer; its log says why."))
         else:
-            self._settled(RawMessage(result=result)).turn_over()
+            if (call := self._settle(RawMessage(result=result))) is not None:
+                call.turn_over()
 
-    def _settled(self, outcome: RawMessage | ConnectionLost | RpcError) -> PendingCall:
-        """The call, which has heard it."""
-        call = self._let_go()
-        call.settle(outcome)
+    def _settle(self, outcome: RawMessage | ConnectionLost | RpcError) -> PendingCall | None:
+        """Settle the call and return it; None if it was settled or cancelled before."""
+        call = self._detach()
+        if call is not None:
+            call.settle(outcome)
         return call
 
-    def _let_go(self) -> PendingCall:
-        """The call, which is over here. It must not hold this object any more, which holds it: nobody collects both."""
-        call, self._call = self._call, _NOBODY
-        call.ticket = None
+    def _detach(self) -> PendingCall | None:
+        """Return the call, and end the cycle between it and this object: the garbage collector rarely runs."""
+        call, self._call = self._call, None
+        if call is not None:
+            call.ticket = None
         return call
 
 
 def _is_one_line(body: bytes) -> bool:
-    """Whether its payload can be passed on as a line; a break behind the message does not matter."""
+    """Whether the payload can be passed on as a line; a line break behind the message does not matter."""
     if b"\n" in body or b"\r" in body:
         body = body.strip()
     return b"\n" not in body and b"\r" not in body
 
 
-class _Nobody:
-    """In the place of a call that is answered or cancelled."""
-
-    ticket: object = None
-
-    def settle(self, outcome: object) -> None:
-        pass
-
-
-_NOBODY: Any = _Nobody()
-
-
 def _is_plain(message: RawMessage) -> bool:
-    """A result, or an error that says nothing about the way the request was made."""
+    """A result, or an error that is not about the headers of the request."""
     return message.is_result or (message.method is None and b"%d" % HEADER_MISMATCH not in bytes(message.error))

@@ -1,7 +1,7 @@
-"""An MCP endpoint as a client of either era sees it: requests over HTTP go in, messages come out.
+"""The HTTP requests of a client of either era, and the messages in the answers.
 
-A request returns its answer or raises what came instead: `ConnectionLost` where the server is gone,
- `NotMcp` for an answer without a message, `StreamCut` for a stream that ended too early.
+A request returns its answer, or raises `ConnectionLost` if the server is gone, `NotMcp` for an answer without a
+message, `StreamCut` for a stream that ended too early.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from ..http.client import HttpClient, Origin, encode_headers, split_url
 from ..http.client_connection import BodyTooLong, ClientConnection, HttpFailure, Reply, Taker
 from ..http.headers import JSON
 from ..http.sse import EVENT_STREAM, EventReader
-from ..jsonrpc import INTERNAL_ERROR, RpcError, shown
+from ..jsonrpc import INTERNAL_ERROR, STOPPED, RpcError, shown
 from .connection import ConnectionLost
 from .raw_messages import Garbage, RawMessage, read_messages, unreadable_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-MAX_REDIRECTS = 3  # one adds or takes the slash at the end; a server that wants more goes in circles
-KEEPS_METHOD = (307, 308)  # the request is to be sent again, elsewhere: nobody has run it
+MAX_REDIRECTS = 3  # one for a slash at the end; more are a loop
+KEEPS_METHOD = (307, 308)  # the request was not run, and is to be sent to another target
 MAY_CHANGE_METHOD = (301, 302)
 
-# Every request has them.
 COMMON_HEADERS = {
     "Accept": f"{JSON}, {EVENT_STREAM}",
     "Content-Type": JSON,
@@ -34,11 +33,14 @@ COMMON_HEADERS = {
 
 
 class NotMcp(Exception):
-    """There was an answer, with no MCP in it. The message is the end of a sentence whose subject is the server."""
+    """The answer contains no MCP message. The text completes a sentence whose subject is the server."""
 
     def __init__(self, what: str, status: int) -> None:
         super().__init__(what)
         self.status = status
+
+    def as_error(self) -> RpcError:
+        return RpcError(INTERNAL_ERROR, f"The server {self}.")
 
 
 class StreamCut(Exception):
@@ -46,20 +48,20 @@ class StreamCut(Exception):
 
     def __init__(self, reader: EventReader, why: str, *, broken: bool) -> None:
         super().__init__(why)
-        self.reader = reader  # knows from where it can be resumed
-        self.broken = broken  # the connection is, and the server did not end the stream
+        self.reader = reader  # has the id after which the stream can be resumed
+        self.broken = broken  # the connection broke; else the server ended the stream
 
 
 class Endpoint:
     def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
-        """`headers` go with every request, e.g. a token. ValueError: no such URL, or no such header."""
+        """`headers` are sent with every request, e.g. a token. ValueError for an invalid URL or header."""
         origin, self._target = split_url(url)
         self._headers = encode_headers(headers or {})
         self.url = shown_url(f"{origin}{self._target}")
         self._http = HttpClient(origin)
 
     async def send(self, method: str, headers: bytes, body: bytes | None = None) -> Reply:
-        """The answer, whatever it is; its body is still to be read. Redirects are followed on the same server only."""
+        """The answer, with its body unread. Redirects are followed on the same server only."""
         target = self._target
         for _ in range(MAX_REDIRECTS):
             try:
@@ -73,22 +75,22 @@ class Endpoint:
                 return reply
             reply.release()
             target = elsewhere
-            if method == "POST":  # where a GET is sent may be a page for people
+            if method == "POST":  # a GET may be redirected to a page for people
                 self._target = target
         return reply
 
     def send_now(self, headers: bytes, body: bytes, taker: Taker) -> ClientConnection | None:
-        """POST over a connection that is kept, without waiting; None, and nothing is sent, where there is none."""
+        """POST over a kept connection without waiting; None if there is none, and nothing is sent."""
         return self._http.send("POST", self._target, self._headers + headers, body, taker)
 
     async def answer(self, reply: Reply, request_id: int, hear: Callable[[RawMessage], None]) -> RawMessage:
-        """The message that answers the request; what else is said goes to `hear`."""
+        """The message that answers the request; other messages go to `hear`."""
         if reply.status == 200 and media_type(reply) == EVENT_STREAM:
             return await self.answer_in_events(reply, request_id, hear)
         try:
             body = await reply.read()
         except BodyTooLong as failure:
-            raise RpcError(INTERNAL_ERROR, f"The server {failure}.") from None
+            raise NotMcp(str(failure), reply.status).as_error() from None
         except HttpFailure as failure:
             raise self.lost(failure) from failure
         try:
@@ -99,7 +101,7 @@ class Endpoint:
             if message.answers(request_id):
                 return message
             hear(message)
-        raise NotMcp("answered something else than what it was asked", reply.status)
+        raise NotMcp("sent JSON that does not answer the request", reply.status)
 
     async def answer_in_events(self, reply: Reply, request_id: int, hear: Callable[[RawMessage], None]) -> RawMessage:
         found: list[RawMessage] = []
@@ -120,6 +122,17 @@ class Endpoint:
             raise StreamCut(reader, f"The server at {self.url} ended the stream before it had answered.", broken=False)
         return found[0]
 
+    def check_same_server(self, status: int, error: RpcError, other_era: bool) -> None:
+        """Raise ConnectionLost if the error means that the server stops, or was restarted with another version of MCP.
+
+        It has not run the request then.
+        """
+        if status == 503 and error.code == STOPPED:
+            raise ConnectionLost(f"The server at {self.url} stops: {error.message}", sent=False) from None
+        if other_era:
+            why = f"The server at {self.url} does not speak this version of MCP any more: {error.message}"
+            raise ConnectionLost(why, sent=False) from None
+
     def lost(self, failure: HttpFailure) -> ConnectionLost:
         return ConnectionLost(f"The server at {self.url} {failure}.", sent=failure.sent)
 
@@ -131,16 +144,16 @@ class Endpoint:
 
 
 async def hear_events(reply: Reply, reader: EventReader, take: Callable[[RawMessage], bool]) -> None:
-    """Hand over the messages of a stream until its end, or until `take` has what it wants.
+    """Pass the messages of a stream to `take` until the stream ends or `take` returns True.
 
-    HttpFailure where the stream breaks off, RpcError where a message is too long to be read.
+    HttpFailure if the stream breaks, RpcError if a message is too long to be read.
     """
     while chunk := await reply.part():
         try:
             events = reader.feed(chunk)
         except ValueError as error:
             reply.close()
-            raise RpcError(INTERNAL_ERROR, f"The server sent what cannot be read: {error}.") from None
+            raise RpcError(INTERNAL_ERROR, f"The server's answer cannot be read: {error}.") from None
         for event in events:
             if event.name == "message" and event.data:
                 for message in _messages(event.data):
@@ -175,7 +188,7 @@ def _no_message(reply: Reply, body: bytes, garbage: Garbage) -> NotMcp:
 
 
 def _redirected(origin: Origin, target: str, location: str) -> str | None:
-    """The new target on the same server; None for another one."""
+    """The new target; None if it is on another server."""
     from urllib.parse import urljoin  # redirects are rare
 
     try:

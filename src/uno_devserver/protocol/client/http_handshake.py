@@ -1,7 +1,7 @@
-"""A conversation of the handshake era over Streamable HTTP: a session that is renewed when the server forgot it.
+"""A conversation of the handshake era over Streamable HTTP: a session that is renewed if the server forgets it.
 
-A request is sent again only where the server said that it does not know the session, and so cannot have run it. An
-answer whose stream was cut is taken up where the server allows that. Whatever ends otherwise is Lost.
+A request is repeated only if the server did not know the session, and so has not run it. The stream of an answer that
+was cut is resumed where the server allows it; else the request fails with `ConnectionLost`.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...system.event_loop import Tasks
 from ...system.log import log
 from ..http.client import encode_headers
 from ..http.client_connection import HttpFailure
 from ..http.sse import EVENT_STREAM, EventReader
 from ..jsonrpc import (
-    INTERNAL_ERROR,
     METHOD_NOT_FOUND,
     SESSION_NOT_FOUND,
     SESSION_REQUIRED,
-    STOPPED,
     RpcError,
     notification_message,
+    request_message,
     shown,
 )
-from ..versions import UNSUPPORTED_VERSION
-from .change_subscription import Backoff, announce_all_lists
+from ..versions import CANCELLED, INITIALIZED, UNSUPPORTED_VERSION
+from .change_subscription import Backoff, WatchedUris, announce_all_lists
 from .connection import ConnectionLost, ServerDescription, UnusableServer
 from .http_call import HttpCall
 from .http_endpoint import COMMON_HEADERS, KEEPS_METHOD, Endpoint, NotMcp, StreamCut, hear_events, media_type
@@ -39,7 +39,6 @@ from .raw_messages import (
     initialize_params,
     initialized_server,
     opened_params,
-    request_bytes,
     result_in,
     without_envelope,
 )
@@ -52,11 +51,11 @@ if TYPE_CHECKING:
     from .connection import Peer, PendingCall
     from .raw_messages import RawMessage
 
-LISTENING_SECONDS = 0.5  # until the server has answered that we may listen; most do at once
+LISTENING_SECONDS = 0.5  # for the answer to the GET request; most servers answer at once
 CLOSE_SECONDS = 1.0
 
-# The connection says these itself, or they speak of ids that are not known there.
-OWN_NOTIFICATIONS = frozenset({"notifications/initialized", "notifications/cancelled"})
+# Not passed on: the connection sends its own. The server does not know the ids of a client's requests.
+OWN_NOTIFICATIONS = frozenset({INITIALIZED, CANCELLED})
 
 
 class _Session:
@@ -65,11 +64,11 @@ class _Session:
         self.server = server
         named = {} if session_id is None else {"Mcp-Session-Id": session_id}
         self.headers = encode_headers({**COMMON_HEADERS, "MCP-Protocol-Version": server.version, **named})
-        self.listening = asyncio.Event()  # or known not to be able to
+        self.listening = asyncio.Event()  # the GET request is answered
 
 
 class _SessionGone(Exception):
-    """The server does not know the session, and has not looked at the request; or so it seems."""
+    """The server seems not to know the session, and not to have read the request. `certain`: it said so."""
 
     def __init__(self, why: RpcError, *, certain: bool) -> None:
         super().__init__(why.message)
@@ -80,7 +79,7 @@ class _SessionGone(Exception):
 class HandshakeConnection:
     @classmethod
     async def open(cls, endpoint: Endpoint, peer: Peer) -> HandshakeConnection:
-        """Shake hands. RpcError, NotMcp or Refusal where the server does not."""
+        """Open a session. RpcError, NotMcp or UnusableServer if the server does not speak this era."""
         connection = cls(endpoint, peer)
         connection._begin(await connection._shake_hands())
         return connection
@@ -92,12 +91,12 @@ class HandshakeConnection:
         self._session: _Session
         self._questions = ServerQuestions(self._post)
         self._renewing = asyncio.Lock()
-        self._renewals = Backoff()  # of those that no request waits for
-        self._following = asyncio.Lock()
+        self._renewals = Backoff()  # for those that no request waits for
         self._listener: asyncio.Task[None] | None = None
-        self._background: set[asyncio.Task[Any]] = set()
-        self._wanted: frozenset[str] = frozenset()  # to be watched, in any session
-        self._watched: frozenset[str] = frozenset()  # in this one
+        self._tasks = Tasks()
+        self._watching = asyncio.Lock()
+        self._wanted: frozenset[str] = frozenset()  # to be watched in every session
+        self._watched = WatchedUris(lambda method, params: self.request(method, params, self._peer))  # in this session
         self._level: str | None = None
         self._closed = False
 
@@ -123,13 +122,13 @@ class HandshakeConnection:
         return http_call.send(session.headers, params)
 
     def flush(self) -> None:
-        """Nothing: each call has a connection of its own, and is written at once."""
+        """Nothing: calls are written at once."""
 
     def cancel(self, call: PendingCall) -> None:
         http_call = call.ticket
         assert isinstance(http_call, HttpCall)
         http_call.cancel()
-        self._tell_cancelled(http_call.request_id)
+        self._send_cancelled(http_call.request_id)
 
     async def notify(self, method: str, params: Params) -> None:
         if method not in OWN_NOTIFICATIONS:
@@ -137,15 +136,13 @@ class HandshakeConnection:
 
     async def watch(self, uris: frozenset[str]) -> dict[str, RpcError]:
         self._wanted = uris
-        async with self._following:
-            for uri in sorted(self._watched - uris):
-                await self._watch(uri, wanted=False)  # a refusal of that changes nothing
-            tried = {uri: await self._watch(uri, wanted=True) for uri in sorted(uris - self._watched)}
+        async with self._watching:
+            refusals = await self._watched.change(uris)
         try:
             await asyncio.wait_for(self._session.listening.wait(), LISTENING_SECONDS)
         except TimeoutError:
-            log.debug(f"{self._endpoint.url} lets us wait for the stream of its notifications")
-        return {uri: refusal for uri, refusal in tried.items() if refusal is not None}
+            log.debug(f"{self._endpoint.url} has not opened the stream of its notifications yet")
+        return refusals
 
     async def set_level(self, level: str) -> None:
         self._level = level
@@ -157,8 +154,9 @@ class HandshakeConnection:
             return
         self._closed = True
         self._questions.close()
-        for task in (*self._background, *([self._listener] if self._listener else [])):
-            task.cancel()
+        self._tasks.cancel()
+        if self._listener is not None:
+            self._listener.cancel()
         self._endpoint.break_off()
         try:
             if self._session.id is not None:
@@ -169,26 +167,15 @@ class HandshakeConnection:
         finally:
             self._endpoint.close()
 
-    async def _watch(self, uri: str, *, wanted: bool) -> RpcError | None:
-        """Subscribe, or no longer; the server's refusal, if it does."""
-        self._watched -= {uri}
-        try:
-            await self.request(f"resources/{'' if wanted else 'un'}subscribe", {"uri": uri}, self._peer)
-        except RpcError as refusal:
-            return refusal
-        if wanted:
-            self._watched |= {uri}
-        return None
-
     # --- the session
 
     async def _shake_hands(self) -> _Session:
         request_id = next(self._ids)
-        body = request_bytes(request_id, "initialize", initialize_params(self._peer.client))
+        body = request_message(request_id, "initialize", initialize_params(self._peer.client))
         reply = await self._endpoint.send("POST", encode_headers(COMMON_HEADERS), body)
         message = await self._endpoint.answer(reply, request_id, self._hear(self._peer))
         session = _Session(reply.headers.get("mcp-session-id"), initialized_server(result_in(message)))
-        done = notification_message("notifications/initialized", None)
+        done = notification_message(INITIALIZED, None)
         (await self._endpoint.send("POST", session.headers, done)).release()
         return session
 
@@ -197,7 +184,7 @@ class HandshakeConnection:
         self._listener = asyncio.create_task(self._listen(session))
 
     async def _renewed(self, old: _Session) -> _Session:
-        """A new session in place of that one, which the server has forgotten."""
+        """A new session in place of one that the server has forgotten."""
         async with self._renewing:
             if self._session is old:
                 log.debug(f"{self._endpoint.url} has forgotten the session; a new one is opened")
@@ -213,15 +200,15 @@ class HandshakeConnection:
             return self._session
 
     async def _restore(self) -> None:
-        """Tell the server again what it had forgotten, and our side that anything may have changed meanwhile."""
+        """Send log level and watches again, and notify our side of a change of every list."""
         await asyncio.sleep(self._renewals.next())
-        self._watched = frozenset()
+        self._watched.forget()
         try:
             if self._level is not None:
                 await self.set_level(self._level)
             await self.watch(self._wanted)
         except (RpcError, ConnectionLost) as error:
-            log.debug(f"not everything of the former session could be had again: {error}")
+            log.debug(f"the new session lacks something of the former one: {error}")
         announce_all_lists(self._peer, self.server)
 
     # --- requests
@@ -229,17 +216,17 @@ class HandshakeConnection:
     async def _call(self, session: _Session, method: str, params: Params, peer: Peer) -> msgspec.Raw:
         request_id = next(self._ids)
         try:
-            reply = await self._endpoint.send("POST", session.headers, request_bytes(request_id, method, params))
+            reply = await self._endpoint.send("POST", session.headers, request_message(request_id, method, params))
             return await self._result(session, reply, request_id, peer)
         except asyncio.CancelledError:
-            self._tell_cancelled(request_id)
+            self._send_cancelled(request_id)
             raise
 
     async def _finished(
         self, session: _Session, call: PendingCall, params: bytes, reply: Reply, request_id: int
     ) -> msgspec.Raw:
         """The result of a call whose answer is not plain JSON."""
-        if reply.status in KEEPS_METHOD:  # which the general way follows
+        if reply.status in KEEPS_METHOD:  # `request` follows redirects
             reply.release()
             return await self.request("tools/call", opened_params(params), call)
         try:
@@ -248,7 +235,7 @@ class HandshakeConnection:
             return await self._call_again(session, "tools/call", opened_params(params), call)
 
     async def _call_again(self, forgotten: _Session, method: str, params: Params, peer: Peer) -> msgspec.Raw:
-        """The same request once more, in a new session."""
+        """Repeat a request in a new session."""
         session = await self._renewed(forgotten)
         try:
             return await self._call(session, method, params, peer)
@@ -259,12 +246,12 @@ class HandshakeConnection:
                 f"The server at {self._endpoint.url} forgets its sessions: {gone}", sent=False
             ) from None
 
-    def _tell_cancelled(self, request_id: int) -> None:
-        cancelled = {"requestId": request_id, "reason": "The client does not want to know any more."}
-        self._in_background(partial(self._post, notification_message("notifications/cancelled", cancelled)))
+    def _send_cancelled(self, request_id: int) -> None:
+        cancelled = {"requestId": request_id, "reason": "The client has cancelled the request."}
+        self._in_background(partial(self._post, notification_message(CANCELLED, cancelled)))
 
     async def _result(self, session: _Session, reply: Reply, request_id: int, peer: Peer) -> msgspec.Raw:
-        """The result in the answer to a request; _SessionGone where the server does not know the session."""
+        """The result in the answer to a request; _SessionGone if the server does not know the session."""
         hear = self._hear(peer)
         try:
             try:
@@ -272,45 +259,39 @@ class HandshakeConnection:
             except StreamCut as cut:
                 message = await resumed_answer(self._endpoint, session.headers, cut, request_id, hear)
         except NotMcp as other:
-            error = RpcError(INTERNAL_ERROR, f"The server {other}.")
             if other.status == 404 and session.id is not None:
-                raise _SessionGone(error, certain=True) from None
-            raise error from None
+                raise _SessionGone(other.as_error(), certain=True) from None
+            raise other.as_error() from None
         try:
             return result_in(message)
         except RpcError as error:
             if session.id is not None and _forgot_session(reply.status, message, error):
                 raise _SessionGone(error, certain=reply.status == 404) from None
-            if reply.status == 503 and error.code == STOPPED:
-                raise ConnectionLost(f"The server at {self._endpoint.url} stops: {error.message}", sent=False) from None
-            if reply.status == 400 and error.code == UNSUPPORTED_VERSION:  # it was started anew, and is another one
-                why = f"The server at {self._endpoint.url} speaks this version of MCP no more: {error.message}"
-                raise ConnectionLost(why, sent=False) from None
+            other_era = reply.status == 400 and error.code == UNSUPPORTED_VERSION
+            self._endpoint.check_same_server(reply.status, error, other_era)
             raise
 
     def _hear(self, peer: Peer) -> Callable[[RawMessage], None]:
-        return lambda message: self._questions.hear(message, peer)
+        return lambda message: self._questions.take(message, peer)
 
     async def _post(self, message: bytes) -> None:
-        """Send what has no answer."""
+        """Send a message that has no answer."""
         reply = await self._endpoint.send("POST", self._session.headers, message)
         reply.release()
         if reply.status >= 400:
-            log.debug(f"{self._endpoint.url} did not take a message: HTTP {reply.status}")
+            log.debug(f"{self._endpoint.url} refused a message: HTTP {reply.status}")
 
     def _in_background(self, work: Callable[[], Awaitable[None]]) -> None:
         if not self._closed:
-            task = asyncio.create_task(_quietly(work))
-            self._background.add(task)
-            task.add_done_callback(self._background.discard)
+            self._tasks.start(_quietly(work))
 
-    # --- what belongs to no request
+    # --- messages that belong to no request
 
     async def _listen(self, session: _Session) -> None:
-        """Hear what the server says by itself, for as long as the session is in use."""
+        """Receive messages for as long as the session is in use."""
         last_id: bytes | None = None
-        first = True  # a server that knows POST only answers 404, too, as one that has forgotten the session
-        deaf = False  # for some time, of which the server does not tell afterwards
+        first = True  # a server that knows only POST answers 404, like one that has forgotten the session
+        missed = False  # notifications may have been missed, because the stream could not be resumed
         backoff = Backoff()
         while self._session is session:
             reader = EventReader()
@@ -325,31 +306,31 @@ class HandshakeConnection:
                 if reply.status != 200 or media_type(reply) != EVENT_STREAM:
                     reply.release()
                     if last_id is None:
-                        return  # 405: the server has nothing to say by itself
-                    last_id, deaf = None, True  # it does not know any more what came behind that
+                        return  # 405: the server sends no such messages
+                    last_id, missed = None, True  # the server has dropped the events after that one
                     continue
-                if deaf:
+                if missed:
                     announce_all_lists(self._peer, self.server)
                 await hear_events(reply, reader, self._hear_all)
                 wait = retry_pause(reader.retry_ms)
             except (HttpFailure, ConnectionLost, RpcError) as error:
-                log.debug(f"nothing is heard of {self._endpoint.url}: {error}")
+                log.debug(f"the stream of {self._endpoint.url} has broken: {error}")
                 wait = backoff.next()
             last_id = reader.last_id or last_id
-            deaf = last_id is None
+            missed = last_id is None
             first = False
             await asyncio.sleep(wait)
 
     def _hear_all(self, message: RawMessage) -> bool:
-        self._questions.hear(message, self._peer)
+        self._questions.take(message, self._peer)
         return False
 
 
 def _forgot_session(status: int, answer: RawMessage, error: RpcError) -> bool:
-    """404 is what a server must answer; some that were started anew say 400, as to somebody who never had a session.
+    """Whether the error means that the server does not know the session: 404, or 400 from some that were restarted.
 
-    They say that before they read the request, so without its id; else the error, whose code means anything, may be
-    that of a call that ran.
+    These refuse the request before they read it, so without its id. With the id, the same code may be the error of a
+    call that ran.
     """
     if status == 404:
         return error.code != METHOD_NOT_FOUND
@@ -358,23 +339,25 @@ def _forgot_session(status: int, answer: RawMessage, error: RpcError) -> bool:
 
 
 async def _quietly(work: Callable[[], Awaitable[None]]) -> None:
-    """Not an awaitable that exists already: a task that is cancelled before its first step would never await it."""
+    # `work` is a function: a task that is cancelled before its first step would never await a coroutine.
     try:
         await work()
     except ConnectionLost as lost:
-        log.debug(f"something could not be said: {shown(str(lost))}")
+        log.debug(f"a message could not be sent: {shown(str(lost))}")
 
 
-RETRY_SECONDS = 1.0  # where the server does not say
+# --- streams that are resumed
+
+RETRY_SECONDS = 1.0  # if the server does not say
 LONGEST_RETRY_SECONDS = 300.0
-SHORTEST_RETRY_SECONDS = 0.05  # a server that ends its stream at once, and says 0, must not keep us busy
-MAX_BREAKS = 5  # of connections in a row, without a word in between
+SHORTEST_RETRY_SECONDS = 0.05  # a server that says 0 and ends each stream at once must not keep us busy
+MAX_BREAKS = 5  # of connections in a row, without an event in between
 
 
 async def resumed_answer(
     endpoint: Endpoint, headers: bytes, cut: StreamCut, request_id: int, hear: Callable[[RawMessage], None]
 ) -> RawMessage:
-    """The answer whose stream was cut, however often the server cuts it. Lost where it cannot be had any more."""
+    """The answer whose stream was cut, perhaps several times. ConnectionLost if the server does not keep it."""
     last_id, retry_ms, breaks = None, None, 0
     while True:
         heard = cut.reader.last_id not in (None, last_id)
@@ -405,7 +388,7 @@ async def _resume(endpoint: Endpoint, headers: bytes) -> Reply:
     try:
         reply = await endpoint.send("GET", headers)
     except ConnectionLost as lost:
-        raise ConnectionLost(str(lost), sent=True) from None  # of the request whose answer this is about
+        raise ConnectionLost(str(lost), sent=True) from None  # the request itself was sent
     if reply.status != 200 or media_type(reply) != EVENT_STREAM:
         reply.release()
         raise ConnectionLost(f"The server at {endpoint.url} does not keep the answer: HTTP {reply.status}.", sent=True)

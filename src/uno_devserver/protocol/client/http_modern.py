@@ -1,15 +1,13 @@
-"""A conversation of the modern era over Streamable HTTP: every request stands for itself, and so does its connection.
+"""A conversation of the modern era over Streamable HTTP: every request has a connection of its own.
 
-Closing the connection is how a request is cancelled. What belongs to no request comes over a subscription, which is
+Closing the connection cancels the request. Notifications that belong to no request come over a subscription, which is
 opened again when it ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-import binascii
 import functools
-import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import count
@@ -19,25 +17,29 @@ import msgspec
 
 from ...system.log import log
 from ..http.client import encode_headers
+from ..http.headers import HEADER_NAME
 from ..jsonrpc import (
-    INTERNAL_ERROR,
     INVALID_REQUEST,
     SESSION_NOT_FOUND,
     SESSION_REQUIRED,
-    STOPPED,
     RpcError,
     notification_message,
+    request_message,
     shown,
 )
-from ..versions import HEADER_MISMATCH, NAMED_BY, UNSUPPORTED_VERSION
-from .change_subscription import (
-    ACKNOWLEDGED,
-    Backoff,
-    announce_all_lists,
-    listen_params,
-    tells_changes,
-    without_subscription,
+from ..versions import (
+    CANCELLED,
+    HEADER_MISMATCH,
+    LISTEN,
+    NAMED_BY,
+    NOTIFICATIONS_REMOVED_IN_MODERN,
+    SUBSCRIPTION_ACKNOWLEDGED,
+    SUBSCRIPTION_KEY,
+    UNSUPPORTED_VERSION,
+    encoded_header,
+    without_meta,
 )
+from .change_subscription import Backoff, announce_all_lists, listen_params, notifies_changes
 from .connection import ConnectionLost, ServerDescription
 from .http_call import HttpCall
 from .http_endpoint import COMMON_HEADERS, KEEPS_METHOD, Endpoint, NotMcp, StreamCut
@@ -50,7 +52,6 @@ from .raw_messages import (
     object_in,
     opened_params,
     params_of,
-    request_bytes,
     result_in,
     with_envelope,
 )
@@ -62,16 +63,15 @@ if TYPE_CHECKING:
     from ..service import Params
     from .connection import Peer, PendingCall
 
-ACKNOWLEDGE_SECONDS = 2.0  # a subscription counts from its acknowledgement on, which servers give at once
+ACKNOWLEDGE_SECONDS = 2.0  # servers acknowledge a subscription at once, over a connection of its own
 MAX_PAGES = 100  # of a list of tools
-# This era has none of them.
-LEFT_OUT = frozenset({"notifications/initialized", "notifications/cancelled", "notifications/roots/list_changed"})
+LEFT_OUT = NOTIFICATIONS_REMOVED_IN_MODERN | {CANCELLED}  # a request is cancelled by closing its connection
 
 
 class ModernConnection:
     @classmethod
     async def open(cls, endpoint: Endpoint, peer: Peer) -> ModernConnection:
-        """Ask who is there. RpcError, NotMcp or Refusal where nobody of this era is."""
+        """Open a conversation. RpcError, NotMcp or UnusableServer if the server does not speak this era."""
         connection = cls(endpoint, peer)
         connection._server = discovered_server(await connection._exchange("server/discover", {}, peer))
         connection._begun = True
@@ -81,11 +81,11 @@ class ModernConnection:
         self._endpoint = endpoint
         self._peer = peer
         self._server: ServerDescription
-        self._begun = False  # it was found to speak this era
+        self._begun = False  # the server has answered in this era
         self._ids = count(1)
         self._headers = encode_headers({**COMMON_HEADERS, "MCP-Protocol-Version": MODERN_VERSION})
-        self._marks: dict[str, Marks] = {}  # of tools that have some
-        self._following = asyncio.Lock()
+        self._marks: dict[str, Marks] = {}  # of tools whose arguments are repeated in headers
+        self._watching = asyncio.Lock()
         self._listener: asyncio.Task[None] | None = None
 
     @property
@@ -99,13 +99,13 @@ class ModernConnection:
         return await call_until_complete(params, peer, send)
 
     def send(self, call: PendingCall, name: str, params: bytes) -> bool:
-        if name in self._marks:  # its arguments are wanted in headers
+        if name in self._marks:
             return False
         http_call = HttpCall(call, next(self._ids), self._endpoint, partial(self._finished, call, params))
         return http_call.send(self._headers + routing_headers("tools/call", {"name": name}), params)
 
     def flush(self) -> None:
-        """Nothing: each call has a connection of its own, and is written at once."""
+        """Nothing: calls are written at once."""
 
     def cancel(self, call: PendingCall) -> None:
         http_call = call.ticket
@@ -120,10 +120,10 @@ class ModernConnection:
         reply.release()
 
     async def watch(self, uris: frozenset[str]) -> dict[str, RpcError]:
-        """One subscription for all. The one before ends when the new one counts, so that nothing is missed."""
-        async with self._following:
+        """Replace the one subscription. The old one ends when the new one is acknowledged: nothing is missed."""
+        async with self._watching:
             listener = None
-            if uris or tells_changes(self._server):
+            if uris or notifies_changes(self._server):
                 listener, refusal = await self._begin_to_listen(uris)
                 if refusal is not None and uris:
                     return dict.fromkeys(uris, refusal)
@@ -133,7 +133,7 @@ class ModernConnection:
             return {}
 
     async def set_level(self, level: str) -> None:
-        """Nothing: each request says it for itself, and there are no messages but theirs."""
+        """Nothing: each request carries its level, and there are no other log messages."""
 
     async def close(self) -> None:
         if self._listener is not None:
@@ -149,31 +149,31 @@ class ModernConnection:
             except RpcError as error:
                 if error.code != HEADER_MISMATCH or method != "tools/call" or not await self._learn_marks(params):
                     raise
-            return await self._exchange(method, params, peer)  # it was refused unseen, for headers that we know now
+            return await self._exchange(method, params, peer)  # it was not run, and the headers are known now
         except NotMcp as other:
-            raise RpcError(INTERNAL_ERROR, f"The server {other}.") from None
+            raise other.as_error() from None
 
     async def _exchange(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
         request_id = next(self._ids)
         headers = self._headers + routing_headers(method, params)
         if self._marks and method == "tools/call":
             headers += argument_headers(self._marks.get(str(params.get("name")), ()), params)
-        body = request_bytes(request_id, method, with_envelope(params, peer))
+        body = request_message(request_id, method, with_envelope(params, peer))
         return await self._result(await self._endpoint.send("POST", headers, body), request_id, peer)
 
     async def _finished(self, call: PendingCall, params: bytes, reply: Reply, request_id: int) -> msgspec.Raw:
         """The result of a call whose answer is not plain JSON."""
-        if reply.status in KEEPS_METHOD:  # which the general way follows
+        if reply.status in KEEPS_METHOD:  # `_call` follows redirects
             reply.release()
             return await self._call("tools/call", opened_params(params), call)
         try:
             return await self._result(reply, request_id, call)
         except NotMcp as other:
-            raise RpcError(INTERNAL_ERROR, f"The server {other}.") from None
+            raise other.as_error() from None
         except RpcError as error:
             if error.code != HEADER_MISMATCH:
                 raise
-            return await self._call("tools/call", opened_params(params), call)  # it was refused unseen
+            return await self._call("tools/call", opened_params(params), call)  # it was not run
 
     async def _result(self, reply: Reply, request_id: int, peer: Peer) -> msgspec.Raw:
         try:
@@ -183,22 +183,19 @@ class ModernConnection:
         try:
             return result_in(message)
         except RpcError as error:
-            if reply.status == 503 and error.code == STOPPED:
-                raise ConnectionLost(f"The server at {self._endpoint.url} stops: {error.message}", sent=False) from None
-            if self._begun and reply.status in (400, 404) and _is_of_other_era(message, error):
-                why = f"The server at {self._endpoint.url} speaks this version of MCP no more: {error.message}"
-                raise ConnectionLost(why, sent=False) from None
+            other_era = self._begun and reply.status in (400, 404) and _is_of_other_era(message, error)
+            self._endpoint.check_same_server(reply.status, error, other_era)
             raise
 
     async def _learn_marks(self, call: Params) -> bool:
-        """Look up which headers the tool wants; whether that was news."""
+        """Look up the headers that the tool requires; whether they were unknown."""
         name, cursor = call.get("name"), None
         for _ in range(MAX_PAGES):
             params: Params = {} if cursor is None else {"cursor": cursor}
             try:
                 page = object_in(await self._exchange("tools/list", params, self._peer)) or {}
             except ConnectionLost as lost:
-                raise ConnectionLost(str(lost), sent=False) from None  # the call itself was refused unseen
+                raise ConnectionLost(str(lost), sent=False) from None  # the call itself was not run
             for tool in page.get("tools") or ():
                 if isinstance(tool, dict) and tool.get("name") == name:
                     marks, known = marks_in(tool.get("inputSchema")), self._marks.get(str(name), ())
@@ -209,7 +206,7 @@ class ModernConnection:
                 break
         return False
 
-    # --- what belongs to no request
+    # --- notifications that belong to no request
 
     async def _begin_to_listen(self, uris: frozenset[str]) -> tuple[asyncio.Task[None], RpcError | None]:
         acknowledged: asyncio.Future[RpcError | None] = asyncio.get_running_loop().create_future()
@@ -222,13 +219,13 @@ class ModernConnection:
         return listener, acknowledged.result() if acknowledged.done() else None
 
     async def _listen(self, uris: frozenset[str], acknowledged: asyncio.Future[RpcError | None]) -> None:
-        """Hear of changes until cancelled, or until the server says that it does not tell them."""
+        """Pass notifications on until cancelled, or until the server refuses the subscription."""
 
         def hear(message: RawMessage) -> None:
-            if message.method != ACKNOWLEDGED:
-                notify_peer(self._peer, message.method or "", without_subscription(params_of(message)))
-                return
-            if acknowledged.done():
+            if message.method != SUBSCRIPTION_ACKNOWLEDGED:
+                params = without_meta(params_of(message), frozenset({SUBSCRIPTION_KEY}))  # the id is ours
+                notify_peer(self._peer, message.method or "", params)
+            elif acknowledged.done():
                 announce_all_lists(self._peer, self._server)
             else:
                 acknowledged.set_result(None)
@@ -238,27 +235,24 @@ class ModernConnection:
             try:
                 await self._hear_subscription(uris, hear)
             except (RpcError, NotMcp) as refusal:
-                log.debug(f"{self._endpoint.url} does not tell what changes: {refusal}")
+                log.debug(f"{self._endpoint.url} refuses the subscription: {refusal}")
                 if not acknowledged.done():
-                    error = (
-                        refusal if isinstance(refusal, RpcError) else RpcError(INTERNAL_ERROR, f"The server {refusal}.")
-                    )
-                    acknowledged.set_result(error)
+                    acknowledged.set_result(refusal if isinstance(refusal, RpcError) else refusal.as_error())
                 return
             except (ConnectionLost, StreamCut) as error:
-                log.debug(f"nothing is heard of {self._endpoint.url}: {error}")
+                log.debug(f"the subscription of {self._endpoint.url} has ended: {error}")
             await asyncio.sleep(backoff.next())
 
     async def _hear_subscription(self, uris: frozenset[str], hear: Callable[[RawMessage], None]) -> None:
         request_id = next(self._ids)
-        headers = self._headers + routing_headers("subscriptions/listen", {})
-        body = request_bytes(request_id, "subscriptions/listen", with_envelope(listen_params(uris), self._peer))
+        headers = self._headers + routing_headers(LISTEN, {})
+        body = request_message(request_id, LISTEN, with_envelope(listen_params(uris), self._peer))
         reply = await self._endpoint.send("POST", headers, body)
         result_in(await self._endpoint.answer(reply, request_id, hear))
 
 
 def _is_of_other_era(answer: RawMessage, error: RpcError) -> bool:
-    """Whether a server refused the request unread that was started anew, and knows only sessions now."""
+    """Whether the server refused the request unread, because it was restarted and knows only sessions now."""
     wants_session = error.code in (SESSION_REQUIRED, SESSION_NOT_FOUND) and answer.id in NOTHING
     return wants_session or error.code == UNSUPPORTED_VERSION
 
@@ -268,45 +262,36 @@ def _hear(peer: Peer) -> Callable[[RawMessage], None]:
         if message.is_notification:
             notify_peer(peer, message.method or "", params_of(message))
         else:
-            log.debug("the server asks, or answers, what has no place in this era")
+            log.debug("the server sent a request, or a second answer, which this era does not have")
 
     return hear
 
 
-MARK = "x-mcp-header"  # beside the type of an argument in a schema
+# --- headers that repeat parts of the body
+
+MARK = "x-mcp-header"  # in the schema of an argument: the name of the header that repeats it
 MAX_DEPTH = 20  # of the objects in which marks are looked for
 
-# Where an argument is in its object, and what its header is called.
+# The path of an argument, and the name of its header.
 Marks = tuple[tuple[tuple[str, ...], str], ...]
-
-_PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
-_WRAPPED = re.compile(r"=\?base64\?.*\?=")
-_TOKEN = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
 def routing_headers(method: str, params: Mapping[str, Any]) -> bytes:
-    """What every request has. RpcError for a method that no header can carry."""
+    """Mcp-Method and Mcp-Name. RpcError for a method that no header can carry."""
     name = params.get(NAMED_BY[method]) if method in NAMED_BY else None
     return _routing(method, name if isinstance(name, str) else None)
 
 
 @functools.lru_cache(maxsize=1024)
 def _routing(method: str, name: str | None) -> bytes:
-    if _PLAIN.fullmatch(method) is None:
+    if encoded_header(method) != method:
         raise RpcError(INVALID_REQUEST, f"The method '{shown(method)}' cannot be sent over HTTP.")
-    named = {} if name is None else {"Mcp-Name": header_value(name)}
+    named = {} if name is None else {"Mcp-Name": encoded_header(name)}
     return encode_headers({"Mcp-Method": method, **named})
 
 
-def header_value(text: str) -> str:
-    """Text as a header can carry it; `eras.decoded_header` is the way back."""
-    if _PLAIN.fullmatch(text) and not _WRAPPED.fullmatch(text):
-        return text
-    return f"=?base64?{binascii.b2a_base64(text.encode('utf-8', 'replace'), newline=False).decode()}?="
-
-
 def marks_in(schema: object) -> Marks:
-    """The arguments of a tool that are repeated in headers; {} in a list, or behind a choice, cannot be."""
+    """The arguments of a tool that are repeated in headers; those in lists or alternatives cannot be."""
     return tuple(_marked(schema, ()))
 
 
@@ -314,7 +299,7 @@ def _marked(schema: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
     if not isinstance(schema, dict) or len(path) > MAX_DEPTH:
         return
     name = schema.get(MARK)
-    if path and isinstance(name, str) and _TOKEN.fullmatch(name):
+    if path and isinstance(name, str) and HEADER_NAME.fullmatch(name):
         yield path, name
     inner = schema.get("properties")
     if isinstance(inner, dict):
@@ -333,5 +318,5 @@ def argument_headers(marks: Marks, params: Mapping[str, Any]) -> bytes:
         if isinstance(value, bool):
             headers[f"Mcp-Param-{name}"] = "true" if value else "false"
         elif isinstance(value, str | int | float):
-            headers[f"Mcp-Param-{name}"] = header_value(str(value))
+            headers[f"Mcp-Param-{name}"] = encoded_header(str(value))
     return encode_headers(headers)

@@ -1,8 +1,8 @@
-"""Lines over a pair of pipes, in the event loop: whole ones in, whole ones out, and nobody waits for the other side.
+"""Whole lines over a pair of pipes, in the event loop, without waiting for the other side.
 
-What the server does not take is kept within a bound. Of every line it is known whether the server may have seen a part
-of it: only then the outcome of its request is unknown. Lines that are queued in one turn of the loop are written
-together.
+Lines that the server does not read are kept within a bound. Of every line it is known whether the server may have seen
+a part of it: only then is the outcome of its request unknown. Lines that are queued in one turn of the loop are
+written together.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MIB = 1024 * 1024
-MAX_LINE_BYTES = 64 * MIB  # a screenshot has some MB, a large file 16; what is longer is no message
-MAX_WAITING_BYTES = 64 * MIB  # for a server that reads slowly; one that has left so much does not read at all
-PIPE_BYTES = 64 * 1024  # what a pipe holds
+MAX_LINE_BYTES = 64 * MIB  # a screenshot has some MB, a large file 16
+MAX_WAITING_BYTES = 64 * MIB  # for a server that reads slowly; one that leaves more does not read at all
+PIPE_BYTES = 64 * 1024  # the capacity of a pipe
 DOES_NOT_READ = "The server does not read what it is sent, and too much of it waits already; try again later."
 
 
 class OutgoingLine:
-    """A message on its way to a server, with its line end. `sent`: the server may have seen at least a part of it."""
+    """A message to a server, with its line end. `sent`: the server may have seen at least a part of it."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -34,29 +34,27 @@ class OutgoingLine:
 
 
 class Sendable(Protocol):
-    """What can be queued: a Line, or a call that is its own line."""
+    """What can be queued: an OutgoingLine, or a PendingCall, which is its own line."""
 
     data: bytes
     sent: bool
 
 
 class LineListener(Protocol):
-    """Who listens to a server."""
+    def received(self, lines: list[bytes | LineTooLong]) -> None:
+        """These lines came together."""
 
-    def heard(self, lines: list[bytes | LineTooLong]) -> None:
-        """The lines that came at once."""
-
-    def deaf(self) -> None:
-        """The server takes nothing any more; what was not sent yet never will be. It may still answer."""
+    def output_lost(self) -> None:
+        """The server has closed its input: lines that wait will not be sent. It may still answer others."""
 
     def ended(self) -> None:
-        """The server says nothing any more."""
+        """The server has closed its output."""
 
 
 class PipeLines:
-    def __init__(self, hearer: LineListener, broken: Callable[[], None]) -> None:
-        """`broken` is called when one of the two directions has come to its end, or both."""
-        self._hearer = hearer
+    def __init__(self, broken: Callable[[], None]) -> None:
+        """`broken` is called when a direction has ended, possibly twice."""
+        self._listener: LineListener
         self._broken = broken
         self._splitter = LineSplitter(MAX_LINE_BYTES)
         self._queued: list[Sendable] = []  # in this turn of the loop
@@ -65,17 +63,18 @@ class PipeLines:
         self._rest: bytes | memoryview = b""  # of a line that the pipe has taken a part of
         self._ends: _RawPipes | _Transports
         self._ended = False
-        self.over = asyncio.Event()  # nothing more will be heard
+        self.over = asyncio.Event()  # nothing more will be received
 
-    async def open(self, source: IO[bytes], sink: IO[bytes]) -> None:
-        """Begin to listen to `source` and to write to `sink`, before anything else; both belong to us from now on."""
+    async def open(self, source: IO[bytes], sink: IO[bytes], listener: LineListener) -> None:
+        """Begin to read from `source`. This object owns both files from now on. Nothing can be sent before."""
+        self._listener = listener
         self._ends = _RawPipes(self, source, sink) if os.name == "posix" else _Transports(self)
         await self._ends.open(source, sink)
 
-    # What is said to the server.
+    # --- sending
 
     def queue(self, line: Sendable) -> None:
-        """Send it with the next `flush`, now or when there is room. Lost or RpcError(BUSY): nothing goes out."""
+        """Send a line with the next `flush`. ConnectionLost, or RpcError(BUSY): it is not sent."""
         if self._ends.closed or self._ended:
             raise ConnectionLost("The server takes no more messages.", sent=False)
         if self._waiting_bytes and self._waiting_bytes + len(line.data) > MAX_WAITING_BYTES:
@@ -83,7 +82,7 @@ class PipeLines:
         self._queued.append(line)
 
     def flush(self) -> None:
-        """Write what was queued. A server that is gone by now is reported by `deaf`."""
+        """Write the queued lines, as far as there is room. A server that is gone is reported by `output_lost`."""
         queued = self._queued
         if not queued:
             return
@@ -100,7 +99,7 @@ class PipeLines:
             self._keep_rest(queued, written)
 
     def write(self, data: bytes) -> OutgoingLine:
-        """Send a message, without its line end; like `queue` and `flush`, but it says at once if the server is gone."""
+        """Send a message, given without its line end. Like `queue` and `flush`, but raises if the server is gone."""
         line = OutgoingLine(data + b"\n")
         self.queue(line)
         self.flush()
@@ -109,7 +108,7 @@ class PipeLines:
         return line
 
     def withdraw(self, line: Sendable) -> bool:
-        """Do not send it, if that is still possible."""
+        """Remove a line that waits; False if it does not wait."""
         if line not in self._waiting:
             return False
         del self._waiting[line]
@@ -117,16 +116,16 @@ class PipeLines:
         return True
 
     def close_output(self) -> None:
-        """Let the server see the end of its input; what it has not taken until now is dropped."""
+        """Let the server see the end of its input; lines that wait are dropped."""
         self._ends.close_output()
 
     def close(self) -> None:
         self._ends.close_output()
         self._ends.close_input()
-        self.took_end()
+        self.input_ended()
 
     def _keep_rest(self, lines: list[Sendable], written: int) -> None:
-        """The pipe has taken so many bytes of these lines; what it has not taken comes before all that waits."""
+        """The pipe has taken `written` bytes of these lines; the others come before all that wait."""
         for number, line in enumerate(lines):
             if written <= 0:
                 self._waiting = {**dict.fromkeys(lines[number:]), **self._waiting}
@@ -141,21 +140,21 @@ class PipeLines:
         self._waiting.update(dict.fromkeys(lines))
         self._waiting_bytes += sum(len(line.data) for line in lines)
 
-    # What the pipes report.
+    # --- called by the pipes
 
-    def took(self, data: bytes) -> None:
-        self._hearer.heard(self._splitter.feed(data))
+    def received(self, data: bytes) -> None:
+        self._listener.received(self._splitter.feed(data))
 
-    def took_end(self) -> None:
+    def input_ended(self) -> None:
         if not self.over.is_set():
-            self._hearer.heard(self._splitter.finish())
+            self._listener.received(self._splitter.finish())
             self._ended = True
             self.over.set()
-            self._hearer.ended()
+            self._listener.ended()
             self._broken()
 
     def has_room(self) -> None:
-        """The pipe takes more: first the rest of a line, then lines that wait, as many as a pipe takes at once."""
+        """Write more: first the rest of a line, then as many of the waiting lines as a pipe takes at once."""
         if self._rest:
             self._rest = self._rest[self._ends.write(self._rest) :]
         if self._rest or not self._waiting:
@@ -179,12 +178,12 @@ class PipeLines:
     def lost_output(self) -> None:
         self._waiting.clear()
         self._waiting_bytes, self._rest = 0, b""
-        self._hearer.deaf()
+        self._listener.output_lost()
         self._broken()
 
 
 class _RawPipes:
-    """The descriptors themselves: so it is known how much of a write the pipe has taken."""
+    """File descriptors: a write says how much of it the pipe has taken."""
 
     def __init__(self, lines: PipeLines, source: IO[bytes], sink: IO[bytes]) -> None:
         self._lines = lines
@@ -192,18 +191,17 @@ class _RawPipes:
         self._in, self._out = source.fileno(), sink.fileno()
         self._loop = asyncio.get_running_loop()
         self._reads = False
-        self.closed = False  # the way to the server
+        self.closed = False  # the output
 
     async def open(self, source: IO[bytes], sink: IO[bytes]) -> None:  # noqa: ARG002
         os.set_blocking(self._in, False)
         os.set_blocking(self._out, False)
-        # The end that is written to becomes readable when the server closes its own.
+        # The output becomes readable when the server closes its end.
         self._loop.add_reader(self._out, self.close_output)
         self._loop.add_reader(self._in, self._read)
         self._reads = True
 
     def write(self, data: bytes | memoryview) -> int:
-        """How many bytes the pipe took."""
         try:
             written = 0 if self.closed else os.write(self._out, data)
         except BlockingIOError:
@@ -237,10 +235,10 @@ class _RawPipes:
         except OSError:
             data = b""
         if data:
-            self._lines.took(data)
+            self._lines.received(data)
         else:
             self.close_input()
-            self._lines.took_end()
+            self._lines.input_ended()
 
     def _has_room(self) -> None:
         self._lines.has_room()
@@ -249,7 +247,7 @@ class _RawPipes:
 
 
 class _Transports:
-    """asyncio's pipes, for Windows. A transport keeps what the pipe does not take, so it is given line by line."""
+    """asyncio's pipes, for Windows. A transport keeps what the pipe does not take, so it gets line by line."""
 
     def __init__(self, lines: PipeLines) -> None:
         self._lines = lines
@@ -298,10 +296,10 @@ class _Reading(asyncio.Protocol):
         self._lines = lines
 
     def data_received(self, data: bytes) -> None:
-        self._lines.took(data)
+        self._lines.received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._lines.took_end()
+        self._lines.input_ended()
 
 
 class _Writing(asyncio.BaseProtocol):

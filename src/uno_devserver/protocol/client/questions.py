@@ -1,4 +1,4 @@
-"""What a server says beside its answers. Its questions (handshake era) are answered once, each in its own time."""
+"""The questions of a server to its client: requests (handshake era) and `input_required` results (modern era)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...system.log import ERROR, log
-from ..jsonrpc import BUSY, INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, shown
-from ..versions import MODERN_VERSIONS
+from ..jsonrpc import BUSY, INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, error_message, result_message, shown
+from ..versions import CANCELLED, LISTEN, MODERN_VERSIONS
 from .connection import ConnectionLost
-from .raw_messages import RawMessage, answer_bytes, object_in, params_of
+from .raw_messages import RawMessage, object_in, params_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    import msgspec
-
     from ..service import Params, Result
     from .connection import Peer
 
-MAX_OPEN = 100  # more at once is a runaway server
-# What clients ask and no server may; methods that nobody knows may be those of an extension, and pass.
+MAX_OPEN = 100  # a server that asks more at once is out of control
+# The requests of clients, which a server must not send. Unknown methods may be those of an extension, and pass.
 ASKED_OF_SERVERS = frozenset(
     {
         "initialize",
@@ -39,41 +37,43 @@ ASKED_OF_SERVERS = frozenset(
         "prompts/get",
         "completion/complete",
         "logging/setLevel",
-        "subscriptions/listen",
+        LISTEN,
     }
 )
 
 
 class ServerQuestions:
+    """The open requests of a server of the handshake era; each is answered once."""
+
     def __init__(self, reply: Callable[[bytes], Awaitable[None]]) -> None:
-        self._reply = reply  # takes a message to the server; may fail as it likes
+        self._reply = reply  # sends a message to the server; may raise anything
         self._open: dict[str, asyncio.Task[None]] = {}
 
-    def hear(self, message: RawMessage, peer: Peer) -> None:
-        """Anything but the answer to a request of ours."""
+    def take(self, message: RawMessage, peer: Peer) -> None:
+        """Handle any message that is not the answer to a request of ours."""
         if message.is_question:
             self.ask(message, peer)
         elif message.is_notification:
             params = params_of(message)
-            if message.method == "notifications/cancelled":
-                self.take_back(params)  # and no more: `peer` knows its questions by other ids
+            if message.method == CANCELLED:
+                self.cancel(params)  # it is not passed on: `peer` knows its questions by other ids
             else:
                 notify_peer(peer, message.method or "", params)
         else:
-            log.debug("the server answered something that nobody waits for (any more)")
+            log.debug("the server answered a request that does not wait for an answer")
 
     def ask(self, question: RawMessage, peer: Peer) -> None:
-        """Have it answered by `peer`, and the answer sent."""
+        """Have `peer` answer the question, and send the answer."""
         key = _key(question.id)
         if key in self._open:
-            log.debug(f"the server asked '{shown(question.method or '')}' twice by the same id")
+            log.debug(f"the server asked '{shown(question.method or '')}' twice with the same id")
             return
         task = asyncio.ensure_future(self._answer(question, peer, busy=len(self._open) >= MAX_OPEN))
         self._open[key] = task
         task.add_done_callback(lambda _: self._open.pop(key, None))
 
-    def take_back(self, params: Params) -> None:
-        """The server does not want to know any more."""
+    def cancel(self, params: Params) -> None:
+        """The server has cancelled a question."""
         task = self._open.get(repr(params.get("requestId")))
         if task is not None:
             task.cancel()
@@ -83,23 +83,26 @@ class ServerQuestions:
             task.cancel()
 
     async def _answer(self, question: RawMessage, peer: Peer, *, busy: bool) -> None:
-        said = RpcError(BUSY, f"{MAX_OPEN} questions wait already.") if busy else await _said(question, peer)
+        answer = RpcError(BUSY, f"{MAX_OPEN} questions wait already.") if busy else await _answer(question, peer)
         try:
-            await self._reply(answer_bytes(question.id, said))
+            if isinstance(answer, RpcError):
+                await self._reply(error_message(question.id, answer))
+            else:
+                await self._reply(result_message(question.id, answer))
         except Exception as error:  # the server is gone, and its question with it
             log.debug(f"the answer to '{shown(question.method or '')}' could not be sent: {error}")
 
 
 def _key(question_id: msgspec.Raw) -> str:
-    """As the server names it when it takes it back: 1 is not "1"."""
+    """The id as `CANCELLED` names it: 1 is not "1"."""
     try:
         return repr(msgspec.json.decode(question_id))
-    except (msgspec.DecodeError, RecursionError):  # a number that no float can hold, for instance
+    except (msgspec.DecodeError, RecursionError):  # e.g. a number that no float can hold
         return bytes(question_id).decode()
 
 
 def notify_peer(peer: Peer, method: str, params: Params) -> None:
-    """Pass a notification on; whoever gets it cannot break the conversation by failing on it."""
+    """Pass a notification on. A failure of the peer is logged, and does not break the conversation."""
     try:
         peer.notify(method, params)
     except Exception:
@@ -107,13 +110,13 @@ def notify_peer(peer: Peer, method: str, params: Params) -> None:
 
 
 async def ask_peer(peer: Peer, method: str, params: Params, name: str | None = None) -> Result:
-    """The answer of `peer` to what a server may ask; RpcError for anything else."""
+    """The answer of `peer` to a question; RpcError for a method that a server must not ask."""
     if method in ASKED_OF_SERVERS:
         raise RpcError(METHOD_NOT_FOUND, f"'{method}' is what a client asks a server, and not the other way round.")
     return await peer.ask(method, params, name)
 
 
-async def _said(question: RawMessage, peer: Peer) -> Result | RpcError:
+async def _answer(question: RawMessage, peer: Peer) -> Result | RpcError:
     method = question.method or ""
     if method == "ping":
         return {}
@@ -126,8 +129,8 @@ async def _said(question: RawMessage, peer: Peer) -> Result | RpcError:
         return RpcError(INTERNAL_ERROR, "The client failed on this question.")
 
 
-MAX_ROUNDS = 100  # each may be a person's answer; a server that asks on and on is stuck
-# A server without a question wants to be asked again later: soon at first, for long work every few seconds.
+MAX_ROUNDS = 100  # each may be a person's answer; a server that asks more often is stuck
+# A result without a question means "call again later": soon at first, every few seconds for long work.
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 5.0
 _MARK = b'"input_required"'
@@ -136,10 +139,10 @@ _MARK = b'"input_required"'
 async def call_until_complete(
     params: Params, peer: Peer, send: Callable[[Params], Awaitable[msgspec.Raw]]
 ) -> msgspec.Raw:
-    """Call until the result is complete, with the answers of `peer` to what the server asks in between.
+    """Call until the result is complete, with the answers of `peer` to the questions of the server.
 
-    `send` makes the call with the params that it is given. A modern client calls again by itself, and gets the first
-    result. RpcError of a question that was refused ends the call.
+    `send` makes the call with the given params. A modern client repeats the call itself, and gets the first result. A
+    question that is refused ends the call with its RpcError.
     """
     result = await send(params)
     if peer.client.protocol_version in MODERN_VERSIONS:
@@ -162,22 +165,20 @@ async def call_until_complete(
         try:
             result = await send(again)
         except ConnectionLost as lost:
-            raise ConnectionLost(
-                str(lost), sent=True
-            ) from None  # the server has seen the call, if not this round of it
+            raise ConnectionLost(str(lost), sent=True) from None  # the server has seen at least the first round
     raise RpcError(INTERNAL_ERROR, f"The server asked for more input {MAX_ROUNDS} times in a row.")
 
 
 def _wanted(result: msgspec.Raw) -> dict[str, Any] | None:
-    """The result, if it is `input_required`; others, which may be long, are not decoded to learn that."""
+    """The result, if it is `input_required`. Others are not decoded: they may be long."""
     if _MARK not in bytes(result):
         return None
-    said = object_in(result)
-    return said if said is not None and said.get("resultType") == "input_required" else None
+    decoded = object_in(result)
+    return decoded if decoded is not None and decoded.get("resultType") == "input_required" else None
 
 
 async def _answers(questions: dict[str, Any], peer: Peer) -> dict[str, Result]:
-    """All at once: a person sees them together. The first refusal ends the others."""
+    """The answers to all questions, asked at once: a person sees them together. The first refusal ends the others."""
     asked = [asyncio.ensure_future(_ask(name, question, peer)) for name, question in questions.items()]
     try:
         return dict(zip(questions, await asyncio.gather(*asked), strict=True))

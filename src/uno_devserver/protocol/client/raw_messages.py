@@ -1,7 +1,6 @@
-"""What a client says and hears, whatever carries it: both eras' openings, the envelope, and messages out of bytes.
+"""The messages of a client, over any transport: reading them, the openings of both eras, and the modern envelope.
 
-Nothing here knows a transport. Payloads stay the bytes that came (`msgspec.Raw`), on one line and in valid UTF-8, so
-that whoever passes them on can write them as they are.
+Payloads stay bytes (`msgspec.Raw`), on one line and in valid UTF-8, so that they can be passed on as they are.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..jsonrpc import INTERNAL_ERROR, RpcError, encode, shown
+from ..jsonrpc import INTERNAL_ERROR, RpcError, error_of, shown
 from ..lines import LineTooLong, readable_members
 from ..versions import (
     CAPABILITIES_KEY,
@@ -23,6 +22,8 @@ from ..versions import (
     NEWEST_HANDSHAKE,
     SERVER_KEY,
     VERSION_KEY,
+    meta_of,
+    without_meta,
 )
 from .connection import ServerDescription, UnusableServer
 
@@ -35,27 +36,27 @@ ABSENT = msgspec.Raw()
 NOTHING = (ABSENT, msgspec.Raw(b"null"))
 ENVELOPE_KEYS = frozenset({VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY, LOG_LEVEL_KEY})
 MODERN_VERSION = MODERN_VERSIONS[0]
-UNNAMED = "unknown"  # `initialize` demands a name and a version, which a modern client need not give
-# Every escape of a JSON text; those that are half a pair of surrogates are a group. Node writes them where a text was
-# cut in the middle of an emoji, and they are no Unicode.
+UNNAMED = "unknown"  # `initialize` requires a name and a version, a modern client may have neither
+# Every escape of a JSON text; the group is half a pair of surrogates, which is no Unicode. Node writes one where a text
+# was cut in the middle of an emoji.
 _HALVES = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
 _MESSAGE_BEGINS = b'{"'
-_TEXT = json.JSONDecoder()  # it tells where a value ends, in a line that goes on
-EMBEDDED_TRIES = 10  # a line of a log may hold any number of brackets
-LOOKED_INTO = frozenset({"name", "_meta", "inputResponses", "requestState"})  # of the params of a call
+_TEXT = json.JSONDecoder()  # finds the end of a value in a line that goes on
+EMBEDDED_TRIES = 10  # a log line may contain any number of braces
+DECODED_PARAMS = frozenset({"name", "_meta", "inputResponses", "requestState"})  # of a call
 UNREADABLE = "The server has answered, but its answer cannot be read. It begins so:"
 TOO_LONG = "The server has answered, but its answer is longer than what is passed on (64 MiB)."
-_BOM = b"\xef\xbb\xbf"  # .NET's writers put one before their first line
+_BOM = b"\xef\xbb\xbf"  # .NET writers begin their output with one
 
 
 class Garbage(ValueError):
-    """What came is no JSON-RPC message; the message says what is wrong with it."""
+    """The input is no JSON-RPC message; the text says why."""
 
 
 class RawMessage(msgspec.Struct, gc=False):
-    """A JSON-RPC message whose payloads nobody has looked into; what it did not have is ABSENT."""
+    """A JSON-RPC message whose payloads are not decoded; missing members are ABSENT."""
 
     jsonrpc: msgspec.Raw = ABSENT
     id: msgspec.Raw = ABSENT
@@ -74,7 +75,7 @@ class RawMessage(msgspec.Struct, gc=False):
 
     @property
     def is_result(self) -> bool:
-        """It answers with a result, as a rule an object."""
+        """Whether it is an answer with a result object."""
         return (
             self.method is None
             and (self.error is ABSENT or self.error in NOTHING)
@@ -83,27 +84,27 @@ class RawMessage(msgspec.Struct, gc=False):
 
     @property
     def is_empty(self) -> bool:
-        """It neither asks, nor tells, nor answers anything."""
+        """Whether it is neither a request, nor a notification, nor an answer."""
         return self.method is None and not (self.result or self.error)
 
     def answers(self, request_id: int) -> bool:
-        """Whether it answers our request; the refusal of a server that could not even read the id counts, too."""
+        """Whether it answers our request. An error without an id does: the server could not read the request."""
         if self.method is not None:
             return False
-        if self.id in NOTHING:  # many a server that knows no JSON-RPC says {"error": …}, too
+        if self.id in NOTHING:  # servers that do not speak JSON-RPC also answer {"error": …}
             return self.error not in NOTHING and self.jsonrpc not in NOTHING
         return bytes(self.id) == b"%d" % request_id
 
 
 _one = msgspec.json.Decoder(RawMessage)
-decode = _one.decode  # of one message in which there is nothing unusual; it does not look at the payloads
+decode = _one.decode  # of one well-formed message; payloads are not decoded
 _several = msgspec.json.Decoder(list[RawMessage])
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _error = msgspec.json.Decoder(dict[str, Any])
 
 
 def read_messages(data: bytes) -> list[RawMessage]:
-    """What is in one body, event or line: a message, or several where a server sends batches. Raises Garbage."""
+    """The messages in one body, event or line; several if it is a batch. Raises Garbage."""
     data = _clean(data)
     try:
         return _decoded(data)
@@ -117,21 +118,21 @@ def read_messages(data: bytes) -> list[RawMessage]:
 
 
 def without_half_surrogates(data: bytes) -> bytes:
-    """JSON in which the escapes that are no Unicode, and that most readers refuse, are replaced."""
+    """JSON with U+FFFD in place of escapes that are half a pair of surrogates, which most readers refuse."""
     return _HALVES.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], data)
 
 
 def decode_one(data: bytes) -> RawMessage:
-    """The message of a line or body in which there is nothing unusual; else ValueError or RecursionError."""
+    """The message of a line or body that is well-formed; else ValueError or RecursionError."""
     if not data.isascii():
-        data.decode()  # what is passed on without being decoded has to be UTF-8
+        data.decode()  # payloads are passed on without being decoded, and must be UTF-8
     return decode(data)
 
 
 def embedded_messages(line: bytes) -> tuple[bytes, list[RawMessage]]:
-    """A line that is more than one message: the text in it that is none, and the messages."""
+    """The other text and the messages in a line that is not exactly one message."""
     found: list[RawMessage] = []
-    for _ in range(EMBEDDED_TRIES):  # messages without a line end between them: two threads of a server wrote at once
+    for _ in range(EMBEDDED_TRIES):  # no line end between messages: two threads of a server wrote at once
         try:
             text = line.decode("utf-8", "replace")
             _, end = _TEXT.raw_decode(text)
@@ -154,7 +155,7 @@ def embedded_messages(line: bytes) -> tuple[bytes, list[RawMessage]]:
 
 
 def _messages(data: bytes) -> list[RawMessage]:
-    """What is certainly meant as messages; a log in JSON is not."""
+    """The messages in `data`; none if it may be a log line in JSON."""
     try:
         messages = read_messages(data)
     except Garbage:
@@ -164,7 +165,7 @@ def _messages(data: bytes) -> list[RawMessage]:
 
 
 def unreadable_answer(line: bytes | LineTooLong) -> RawMessage | None:
-    """An error in place of an answer that cannot be read, if one can see which request it answers."""
+    """An error in place of an answer that cannot be read; None if its request cannot be recognised."""
     members = line.members if isinstance(line, LineTooLong) else readable_members(line)
     number = members.get("id")
     answers = "jsonrpc" in members or "result" in members or "error" in members
@@ -178,21 +179,21 @@ def unreadable_answer(line: bytes | LineTooLong) -> RawMessage | None:
 
 
 def opened_params(params: bytes | msgspec.Raw) -> dict[str, Any]:
-    """The params of a call, open as far as somebody looks into them; the rest stays the bytes that came."""
+    """The params of a call with the members decoded that are used here; the others stay bytes."""
     members: dict[str, Any] = _members.decode(params)
-    for key in LOOKED_INTO & members.keys():
+    for key in DECODED_PARAMS & members.keys():
         try:
             members[key] = msgspec.json.decode(members[key])
-        except (ValueError, RecursionError):  # a number that no float can hold: it is the server's to refuse
+        except (ValueError, RecursionError):  # e.g. a number that no float can hold; the server will refuse it
             pass
     return members
 
 
 def encode_token(token: object) -> bytes:
-    """A progress token as JSON, by which calls are found."""
+    """A progress token as JSON, the key under which its call is found; empty if it has no valid form."""
     try:
         return msgspec.json.encode(token)
-    except (TypeError, ValueError, RecursionError):  # half a surrogate pair, for instance
+    except (TypeError, ValueError, RecursionError):  # e.g. half a pair of surrogates
         return b""
 
 
@@ -201,7 +202,7 @@ def _decoded(data: bytes) -> list[RawMessage]:
 
 
 def _clean(data: bytes) -> bytes:
-    """On one line, in valid UTF-8, without a mark in front."""
+    """The data on one line, in valid UTF-8, without a byte order mark."""
     if not data.isascii():
         data = data.removeprefix(_BOM).decode("utf-8", "replace").encode()
     if b"\n" in data or b"\r" in data:
@@ -210,12 +211,12 @@ def _clean(data: bytes) -> bytes:
             try:
                 data = msgspec.json.format(data, indent=-1)
             except (msgspec.DecodeError, RecursionError):
-                pass  # whoever decodes it says what is wrong with it
+                pass  # decoding it will say what is wrong
     return data
 
 
 def result_in(answer: RawMessage) -> msgspec.Raw:
-    """The result of an answer; its error is raised as RpcError."""
+    """The result of an answer; raises its error as RpcError."""
     if answer.error not in NOTHING:
         raise error_in(answer.error)
     if bytes(memoryview(answer.result)[:1]) != b"{":
@@ -228,16 +229,11 @@ def error_in(raw: msgspec.Raw) -> RpcError:
         error = _error.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         return RpcError(INTERNAL_ERROR, f"The server refused: {shown(bytes(raw).decode('utf-8', 'replace'))}")
-    code, message = error.get("code"), error.get("message")
-    return RpcError(
-        code if isinstance(code, int) else INTERNAL_ERROR,
-        message if isinstance(message, str) else "The server refused without saying why.",
-        error.get("data"),
-    )
+    return error_of(error, "server")
 
 
 def params_of(message: RawMessage) -> dict[str, Any]:
-    """The params of a notification or question; {} where there are none that could be understood."""
+    """The params of a notification or question; {} if there are none that can be read."""
     return object_in(message.params) or {}
 
 
@@ -249,21 +245,7 @@ def object_in(raw: msgspec.Raw) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def request_bytes(request_id: int, method: str, params: Params) -> bytes:
-    return encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
-
-
-def answer_bytes(request_id: msgspec.Raw, said: dict[str, Any] | RpcError) -> bytes:
-    """Our answer to a question of the server."""
-    if not isinstance(said, RpcError):
-        return encode({"jsonrpc": "2.0", "id": request_id, "result": said})
-    error: dict[str, Any] = {"code": said.code, "message": said.message}
-    if said.data is not None:
-        error["data"] = said.data
-    return encode({"jsonrpc": "2.0", "id": request_id, "error": error})
-
-
-# --- how a conversation begins
+# --- the openings of both eras
 
 
 def initialize_params(client: ClientInfo) -> dict[str, Any]:
@@ -275,30 +257,32 @@ def initialize_params(client: ClientInfo) -> dict[str, Any]:
 
 
 def initialized_server(result: msgspec.Raw) -> ServerDescription:
-    """Who answered `initialize`; Refusal for what is no such answer, or a version that we do not speak."""
-    said = object_in(result)
-    if said is None or "protocolVersion" not in said:
+    """The server that answered `initialize`; UnusableServer for an unknown version, or an answer without one."""
+    answer = object_in(result)
+    if answer is None or "protocolVersion" not in answer:
         raise UnusableServer("its answer to initialize names no protocol version")
-    version = said["protocolVersion"]
+    version = answer["protocolVersion"]
     if version not in HANDSHAKE_VERSIONS:
         raise UnusableServer(f"it wants to speak version {shown(repr(version))} of MCP, which is unknown here")
-    return _server(said, _object(said.get("serverInfo")), version)
+    return _server(answer, answer.get("serverInfo"), version)
 
 
 def discovered_server(result: msgspec.Raw) -> ServerDescription:
-    """Who answered `server/discover`; Refusal for one with which we have no modern version in common."""
-    said = object_in(result)
-    versions = said.get("supportedVersions") if said is not None else None
-    if said is None or not isinstance(versions, list) or MODERN_VERSION not in versions:
+    """The server that answered `server/discover`; UnusableServer if it does not offer our modern version."""
+    answer = object_in(result) or {}
+    versions = answer.get("supportedVersions")
+    if not isinstance(versions, list) or MODERN_VERSION not in versions:
         raise UnusableServer(f"it does not offer version {MODERN_VERSION} of MCP")
-    about = _object(said.get("_meta")).get(SERVER_KEY) or said.get("serverInfo")
-    return _server(said, _object(about), MODERN_VERSION)
+    return _server(answer, meta_of(answer).get(SERVER_KEY) or answer.get("serverInfo"), MODERN_VERSION)
 
 
-def _server(said: dict[str, Any], info: dict[str, Any], version: str) -> ServerDescription:
-    instructions = said.get("instructions")
+def _server(answer: dict[str, Any], info: object, version: str) -> ServerDescription:
+    instructions = answer.get("instructions")
     return ServerDescription(
-        info, _object(said.get("capabilities")), instructions if isinstance(instructions, str) else None, version
+        _object(info),
+        _object(answer.get("capabilities")),
+        instructions if isinstance(instructions, str) else None,
+        version,
     )
 
 
@@ -306,27 +290,22 @@ def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# --- what an era wants in each request
+# --- the envelope of modern requests
 
 
 def with_envelope(params: Params, peer: Peer) -> dict[str, Any]:
-    """The params of a modern request. What its client has said itself stays; the version is the server's."""
+    """The params of a modern request. Members of the client's own `_meta` stay, except for the version."""
     client = peer.client
     meta: dict[str, Any] = {CAPABILITIES_KEY: client.capabilities}
     if client.name is not None:
         meta[CLIENT_KEY] = {"name": client.name, "version": client.version or UNNAMED}
     if peer.log_level is not None:
         meta[LOG_LEVEL_KEY] = peer.log_level
-    meta.update(_object(params.get("_meta")))
+    meta.update(meta_of(params))
     meta[VERSION_KEY] = MODERN_VERSION
     return {**params, "_meta": meta}
 
 
 def without_envelope(params: Params) -> Params:
-    """The params of a handshake-era request: a server would take the keys of the modern envelope for a modern one."""
-    meta = params.get("_meta")
-    if not isinstance(meta, dict) or ENVELOPE_KEYS.isdisjoint(meta):
-        return params
-    kept = {key: value for key, value in meta.items() if key not in ENVELOPE_KEYS}
-    bare = {key: value for key, value in params.items() if key != "_meta"}
-    return {**bare, "_meta": kept} if kept else bare
+    """The params of a request of the handshake era: with the envelope, a server would take it for a modern one."""
+    return without_meta(params, ENVELOPE_KEYS)

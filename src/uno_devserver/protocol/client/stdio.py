@@ -1,21 +1,29 @@
 """A conversation with a server over lines, in its era, on behalf of any number of clients.
 
-Every request has a number of its own here, so that no two clients can meet in one; every answer reaches the one who
-waits for it, once. Whatever else the server writes does no harm. When it says nothing any more, all who wait are told.
+Requests are numbered here, so that the ids of two clients cannot collide, and every answer reaches its request once.
+Other output of the server does no harm. When the server closes its output, all requests that wait fail.
 """
 
 from __future__ import annotations
 
 import asyncio
 import traceback
-from asyncio import FIRST_COMPLETED
 from typing import TYPE_CHECKING, Any
 
 from ...system.log import ERROR, log
-from ..jsonrpc import RpcError, notification_message, shown
+from ..jsonrpc import RpcError, notification_message, request_message, shown
 from ..lines import LineTooLong
-from ..versions import SUBSCRIPTION_KEY
-from .change_subscription import ACKNOWLEDGED, listen_params, without_subscription
+from ..versions import (
+    CANCELLED,
+    INITIALIZED,
+    LISTEN,
+    NOTIFICATIONS_REMOVED_IN_MODERN,
+    SUBSCRIPTION_ACKNOWLEDGED,
+    SUBSCRIPTION_KEY,
+    meta_of,
+    without_meta,
+)
+from .change_subscription import WatchedUris, listen_params
 from .connection import ConnectionLost, ServerDescription, UnusableServer
 from .questions import ServerQuestions, call_until_complete, notify_peer
 from .raw_messages import (
@@ -30,7 +38,6 @@ from .raw_messages import (
     initialized_server,
     params_of,
     read_messages,
-    request_bytes,
     result_in,
     unreadable_answer,
     with_envelope,
@@ -46,24 +53,23 @@ if TYPE_CHECKING:
     from .connection import Peer, PendingCall
     from .pipe_lines import OutgoingLine, PipeLines
 
-CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
 LOGGED = "notifications/message"
-NOT_TAKEN = "a message of the server could not be taken"
-UNNAMED = (b"", b"null")  # the id of an answer to a request whose own could not be read
-OUR_TOKEN = "uno-devserver-"  # noqa: S105  # the beginning of progress tokens that replace a client's own
-NO_MODERN_NOTIFICATIONS = frozenset({"notifications/initialized", "notifications/roots/list_changed"})
-ACKNOWLEDGE_SECONDS = 10.0  # a subscription counts from its acknowledgement on, which servers give at once
+NOT_TAKEN = "a message of the server could not be handled"
+UNNAMED = (b"", b"null")  # the id of an answer to a request whose id the server could not read
+OUR_TOKEN = "uno-devserver-"  # noqa: S105  # the beginning of progress tokens that replace those of clients
+ACKNOWLEDGE_SECONDS = 10.0  # servers acknowledge a subscription at once, unless they are busy with other lines
+SUBSCRIPTION_KEYS = frozenset({SUBSCRIPTION_KEY})
 
 
 class _Request:
-    """A request of a coroutine, which awaits its answer."""
+    """A request whose answer a coroutine awaits."""
 
     def __init__(self, number: int, method: str, peer: Peer | None, token: object, line: OutgoingLine) -> None:
         self.number = number
         self.method = method
-        self.peer = peer  # None: it is our own
-        self.token = token  # by which its client knows the progress of it
+        self.peer = peer  # None: the request is our own
+        self.token = token  # the client's own progress token
         self.line = line
         self.answer: asyncio.Future[RawMessage | ConnectionLost | UnusableServer | RpcError] = (
             asyncio.get_running_loop().create_future()
@@ -79,39 +85,37 @@ class _Request:
 
 
 class StdioConnection:
-    """Hears what `lines` bring, and is opened by `begin`."""
+    """Implements `Connection`, after `begin`, and `LineListener`."""
 
-    def __init__(self, peer: Peer, strayed: Callable[[bytes], None] = lambda _: None) -> None:
-        """`strayed` gets the lines that are no messages, and whatever else can be done with them is done."""
+    def __init__(self, peer: Peer, lines: PipeLines, strayed: Callable[[bytes], None] = lambda _: None) -> None:
+        """`strayed` is called with every line that is no message."""
         self._peer = peer
+        self._lines = lines
         self._strayed = strayed
-        self._lines: PipeLines | None = None
         self._server: ServerDescription | None = None
-        self._modern = False
         self._last_number = 0
-        # Those that wait for an answer, by their number: requests of coroutines, and calls that are their own line.
+        # What waits for an answer, by number: requests of coroutines, and calls that are their own line.
         self._waiting: dict[bytes, _Request | PendingCall] = {}
-        self._tokens: dict[bytes, _Request | PendingCall] = {}  # whose progress the server reports under this token
+        self._tokens: dict[bytes, _Request | PendingCall] = {}  # by the progress token that the server uses
         self._questions = ServerQuestions(self._reply)
-        self._following = asyncio.Lock()
-        self._watched: frozenset[str] = frozenset()  # in the handshake era, one by one
-        self._subscription: asyncio.Task[msgspec.Raw] | None = None  # in the modern era
+        self._watching = asyncio.Lock()
+        self._watched = WatchedUris(lambda method, params: self._call(method, params, None))  # handshake era
+        self._subscription: asyncio.Task[msgspec.Raw] | None = None  # modern era
         self._to_acknowledge: tuple[int, asyncio.Event] | None = None
-        self.probing = False  # whether `server/discover` was sent as the first message, and is not answered
+        self.probing = False  # `server/discover` was sent as the first message, and is not answered
 
     @property
     def server(self) -> ServerDescription:
         assert self._server is not None, "the conversation has not begun"
         return self._server
 
-    # how it begins
+    # --- the opening
 
-    async def begin(self, lines: PipeLines, *, modern_first: bool) -> None:
-        """Find an era that the server speaks; Refusal or Lost where there is none. How long that may take is not known.
+    async def begin(self, *, modern_first: bool) -> None:
+        """Find an era that the server speaks; UnusableServer or ConnectionLost if there is none. Has no time limit.
 
-        One after the other: a server of both eras takes the first of them that it answers for agreed.
+        The eras are tried one after the other: a server of both sticks to the first one that it answers.
         """
-        self._lines = lines
         first, second = (self._discover, self._initialize) if modern_first else (self._initialize, self._discover)
         self.probing = modern_first
         try:
@@ -123,9 +127,8 @@ class StdioConnection:
             except (RpcError, UnusableServer) as again:
                 raise UnusableServer(_refusal(refused if not modern_first else again)) from None
         self.probing = False
-        self._modern = self._server.modern
-        if not self._modern:
-            await self.notify("notifications/initialized", {})
+        if not self._server.modern:
+            self._notify(INITIALIZED, {})
 
     async def _discover(self) -> ServerDescription:
         return discovered_server(await self._call("server/discover", with_envelope({}, self._peer), None))
@@ -133,7 +136,7 @@ class StdioConnection:
     async def _initialize(self) -> ServerDescription:
         return initialized_server(await self._call("initialize", initialize_params(self._peer.client), None))
 
-    # what is said to the server
+    # --- messages to the server
 
     async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
         if not self.server.modern:
@@ -147,10 +150,9 @@ class StdioConnection:
     def send(self, call: PendingCall, name: str, params: bytes) -> bool:  # noqa: ARG002
         """See `Connection.send`.
 
-        Not for a progress token that another call uses already, or that the server may spell differently (with or
-        without escapes): such a token is replaced by one of ours, which `request` does.
+        False for a progress token that another call uses, or that the server may spell differently (with or without
+        escapes): `request` replaces such a token by one of ours.
         """
-        assert self._lines is not None
         token = call.progress_token
         if token and (token in self._tokens or b"\\" in token):
             return False
@@ -168,56 +170,50 @@ class StdioConnection:
         return True
 
     def flush(self) -> None:
-        assert self._lines is not None
         self._lines.flush()
 
     def cancel(self, call: PendingCall) -> None:
         number = call.ticket
         assert isinstance(number, bytes)
-        assert self._lines is not None
         if self._waiting.pop(number, None) is not None:
             self._tokens.pop(call.progress_token, None)
             self._lines.flush()
             if not self._lines.withdraw(call):
-                self._tell(CANCELLED, {"requestId": int(number)})
+                self._notify(CANCELLED, {"requestId": int(number)})
 
     async def notify(self, method: str, params: Params) -> None:
-        # A cancellation names its client's number, and has been sent with ours when its request was cancelled.
-        if method == CANCELLED or (self.server.modern and method in NO_MODERN_NOTIFICATIONS):
-            return
-        self._tell(method, params)
+        # A client's cancellation carries its own id; ours was sent when the request was cancelled.
+        if method != CANCELLED and not (self.server.modern and method in NOTIFICATIONS_REMOVED_IN_MODERN):
+            self._notify(method, params)
 
     async def watch(self, uris: frozenset[str]) -> dict[str, RpcError]:
-        async with self._following:
-            if self.server.modern:
-                try:
-                    await self._subscribe(uris)
-                except RpcError as refusal:
-                    return dict.fromkeys(uris, refusal)
-                return {}
-            tried = {uri: await self._watch(uri, wanted=True) for uri in uris - self._watched}
-            for uri in self._watched - uris:
-                await self._watch(uri, wanted=False)  # a refusal of that changes nothing
-            return {uri: refusal for uri, refusal in tried.items() if refusal is not None}
+        async with self._watching:
+            if not self.server.modern:
+                return await self._watched.change(uris)
+            try:
+                await self._subscribe(uris)
+            except RpcError as refusal:
+                return dict.fromkeys(uris, refusal)
+            return {}
 
     async def set_level(self, level: str) -> None:
-        """Modern servers are told with each request."""
+        """A modern request carries the level itself."""
         if not self.server.modern and "logging" in self.server.capabilities:
             await self._call("logging/setLevel", {"level": level}, None)
 
     async def close(self) -> None:
-        """Nothing: others may speak here, too. The conversation ends with the server, and the server with its owner."""
+        """Nothing: several clients share the conversation, which ends with the server process."""
 
     async def _call(self, method: str, params: Params, peer: Peer | None) -> msgspec.Raw:
         return await self._result(self._send(method, params, peer))
 
     def _send(self, method: str, params: Params, peer: Peer | None) -> _Request:
         self._last_number += 1
-        number, token = self._last_number, _meta(params).get("progressToken")
-        if token is not None:  # two clients may use the same
+        number, token = self._last_number, meta_of(params).get("progressToken")
+        if token is not None:  # two clients may use the same one
             ours = f"{OUR_TOKEN}{number}"
             params = {**params, "_meta": {**params["_meta"], "progressToken": ours}}
-        line = self._write(request_bytes(number, method, params))
+        line = self._lines.write(request_message(number, method, params))
         request = self._waiting[b"%d" % number] = _Request(number, method, peer, token, line)
         if token is not None:
             self._tokens[b'"%b%d"' % (OUR_TOKEN.encode(), number)] = request
@@ -227,7 +223,8 @@ class StdioConnection:
         try:
             answer = await request.answer
         except asyncio.CancelledError:
-            self._take_back(request)
+            if request.answer.cancelled() and not self._lines.withdraw(request.line) and request.method != "initialize":
+                self._notify(CANCELLED, {"requestId": request.number})
             raise
         finally:
             self._waiting.pop(b"%d" % request.number, None)
@@ -237,96 +234,76 @@ class StdioConnection:
             raise answer
         return result_in(answer)
 
-    def _take_back(self, request: _Request) -> None:
-        assert self._lines is not None
-        answered = not request.answer.cancelled()
-        if not answered and not self._lines.withdraw(request.line) and request.method != "initialize":
-            self._tell(CANCELLED, {"requestId": request.number})
-
-    async def _watch(self, uri: str, *, wanted: bool) -> RpcError | None:
-        """Subscribe, or no longer; the server's refusal, if it does."""
-        self._watched -= {uri}
-        try:
-            await self._call(f"resources/{'' if wanted else 'un'}subscribe", {"uri": uri}, None)
-        except RpcError as refusal:
-            return refusal
-        if wanted:
-            self._watched |= {uri}
-        return None
-
     async def _subscribe(self, uris: frozenset[str]) -> None:
-        """One subscription for all; the one before ends when the new one counts, so that nothing is missed."""
-        request = self._send("subscriptions/listen", with_envelope(listen_params(uris), self._peer), None)
+        """Replace the one subscription. The old one ends when the new one is acknowledged: nothing is missed."""
+        request = self._send(LISTEN, with_envelope(listen_params(uris), self._peer), None)
         acknowledged = asyncio.Event()
         self._to_acknowledge = request.number, acknowledged
         listening = asyncio.ensure_future(self._result(request))
         listening.add_done_callback(_unsubscribed)
-        heard = asyncio.ensure_future(acknowledged.wait())
+        waiting = asyncio.ensure_future(acknowledged.wait())
         try:
-            await asyncio.wait((listening, heard), timeout=ACKNOWLEDGE_SECONDS, return_when=FIRST_COMPLETED)
+            await asyncio.wait((listening, waiting), timeout=ACKNOWLEDGE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             listening.cancel()
             raise
         finally:
-            heard.cancel()
+            waiting.cancel()
         if listening.done() and uris:
-            listening.result()  # a refusal, most likely, and somebody waits for these resources
+            listening.result()  # most likely a refusal, which matters only for resources
         before, self._subscription = self._subscription, listening
         if before is not None:
             before.cancel()
             await asyncio.wait((before,))
 
-    def _tell(self, method: str, params: Params) -> None:
+    def _notify(self, method: str, params: Params) -> None:
         try:
-            self._write(notification_message(method, params))
+            self._lines.write(notification_message(method, params))
         except (ConnectionLost, RpcError) as error:
             log.debug(f"'{shown(method)}' did not reach the server: {error}")
 
     async def _reply(self, message: bytes) -> None:
-        self._write(message)
+        self._lines.write(message)
 
-    def _write(self, message: bytes) -> OutgoingLine:
-        assert self._lines is not None
-        return self._lines.write(message)
+    # --- messages from the server
 
-    # what the server says
-
-    def heard(self, lines: list[bytes | LineTooLong]) -> None:
+    def received(self, lines: list[bytes | LineTooLong]) -> None:
         settled = None
         for line in lines:
             try:
-                if not line.isascii():  # type: ignore[union-attr]  # a line that is too long is odd, too
+                # `decode_one`, written out: this is the path of every answer. A LineTooLong has no such methods.
+                if not line.isascii():  # type: ignore[union-attr]
                     line.decode()  # type: ignore[union-attr]
                 message = decode(line)  # type: ignore[arg-type]
             except (ValueError, RecursionError, AttributeError):
-                self._heard_oddly(line)
+                self._received_odd(line)
                 continue
             try:
                 if message.method is None:
                     settled = self._answered(message, line) or settled
                 else:
-                    self._said(message)
-            except Exception:  # a defect of ours costs this message, and none behind it
+                    self._asked_or_notified(message)
+            except Exception:  # a defect of ours must not affect the messages behind it
                 log.write(ERROR, f"{NOT_TAKEN}:\n{traceback.format_exc()}")
         if settled is not None:
             settled.turn_over()
 
-    def _heard_oddly(self, line: bytes | LineTooLong) -> None:
-        """Several messages in one line, a message behind other text, an answer that cannot be read, or no message."""
+    def _received_odd(self, line: bytes | LineTooLong) -> None:
+        """Handle several messages in a line, a message behind other text, an unreadable answer, or no message."""
         messages: list[RawMessage] = []
         stray = b""
         if isinstance(line, bytes):
             try:
                 messages = read_messages(line)
             except Garbage as garbage:
-                log.debug(f"the server writes something to its output that is no message: {garbage}")
+                log.debug(f"the server wrote a line that is no message: {garbage}")
                 stray, messages = embedded_messages(line)
         if not messages and (answer := unreadable_answer(line)) is not None:
             messages = [answer]
         for message in messages:
             try:
                 if message.method is not None:
-                    self._said(message)
+                    self._asked_or_notified(message)
                 elif (settled := self._answered(message, line)) is not None:
                     settled.turn_over()
             except Exception:
@@ -334,7 +311,7 @@ class StdioConnection:
         if stray:
             self._strayed(stray)
 
-    def deaf(self) -> None:
+    def output_lost(self) -> None:
         self._lose([call for call in self._waiting.items() if not call[1].sent], "before it was asked")
 
     def ended(self) -> None:
@@ -348,10 +325,10 @@ class StdioConnection:
                 self._tokens.pop(call.progress_token, None)
             try:
                 call.settle(ConnectionLost(f"The server has gone {when}.", sent=call.sent))
-            except Exception:  # a defect of ours; the others are told all the same
-                log.write(ERROR, f"a call could not be told that its server has gone:\n{traceback.format_exc()}")
+            except Exception:  # a defect of ours must not affect the other calls
+                log.write(ERROR, f"a call failed on the loss of its server:\n{traceback.format_exc()}")
 
-    def _said(self, message: RawMessage) -> None:
+    def _asked_or_notified(self, message: RawMessage) -> None:
         if message.is_question:
             self._asked(message)
         else:
@@ -360,22 +337,23 @@ class StdioConnection:
     def _asked(self, question: RawMessage) -> None:
         request = self._waiting.get(bytes(question.id))
         if self._server is None and isinstance(request, _Request) and request.method == question.method:
-            request.settle(UnusableServer("it sends back what it is sent"))  # `cat`, or a terminal's echo
+            request.settle(UnusableServer("it sends back what it is sent"))  # `cat`, or the echo of a terminal
         else:
-            self._questions.ask(question, self._asked_peer())
+            # Nothing says to which request a question belongs; if there is only one, it is that.
+            self._questions.ask(question, self._only_peer(self._waiting_peers()))
 
     def _answered(self, message: RawMessage, line: bytes | LineTooLong) -> PendingCall | None:
-        """Settle the request that waits for it; the call, if that is its own line."""
+        """Settle the request that waits for this answer; returns it if it is a call that is its own line."""
         key = bytes(message.id)
         if message.result is ABSENT and message.error is ABSENT and (message.jsonrpc is ABSENT or key in UNNAMED):
             if isinstance(line, bytes):
-                self._strayed(line)  # a log in JSON, most likely, whatever its `id` means
+                self._strayed(line)  # most likely a log line in JSON, whatever its `id` means
             return None
         call = self._waiting.pop(key, None)
         if call is None:
             call = self._unnamed(key, message)
         if call is None:
-            log.debug(f"the server answers {shown(key.decode())}, for which nobody waits (any more)")
+            log.debug(f"the server answered {shown(key.decode())}, which does not wait for an answer")
             if message.jsonrpc is ABSENT and isinstance(line, bytes):
                 self._strayed(line)
             return None
@@ -387,63 +365,52 @@ class StdioConnection:
         return call
 
     def _unnamed(self, key: bytes, message: RawMessage) -> _Request | PendingCall | None:
-        """The request that an answer without its number belongs to: a text that holds it, or an error without one."""
+        """The request of an answer whose id is the number as text, or of an error without an id."""
         if key.startswith(b'"'):  # some servers turn numbers into texts
             return self._waiting.pop(key.strip(b'"'), None)
         complains = key in UNNAMED and message.jsonrpc is not ABSENT and bytes(message.error).startswith(b"{")
-        # It could not read the number of what it complains about.
+        # The server could not read the id of the request.
         return self._waiting.popitem()[1] if complains and len(self._waiting) == 1 else None
-
-    def _asked_peer(self) -> Peer:
-        """Nothing tells to which request a question belongs; where there is only one, it is that."""
-        peers = [peer for call in self._waiting.values() if (peer := _peer_of(call)) is not None]
-        return peers[0] if len(peers) == 1 else self._peer
 
     def _notified(self, method: str, message: RawMessage) -> None:
         params = params_of(message)
         if method == PROGRESS:
             self._progressed(params)
         elif method == CANCELLED:
-            self._questions.take_back(params)
-        elif method == ACKNOWLEDGED:
-            if self._to_acknowledge and _meta(params).get(SUBSCRIPTION_KEY) == self._to_acknowledge[0]:
+            self._questions.cancel(params)
+        elif method == SUBSCRIPTION_ACKNOWLEDGED:
+            if self._to_acknowledge and meta_of(params).get(SUBSCRIPTION_KEY) == self._to_acknowledge[0]:
                 self._to_acknowledge[1].set()
         else:
-            notify_peer(self._logged_peer() if method == LOGGED else self._peer, method, without_subscription(params))
+            peer = self._peer
+            if method == LOGGED and self._server is not None and self._server.modern:
+                # A modern server logs only for requests that want it, and does not say for which.
+                peer = self._only_peer([peer for peer in self._waiting_peers() if peer.log_level is not None])
+            notify_peer(peer, method, without_meta(params, SUBSCRIPTION_KEYS))  # the id of the subscription is ours
 
     def _progressed(self, params: dict[str, Any]) -> None:
         call = self._tokens.get(encode_token(params.get("progressToken")))
         if call is None:
-            log.debug("the server reports progress of something for which nobody waits (any more)")
+            log.debug("the server reported progress of a request that does not wait for an answer")
         elif not isinstance(call, _Request):  # it was sent with its client's own token
             notify_peer(call, PROGRESS, params)
         elif call.peer is not None:
             notify_peer(call.peer, PROGRESS, {**params, "progressToken": call.token})
 
-    def _logged_peer(self) -> Peer:
-        """A modern server logs only for requests that want it, and does not say for which."""
-        if not self._modern:
-            return self._peer
-        peers = [peer for call in self._waiting.values() if (peer := _peer_of(call)) is not None]
-        listening = [peer for peer in peers if peer.log_level is not None]
-        return listening[0] if len(listening) == 1 else self._peer
+    def _waiting_peers(self) -> list[Peer]:
+        peers = [call.peer if isinstance(call, _Request) else call for call in self._waiting.values()]
+        return [peer for peer in peers if peer is not None]
 
-
-def _peer_of(call: _Request | PendingCall) -> Peer | None:
-    return call.peer if isinstance(call, _Request) else call
+    def _only_peer(self, peers: list[Peer]) -> Peer:
+        return peers[0] if len(peers) == 1 else self._peer
 
 
 def _unsubscribed(task: asyncio.Task[msgspec.Raw]) -> None:
     if not task.cancelled():
-        log.debug(f"the server does not tell what changes (any more): {task.exception() or 'it has said so'}")
+        log.debug(f"the server has ended the notifications of changes: {task.exception() or 'it has said so'}")
 
 
 def _refusal(refused: RpcError | UnusableServer) -> str:
     if isinstance(refused, UnusableServer):
         return str(refused)
     return f"it refuses to begin a conversation: {shown(refused.message)} (code {refused.code})"
-
-
-def _meta(params: Params) -> dict[str, Any]:
-    meta = params.get("_meta")
-    return meta if isinstance(meta, dict) else {}

@@ -1,8 +1,4 @@
-"""Streamable HTTP, the client's end: a conversation with the server at a URL, in an era that it speaks.
-
-`connect_http` returns a connection or raises the reason why there is none: `UnusableServer` for what is no MCP server,
-with the HTTP status, and `ConnectionLost` for what does not answer. Nothing is left open then.
-"""
+"""Streamable HTTP, the client's end: opens a conversation with the server at a URL, in an era that it speaks."""
 
 from __future__ import annotations
 
@@ -16,11 +12,11 @@ from .http_handshake import HandshakeConnection
 from .http_modern import ModernConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from .connection import Connection, Peer
 
-ANSWER_SECONDS = 30.0  # a server that still loads something may need that long for its first answer
+ANSWER_SECONDS = 30.0  # for the first answer of a server that is still loading
 
 
 async def connect_http(
@@ -31,9 +27,9 @@ async def connect_http(
     seconds: float = ANSWER_SECONDS,
     headers: Mapping[str, str] | None = None,
 ) -> Connection:
-    """Begin a conversation for `peer`; close it when it is not needed any more.
+    """A connection on behalf of `peer`. UnusableServer if there is no MCP server, ConnectionLost if it does not answer.
 
-    One era after the other: a server that is still busy with the first question must not be asked the second.
+    The eras are tried one after the other: a server that is busy with the first request must not get a second one.
     """
     try:
         endpoint = Endpoint(url, headers)
@@ -51,40 +47,25 @@ async def connect_http(
 
 
 async def _open(endpoint: Endpoint, peer: Peer, *, modern_first: bool) -> Connection:
-    if not modern_first:
+    openings: list[tuple[str, Callable[[Endpoint, Peer], Awaitable[Connection]]]] = [
+        ("server/discover", ModernConnection.open),
+        ("initialize", HandshakeConnection.open),
+    ]
+    refusals: dict[str, UnusableServer] = {}
+    for method, opening in openings if modern_first else reversed(openings):
         try:
-            return await _handshake(endpoint, peer)
-        except UnusableServer as refused:
-            try:
-                return await _modern(endpoint, peer)
-            except UnusableServer:
-                raise refused from None  # every server is expected to know `initialize`: that is what tells
-    try:
-        return await _modern(endpoint, peer)
-    except UnusableServer:
-        return await _handshake(endpoint, peer)
-
-
-async def _handshake(endpoint: Endpoint, peer: Peer) -> Connection:
-    try:
-        return await HandshakeConnection.open(endpoint, peer)
-    except StreamCut as cut:
-        raise ConnectionLost(str(cut), sent=True) from None
-    except (RpcError, NotMcp, UnusableServer) as error:
-        raise _refusal(endpoint, "initialize", error) from error
-
-
-async def _modern(endpoint: Endpoint, peer: Peer) -> Connection:
-    try:
-        return await ModernConnection.open(endpoint, peer)
-    except (RpcError, NotMcp, UnusableServer) as error:
-        raise _refusal(endpoint, "server/discover", error) from error
+            return await opening(endpoint, peer)
+        except StreamCut as cut:
+            raise ConnectionLost(str(cut), sent=True) from None
+        except (RpcError, NotMcp, UnusableServer) as error:
+            refusals[method] = _refusal(endpoint, method, error)
+    raise refusals["initialize"]  # every server is expected to know `initialize`, so its refusal says most
 
 
 def _refusal(endpoint: Endpoint, method: str, error: Exception) -> UnusableServer:
     where = f"The server at {endpoint.url}"
     if isinstance(error, NotMcp):
-        return UnusableServer(f"{where} is none of MCP: asked for '{method}', it {error}.", status=error.status)
+        return UnusableServer(f"{where} does not speak MCP: asked for '{method}', it {error}.", status=error.status)
     if isinstance(error, RpcError):
         return UnusableServer(f"{where} refuses '{method}': {shown(error.message)} (code {error.code})")
     return UnusableServer(f"{where} cannot be used: {error}.")

@@ -37,7 +37,7 @@ RESERVED = frozenset({"connection", "content-length", "date", "transfer-encoding
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # not strftime's, which speak the user's language
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _dated = (-1, b"")
 
@@ -60,7 +60,7 @@ def response_head(status: int, headers: Headers, framing: bytes, extra: bytes = 
 def check_headers(headers: Headers) -> None:
     """Raise ValueError for headers that a handler cannot or must not set."""
     for name, value in headers:
-        if _NAME.fullmatch(name) is None:
+        if HEADER_NAME.fullmatch(name) is None:
             raise ValueError(f"HTTP does not allow a header with the name {name!r}")
         if _VALUE.fullmatch(value) is None:  # which may be secret
             raise ValueError(f"HTTP does not allow the value of the header {name!r}, for its characters")

@@ -103,18 +103,18 @@ class CommandProcess(RunningUpstream):
 
     async def _converse(self, peer: Peer, modern_first: bool) -> Connection:
         limits = self._limits
-        connection = StdioConnection(peer, self._strayed)
-        lines = PipeLines(connection, self._broken.set)
+        lines = PipeLines(self._broken.set)
+        connection = StdioConnection(peer, lines, self._strayed)
         assert self._child.pipes is not None
         try:
-            await lines.open(*self._child.pipes)
+            await lines.open(*self._child.pipes, connection)
         except (OSError, ValueError):  # the pipes were closed because it is ending
             raise ConnectionLost("The server has ended.", sent=False) from None
         self._lines, self._connection = lines, connection
         watching = asyncio.ensure_future(self.ended())
         try:
             async with asyncio.timeout(limits.ready_seconds):
-                await connection.begin(lines, modern_first=modern_first)
+                await connection.begin(modern_first=modern_first)
         except (ConnectionLost, TimeoutError) as failed:
             if isinstance(failed, TimeoutError):
                 self._too_slow = True

@@ -107,12 +107,13 @@ async def _over_pipes(program: str, start: LaunchSpec, output: Output, patience:
     watch.lap("spawn")
     assert child.pipes is not None
     strays: list[bytes] = []
-    connection = StdioConnection(_Nobody(), lambda line: strays.append(line) if len(strays) < MAX_STRAYS else None)
-    lines = PipeLines(connection, lambda: None)
+    lines = PipeLines(lambda: None)
+    keep = lambda line: strays.append(line) if len(strays) < MAX_STRAYS else None  # noqa: E731
+    connection = StdioConnection(_Nobody(), lines, keep)
     try:
-        await lines.open(*child.pipes)
+        await lines.open(*child.pipes, connection)
         try:
-            problem, tools = await _until_it_ends(_talk(lines, connection, watch), child, start, patience)
+            problem, tools = await _until_it_ends(_talk(connection, watch), child, start, patience)
             behind: ProxyHealth | None = None
             if HEALTH_TOOL in (tools or ()):
                 asking = probe_proxy(connection, _Nobody(), lambda: watch.lap(READY))
@@ -130,8 +131,8 @@ async def _over_pipes(program: str, start: LaunchSpec, output: Output, patience:
     return Trial(watch.milliseconds, count, _explained(problem, strays, child) if problem else "", behind)
 
 
-async def _talk(lines: PipeLines, connection: StdioConnection, watch: _Stopwatch) -> list[object]:
-    await connection.begin(lines, modern_first=False)
+async def _talk(connection: StdioConnection, watch: _Stopwatch) -> list[object]:
+    await connection.begin(modern_first=False)
     watch.lap("initialize")
     tools = await _tools(connection)
     watch.lap("tools")
