@@ -108,7 +108,7 @@ def test_files_that_come_go_or_are_renamed_make_another_digest(tmp_path: Path, w
     assert len(set(seen)) == 4
     assert renamed == ("b.py", "c.py")
     assert one.changed_paths == ("new/deep/er/d.py",)
-    assert one.file_count == 2
+    assert len(one.files) == 2
     one.close()
 
 
@@ -388,7 +388,7 @@ def test_one_that_is_closed_while_a_digest_fails_ends_its_watching_too(tmp_path:
     thread.start()
     assert begun.wait(20)
 
-    assert one.file_count == 1  # as of the last one
+    assert len(one.files) == 1  # as of the last one
     one.close()
     go_on.set()
     thread.join()

@@ -172,7 +172,7 @@ def test_a_file_that_a_source_begins_to_import_counts_from_then_on(tmp_path: Pat
     with watched(root) as one:
         write(root / "a.ts", 'import "./lib/b"')
         assert_noticed(one, root)
-        assert one.file_count == 2
+        assert len(one.files) == 2
         write(root / "lib/b.ts", "export const b = 2")
         assert_noticed(one, root)
         assert one.changed_paths == ("lib/b.ts",)
@@ -343,9 +343,9 @@ def test_a_list_that_was_made_before_the_watch_is_made_again(tmp_path: Path) -> 
 
     one = Fingerprint(find)
     one.digest()
-    assert one.file_count == 2
+    assert len(one.files) == 2
     assert_noticed(one, tmp_path)
-    assert one.file_count == 3
+    assert len(one.files) == 3
     one.close()
 
 

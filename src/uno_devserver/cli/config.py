@@ -268,7 +268,7 @@ def _idle_patterns(found: ConfigFindings) -> Iterator[tuple[str, str]]:
 def _idle(setting: str, patterns: tuple[str, ...], paths: list[str]) -> Iterator[tuple[str, str]]:
     for pattern in patterns:
         globs = Globs((pattern,), setting)
-        if not globs.problems and not any(globs.describe(path) for path in paths):
+        if not globs.problems and not any(globs.match(path) for path in paths):
             yield setting, pattern
 
 

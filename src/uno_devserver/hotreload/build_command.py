@@ -1,6 +1,6 @@
-"""How a package is built: by the script of its `package.json`, with the package manager that its lockfile tells.
+"""The command that builds a package: the script of its `package.json`, with the package manager of its lockfile.
 
-Nothing runs here, and nothing is kept: the answer is what the files say now. A build that cannot run has a `problem`.
+The files are read at each call, and nothing is run. A build that cannot run has a `problem`.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ MAX_BYTES = 4 * 1024 * 1024  # a package.json has a few KB
 
 
 class BuildCommand(Value):
-    named: str  # as people say it: "npm run build"
+    named: str  # for people: "npm run build"
     line: tuple[str, ...]  # the program by its full path
     folder: str
     problem: str = ""  # why it cannot run, and what to do
-    hint: str = ""  # what may be the matter where it fails
+    hint: str = ""  # a probable cause, if it fails
 
 
 def build_of(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
-    """None: there is nothing to build. Reads files, so in a thread."""
+    """None: there is nothing to build. Blocks."""
     kind = kind_of(package)
     if kind in (PackageKind.TYPESCRIPT, PackageKind.JAVASCRIPT):
         return _script_build(package, environ, platform)
     if kind is PackageKind.DOTNET:
         return _dotnet_build(package, environ, platform)
-    return None  # Python: whether it imports is seen when it starts
+    return None  # Python
 
 
 def _script_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
@@ -57,7 +57,7 @@ def _script_build(package: WatchedPackage, environ: Mapping[str, str], platform:
     except FileNotFoundError:
         return None
     except (FileProblem, JsonProblem):
-        document = None  # the package manager says what is wrong with it, better than we could
+        document = None  # the package manager reports what is wrong with it
     described: dict[str, Any] = document if isinstance(document, dict) else {}
     script = package.role.script if document is None else _script(described.get("scripts"), package.role)
     if script is None:
@@ -72,7 +72,7 @@ def _script_build(package: WatchedPackage, environ: Mapping[str, str], platform:
 def _script(scripts: object, role: Role) -> str | None:
     if not isinstance(scripts, dict):
         return None
-    names = (role.script, "build")  # an extension is compiled; one whose author calls that a build is built
+    names = (role.script, "build")  # some extensions have only a build
     return next((name for name in names if isinstance(scripts.get(name), str)), None)
 
 
@@ -86,11 +86,11 @@ def _manager(root: str, declared: object) -> str:
 
 
 def _up_to_repository(root: str) -> Iterator[str]:
-    """The folder, and those above it inside its repository: a lockfile in somebody's home says nothing about it."""
+    """The folder, and those above it inside its repository: a lockfile above that does not belong to it."""
     folders = [os.path.realpath(root)]
     while not os.path.exists(os.path.join(folders[-1], ".git")):
         above = os.path.dirname(folders[-1])
-        if above == folders[-1]:  # it is in no repository
+        if above == folders[-1]:  # there is no repository
             return iter(folders[:1])
         folders.append(above)
     return iter(folders)
@@ -104,7 +104,7 @@ def _has_packages(root: str) -> bool:
     return any(
         os.path.exists(os.path.join(folder, name))
         for folder in _up_to_repository(root)
-        for name in ("node_modules", ".pnp.cjs")  # the latter is how yarn does without the former
+        for name in ("node_modules", ".pnp.cjs")  # yarn has the second instead of the first
     )
 
 

@@ -1,8 +1,8 @@
-"""Becomes a program that ends with the process that started it, also by kill -9: `die_with_parent.py <program> …`.
+"""Runs a program that ends with the process that started it, even if that is killed: `die_with_parent.py <program> …`.
 
-Standard input is a pipe that nobody writes to; its end is the sign. The program takes this process over, with its
-number, its output and its exit code; a small process beside it, of the same group, waits for the sign. Run as a script,
-by itself: nothing but the standard library is imported.
+Standard input is a pipe to which nothing is written; its end is the signal. The program replaces this process, with its
+process id, output and exit code; a second process of the same group waits for the end of the pipe. This module is run
+as a script, and imports only the standard library.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def main(line: list[str]) -> int:
     leader = os.getpid()
     first = os.fork()
     if not first:
-        # A child of a child that has ended, so that the program has no child that it does not know.
+        # A grandchild whose parent has ended, so that the program has no child that it did not start.
         if not os.fork():
             _watch(leader)
         os._exit(0)
     os.waitpid(first, 0)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
-    for name in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores, and programs inherit that
+    for name in ("SIGPIPE", "SIGXFSZ"):  # ignored by Python, which programs would inherit
         signal.signal(signal.Signals[name], signal.SIG_DFL)
     try:
         os.execv(line[0], line)  # noqa: S606
@@ -43,7 +43,7 @@ def main(line: list[str]) -> int:
 
 
 def _watch(leader: int) -> None:
-    """Until the end of the input, then end the group; this process belongs to it, so its number is no other's."""
+    """Wait for the end of the input, then end the group; its id stays valid, because this process belongs to it."""
     import signal
     import time
 
@@ -52,7 +52,7 @@ def _watch(leader: int) -> None:
     os.dup2(nothing, 2)
     while os.read(0, 1024):
         pass
-    if not _exists(leader):  # it has ended by itself: what it left behind is meant to stay
+    if not _exists(leader):  # it has ended by itself, and its children may stay
         return
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.killpg(leader, signal.SIGTERM)
@@ -67,13 +67,13 @@ def _exists(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it runs as another user by now
+    except OSError:  # it runs as another user now
         pass
     return True
 
 
 def _beside(line: list[str]) -> int:
-    """Windows has no process that becomes another."""
+    """For Windows, where a process cannot be replaced by a program."""
     import subprocess
     import threading
 
@@ -89,7 +89,7 @@ def _beside(line: list[str]) -> int:
 
 
 def guarded(line: Sequence[str]) -> tuple[str, ...]:
-    """To be run instead, with an input that is a pipe: the program ends, with its group, when that does."""
+    """The command line of a program that ends, with its group, at the end of its input, which must be a pipe."""
     return (sys.executable, "-IS", os.path.abspath(__file__), *line)
 
 

@@ -1,11 +1,10 @@
-"""One number for the content of all source files of a package, and nothing but their content.
+"""One digest of the contents of all source files of a package.
 
 SHA-256 over the files in the order of their paths; each contributes its path from the root with forward slashes, a zero
-byte, its length in decimal digits, a zero byte, and its bytes. What dates, owners and modes say does not count.
+byte, its length in decimal digits, a zero byte, and its bytes. Dates, owners and modes do not matter.
 
-The digest of each file is kept. So where the system tells which files were written to, only these are read again; where
-it cannot, all are, which is always right. A file that changes while it is read is seen by the next question: what is to
-be read is asked first, and what happens after that stays in the queue.
+The digest of each file is kept. If the system reports which files were written to, only these are read again, else all
+of them. The reports are taken before the files are read; so a change during the reading is seen by the next digest.
 """
 
 from __future__ import annotations
@@ -26,28 +25,28 @@ if TYPE_CHECKING:
     from .source_watch import SourceWatch
     from .sources.source_tree import Sources
 
-MAX_FILE_BYTES = 256 * 1024 * 1024  # read as one piece; no code is that long
+MAX_FILE_BYTES = 256 * 1024 * 1024  # read as one piece
 MAX_TRIES = 5  # listings in a row, while files come and go
-UNREADABLE = b"unreadable"  # in the place of the length, which has only digits
-# Windows has names that are not valid UTF-16, Linux such as are not valid UTF-8: neither is an error here.
+UNREADABLE = b"unreadable"  # instead of the length, which has only digits
+# Windows has names that are not valid UTF-16, Linux has names that are not valid UTF-8.
 _ENCODING_ERRORS = "surrogatepass" if os.name == "nt" else "surrogateescape"
 
 
 class Fingerprint:
-    """Of one package. `news` is for the event loop, `digest` for a thread beside it."""
+    """The digest of one package. `news` is for the event loop, `digest` blocks."""
 
     def __init__(self, find: Callable[[], Sources], *, watches: bool = True) -> None:
         self._find = find
         self._may_watch = watches
         self._watch: SourceWatch | None = None
-        self._state: _State | None = None  # None: everything has to be read
-        self._lock = threading.Lock()  # of all above; held while a digest is under way
-        self.changed_paths: tuple[str, ...] = ()  # from the root: what made the last digest another than the one before
-        self.problems: tuple[str, ...] = ()  # sentences: what could not be read
-        self.files: dict[str, bytes] = {}  # by their paths from the root: the digest of each, at the last one of all
+        self._state: _State | None = None  # None: all files have to be read
+        self._lock = threading.Lock()  # of all above; held during a digest
+        self.changed_paths: tuple[str, ...] = ()  # from the root: the files by which the last two digests differ
+        self.problems: tuple[str, ...] = ()  # sentences: the files that could not be read
+        self.files: dict[str, bytes] = {}  # at the last digest: that of each file, by its path from the root
 
     def news(self) -> bool | None:
-        """At once: whether a file may be another than at the last digest. None: only a digest can tell."""
+        """Whether a file may have changed since the last digest, without waiting. None: only a digest can tell."""
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -56,10 +55,10 @@ class Fingerprint:
             self._lock.release()
 
     def digest(self) -> str:
-        """Of the files as they are now, in hexadecimal digits."""
+        """The digest of the files as they are now, in hexadecimal digits."""
         try:
             with self._lock:
-                # Whatever goes wrong from here on, the next time everything is read.
+                # After a failure, all files are read the next time.
                 before, self._state = self._state, None
                 state = self._look(before)
                 if before is not None and before.digest != state.digest:
@@ -69,40 +68,36 @@ class Fingerprint:
                 self._state = state
         finally:
             if not self._may_watch:
-                self.close()  # it was closed meanwhile
+                self.close()  # `close` may have been called during the digest
         return state.digest
 
     @property
-    def file_count(self) -> int:
-        return len(self.files)
-
-    @property
     def watching(self) -> bool:
-        """Whether the system tells about changes, so that not everything has to be read at each question."""
+        """Whether the system reports changes; else all files are read for each digest."""
         return self._watch is not None
 
     def close(self) -> None:
-        """End watching. A digest can still be asked for."""
+        """End watching; `digest` still works."""
         self._may_watch = False
-        if self._lock.acquire(blocking=False):  # else the digest that is under way comes here
+        if self._lock.acquire(blocking=False):  # else the current digest does it
             try:
                 self._stop_watching()
             finally:
                 self._lock.release()
 
     def _look(self, before: _State | None) -> _State:
-        """The state now. Listed and read again as often as files vanish in between, at last without those that do."""
+        """The current state; if files vanish, they are listed again, and at last left out."""
         seen = None if before is None or self._watch is None else self._watch.take()
         sources = before.sources if before is not None and seen is not None and not seen.listing else None
         for tries_left in reversed(range(MAX_TRIES)):
             if sources is None:
                 sources, same_folders = self._list()
-                seen = seen if same_folders else None  # the same names in other folders: all files may be others
+                seen = seen if same_folders else None  # files of the same names may be others
             if before is not None and _holds(before, sources, sources.files if seen is None else seen.files):
                 return before if sources is before.sources else before.replace(sources=sources)
             try:
                 if before is not None and sources is before.sources:
-                    sources, _ = self._list()  # a file that imports another one may count it in
+                    sources, _ = self._list()  # a changed file may import others
                 return _read(sources, leave_out_missing=not tries_left)
             except FileNotFoundError as error:
                 log.debug(f"{error.filename} vanished while the sources were read; they are listed again.")
@@ -110,7 +105,7 @@ class Fingerprint:
         raise AssertionError("the last try leaves out what is missing")
 
     def _list(self) -> tuple[Sources, bool]:
-        """The sources as they are now, watched from before they were listed; whether in the same folders as before."""
+        """The current sources, watched since before they were listed; whether their folders are the same as before."""
         sources = self._find()
         if not self._may_watch:
             return sources, False
@@ -127,7 +122,7 @@ class Fingerprint:
                 if self._watch.cover(sources):
                     return sources, not tries
                 sources = self._find()
-            self._watch.doubt()  # folders come and go all the time; the next question looks again
+            self._watch.distrust()  # folders come and go all the time; the next digest looks again
         except Unwatchable as reason:
             log.info(f"The sources in {sources.root} are read at each check, because {reason}.")
             self._may_watch = False
@@ -148,7 +143,7 @@ class _State(Value):
 
 
 def _holds(state: _State, sources: Sources, names: Iterable[str]) -> bool:
-    """Whether there are the same files as in that state, and these of them have the content that they had."""
+    """Whether the files are those of that state, and these of them have the same content."""
     if sources is not state.sources and sources.files.keys() != state.sources.files.keys():
         return False
     try:
@@ -165,7 +160,7 @@ def _content_digest(path: str) -> bytes:
 
 
 def _read(sources: Sources, *, leave_out_missing: bool) -> _State:
-    """FileNotFoundError: the list is out of date."""
+    """Raises FileNotFoundError if the list is out of date, unless missing files are left out."""
     whole = sha256()
     digests: dict[str, bytes] = {}
     problems: list[str] = []
@@ -177,7 +172,7 @@ def _read(sources: Sources, *, leave_out_missing: bool) -> _State:
                 continue
             raise
         except FileProblem as problem:
-            problems.append(f"{problem.path} cannot be read: {problem.reason}. Whether it changes is not noticed.")
+            problems.append(f"{problem.path} cannot be read: {problem.reason}. Its changes are not noticed.")
             whole.update(b"%s\0%s\0" % (encoded, UNREADABLE))
             digests[name] = UNREADABLE
             continue

@@ -1,11 +1,10 @@
-"""What has happened to the sources of a package since the last question, exactly: after a write has returned, the next
-question knows.
+"""Watches the sources of a package by inotify; a write that has returned is reported by the next call.
 
-Watched are the folders that were looked into, those of all files that count or decide, and each link and each folder on
-the way to them. An event that can change nothing (a log beside the code, an editor's swap file) is dropped here; one
-that might is told, because whoever asks looks at the content anyway.
+Watched are the folders that were read, those of all sources and deciding files, and each link and folder on the way to
+them. Events that cannot change the sources (a log beside the code, an editor's swap file) are dropped; all others are
+reported, because the caller compares contents anyway.
 
-What nobody can see from here: a write through a hard link that was made after the file was last looked at.
+A write through a hard link that was made after the file was last read is not noticed.
 """
 
 from __future__ import annotations
@@ -23,60 +22,58 @@ if TYPE_CHECKING:
     from ..system.inotify import InotifyEvent
     from .sources.source_tree import Sources
 
-# Writing through a mapping gives no MODIFY, but CLOSE_WRITE at its end. ATTRIB, because reading may be forbidden or
-# allowed by it; a `touch` leads to one file being read again.
+# Writing to mapped memory gives no MODIFY, but CLOSE_WRITE at the end. ATTRIB, because permission to read may change; a
+# `touch` makes one file be read again.
 _CONTENT = inotify.MODIFY | inotify.CLOSE_WRITE | inotify.ATTRIB
 _COMING = inotify.CREATE | inotify.MOVED_TO
 _GOING = inotify.DELETE | inotify.MOVED_FROM
 _SELF = inotify.DELETE_SELF | inotify.MOVE_SELF
 _GONE = _SELF | inotify.UNMOUNT | inotify.IGNORED
 _IN_FOLDER = _CONTENT | _COMING | _GOING | _SELF | inotify.ONLY_FOLDERS
-
-
-_PASSED = _SELF | inotify.ONLY_FOLDERS
-MAX_LINKS = 40  # one after the other, as in Linux
+_ANCESTOR = _SELF | inotify.ONLY_FOLDERS
+MAX_LINKS = 40  # in a row, as in Linux
 
 
 class Unwatchable(Exception):
-    """Some of it cannot be watched, so none of it can be relied on; the text is a sentence without a full stop."""
+    """A part of the sources cannot be watched, so reports would not be complete; says why, without a full stop."""
 
 
 class SeenChanges(Value):
-    files: frozenset[str]  # keys of Sources.files whose content may be another
-    listing: bool  # the set of files may be another
+    files: frozenset[str]  # keys of Sources.files whose content may have changed
+    listing: bool  # the set of files may have changed
 
 
 NOTHING = SeenChanges(frozenset(), False)
 
 
 class SourceWatch:
-    """For one thread at a time."""
+    """To be used by one thread at a time."""
 
     def __init__(self) -> None:
         try:
             self._inotify = Inotify()
         except OSError as error:
             raise Unwatchable(_limit(error)) from error
-        self._way = _WatchedPaths()
+        self._watched = _WatchedPaths()
         self._folders: frozenset[str] = frozenset()
         self._endings: frozenset[str] | None = None
-        self._paths: dict[int, list[str]] = {}  # of each watch: links may lead to one folder in several ways
+        self._paths: dict[int, list[str]] = {}  # of each watch: links may lead to one folder by several paths
         self._watches: dict[str, int] = {}
         self._files: set[str] = set()
         self._listing = self._lost = False
 
     def cover(self, sources: Sources) -> bool:
-        """Watch all of this from now on. True: all of it was watched already, so a list that was made meanwhile holds.
+        """Watch these sources from now on; whether all of them were watched before, so that the list is up to date.
 
         Raises Unwatchable.
         """
-        way = _WatchedPaths()
-        way.follow(sources)
-        watches = self._add(way, sources)
-        same = watches == self._watches and way.turns == self._way.turns
+        paths = _WatchedPaths()
+        paths.follow(sources)
+        watches = self._add(paths, sources)
+        same = watches == self._watches and paths.decisive == self._watched.decisive
         for watch in set(self._watches.values()).difference(watches.values()):
             self._inotify.remove(watch)
-        self._way, self._watches = way, watches
+        self._watched, self._watches = paths, watches
         self._folders, self._endings = sources.folders, sources.endings
         self._paths = {}
         for path, watch in watches.items():
@@ -84,13 +81,13 @@ class SourceWatch:
         return same
 
     def news(self) -> bool:
-        """Whether anything has happened that `take` has not told yet."""
+        """Whether there are changes that `take` has not returned yet."""
         for event in self._inotify.read():
             self._sort(event)
         return self._lost or self._listing or bool(self._files)
 
     def take(self) -> SeenChanges | None:
-        """What has happened since this was asked last. None: nobody knows, so everything has to be looked at."""
+        """The changes since the last call. None: they are not known, so everything may have changed."""
         if not self.news():
             return NOTHING
         seen = None if self._lost else SeenChanges(frozenset(self._files), self._listing)
@@ -98,29 +95,29 @@ class SourceWatch:
         self._listing = self._lost = False
         return seen
 
-    def doubt(self) -> None:
-        """The next answer is that nobody knows."""
+    def distrust(self) -> None:
+        """Let the next `take` return None."""
         self._lost = True
 
     def close(self) -> None:
         self._inotify.close()
 
-    def _add(self, way: _WatchedPaths, sources: Sources) -> dict[str, int]:
+    def _add(self, paths: _WatchedPaths, sources: Sources) -> dict[str, int]:
         watches: dict[str, int] = {}
         devices: set[int] = set()
-        wanted = [(path, _PASSED) for path in way.passed]
-        wanted += [(path, _IN_FOLDER) for path in way.folders | sources.folders]
-        wanted += [(path, _CONTENT | _SELF) for path in way.shared]
+        wanted = [(path, _ANCESTOR) for path in paths.ancestors]
+        wanted += [(path, _IN_FOLDER) for path in paths.folders | sources.folders]
+        wanted += [(path, _CONTENT | _SELF) for path in paths.hard_linked]
         for path, mask in wanted:
             try:
                 watches[path] = self._inotify.add(path, mask)
-                if mask != _PASSED:
+                if mask != _ANCESTOR:
                     devices.add(_check_device(path, devices))
-            except (FileNotFoundError, NotADirectoryError):  # it is one of the turns
+            except (FileNotFoundError, NotADirectoryError):  # it is one of the deciding paths
                 continue
             except PermissionError as error:
-                # What others own above the code, they will not move; of a closed folder the one above it tells.
-                if mask != _PASSED and path not in way.turns:
+                # Folders of others above the code are hardly moved; a closed folder is reported by the one above it.
+                if mask != _ANCESTOR and path not in paths.decisive:
                     raise Unwatchable(f"the system does not let us watch {path}") from error
             except OSError as error:
                 if error.errno == errno.ELOOP:
@@ -133,40 +130,40 @@ class SourceWatch:
             self._lost = True
         for watched in self._paths.get(event.watch, ()):
             path = os.path.join(watched, event.name) if event.name else watched
-            self._files.update(self._way.owners.get(path, ()))
+            self._files.update(self._watched.owners.get(path, ()))
             if event.name:
                 self._listing = self._listing or self._may_change_the_list(event, path)
-            elif watched not in self._way.shared or event.mask & _GONE:
+            elif watched not in self._watched.hard_linked or event.mask & _GONE:
                 self._listing = True
 
     def _may_change_the_list(self, event: InotifyEvent, path: str) -> bool:
-        way = self._way
-        if path in way.turns:
+        paths = self._watched
+        if path in paths.decisive:
             return True
         inside = os.path.dirname(path) in self._folders
         if event.mask & inotify.IS_FOLDER:
-            return inside or path in self._watches or path in way.owners
-        if not event.mask & _COMING:  # that a file has gone is found when it is read
+            return inside or path in self._watches or path in paths.owners
+        if not event.mask & _COMING:  # that a file is missing is noticed when it is read
             return False
-        if path in way.owners:
-            return path in way.shared or _is_special(path)
+        if path in paths.owners:
+            return path in paths.hard_linked or _is_special(path)
         if not inside:
             return False
         return self._endings is None or os.path.splitext(path)[1].lower() in self._endings or _is_special(path)
 
 
 class _WatchedPaths:
-    """How the paths of a package are reached: through which folders and links, and where nothing is yet."""
+    """The folders and links on the paths to the sources of a package, and the paths that do not exist yet."""
 
     def __init__(self) -> None:
-        self.folders: set[str] = set()  # what happens in them is of interest
-        self.passed: set[str] = set()  # folders of which only that they stay where they are
-        # Links, what is missing or closed, files that decide: if one changes, the list may.
-        self.turns: set[str] = set()
-        self.shared: set[str] = set()  # files with several names: when another is used, the folder tells nothing
-        self.owners: dict[str, list[str]] = {}  # by path: the keys of the sources whose content is there
-        self._known: set[str] = set()  # folders on the way
-        self._linked: list[str] = []  # where links on the way lead to
+        self.folders: set[str] = set()  # whose entries are watched
+        self.ancestors: set[str] = set()  # folders of which only moves and removals are watched
+        # Links, missing and closed paths, deciding files: if one of them changes, the list of sources may.
+        self.decisive: set[str] = set()
+        self.hard_linked: set[str] = set()  # files with several names: the folder does not report writes by another one
+        self.owners: dict[str, list[str]] = {}  # by path: the keys of the sources with this content
+        self._known: set[str] = set()  # folders that were followed
+        self._linked: list[str] = []  # targets of links that are still to be followed
 
     def follow(self, sources: Sources) -> None:
         for name, path in sources.files.items():
@@ -175,16 +172,16 @@ class _WatchedPaths:
                 self.folders.add(os.path.dirname(place))
         for path in sources.deciding:
             for place in self._trace(path):
-                self._turn(place)
+                self._note_decisive(place)
         for path in sources.folders:
             if not os.access(path, os.R_OK, effective_ids=True):
-                self._turn(path)  # until it is opened to us
+                self._note_decisive(path)  # until this user may read it
         self._linked += sources.folders
         while self._linked:
             self._trace(self._linked.pop())
 
     def _trace(self, path: str) -> list[str]:
-        """The path, and where it leads to as a link, step by step; notes all that is on the way."""
+        """The path, and the target of each link that it leads to; notes all folders and links on the way."""
         places: list[str] = []
         while len(places) < MAX_LINKS:
             places.append(path)
@@ -202,31 +199,31 @@ class _WatchedPaths:
         return places
 
     def _note(self, path: str) -> str | None:
-        """What is there; where to, if that is a link. Not tidied: `..` behind a link leads elsewhere than it looks."""
+        """Note what the path is; returns the target of a link, not normalised: `..` behind a link is another folder."""
         try:
             status = os.lstat(path)
             if stat.S_ISLNK(status.st_mode):
-                self._turn(path)
+                self._note_decisive(path)
                 return os.path.join(os.path.dirname(path), os.readlink(path))
         except OSError:
-            self._turn(path)
+            self._note_decisive(path)
             return None
         if stat.S_ISDIR(status.st_mode):
-            self.passed.add(path)
+            self.ancestors.add(path)
         elif status.st_nlink > 1:
-            self.shared.add(path)
+            self.hard_linked.add(path)
         return None
 
-    def _turn(self, path: str) -> None:
-        self.turns.add(path)
+    def _note_decisive(self, path: str) -> None:
+        self.decisive.add(path)
         self.folders.add(os.path.dirname(path))
 
 
 def _is_special(path: str) -> bool:
-    """Whether this is more than a file with one name: a link, which may lead to a folder, looks like one in events."""
+    """Whether this is not a plain file with one name: events show a link to a folder as a file."""
     try:
         status = os.lstat(path)
-    except OSError:  # gone again
+    except OSError:  # removed again
         return False
     return not stat.S_ISREG(status.st_mode) or status.st_nlink > 1
 

@@ -1,4 +1,4 @@
-"""A package whose code is watched: the MCP server's, or that of its companion extension."""
+"""The packages whose code is watched. Cheap to import: a launch waits for it."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ class WatchedPackage(Value):
     role: Role
     root: str  # absolute
     include: tuple[str, ...] = ()  # hotReload.include: globs from the root, of more files that count
-    exclude: tuple[str, ...] = ()  # hotReload.exclude: of files that do not, whatever else says so
+    exclude: tuple[str, ...] = ()  # hotReload.exclude: of files that never count
     addins: bool = False  # the root is a workspace, and its Python add-ins are the code

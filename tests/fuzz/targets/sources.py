@@ -135,10 +135,10 @@ def check_globs(data: bytes) -> None:
     *patterns, path = data.decode("utf-8", "replace").split("\n")
     globs = Globs(patterns, "hotReload.include")
     assert len(globs.problems) <= len(patterns)
-    globs.describe(path)
+    globs.match(path)
     globs.starts()
     endings = globs.endings()
-    if endings is not None and globs.describe(path) and not any(globs.describe(above) for above in _above(path)):
+    if endings is not None and globs.match(path) and not any(globs.match(above) for above in _above(path)):
         assert any(path.lower().endswith(ending) for ending in endings)
 
 

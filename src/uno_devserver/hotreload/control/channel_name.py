@@ -1,6 +1,6 @@
-"""The name of a control channel: decided before the upstream is launched, so that whoever finds that finds the channel.
+"""The name of a control channel, and the removal of channels of killed proxies. Cheap to import: a start waits for it.
 
-Cheap to import: the first start waits for it.
+The name is chosen before the upstream is launched, because the registry entry of the upstream contains it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import sys
 
 from ...system.pipes import UNIX_PREFIX, PipeProblem, pipe_path, remove_if_left
 
-RANDOM_BYTES = 12  # nobody guesses it, and with it a socket still fits into the long temp folders of macOS
+RANDOM_BYTES = 12  # cannot be guessed, and a socket still fits into the long temp folders of macOS
 _OURS = re.compile(rf"{UNIX_PREFIX}uno-[0-9a-f]{{{2 * RANDOM_BYTES}}}")
-SHORT_FOLDER = "/tmp/"  # noqa: S108  # for where the user's own temp folder has too long a path for a socket
+SHORT_FOLDER = "/tmp/"  # noqa: S108  # if the path of the user's own temp folder is too long for a socket
 
 
 def channel_name() -> str:
-    """Another one at each call; `pipe_path` tells where that is."""
+    """A new name; `pipe_path` returns its path."""
     name = f"uno-{os.urandom(RANDOM_BYTES).hex()}"
     try:
         pipe_path(name)
@@ -27,9 +27,9 @@ def channel_name() -> str:
 
 
 def remove_left_channels() -> list[str]:
-    """Remove the sockets of this user's proxies that were killed, and cannot have done so; which these were."""
+    """Remove the sockets of killed proxies of this user; returns their paths."""
     if sys.platform == "win32":
-        return []  # a pipe goes with its process there
+        return []  # pipes end with their process there
     folder = os.path.dirname(pipe_path(channel_name()))
     try:
         names = sorted(name for name in os.listdir(folder) if _OURS.fullmatch(name))

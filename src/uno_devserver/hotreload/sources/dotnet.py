@@ -1,7 +1,6 @@
-"""The files of a .NET project: what the SDK's default globs give, changed by the project's own Compile items.
+"""The source files of a .NET project: the SDK's default globs, changed by the Compile items of the project.
 
-Conditions are not evaluated: what may count, counts. The project file is one of the files, because it tells what is
-built of them.
+Conditions are not evaluated: all items count. The project file is a source, too.
 """
 
 from __future__ import annotations
@@ -26,24 +25,24 @@ _SWITCHES = ("enabledefaultitems", "enabledefaultcompileitems")
 
 
 def project_in(names: Collection[str]) -> str | None:
-    """The project file among the names in a folder; the first by name, where there are several."""
+    """The project file among the names in a folder; the first by name, if there are several."""
     return min((name for name in names if name.lower().endswith(PROJECTS)), default=None)
 
 
 def find_dotnet(tree: SourceTree, project: str) -> frozenset[str] | None:
-    """Adds the files of the project in the root; tells how the names of all that may count end."""
+    """Add the files of the project in the root; returns the endings of all names that may count, None for any."""
     tree.add(project)
     compiled = _Compiled(tree, project)
     endings = (*((".cs",) if compiled.by_default else ()), ".resx")
     included, removed = compiled.included, compiled.removed
 
-    def takes(path: str) -> bool:
+    def wanted(path: str) -> bool:
         lower = path.lower()
-        if lower.endswith(".cs") and removed.describe(path):
+        if lower.endswith(".cs") and removed.match(path):
             return False
-        return lower.endswith(endings) or included.describe(path)
+        return lower.endswith(endings) or included.match(path)
 
-    tree.walk("", takes, _passes)
+    tree.walk("", wanted, _skipped)
     for path in compiled.outside:
         tree.add(path)
     named = included.endings() if included.patterns else frozenset[str]()
@@ -51,24 +50,27 @@ def find_dotnet(tree: SourceTree, project: str) -> frozenset[str] | None:
 
 
 class _Compiled:
-    """What a project says about the files it compiles."""
+    """The statements of a project about the files that it compiles."""
 
     def __init__(self, tree: SourceTree, project: str) -> None:
-        self.by_default = not project.lower().endswith(".fsproj")  # in F# the order of files counts, so each is named
+        self.by_default = not project.lower().endswith(".fsproj")  # in F# the order of files matters, so each is named
         self.outside: list[str] = []
         include: list[str] = []
         remove: list[str] = []
         path = tree.path(project)
         try:
             root = parse_xml(read_bytes(path, MAX_PROJECT_BYTES))
-        except FileNotFoundError:  # just removed: the next look finds another kind of package
+        except FileNotFoundError:  # just removed: the next call finds another kind of package
             root = None
         except (FileProblem, XmlProblem) as problem:
             tree.problems.append(f"{path} cannot be read: {problem.reason}. The default files of a project count.")
             root = None
         for element in _below(root) if root is not None else ():
             name = element.name.lower()
-            if name in _SWITCHES and "".join(filter(None, map(_text, element.children))).strip().lower() == "false":
+            if (
+                name in _SWITCHES
+                and "".join(child for child in element.children if isinstance(child, str)).strip().lower() == "false"
+            ):
                 self.by_default = False
             elif name == "compile":
                 for attribute, patterns in (("include", include), ("remove", remove)):
@@ -82,7 +84,7 @@ class _Compiled:
         for pattern in filter(None, (part.strip().replace("\\", "/") for part in value.split(";"))):
             if "$(" in pattern or "@(" in pattern or "%" in pattern:
                 tree.problems.append(
-                    f'{path}, line {element.line}: Compile "{pattern}" needs MSBuild to be told, and does not count. '
+                    f'{path}, line {element.line}: Compile "{pattern}" needs MSBuild, and does not count. '
                     "Name such files in hotReload.include."
                 )
             elif pattern.startswith("../") and "*" not in pattern and "?" not in pattern:
@@ -91,10 +93,10 @@ class _Compiled:
                 yield pattern
 
 
-def _passes(folder: str, names: Collection[str]) -> Collection[str]:
-    """As the SDK excludes: hidden folders everywhere; and node_modules, as the Web SDK does."""
-    passed = {name for name in names if name[0] == "." or name == "node_modules"}
-    return passed if folder else passed | {name for name in names if name.lower() in _OUTPUT}
+def _skipped(folder: str, names: Collection[str]) -> Collection[str]:
+    """Hidden folders, as the SDK excludes them, and node_modules, as the Web SDK does."""
+    skipped = {name for name in names if name[0] == "." or name == "node_modules"}
+    return skipped if folder else skipped | {name for name in names if name.lower() in _OUTPUT}
 
 
 def _below(root: Element) -> Iterator[Element]:
@@ -103,7 +105,3 @@ def _below(root: Element) -> Iterator[Element]:
         element = waiting.pop()
         yield element
         waiting += element.elements
-
-
-def _text(child: object) -> str | None:
-    return str(child) if isinstance(child, str) else None

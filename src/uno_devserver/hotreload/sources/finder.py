@@ -1,7 +1,7 @@
-"""Which files are the code of a package? What lies in its root tells the kind, and the kind tells the files.
+"""Finds the source files of a package: the files in its root tell its kind, and each kind has its own rules.
 
-To them come those that `hotReload.include` describes; what `hotReload.exclude` describes is none of it, whatever else
-says so. Nothing here raises: what cannot be read is a sentence in `problems`.
+Files that `hotReload.include` matches are added; files that `hotReload.exclude` matches never count. Nothing raises:
+what cannot be read becomes a sentence in `problems`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from enum import Enum
 
-from ...workspace.addins import ADDINS_FOLDER as ADDINS_FOLDER
-from . import dotnet, javascript, python
+from ...workspace.addins import ADDINS_FOLDER
+from . import dotnet, python
 from .globs import Globs
 from .source_tree import SourceTree, hidden_and_foreign
+from .typescript import TSCONFIGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from ..watched_package import WatchedPackage
     from .source_tree import Sources
 
-TSCONFIGS = ("tsconfig.build.json", "tsconfig.json")
-_MANIFESTS = (*TSCONFIGS, javascript.MANIFEST, python.MANIFEST)
-_TYPESCRIPT_ENDINGS = frozenset({*javascript.ENDINGS, ".tsx"})
+PACKAGE_JSON = "package.json"
+JAVASCRIPT_EXTENSIONS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts")  # node runs TypeScript too
+JAVASCRIPT_ENDINGS = frozenset({*JAVASCRIPT_EXTENSIONS, ".json"})  # .json: a manifest makes its folder a package
+_JAVASCRIPT_OUTPUT = frozenset({"dist", "build", "out", "coverage"})
+_MANIFESTS = (*TSCONFIGS, PACKAGE_JSON, python.MANIFEST)
 
 
 class PackageKind(Enum):
@@ -36,7 +39,7 @@ class PackageKind(Enum):
 
 
 def find_sources(package: WatchedPackage, cache: dict[str, Any] | None = None) -> Sources:
-    """`cache`, if it is given again for the same package, makes the next time faster."""
+    """`cache`: passed again for the same package, it makes the next call faster."""
     include, exclude = Globs(package.include, "hotReload.include"), Globs(package.exclude, "hotReload.exclude")
     tree = SourceTree(package.root, exclude)
     tree.problems += [*include.problems, *exclude.problems]
@@ -60,7 +63,7 @@ def kind_of(package: WatchedPackage) -> PackageKind:
     names = _names(package.root)
     if names.intersection(TSCONFIGS):
         return PackageKind.TYPESCRIPT
-    if javascript.MANIFEST in names:
+    if PACKAGE_JSON in names:
         return PackageKind.JAVASCRIPT
     if python.MANIFEST not in names and dotnet.project_in(names):
         return PackageKind.DOTNET
@@ -74,17 +77,25 @@ def _names(folder: str) -> set[str]:
         return set()
 
 
-def _add_typescript(tree: SourceTree, cache: dict[str, Any]) -> frozenset[str] | None:
+# Each kind adds its files and returns the endings of all names that may count; None: any.
+
+
+def _add_typescript(tree: SourceTree, cache: dict[str, Any]) -> frozenset[str]:
     from .typescript.program import find_typescript
 
-    found = find_typescript(tree.root, cache)
-    tree.adopt(found)
-    return _TYPESCRIPT_ENDINGS if found.endings is None else found.endings
+    return find_typescript(tree, cache)
 
 
 def _add_javascript(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
-    javascript.find_javascript(tree)
-    return javascript.ENDINGS
+    """All JavaScript below the root, without packages and the output of builds."""
+
+    def skipped(_folder: str, names: Collection[str]) -> Collection[str]:
+        # Builds write beside a manifest; a folder `src/build` is code.
+        foreign = hidden_and_foreign(names)
+        return foreign | _JAVASCRIPT_OUTPUT if PACKAGE_JSON in names else foreign
+
+    tree.walk("", lambda path: path.endswith(JAVASCRIPT_EXTENSIONS), skipped, deciding=(PACKAGE_JSON,))
+    return JAVASCRIPT_ENDINGS
 
 
 def _add_python(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
@@ -96,14 +107,14 @@ def _add_python(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
 
 
 def _add_addins(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
-    """All that the Host loads from there, and what that may import, also through links."""
+    """All that the Host loads from the folder of add-ins, and that those may import, also through links."""
     python.add_python_below(tree, ADDINS_FOLDER.replace(os.sep, "/"))
     return python.ENDINGS
 
 
 def _add_dotnet(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str] | None:
     project = dotnet.project_in(_names(tree.root))
-    return dotnet.find_dotnet(tree, project) if project else frozenset()  # just removed: the next look sees it
+    return dotnet.find_dotnet(tree, project) if project else frozenset()  # just removed: the next call sees it
 
 
 _ADD = {
@@ -116,11 +127,11 @@ _ADD = {
 
 
 def _add_included(tree: SourceTree, include: Globs) -> None:
-    def passes(_folder: str, names: Collection[str]) -> Collection[str]:
+    def skipped(_folder: str, names: Collection[str]) -> Collection[str]:
         return {name for name in hidden_and_foreign(names) if not include.name_folder(name)}
 
     for start in sorted(include.starts()):
         if os.path.isdir(tree.path(start)):
-            tree.walk(start, include.describe, passes)
+            tree.walk(start, include.match, skipped)
         else:
             tree.add(start)

@@ -1,24 +1,25 @@
 """The patterns of `hotReload.include` and `exclude`: paths from a root, with `**`, `*`, `?` and `{a,b}`.
 
-`*` and `?` stay within a name, `**` spans folders. A pattern that describes a folder describes all that is in it.
+`*` and `?` stay within a name, `**` spans folders. A pattern that matches a folder matches all that is in it.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MAX_PATTERN = 1024  # characters: longer than any that a person writes
-MAX_ALTERNATIVES = 256  # that braces may stand for
+MAX_PATTERN = 1024  # characters
+MAX_ALTERNATIVES = 256  # of the braces of one pattern
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _WILD = re.compile(r"[*?]")
 
 
 class Globs:
-    """A list of patterns; those that cannot be used are told in `problems`, and left out."""
+    """A list of patterns; those that cannot be used are left out, with a sentence in `problems`."""
 
     def __init__(self, patterns: Iterable[str], setting: str) -> None:
         self.patterns: list[str] = []  # without braces
@@ -30,27 +31,27 @@ class Globs:
             else:
                 self.patterns += [_tidy(each) for each in _alternatives(pattern)]
         expression = "|".join(_expression(pattern) for pattern in self.patterns)
-        self._fits = re.compile(expression, re.DOTALL).fullmatch if self.patterns else None
+        self._match = re.compile(expression, re.DOTALL).fullmatch if self.patterns else None
 
-    def describe(self, path: str) -> bool:
-        """Whether a file or folder, as a path from the root, is meant, or lies in a folder that is."""
-        return self._fits is not None and self._fits(path) is not None
+    def match(self, path: str) -> bool:
+        """Whether a pattern matches this path from the root, or a folder above it."""
+        return self._match is not None and self._match(path) is not None
 
     def starts(self) -> set[str]:
-        """The folders or files where the literal parts of the patterns end; the root is the empty path."""
-        return {"/".join(_literal(pattern.split("/"))) for pattern in self.patterns}
+        """The literal beginning of each pattern, a folder or file; the root is the empty path."""
+        return {"/".join(takewhile(_is_literal, pattern.split("/"))) for pattern in self.patterns}
 
     def name_folder(self, name: str) -> bool:
-        """Whether a pattern has this name of a folder in so many letters: only so it leads into hidden folders."""
+        """Whether a pattern has this folder name without wildcards: only such patterns lead into hidden folders."""
         return any(name in pattern.split("/") for pattern in self.patterns)
 
     def endings(self) -> frozenset[str] | None:
-        """How the names of described files end, from the last dot on; None: in any way."""
+        """The endings of the matching names, from the last dot on; None: any."""
         found = set()
         for pattern in self.patterns:
             name = pattern.rpartition("/")[2]
             _, dot, ending = name.rpartition(".")
-            if not dot or _WILD.search(ending):  # a name without a dot may be a folder: then anything may be in it
+            if not dot or _WILD.search(ending):  # a name without a dot may be a folder with any files
                 return None
             found.add(dot + ending.lower())
         return frozenset(found)
@@ -74,7 +75,7 @@ def _leads_out(path: str) -> bool:
 
 
 def _alternatives(pattern: str) -> Iterator[str]:
-    """The pattern without braces, once for each choice; stops beyond the bound."""
+    """The pattern without braces, once for each choice; stops beyond the limit."""
     waiting, count = [pattern], 0
     while waiting and count <= MAX_ALTERNATIVES:
         pattern = waiting.pop()
@@ -88,21 +89,20 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 
 def _tidy(pattern: str) -> str:
-    """With forward slashes, and without the parts that mean nothing: `./src//a/` is `src/a`."""
+    """With forward slashes, and without superfluous parts: `./src//a/` becomes `src/a`."""
     parts = [part for part in pattern.replace("\\", "/").split("/") if part not in ("", ".")]
     return "/".join(part for place, part in enumerate(parts) if part != "**" or parts[place - 1 : place] != ["**"])
 
 
-def _literal(parts: list[str]) -> list[str]:
-    wild = next((place for place, part in enumerate(parts) if _WILD.search(part)), len(parts))
-    return parts[:wild]
+def _is_literal(part: str) -> bool:
+    return not _WILD.search(part)
 
 
 def _expression(pattern: str) -> str:
-    """A regular expression of the described paths, and of all below them.
+    """A regular expression for the matching paths, and all below them.
 
-    What stands behind a wildcard is looked for once (`(?>`): the first place where it fits leaves the most for the
-    rest, and trying all of them would take for ever.
+    The text behind a wildcard is searched for once (`(?>`): the first place where it fits leaves the most for the rest,
+    and trying all places would take exponential time.
     """
     runs: list[list[str]] = [[]]  # of names, between one `**` and the next
     for part in pattern.split("/") if pattern else ["**"]:

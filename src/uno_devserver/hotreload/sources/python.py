@@ -1,7 +1,7 @@
-"""The Python files of a package: those in the folders that its `pyproject.toml` means to build backends.
+"""The Python files of a package: those in the packages that its `pyproject.toml` declares for the build backend.
 
-Where it says nothing, the usual layouts count: `src/`, or the package that is named like the project. Where nothing is
-built, all that lies there counts but for tests; without a manifest, every Python file below the root.
+If it declares none, the usual layouts count: `src/`, or the package with the name of the project. If nothing is built,
+all Python files count but for tests; without a `pyproject.toml`, every Python file below the root.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from .source_tree import SourceTree
 
 MANIFEST = "pyproject.toml"
-MAX_MANIFEST_BYTES = 4 * 1024 * 1024  # a few KB in real life
-ENVIRONMENT_MARK = "pyvenv.cfg"  # lies in every virtual environment
+MAX_MANIFEST_BYTES = 4 * 1024 * 1024  # real ones have a few KB
+ENVIRONMENT_MARK = "pyvenv.cfg"  # in the root of every virtual environment
 ENDINGS = frozenset({".py", ".cfg"})  # .cfg: for the mark
-_NOT_THE_CODE_MODULES = frozenset({"conftest.py", "noxfile.py", "setup.py"})
+# Beside the code, whatever the layout.
+OTHER_FOLDERS = frozenset({"test", "tests", "doc", "docs", "build", "dist"})
+_OTHER_MODULES = frozenset({"conftest.py", "noxfile.py", "setup.py"})
 
 
 def find_python(tree: SourceTree) -> None:
-    """Adds the files of a package with a `pyproject.toml`."""
+    """Add the files of a package with a `pyproject.toml`."""
     import tomllib
 
     manifest = tree.path(MANIFEST)
@@ -37,80 +39,76 @@ def find_python(tree: SourceTree) -> None:
     document = {}
     try:
         document = tomllib.loads(read_bytes(manifest, MAX_MANIFEST_BYTES).decode("utf-8"))
-    except FileNotFoundError:  # just removed: the next look finds another kind of package
+    except FileNotFoundError:  # just removed: the next call finds another kind of package
         pass
     except FileProblem as problem:
         tree.problems.append(f"{manifest} cannot be read: {problem.reason}. All Python files beside it count.")
-    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, lists in lists without end
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested too deeply
         tree.problems.append(f"{manifest} is not valid: {error}. All Python files beside it count.")
-    places = package_places(tree.root, document)
+    places = _package_places(tree.root, document)
     tree.problems += places.problems
     for place in places.found:
         if place.endswith(".py"):
             tree.add(place)
         else:
             add_python_below(tree, place)
-    tree.deciding.update(tree.path(place) for place in places.awaited)
-    tree.folders.update(tree.path(place) for place in places.listed)
+    tree.deciding.update(tree.path(place) for place in places.candidates)
+    tree.folders.update(tree.path(place) for place in places.searched)
     if not tree.files:
-        tree.walk("", _is_code, _passes_what_is_no_code, deciding=(ENVIRONMENT_MARK,))
+        tree.walk("", _is_code, _skipped_with_tests, deciding=(ENVIRONMENT_MARK,))
 
 
 def add_python_below(tree: SourceTree, start: str) -> None:
-    """Every Python file below a folder, but for environments and hidden folders."""
-    tree.walk(start, lambda path: path.endswith(".py"), python_passes, deciding=(ENVIRONMENT_MARK,))
+    """Add every Python file below a folder, but for environments and hidden folders."""
+    tree.walk(start, lambda path: path.endswith(".py"), _skipped, deciding=(ENVIRONMENT_MARK,))
 
 
-def python_passes(folder: str, names: Collection[str]) -> Collection[str] | None:
+def _skipped(folder: str, names: Collection[str]) -> Collection[str] | None:
     return None if folder and ENVIRONMENT_MARK in names else hidden_and_foreign(names)
 
 
 def _is_code(path: str) -> bool:
-    return path.endswith(".py") and path not in _NOT_THE_CODE_MODULES
+    return path.endswith(".py") and path not in _OTHER_MODULES
 
 
-def _passes_what_is_no_code(folder: str, names: Collection[str]) -> Collection[str] | None:
-    passed = python_passes(folder, names)
-    return passed if passed is None or folder else {*passed, *NOT_THE_CODE}
+def _skipped_with_tests(folder: str, names: Collection[str]) -> Collection[str] | None:
+    skipped = _skipped(folder, names)
+    return skipped if skipped is None or folder else {*skipped, *OTHER_FOLDERS}
 
 
-# Folders beside the code, whatever the layout.
-NOT_THE_CODE = frozenset({"test", "tests", "doc", "docs", "build", "dist"})
-
-
-class PackagePlaces(Value):
-    """Paths from the root with forward slashes; a module's ends in `.py`. They need not exist."""
+class _PackagePlaces(Value):
+    """Paths from the root with forward slashes; that of a module ends in `.py`. They need not exist."""
 
     found: tuple[str, ...]  # folders and modules; empty: neither the manifest nor the layout tells
-    awaited: tuple[str, ...] = ()  # that were looked for: if one appears, others may count
-    listed: tuple[str, ...] = ()  # folders: what appears in one of them may be a package
+    candidates: tuple[str, ...] = ()  # if one of them appears, other files may count
+    searched: tuple[str, ...] = ()  # folders in which a package may appear
     problems: tuple[str, ...] = ()
 
 
-def package_places(root: str, document: dict[str, Any]) -> PackagePlaces:
+def _package_places(root: str, document: dict[str, Any]) -> _PackagePlaces:
     tables = document.get("tool")
     for backend in (_hatch, _setuptools, _poetry, _flit, _uv):
         named = [os.path.normpath(place).replace(os.sep, "/") for place in backend(tables, root)]
         found = [place for place in named if not _leads_out(place)]
         if found:
-            manifest = os.path.join(root, "pyproject.toml")
+            manifest = os.path.join(root, MANIFEST)
             problems = [
                 f'{manifest}: the package "{place}" lies outside of the project, and does not count.'
                 for place in named
                 if _leads_out(place)
             ]
-            return PackagePlaces(_tidy(found), listed=_searched_by_setuptools(tables), problems=tuple(problems))
-    if "build-system" not in document:  # nothing is built: the code runs as it lies there
-        return PackagePlaces(())
+            return _PackagePlaces(_tidy(found), searched=_searched_by_setuptools(tables), problems=tuple(problems))
+    if "build-system" not in document:  # nothing is built: the code runs in place
+        return _PackagePlaces(())
     return _by_layout(root, re.sub(r"[-.]+", "_", _text(_at(document, "project", "name"))))
 
 
-def _by_layout(root: str, name: str) -> PackagePlaces:
+def _by_layout(root: str, name: str) -> _PackagePlaces:
     choices = {"src": "src"}
     if name:
         choices = {f"src/{name}": "src", f"src/{name}.py": "src", name: name, f"{name}.py": f"{name}.py", **choices}
     found = [place for sign, place in choices.items() if os.path.exists(os.path.join(root, sign))]
-    return PackagePlaces(tuple(found[:1]), awaited=tuple(choices))
+    return _PackagePlaces(tuple(found[:1]), candidates=tuple(choices))
 
 
 def _hatch(tables: object, _root: str) -> Iterator[str]:
@@ -145,14 +143,14 @@ def _searched_by_setuptools(tables: object) -> tuple[str, ...]:
 
 
 def _found_by_setuptools(root: str, where: str, find: dict[str, Any]) -> Iterator[str]:
-    """The top packages in a folder, which need no `__init__.py`; the folder itself where it is one of packages only."""
+    """The top packages in a folder, which need no `__init__.py`; the folder itself if it holds nothing but packages."""
     include, exclude = _texts(find.get("include")), _texts(find.get("exclude"))
     if os.path.normpath(where) != "." and not include and not exclude:
         yield where
         return
     for name in _names(os.path.join(root, where)):
         wanted = any(fnmatchcase(name, pattern.partition(".")[0]) for pattern in include or ["*"])
-        unwanted = name in NOT_THE_CODE or any(fnmatchcase(name, pattern) for pattern in exclude)
+        unwanted = name in OTHER_FOLDERS or any(fnmatchcase(name, pattern) for pattern in exclude)
         if wanted and not unwanted and name.isidentifier() and os.path.isdir(os.path.join(root, where, name)):
             yield os.path.join(where, name)
 
@@ -182,7 +180,7 @@ def _uv(tables: object, _root: str) -> Iterator[str]:
 
 
 def _module(root: str, name: str, bases: tuple[str, ...]) -> Iterator[str]:
-    """Where a package or a module of that name lies; the first place where none does."""
+    """The place of the package or module of that name; the first possible one, if there is none."""
     places = [os.path.join(base, name + ending) for base in bases for ending in ("", ".py")]
     yield next((place for place in places if os.path.exists(os.path.join(root, place))), places[0])
 
@@ -217,7 +215,7 @@ def _leads_out(place: str) -> bool:
 
 
 def _tidy(places: list[str]) -> tuple[str, ...]:
-    """Each once, and none that lies in another; "." is the root, which is the empty path."""
+    """Each once, without those inside of another; the root is the empty path."""
     places = sorted({"" if place == "." else place for place in places})
     return tuple(
         place

@@ -1,7 +1,8 @@
-"""The files below the root of a package, found folder by folder.
+"""Collects the files below the root of a package.
 
-Links are followed, and each real folder is looked into once: first by its own path, then through a link, so a link that
-leads back ends there. The work is bounded. What could not be looked into is told, and the rest counts.
+Links are followed. Each real folder is read once, by its own path if it lies below the root, else through a link; so a
+link that leads back ends there. The number of files and folders is limited. What cannot be read is reported, and the
+rest counts.
 """
 
 from __future__ import annotations
@@ -12,39 +13,49 @@ from ...system.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from .globs import Globs
 
-    # Given a folder's path from the root and the names in it: which folders in there are passed over; None: all of it.
-    Passes = Callable[[str, Collection[str]], Collection[str] | None]
-    Takes = Callable[[str], bool]
-    from collections.abc import Mapping
+    # From a folder's path below the root and the names in it to the folders that are skipped; None: the folder itself.
+    Skipped = Callable[[str, Collection[str]], Collection[str] | None]
 
 MAX_FILES = 100_000
 MAX_FOLDERS = 50_000
-NEVER = frozenset({"node_modules", "__pycache__", "site-packages"})  # what others wrote, or a compiler
+FOREIGN = frozenset({"node_modules", "__pycache__", "site-packages"})  # packages of others, and compiled code
 
 
-def hidden_and_foreign(names: Collection[str]) -> set[str]:
-    return {name for name in names if name[0] == "." or name in NEVER}
+class Sources(Value):
+    """The source files of a package, as they are on disk now. All paths are absolute but for the keys of `files`."""
+
+    root: str
+    # By the path relative to the root, with forward slashes, also on Windows; a file beside the root begins with `../`.
+    files: Mapping[str, str]
+    folders: frozenset[str]  # that were read: a file that appears in one of them may be a source
+    deciding: frozenset[str] = frozenset()  # files that decide which others count: tsconfig.json and what it extends
+    problems: tuple[str, ...] = ()  # sentences: what could not be read, and what counts instead
+    # The endings of all names that may count, from the last dot on, in lower case; None: any. If a file with another
+    # ending appears in one of the folders, nothing has to be listed again.
+    endings: frozenset[str] | None = None
 
 
 class SourceTree:
-    """Collects what is found below a root; as often as a walk begins."""
+    """The files found so far below a root."""
 
-    def __init__(self, root: str, excluded: Globs) -> None:
+    def __init__(self, root: str, exclude: Globs) -> None:
         self.root = root
+        self.exclude = exclude
         self.files: dict[str, str] = {}
         self.folders: set[str] = set()
         self.deciding: set[str] = set()
         self.problems: list[str] = []
-        self._excluded = excluded
 
-    def walk(self, start: str, takes: Takes, passes: Passes, *, deciding: Collection[str] = ()) -> None:
-        """All that `takes` says yes to, below the folder `start`: a path from the root, or empty.
+    def walk(
+        self, start: str, wanted: Callable[[str], bool], skipped: Skipped, *, deciding: Collection[str] = ()
+    ) -> None:
+        """Add all files that are `wanted` below the folder `start`: a path below the root, or empty.
 
-        Files that are named in `deciding` are kept as such.
+        Files with the names in `deciding` are added as such.
         """
         seen: set[tuple[int, int]] = set()
         own, linked = [start], list[str]()
@@ -56,8 +67,8 @@ class SourceTree:
                 continue
             names = {entry.name for entry in entries}
             self.deciding.update(os.path.join(path, name) for name in names.intersection(deciding))
-            passed = passes(folder, names)
-            if passed is None:
+            skipped_here = skipped(folder, names)
+            if skipped_here is None:
                 continue
             prefix = folder + "/" if folder else ""
             for entry in entries:
@@ -65,15 +76,15 @@ class SourceTree:
                 try:
                     is_link = entry.is_symlink()
                     if entry.is_dir():
-                        if entry.name not in passed and not self._excluded.describe(relative):
+                        if entry.name not in skipped_here and not self.exclude.match(relative):
                             (linked if is_link else own).append(relative)
                         continue
                     if entry.is_file():
-                        if takes(relative) and not self._excluded.describe(relative):
+                        if wanted(relative) and not self.exclude.match(relative):
                             self.files[relative] = entry.path
-                    elif is_link:  # where it leads to may come into being
+                    elif is_link:  # its target may appear
                         self.deciding.add(entry.path)
-                except OSError:  # a link in a circle, or into a folder that is not ours to read
+                except OSError:  # a loop of links, or a target that this user may not read
                     self.deciding.add(entry.path)
             if len(self.files) > MAX_FILES or len(self.folders) > MAX_FOLDERS:
                 self.problems.append(
@@ -83,20 +94,12 @@ class SourceTree:
                 return
 
     def add(self, relative: str) -> None:
-        """One file, if there is such a one; else its coming is awaited."""
+        """Add one file, or the path as a deciding one, if there is no such file yet."""
         path = self.path(relative)
         if not os.path.isfile(path):
             self.deciding.add(path)
-        elif not self._excluded.describe(relative):
+        elif not self.exclude.match(relative):
             self.files[relative] = path
-
-    def adopt(self, found: Sources) -> None:
-        """What another finder has found, but for what is excluded."""
-        excluded = self._excluded.describe
-        self.files.update((relative, path) for relative, path in found.files.items() if not excluded(relative))
-        self.folders |= found.folders
-        self.deciding |= found.deciding
-        self.problems += found.problems
 
     def path(self, relative: str) -> str:
         return os.path.join(self.root, *relative.split("/")) if relative else self.root
@@ -112,7 +115,7 @@ class SourceTree:
         )
 
     def _entries(self, path: str, seen: set[tuple[int, int]]) -> list[os.DirEntry[str]] | None:
-        """None: there is no such folder, or it was looked into already."""
+        """None: there is no such folder, or it was read before."""
         self.folders.add(path)
         try:
             status = os.stat(path)
@@ -121,8 +124,8 @@ class SourceTree:
                 return None
             seen.add(identity)
             with os.scandir(path) as entries:
-                return sorted(entries, key=_name)
-        except (FileNotFoundError, NotADirectoryError):  # gone since it was named
+                return sorted(entries, key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):  # removed since it was listed
             return None
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
@@ -130,19 +133,5 @@ class SourceTree:
             return None
 
 
-def _name(entry: os.DirEntry[str]) -> str:
-    return entry.name
-
-
-class Sources(Value):
-    """The code of one package, as it lies on disk now. All paths are absolute but for the keys of `files`."""
-
-    root: str
-    # By the path relative to the root, with forward slashes, also on Windows; a file beside the root begins with `../`.
-    files: Mapping[str, str]
-    folders: frozenset[str]  # that were looked into: what appears in one of them may be a source
-    deciding: frozenset[str] = frozenset()  # files that decide which others count: tsconfig.json and what it extends
-    problems: tuple[str, ...] = ()  # sentences: what could not be read, and what was taken instead
-    # How the names of all that may count end, from the last dot on, in small letters; None: in any way. What appears in
-    # one of the folders under another name is no reason to look at all of them again.
-    endings: frozenset[str] | None = None
+def hidden_and_foreign(names: Collection[str]) -> set[str]:
+    return {name for name in names if name[0] == "." or name in FOREIGN}

@@ -16,7 +16,8 @@ from support.files import write, write_all
 from uno_devserver.hotreload.sources.typescript import root_files
 from uno_devserver.hotreload.sources.typescript.disk import Disk
 from uno_devserver.hotreload.sources.typescript.imports import ImportedNames
-from uno_devserver.hotreload.sources.typescript.program import find_typescript
+
+from .ts_projects import typescript_sources
 
 NOBODY = 65534
 
@@ -37,7 +38,7 @@ def test_folders_are_all_in_which_a_source_may_appear(root: Path) -> None:
         },
     )
 
-    sources = find_typescript(str(root), {})
+    sources = typescript_sources(root)
 
     assert list(sources.files) == ["other/b.ts", "src/a.ts"]
     assert sources.folders == {str(root / name) for name in (".", "src", "other", "lib", "lib/empty")}
@@ -48,19 +49,19 @@ def test_folders_are_all_in_which_a_source_may_appear(root: Path) -> None:
 def test_a_file_beside_the_root_is_named_from_the_root(root: Path) -> None:
     write_all(root, {"tsconfig.json": '{"include": ["../shared/*"]}', "../shared/a.ts": ""})
 
-    assert find_typescript(str(root), {}).files == {"../shared/a.ts": str(root.parent / "shared/a.ts")}
+    assert typescript_sources(root).files == {"../shared/a.ts": str(root.parent / "shared/a.ts")}
 
 
 def test_the_cache_holds_what_is_there_now_and_spares_reading_it_again(root: Path) -> None:
     # Given
     write_all(root, {"tsconfig.json": '{"files": ["a.ts"]}', "a.ts": "import './b'", "b.ts": "", "c.ts": ""})
     cache: dict[str, ImportedNames] = {}
-    find_typescript(str(root), cache)
+    typescript_sources(root, cache)
     before = set(cache)
 
     # When
     write(root / "a.ts", "import './c'")
-    sources = find_typescript(str(root), cache)
+    sources = typescript_sources(root, cache)
 
     # Then
     assert sorted(sources.files) == ["a.ts", "c.ts"]
@@ -70,7 +71,7 @@ def test_the_cache_holds_what_is_there_now_and_spares_reading_it_again(root: Pat
     # And: what the cache says is believed
     for key in cache:
         cache[key] = ImportedNames()
-    assert sorted(find_typescript(str(root), cache).files) == ["a.ts"]
+    assert sorted(typescript_sources(root, cache).files) == ["a.ts"]
 
 
 @pytest.mark.parametrize(
@@ -90,17 +91,17 @@ def test_the_cache_holds_what_is_there_now_and_spares_reading_it_again(root: Pat
         ('{"include": ["src", "a*a*a*a*b"]}', "has more than 3 wildcards"),
         ('{"include": ["src"], "exclude": ["**/a/**/a/**/a/**/b"]}', "has more than 3 wildcards"),
         ('{"compilerOptions": []}', "compilerOptions is not an object"),
-        ('{"references": [{"path": "./missing"}]}', "missing/tsconfig.json, which is not there"),
+        ('{"references": [{"path": "./missing"}]}', "missing/tsconfig.json, which does not exist"),
         ('{"references": ["src"]}', "references holds 'src'"),
-        ('{"files": ["src/a.ts", "src/missing.ts"]}', "src/missing.ts, which is not there"),
-        ('{"files": ["src/a.ts", "src/a.css"]}', "src/a.css, which is not there or no source file"),
+        ('{"files": ["src/a.ts", "src/missing.ts"]}', "src/missing.ts, which does not exist"),
+        ('{"files": ["src/a.ts", "src/a.css"]}', "src/a.css, which does not exist or is no source file"),
     ],
 )
 def test_a_broken_configuration_is_said_and_the_rest_counts(config: str, problem: str, root: Path) -> None:
     write_all(root, {"tsconfig.json": config, "circle.json": '{"extends": "./tsconfig.json"}', "a.json": "{}"})
     write_all(root, {"src/a.ts": "", "src/a.css": ""})
 
-    sources = find_typescript(str(root), {})
+    sources = typescript_sources(root)
 
     assert any(problem in sentence for sentence in sources.problems), sources.problems
     assert list(sources.files) == ["src/a.ts"]
@@ -110,7 +111,7 @@ def test_patterns_that_lead_through_the_whole_disk_come_to_an_end(root: Path, mo
     monkeypatch.setattr(root_files, "MAX_FOLDERS", 20)
     write_all(root, {"tsconfig.json": '{"include": ["src", "/**/*"]}', "src/a.ts": ""})
 
-    sources = find_typescript(str(root), {})
+    sources = typescript_sources(root)
 
     assert "src/a.ts" in sources.files
     assert any("more than 20 folders" in problem for problem in sources.problems)
@@ -119,7 +120,7 @@ def test_patterns_that_lead_through_the_whole_disk_come_to_an_end(root: Path, mo
 def test_a_folder_without_a_configuration_has_no_sources(root: Path) -> None:
     write(root / "a.ts", "")
 
-    sources = find_typescript(str(root), {})
+    sources = typescript_sources(root)
 
     assert sources.files == {}
     assert sources.folders == {str(root)}
@@ -127,7 +128,7 @@ def test_a_folder_without_a_configuration_has_no_sources(root: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_has_no_sources(root: Path) -> None:
-    sources = find_typescript(str(root), {})
+    sources = typescript_sources(root)
 
     assert sources.files == {}
     assert not sources.folders
@@ -145,7 +146,7 @@ def test_projects_may_reference_each_other_in_a_circle(root: Path) -> None:
         },
     )
 
-    assert sorted(find_typescript(str(root), {}).files) == ["a.ts", "other/b.ts"]
+    assert sorted(typescript_sources(root).files) == ["a.ts", "other/b.ts"]
 
 
 def test_entries_of_a_package_may_lead_to_each_other_in_a_circle(root: Path) -> None:
@@ -153,7 +154,7 @@ def test_entries_of_a_package_may_lead_to_each_other_in_a_circle(root: Path) -> 
     write_all(root, {"tsconfig.json": '{"files": ["a.ts"]}', "package.json": json.dumps(package), "c.ts": ""})
     write(root / "a.ts", "import '#a'; import '#c'")
 
-    assert sorted(find_typescript(str(root), {}).files) == ["a.ts", "c.ts"]
+    assert sorted(typescript_sources(root).files) == ["a.ts", "c.ts"]
 
 
 def test_what_cannot_be_read_is_said_and_the_rest_counts() -> None:
@@ -170,7 +171,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_counts() -> None:
         if is_root:
             os.seteuid(NOBODY)
         try:
-            sources = find_typescript(str(base), {})
+            sources = typescript_sources(base)
         finally:
             if is_root:
                 os.seteuid(0)
@@ -232,4 +233,4 @@ def test_no_configuration_makes_the_listing_fail(config: object, package: object
     if not (root / "node_modules/linked").exists():
         (root / "node_modules/linked").symlink_to("../linked")
 
-    find_typescript(str(root), {})
+    typescript_sources(root)

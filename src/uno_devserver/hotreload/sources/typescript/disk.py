@@ -1,35 +1,49 @@
-"""What lies on the disk, looked at once per listing: folders, `package.json` files, and what was wrong with them.
+"""The disk as one listing sees it: folders and JSON files, each read once; and paths as TypeScript writes them.
 
-Each folder is read once, however many imports are looked for in it, and remembered, because a file that appears there
-may be the one that an import means. Nothing here raises: what cannot be read is as good as not there, and is said.
+These paths are absolute, with forward slashes on every system, without `.` and `..`. The folders that were read are
+remembered, because a file that appears in one of them may be the target of an import. Nothing raises: what cannot be
+read counts as missing, and is reported.
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
+import re
 from enum import IntEnum
 
 from ....system import jsonc
 from ....system.files import FileProblem, read_bytes
-from .paths import folder_of, name_of, native, slashed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-MAX_CONFIG_BYTES = 4 * 1024 * 1024  # a tsconfig.json or package.json has some KB; what is larger is something else
-MAX_PROBLEMS = 50  # nobody reads more, and one broken folder may be behind all of them
+MAX_CONFIG_BYTES = 4 * 1024 * 1024  # a tsconfig.json or package.json has some KB
+MAX_PROBLEMS = 50  # one broken folder may be the cause of all of them
+# The extensions of one module, in the order in which they are preferred.
+TYPESCRIPT_GROUPS = ((".ts", ".tsx", ".d.ts"), (".cts", ".d.cts"), (".mts", ".d.mts"))
+ALL_GROUPS = (
+    (".ts", ".tsx", ".d.ts", ".js", ".jsx"),
+    (".cts", ".d.cts", ".cjs"),
+    (".mts", ".d.mts", ".mjs"),
+)
+DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
+JAVASCRIPT = (".js", ".jsx", ".mjs", ".cjs")
+_PLAIN = frozenset((".ts", ".tsx", ".mts", ".cts", *JAVASCRIPT, ".json"))
+_DRIVE = re.compile(r"[A-Za-z]:(?:/|$)")
+IN_NODE_MODULES = "/node_modules/"
 _NOTHING: Mapping[str, EntryKind] = {}
 
 
 class EntryKind(IntEnum):
     FILE = 0
     FOLDER = 1
-    LINKED_FOLDER = 2  # its real path is not its parent's with its name
+    LINKED_FOLDER = 2  # its real path is another
 
 
 class Disk:
-    """One look at the disk: what it has said once stays true for its whole life."""
+    """A view of the disk that does not change during its life."""
 
     def __init__(self, case_sensitive: bool = True) -> None:
         self.case_sensitive = case_sensitive
@@ -47,7 +61,7 @@ class Disk:
             self.problems[problem] = None
 
     def entries(self, folder: str) -> Mapping[str, EntryKind]:
-        """The names in a folder; none if it is not there, or cannot be read."""
+        """The names in a folder; none if it does not exist or cannot be read."""
         found = self._entries.get(folder)
         if found is None:
             found = self._entries[folder] = self._read(folder)
@@ -60,8 +74,7 @@ class Disk:
         return self._kind(path) in (EntryKind.FOLDER, EntryKind.LINKED_FOLDER)
 
     def has(self, path: str, *, folder: bool) -> bool:
-        """Whether a file or folder is there, without reading the folder that it is in: that may be a large one above
-        the project, and what else appears there is no concern of ours."""
+        """Whether a file or folder exists, without reading its parent: that may be a large folder above the project."""
         if folder_of(path) in self._entries:
             return self.is_folder(path) if folder else self.is_file(path)
         if path not in self._stats:
@@ -71,51 +84,49 @@ class Disk:
     def real(self, path: str) -> str:
         try:
             return slashed(os.path.realpath(native(path)))
-        except (OSError, ValueError):  # a name that no file can have
+        except (OSError, ValueError):  # an impossible name
             return path
 
     def package(self, folder: str) -> dict[str, object] | None:
-        """The content of the folder's `package.json`: empty where that is broken, None where there is none."""
+        """The content of the folder's `package.json`; empty if it is broken, None if there is none."""
         if folder not in self._packages:
             path = f"{folder.rstrip('/')}/package.json"
             self._packages[folder] = self.configuration(path) if self.has(path, folder=False) else None
         return self._packages[folder]
 
     def scope(self, folder: str) -> str | None:
-        """The folder of the nearest `package.json` at or above `folder`: the package that files there belong to."""
-        passed = []
-        while folder not in self._scopes:
-            passed.append(folder)
-            above = folder_of(folder)
-            if self.package(folder) is not None:
-                self._scopes[folder] = folder
-            elif above == folder:
-                self._scopes[folder] = None
-            else:
-                folder = above
-        found = self._scopes[folder]
+        """The folder of the nearest `package.json` at or above `folder`: the package of the files there."""
+        found, passed = None, []
+        for above in upwards(folder):
+            if above in self._scopes:
+                found = self._scopes[above]
+                break
+            passed.append(above)
+            if self.package(above) is not None:
+                found = above
+                break
         self._scopes.update(dict.fromkeys(passed, found))
         return found
 
     def configuration(self, path: str) -> dict[str, object]:
-        """The object in a JSON file with comments; empty, and a problem, where there is none."""
+        """The object in a JSON file with comments; empty, and reported, if there is none."""
         self.deciding.add(path)
         try:
             text = read_bytes(native(path), MAX_CONFIG_BYTES)
             value = _parse(text)
         except FileNotFoundError:
-            self.say(f"{path} is not there any more; the default settings are taken instead.")
+            self.say(f"{path} does not exist any more; the default settings count instead.")
             return {}
         except FileProblem as problem:
-            self.say(f"{path} cannot be read: {problem.reason}; the default settings are taken instead.")
+            self.say(f"{path} cannot be read: {problem.reason}; the default settings count instead.")
             return {}
         except jsonc.JsonProblem as problem:
-            self.say(f"{path} is not JSON: {problem}; the default settings are taken until it is corrected.")
+            self.say(f"{path} is not JSON: {problem}; the default settings count until it is corrected.")
             return {}
         if isinstance(value, list) and value:
-            value = value[0]  # TypeScript reads it so, and says nothing
+            value = value[0]  # as TypeScript does, without a message
         if not isinstance(value, dict):
-            self.say(f"{path} holds no JSON object; the default settings are taken until it is corrected.")
+            self.say(f"{path} holds no JSON object; the default settings count until it is corrected.")
             return {}
         return value
 
@@ -139,14 +150,14 @@ class Disk:
             return _NOTHING
         except (OSError, ValueError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
-            self.say(f"The folder {folder} cannot be read: {reason}; what is in it does not count.")
+            self.say(f"The folder {folder} cannot be read: {reason}; its files do not count.")
             return _NOTHING
         self.folders.add(folder)
         return entries
 
 
 def _kind_of(entry: os.DirEntry[str]) -> EntryKind | None:
-    """None for what is neither a file nor a folder: a broken link, a socket."""
+    """None for neither a file nor a folder: a broken link, a socket."""
     try:
         if entry.is_file():
             return EntryKind.FILE
@@ -160,3 +171,64 @@ def _kind_of(entry: os.DirEntry[str]) -> EntryKind | None:
 def _parse(text: bytes) -> object:
     """An empty file is an empty object, as for TypeScript."""
     return jsonc.parse(text) if text.strip() else {}
+
+
+def slashed(path: str) -> str:
+    """A path of this system, as TypeScript writes it."""
+    return path.replace("\\", "/") if os.sep == "\\" else path
+
+
+def native(path: str) -> str:
+    """A path of TypeScript, as this system writes it."""
+    return path.replace("/", "\\") if os.sep == "\\" else path
+
+
+def rooted(path: str) -> bool:
+    return path.startswith("/") or _DRIVE.match(path) is not None
+
+
+def absolute(path: str, base: str) -> str:
+    """`path`, which may be relative to `base`; a slash at its end is dropped."""
+    whole = path if rooted(path) else f"{base}/{path}"
+    if "/." in whole or "//" in whole or whole.endswith("/"):
+        whole = posixpath.normpath(whole)
+        return whole[1:] if whole.startswith("//") else whole
+    return whole
+
+
+def folder_of(path: str) -> str:
+    return path[: path.rfind("/")] or "/"
+
+
+def upwards(folder: str) -> Iterator[str]:
+    """The folder, then each one above it."""
+    while True:
+        yield folder
+        above = folder_of(folder)
+        if above == folder:
+            return
+        folder = above
+
+
+def name_of(path: str) -> str:
+    return path[path.rfind("/") + 1 :]
+
+
+def is_relative(name: str) -> bool:
+    """Whether the name of a module begins at the folder of the importing file."""
+    return name in (".", "..") or name.startswith(("./", "../"))
+
+
+def within(folder: str, path: str) -> bool:
+    """Whether `path` is the folder or lies below it."""
+    return path == folder or path.startswith(folder if folder.endswith("/") else f"{folder}/")
+
+
+def extension_of(path: str) -> str:
+    """The extension by which TypeScript recognises a file; empty for other files."""
+    dot = path.rfind(".")
+    last = path[dot:]
+    if last not in _PLAIN:
+        return ""
+    declaration = f".d{last}"
+    return declaration if declaration in DECLARATIONS and path.endswith(".d", 0, dot) else last

@@ -1,7 +1,7 @@
-"""What does a source file import? Found by one pass of a regular expression, not by parsing.
+"""Finds the imports of a source file in one pass of regular expressions, without parsing it.
 
-The pass knows where comments, strings, templates and regular expressions begin and end, so a name that only looks like
-an import inside of them is none. Names that are computed are nobody's: TypeScript does not follow them either.
+The pass recognises comments, strings, templates and regular expressions, and finds no imports inside of them. Computed
+names are ignored, as by TypeScript.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LOOK_BACK = 200  # bytes: over the spaces to the word before; a line is rarely indented so far
-LOOK_AHEAD = 300  # bytes: over what may be a regular expression behind a closing bracket; few have a hundred
+LOOK_BACK = 200  # bytes, over white space to the word before; few lines are indented so far
+LOOK_AHEAD = 300  # bytes of a possible regular expression behind a closing bracket; few have a hundred
 
-# Atomic: a comment ends at its first end, else a row of them could be read in 2ⁿ ways.
+# Atomic: a comment ends at its first end; else n of them could be read in 2ⁿ ways.
 _BLOCK_COMMENT = rb"(?>/\*[\s\S]*?\*/)"
-# Possessive: what has matched as a gap stays one, so that a page of spaces is read once.
+# Possessive: a gap is never read again, so that a page of spaces takes linear time.
 _GAP = rb"(?:\s|//[^\n]*\n|" + _BLOCK_COMMENT + rb")*+"
 _DOUBLE = rb'"[^"\\\n]*(?:\\[\s\S][^"\\\n]*)*"'
 _SINGLE = rb"'[^'\\\n]*(?:\\[\s\S][^'\\\n]*)*'"
 _TEXT = rb"(?:" + _DOUBLE + rb"|" + _SINGLE + rb")"
 _PLAIN_TEMPLATE = rb"`[^`\\$]*(?:\\[\s\S][^`\\$]*)*`"
 
-# The keyword is matched before it is checked to be a whole word: so the search knows the first letters, and skips fast.
+# The keyword comes before the check for a whole word: then the search knows its first letters, and skips fast.
 _WORD = rb"%s(?<![\w$\x80-\xff]%s)(?![\w$\x80-\xff])"
 _IMPORT = _WORD % (b"import", b"import")
 _EXPORT = _WORD % (b"export", b"export")
 _REQUIRE = _WORD % (b"require", b"require")
 _NOISE = rb"//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)|" + _DOUBLE + rb"|" + _SINGLE + rb"|[/`]"
 _TOKENS = {
-    # Is it JavaScript? Inside a template's substitution? Only there do braces count.
+    # By: is it JavaScript, and is it inside the substitution of a template? Only there do braces matter.
     (False, False): re.compile(_NOISE + rb"|" + _IMPORT + rb"|" + _EXPORT),
     (False, True): re.compile(_NOISE + rb"|[{}]|" + _IMPORT),
     (True, False): re.compile(_NOISE + rb"|" + _IMPORT + rb"|" + _EXPORT + rb"|" + _REQUIRE),
@@ -42,14 +42,14 @@ _TOKENS = {
 }
 _TEMPLATE_PART = re.compile(rb"[^`\\$]*(?:(?:\\[\s\S]|\$(?!\{))[^`\\$]*)*(`|\$\{|\Z)")
 _REGEX = re.compile(rb"/(?:[^\\/\[\n\r]|\\[^\n]|\[(?:[^\]\\\n]|\\[^\n])*\])+/[A-Za-z]*")
-# Behind a closing bracket a slash divides, unless something is done with it that only a regular expression can do.
+# Behind a closing bracket a slash divides, unless a member of regular expressions follows.
 _USED_AS_REGEX = re.compile(rb"\s*(?:\?\.|\.)\s*(?:test|exec|source|flags|lastIndex|global)\b")
 _WORD_BEFORE = re.compile(rb"[\w$\x80-\xff]+\Z")
 _EXPECTS_VALUE = frozenset(
     b"return typeof case in of delete void throw new do else instanceof yield await default extends".split()
 )
 
-# What may stand between the keyword and the name; never the next keyword, else a page of them would be read for each.
+# Between the keyword and the name; never another keyword, else a page of them would be read for each.
 _NAMES = (
     rb"(?:[\s,*{}]|(?!(?:import|export)\b(?!\s+as\b))[\w$\\\x80-\xff]++|//[^\n]*\n|"
     + _BLOCK_COMMENT
@@ -58,7 +58,7 @@ _NAMES = (
     + rb"(?=\s*(?:as\b|[,}])))*?"
 )
 _FROM = rb"(?<![\w$])from" + _GAP + rb"(" + _TEXT + rb")"
-_FROM_TEXT = re.compile(rb"from\s*+[\"'/]")  # not over comments, else one without an end would be read for each
+_FROM_TEXT = re.compile(rb"from\s*+[\"'/]")  # not over comments, else an unclosed one would be read for each
 _STATIC = re.compile(_GAP + rb"(?:(" + _TEXT + rb")|" + _NAMES + _FROM + rb")")
 _EQUALS_REQUIRE = re.compile(
     _GAP + rb"(?:type" + _GAP + rb")?[\w$\x80-\xff]+" + _GAP + rb"=" + _GAP + rb"require" + _GAP + rb"\("
@@ -93,9 +93,9 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0
 
 
 class ImportedNames(Value):
-    """The names in one file, in the order in which they stand, each once."""
+    """The names that one file imports, in their order, each once."""
 
-    static: tuple[str, ...] = ()  # import and export declarations, and types that are imported where they are used
+    static: tuple[str, ...] = ()  # import and export declarations, and import() in types
     dynamic: tuple[str, ...] = ()  # import() that is called
     required: tuple[str, ...] = ()  # import x = require(), and require() in JavaScript
     references: tuple[str, ...] = ()  # /// <reference path>
@@ -103,7 +103,7 @@ class ImportedNames(Value):
 
 
 def scan(data: bytes, *, javascript: bool) -> ImportedNames:
-    """All names that a file imports."""
+    """The imports of a file with this content."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         data = decode(data).encode("utf-8", "surrogatepass")
     found = _Scanner(data, javascript)
@@ -117,7 +117,7 @@ class _Scanner:
         self._data = data
         self._javascript = javascript
         self._comment_end = -1
-        self._no_regex_before = 0  # the end of a line on which a slash turned out to begin none
+        self._no_regex_before = 0  # the end of a line on which a slash begins none
         self.static: list[str] = []
         self.dynamic: list[str] = []
         self.required: list[str] = []
@@ -125,12 +125,12 @@ class _Scanner:
     def run(self) -> None:
         data, javascript = self._data, self._javascript
         outside, inside = _TOKENS[javascript, False], _TOKENS[javascript, True]
-        braces: list[int] = []  # open ones in each template's substitution that we are in
+        braces: list[int] = []  # the open ones in each substitution around this place
         place = 0
         last = self._last_keyword()
         while token := (inside if braces else outside).search(data, place):
             if token.start() > last:
-                return  # most of a file comes behind its imports
+                return  # most of a file follows its imports
             place = token.end()
             first = data[token.start()]
             if first == 0x22 or first == 0x27:  # quotes
@@ -174,7 +174,7 @@ class _Scanner:
         return start + 1 if regex is None else regex.end()
 
     def _regex(self, start: int) -> re.Match[bytes] | None:
-        """The regular expression that begins at a slash, if one does. No line is read again and again for that."""
+        """The regular expression that begins at a slash, if one does; no line is read twice for that."""
         data, before = self._data, self._before(start)
         if before.endswith((b'"', b"'", b"`", b"<")):  # behind < it is the end of a JSX element
             return None
@@ -193,7 +193,7 @@ class _Scanner:
         return regex
 
     def _before(self, place: int) -> bytes:
-        """The end of what stands before, without spaces; nothing if that is a comment."""
+        """The end of the text before, without white space; empty if that is a comment."""
         window = self._data[max(0, place - LOOK_BACK) : place]
         before = window.rstrip()
         return b"" if place - len(window) + len(before) == self._comment_end else before
@@ -215,7 +215,7 @@ class _Scanner:
         return place
 
     def _is_type(self, before: bytes, call: re.Match[bytes]) -> bool:
-        """Whether `import("x")` stands for a type: that is resolved as a declaration is, not as a call."""
+        """Whether `import("x")` is a type, which is resolved like a declaration and not like a call."""
         return bool(_BEFORE_TYPE.search(before) or _MEMBER_OF_TYPE.match(self._data, call.end()))
 
     def _forms(self, keyword: bytes) -> Iterator[tuple[re.Pattern[bytes], list[str]]]:
@@ -230,7 +230,7 @@ class _Scanner:
 
 
 def _references(data: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The files and the types that `/// <reference>` names: they count only before the first statement."""
+    """The files and the types of `/// <reference>`, which count only before the first statement."""
     header = _HEADER.match(data)
     if header is None or b"<reference" not in header.group():
         return (), ()

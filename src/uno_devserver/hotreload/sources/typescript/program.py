@@ -1,9 +1,9 @@
-"""The source files of a TypeScript package: what the compiler itself would list, without running it.
+"""The source files of a TypeScript package: those that the compiler would list, found without running it.
 
 The list is that of `tsc --listFilesOnly` for `tsconfig.build.json`, else `tsconfig.json`, and for every project that it
-references, without `node_modules` and the compiler's own library. Left out as well is what a referenced project builds:
-the compiler reads those declarations in place of the project's sources, but the sources are what somebody edits, and a
-build must not look like an edit. Nothing raises; what is broken or missing is in the problems.
+references, without `node_modules` and the compiler's own library. The output of referenced projects is left out as
+well: the compiler reads their declarations in place of their sources, but people edit the sources, and a build must not
+look like an edit. Nothing raises; what is broken or missing is reported in `problems`.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ import os
 
 from ....system.files import FileProblem, read_bytes
 from ....system.values import Value
-from ..source_tree import Sources
-from .disk import Disk
-from .imports import ImportedNames, scan
-from .paths import (
+from . import TSCONFIGS
+from .disk import (
     ALL_GROUPS,
     DECLARATIONS,
     IN_NODE_MODULES,
     JAVASCRIPT,
     TYPESCRIPT_GROUPS,
+    Disk,
     absolute,
     extension_of,
     folder_of,
     name_of,
     native,
     slashed,
+    upwards,
     within,
 )
+from .imports import ImportedNames, scan
 from .resolution import Resolver
 from .root_files import root_files
 from .tsconfig import NEWEST, read_options, read_tsconfig
@@ -38,32 +39,48 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
 
-    from .disk import Disk
-    from .imports import ImportedNames
+    from ..source_tree import SourceTree
     from .tsconfig import TsConfig, TsOptions
 
-CONFIG_NAMES = ("tsconfig.build.json", "tsconfig.json")
-# .json for tsconfig.json and package.json as well, which may appear where none was.
+# .json for tsconfig.json and package.json as well, which may appear later.
 TYPESCRIPT_ENDINGS = (".ts", ".tsx", ".mts", ".cts", ".json")
-MAX_PROJECTS = 1000  # a large workspace has a hundred; this bounds what a strange one costs
+MAX_PROJECTS = 1000  # a large workspace has a hundred
+MAX_SOURCE_BYTES = 64 * 1024 * 1024  # a larger file counts, but is not read for imports
 
 
-def find_typescript(root: str, cache: dict[str, ImportedNames]) -> Sources:
-    """The sources of the package in `root`; `cache` is kept by the caller between calls."""
-    folder = slashed(os.path.abspath(root))
+def find_typescript(tree: SourceTree, cache: dict[str, ImportedNames]) -> frozenset[str]:
+    """Add the sources of the package in the root of the tree; returns the endings of all names that may count.
+
+    `cache` is kept by the caller between calls.
+    """
+    folder = slashed(tree.root)
     disk = Disk(case_sensitive=not _ignores_case(folder))
-    name = next((name for name in CONFIG_NAMES if disk.is_file(f"{folder}/{name}")), None)
+    name = next((name for name in TSCONFIGS if disk.is_file(f"{folder}/{name}")), None)
+    projects: dict[str, TsProject] = {}
     if name is None:
-        disk.say(f"{folder} has neither a {CONFIG_NAMES[0]} nor a {CONFIG_NAMES[1]}; it has no TypeScript sources.")
-        return _sources(root, folder, [], disk, (".json",))
-    projects = _open_projects(f"{folder}/{name}", _compiler_version(folder, disk), disk)
-    scans = ImportCache(cache, disk)
+        disk.say(f"{folder} has neither a {TSCONFIGS[0]} nor a {TSCONFIGS[1]}; it has no TypeScript sources.")
+    else:
+        projects = _open_projects(f"{folder}/{name}", _compiler_version(folder, disk), disk)
+    imports = _ImportCache(cache, disk)
     found: dict[str, None] = {}
     for path, project in projects.items():
-        found.update(dict.fromkeys(program_files(project, _referenced(path, projects), scans, disk)))
-    scans.forget_others()
-    endings = {*TYPESCRIPT_ENDINGS, *(JAVASCRIPT if any(each.options.allow_js for each in projects.values()) else ())}
-    return _sources(root, folder, sorted(found), disk, endings)
+        found.update(dict.fromkeys(_Program(project, _referenced(path, projects), imports, disk).run()))
+    imports.forget_others()
+    _fill(tree, folder, sorted(found), disk)
+    allow_js = any(project.options.allow_js for project in projects.values())
+    return frozenset({*TYPESCRIPT_ENDINGS, *(JAVASCRIPT if allow_js else ())}) if projects else frozenset({".json"})
+
+
+def _fill(tree: SourceTree, folder: str, files: list[str], disk: Disk) -> None:
+    prefix = folder if folder.endswith("/") else f"{folder}/"
+    for path in files:
+        inside = path.startswith(prefix)
+        key = slashed(path[len(prefix) :] if inside else os.path.relpath(native(path), native(folder)))
+        if not tree.exclude.match(key):
+            tree.files[key] = native(path)
+    tree.folders.update(map(native, disk.folders))
+    tree.deciding.update(map(native, disk.deciding))
+    tree.problems += disk.problems
 
 
 def _ignores_case(folder: str) -> bool:
@@ -72,16 +89,13 @@ def _ignores_case(folder: str) -> bool:
 
 
 def _compiler_version(folder: str, disk: Disk) -> int:
-    """The major version of the TypeScript that the package would be built with."""
-    while True:
-        package = disk.package(f"{folder.rstrip('/')}/node_modules/typescript")
+    """The major version of the TypeScript that builds the package."""
+    for above in upwards(folder):
+        package = disk.package(f"{above.rstrip('/')}/node_modules/typescript")
         if package is not None:
             major = str(package.get("version")).split(".", 1)[0]
             return int(major) if major.isdecimal() else NEWEST
-        above = folder_of(folder)
-        if above == folder:
-            return NEWEST
-        folder = above
+    return NEWEST
 
 
 def _open_projects(first: str, version: int, disk: Disk) -> dict[str, TsProject]:
@@ -93,16 +107,17 @@ def _open_projects(first: str, version: int, disk: Disk) -> dict[str, TsProject]
         if path in projects:
             continue
         if len(projects) >= MAX_PROJECTS:
-            disk.say(f"{first} references more than {MAX_PROJECTS} projects; the rest of them does not count.")
+            disk.say(f"{first} references more than {MAX_PROJECTS} projects; the rest does not count.")
             break
         config = read_tsconfig(path, disk)
-        projects[path] = open_project(config, read_options(config, version), disk)
+        options = read_options(config, version)
+        projects[path] = TsProject(config, options, tuple(root_files(config, options, disk)))
         for reference in config.references:
             target = _config_of(reference)
             if disk.is_file(target):
                 waiting.append(target)
             else:
-                disk.say(f"{path} references {target}, which is not there; it does not count.")
+                disk.say(f"{path} references {target}, which does not exist; it does not count.")
     return projects
 
 
@@ -111,7 +126,7 @@ def _config_of(reference: str) -> str:
 
 
 def _referenced(path: str, projects: dict[str, TsProject]) -> list[TsProject]:
-    """All that a project references, also through others; not itself, though it may be part of a circle."""
+    """The projects that a project references, also through others, without itself."""
     seen = {path}
     waiting = [path]
     while waiting:
@@ -123,33 +138,14 @@ def _referenced(path: str, projects: dict[str, TsProject]) -> list[TsProject]:
     return [projects[each] for each in seen if each != path]
 
 
-def _sources(root: str, folder: str, files: list[str], disk: Disk, endings: Iterable[str]) -> Sources:
-    prefix = folder if folder.endswith("/") else f"{folder}/"
-    keys = {}
-    for path in files:
-        key = path[len(prefix) :] if path.startswith(prefix) else os.path.relpath(native(path), native(folder))
-        keys[slashed(key)] = native(path)
-    return Sources(
-        os.path.abspath(root),
-        keys,
-        frozenset(map(native, disk.folders)),
-        frozenset(map(native, disk.deciding)),
-        tuple(disk.problems),
-        frozenset(endings),
-    )
-
-
-MAX_SOURCE_BYTES = 64 * 1024 * 1024  # what is larger was not written by anybody; it counts, but is not read for imports
-
-
 class TsProject(Value):
     config: TsConfig
     options: TsOptions
     roots: tuple[str, ...]
 
     @property
-    def stand_ins(self) -> dict[str, str]:
-        """What other projects see in place of its sources: the declarations that are built from them."""
+    def declarations(self) -> dict[str, str]:
+        """By source: the declarations built from it, which other projects read in its place."""
         return {
             root: _declaration_of(root, self.options)
             for root in self.roots
@@ -157,12 +153,8 @@ class TsProject(Value):
         }
 
 
-def open_project(config: TsConfig, options: TsOptions, disk: Disk) -> TsProject:
-    return TsProject(config, options, tuple(root_files(config, options, disk)))
-
-
-class ImportCache:
-    """What each file imports, remembered by content; `kept` outlives one listing."""
+class _ImportCache:
+    """The imports of each file, by its content; `kept` outlives one listing."""
 
     def __init__(self, kept: MutableMapping[str, ImportedNames], disk: Disk) -> None:
         self._kept = kept
@@ -170,14 +162,14 @@ class ImportCache:
         self._seen: dict[str, ImportedNames | None] = {}
         self._used: set[str] = set()
 
-    def imports(self, path: str) -> ImportedNames | None:
-        """None if there is no such file any more."""
+    def of(self, path: str) -> ImportedNames | None:
+        """None if the file does not exist any more."""
         if path not in self._seen:
             self._seen[path] = self._read(path)
         return self._seen[path]
 
     def forget_others(self) -> None:
-        """Drop what no file of this listing has as its content."""
+        """Drop the contents that no file of this listing has."""
         for key in self._kept.keys() - self._used:
             del self._kept[key]
 
@@ -187,10 +179,10 @@ class ImportCache:
         try:
             data = read_bytes(native(path), MAX_SOURCE_BYTES)
         except FileNotFoundError:
-            self._disk.say(f"{path} vanished while the sources were listed; it does not count.")
+            self._disk.say(f"{path} was removed while the sources were listed; it does not count.")
             return None
         except FileProblem as problem:
-            self._disk.say(f"{path} cannot be read: {problem.reason}; what it imports is not known.")
+            self._disk.say(f"{path} cannot be read: {problem.reason}; its imports are not known.")
             return ImportedNames()
         javascript = path.endswith(JAVASCRIPT)
         key = f"{'js' if javascript else 'ts'} {hashlib.sha256(data).hexdigest()}"
@@ -201,22 +193,19 @@ class ImportCache:
         return found
 
 
-def program_files(project: TsProject, others: Iterable[TsProject], scans: ImportCache, disk: Disk) -> list[str]:
-    """The files of a project; of the `others`, which it references, it has only what they do not list themselves."""
-    return _Program(project, others, scans, disk).run()
-
-
 class _Program:
-    def __init__(self, project: TsProject, others: Iterable[TsProject], scans: ImportCache, disk: Disk) -> None:
+    """The files of a project, without those that the `others`, which it references, list themselves."""
+
+    def __init__(self, project: TsProject, others: Iterable[TsProject], imports: _ImportCache, disk: Disk) -> None:
         self._options = project.options
         self._project = project
-        self._scans = scans
+        self._imports = imports
         self._disk = disk
         self._resolver = Resolver(project.options, project.config.path, disk)
         self._groups = ALL_GROUPS if project.options.allow_js else TYPESCRIPT_GROUPS
         self._elsewhere: set[str] = set()
         for other in others:
-            for source, declaration in other.stand_ins.items():
+            for source, declaration in other.declarations.items():
                 self._elsewhere |= {source, declaration}
         self._known: dict[str, str] = {}
         self._waiting: list[str] = []
@@ -230,7 +219,7 @@ class _Program:
         files = []
         while self._waiting:
             path = self._waiting.pop()
-            imports = self._scans.imports(path)
+            imports = self._imports.of(path)
             if imports is not None:
                 if IN_NODE_MODULES not in path:
                     files.append(path)
@@ -239,7 +228,7 @@ class _Program:
         return files
 
     def _type_packages(self) -> Iterable[str]:
-        """The packages of types that belong to the program without being imported."""
+        """The type packages that belong to the program without an import."""
         if self._options.types is not None:
             return self._options.types
         return [
@@ -260,12 +249,12 @@ class _Program:
             for name in names:
                 self._add_import(self._resolver.module(name, folder, esm=asks_as_esm), path)
         for name in imports.references:
-            self._add_named(absolute(name.replace("\\", "/"), folder), f"{path} refers to")
+            self._add_named(absolute(name.replace("\\", "/"), folder), f"{path} references")
         for name in imports.types:
             self._add(self._resolver.types(name, folder))
 
     def _is_esm(self, path: str) -> bool:
-        """Whether the file is an ES module, by its name, or by its package for Node, or by the `module` option."""
+        """Whether the file is an ES module: by its name, for Node by its package, else by the `module` option."""
         extension = extension_of(path)
         if extension in (".mts", ".mjs", ".d.mts"):
             return True
@@ -277,7 +266,7 @@ class _Program:
         return scope is not None and (self._disk.package(scope) or {}).get("type") == "module"
 
     def _add_import(self, found: str | None, importer: str) -> None:
-        """Not everything that can be resolved belongs to the program: the options may lack what its kind needs."""
+        """Add a resolved import, if the options allow files of its kind."""
         if found is None:
             return
         extension = extension_of(found)
@@ -290,7 +279,7 @@ class _Program:
         self._add(found)
 
     def _add_named(self, path: str, reason: str) -> None:
-        """A file that a configuration or a reference names; its extension may be missing."""
+        """Add a file that a configuration or a reference names, perhaps without its extension."""
         if "." in name_of(path):
             supported = any(path.endswith(group) for group in self._groups)
             paths = [path] if supported or (self._options.json and path.endswith(".json")) else []
@@ -298,7 +287,7 @@ class _Program:
             paths = [path + extension for extension in self._groups[0]]
         found = next((each for each in paths if self._disk.is_file(each)), None)
         if found is None:
-            self._disk.say(f"{reason} {path}, which is not there or no source file; it does not count.")
+            self._disk.say(f"{reason} {path}, which does not exist or is no source file; it does not count.")
         self._add(found)
 
     def _add(self, path: str | None) -> None:
@@ -311,7 +300,7 @@ class _Program:
 
 
 def _declaration_of(source: str, options: TsOptions) -> str:
-    """Where the compiler writes the declarations of a source file."""
+    """The file to which the compiler writes the declarations of a source file."""
     extension = extension_of(source)
     stem = source.removesuffix(extension)
     written = {".mts": ".d.mts", ".mjs": ".d.mts", ".cts": ".d.cts", ".cjs": ".d.cts"}.get(extension, ".d.ts")
@@ -321,6 +310,6 @@ def _declaration_of(source: str, options: TsOptions) -> str:
 
 
 def _is_arbitrary(path: str) -> bool:
-    """Declarations of what is not code: `style.d.css.ts` for `style.css`."""
+    """Whether these are declarations of a file that is no code: `style.d.css.ts` for `style.css`."""
     name = name_of(path)
     return path.endswith(".ts") and not path.endswith(".d.ts") and ".d." in name

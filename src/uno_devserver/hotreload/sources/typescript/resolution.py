@@ -1,36 +1,38 @@
-"""Which file does an import mean? TypeScript's ways of finding out: as Node does, as bundlers do, and the old ones.
+"""Resolves imports to files by the modes of TypeScript: as Node does, as bundlers do, and the old ones.
 
-A package that lies in `node_modules` is somebody else's code and is not looked into; one that is only linked there, as
-workspaces do it, is found by its real path.
+Packages in `node_modules` are not searched; those that are only linked there, as in workspaces, are found by their real
+paths.
 """
 
 from __future__ import annotations
 
 from enum import Enum
 
-from .paths import (
+from .disk import (
     DECLARATIONS,
     IN_NODE_MODULES,
     absolute,
     extension_of,
-    folder_of,
     is_relative,
     name_of,
     rooted,
+    upwards,
     within,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from .disk import Disk
     from .tsconfig import TsOptions
 
-_FOREIGN = ""  # found, in a package that is not ours
-MAX_DETOURS = 10  # an entry of `imports` may name another module, and that another one
+_FOREIGN = ""  # found, in a package of others
+MAX_CONDITIONS_DEPTH = 30  # of conditions within conditions; usual are three at most
+_FORBIDDEN = frozenset(("..", ".", "node_modules"))  # a target stays inside its package
+MAX_DETOURS = 10  # from an entry of `imports` to another module
 
-_WRITTEN_FROM = {  # by the extension of an output: those of the file that it may have been made from
+_WRITTEN_FROM = {  # by the extension of an output: the extensions of its possible sources
     **dict.fromkeys((".d.mts", ".mjs"), (".mts", ".mjs")),
     **dict.fromkeys((".d.cts", ".cjs"), (".cts", ".cjs")),
     ".json": (".json",),
@@ -38,25 +40,62 @@ _WRITTEN_FROM = {  # by the extension of an output: those of the file that it ma
 }
 
 
+# The kinds of files; numbers, because each import needs sets of them.
+SOURCE, JS, DECLARATION, JSON = 1, 2, 4, 8
+TYPED = SOURCE | DECLARATION
+KIND_OF = {
+    **dict.fromkeys((".ts", ".tsx", ".mts", ".cts"), SOURCE),
+    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), JS),
+    **dict.fromkeys(DECLARATIONS, DECLARATION),
+    ".json": JSON,
+}
+# By the extension that an import has: those that its file may have, in the order of the attempts.
+_INSTEAD = {
+    **dict.fromkeys((".mjs", ".mts", ".d.mts"), ((SOURCE, ".mts"), (DECLARATION, ".d.mts"), (JS, ".mjs"))),
+    **dict.fromkeys((".cjs", ".cts", ".d.cts"), ((SOURCE, ".cts"), (DECLARATION, ".d.cts"), (JS, ".cjs"))),
+    **dict.fromkeys(
+        (".tsx", ".jsx"), ((SOURCE, ".tsx"), (SOURCE, ".ts"), (DECLARATION, ".d.ts"), (JS, ".jsx"), (JS, ".js"))
+    ),
+    **dict.fromkeys(
+        (".ts", ".d.ts", ".js", ""),
+        ((SOURCE, ".ts"), (SOURCE, ".tsx"), (DECLARATION, ".d.ts"), (JS, ".js"), (JS, ".jsx")),
+    ),
+    ".json": ((DECLARATION, ".d.json.ts"), (JSON, ".json")),
+}
+
+
+class ResolutionMode(Enum):
+    """The values of `moduleResolution`."""
+
+    CLASSIC = "classic"
+    NODE10 = "node10"
+    NODE16 = "node16"
+    NODENEXT = "nodenext"
+    BUNDLER = "bundler"
+
+
 class Resolver:
-    """Resolves the imports of one program; `esm` is the format in which the importing file asks."""
+    """Resolves the imports of one program."""
 
     def __init__(self, options: TsOptions, config_path: str, disk: Disk) -> None:
-        self._options = options
-        self._config_path = config_path
-        self._disk = disk
+        self.options = options
+        self.config_path = config_path
+        self.disk = disk
         self._known: dict[tuple[str, str, bool], str | None] = {}
-        self._ours: dict[str, bool | None] = {}
+        self.linked: dict[str, bool | None] = {}
 
     def module(self, name: str, folder: str, *, esm: bool) -> str | None:
-        """The file that a module's name means in a file in `folder`; None where there is none, or it is not ours."""
+        """The file that a file in `folder` imports by this name; None: there is none, or a package of others has it.
+
+        `esm`: whether it is imported as an ES module.
+        """
         key = (name, folder, esm)
         if key not in self._known:
             self._known[key] = self._resolve(name, folder, esm)
         return self._known[key]
 
     def types(self, name: str, folder: str, *, only_roots: bool = False) -> str | None:
-        """The file that a package of types means: from the type roots, else as a module."""
+        """The file of a type package: from the type roots, else as a module."""
         attempt = _Attempt(self, DECLARATION, esm=False, strict=False)
         found = attempt.in_type_roots(name)
         if found is None and not only_roots:
@@ -65,7 +104,7 @@ class Resolver:
         return self._settled(name, found)
 
     def _resolve(self, name: str, folder: str, esm: bool) -> str | None:
-        options = self._options
+        options = self.options
         every = TYPED | JS | (JSON if options.json else 0)
         in_two = options.resolution in (ResolutionMode.CLASSIC, ResolutionMode.NODE10)
         for kinds in (TYPED, every & ~TYPED) if in_two else (every,):
@@ -82,19 +121,19 @@ class Resolver:
     def _settled(self, name: str, found: str | None) -> str | None:
         if not found or is_relative(name) or rooted(name):
             return found or None
-        if IN_NODE_MODULES in found and not self._options.preserves_links:
-            found = self._disk.real(found)
+        if IN_NODE_MODULES in found and not self.options.preserves_links:
+            found = self.disk.real(found)
         return None if IN_NODE_MODULES in found else found
 
 
 class _Attempt:
-    """One search through all places that a name may mean, for files of some kinds."""
+    """One search for files of some kinds, in all places where a name may lead."""
 
     def __init__(self, resolver: Resolver, kinds: int, *, esm: bool, strict: bool, detours: int = MAX_DETOURS) -> None:
         self._resolver = resolver
-        self._options = resolver._options
-        self._disk = resolver._disk
-        self._files = Lookup(resolver._options, resolver._disk, kinds, strict=strict)
+        self._options = resolver.options
+        self._disk = resolver.disk
+        self._files = Lookup(resolver.options, resolver.disk, kinds, strict=strict)
         self._esm = esm
         self._detours = detours
 
@@ -122,18 +161,18 @@ class _Attempt:
         return self.in_type_roots(name) if found is None else found
 
     def classic(self, name: str, folder: str) -> str | None:
-        """Before there were packages: the folders upwards, each as if the name were a file in it."""
+        """The mode from before packages: the name as a file in each folder upwards."""
         found = self._by_settings(name, folder)
         if found is not None or is_relative(name) or rooted(name):
             return found or self._files.file(absolute(name, folder))
-        for above in _upwards(folder):
+        for above in upwards(folder):
             found = self._files.file(absolute(name, above), lists_folder=False)
             if found is not None:
                 return found
         return self.in_type_roots(name)
 
     def path(self, name: str, folder: str) -> str | None:
-        """A name that leads from the importing file's folder."""
+        """A name that begins at the folder of the importing file."""
         is_folder = name.endswith("/") or name_of(name) in (".", "..")
         return self._files.place(absolute(name, folder), is_folder=is_folder)
 
@@ -149,16 +188,16 @@ class _Attempt:
         return None
 
     def package(self, name: str, folder: str) -> str | None:
-        """In the nearest `node_modules` that has it: sources and declarations first, wherever they are."""
+        """In the nearest `node_modules` that has the package: first sources and declarations in all of them."""
         for kinds in (self._files.kinds & TYPED, self._files.kinds & ~TYPED):
-            for above in _upwards(folder) if kinds else ():
+            for above in upwards(folder) if kinds else ():
                 if name_of(above) == "node_modules":
                     continue
                 modules = f"{above.rstrip('/')}/node_modules"
-                ours = self._is_ours(modules, split_name(name)[0])
-                if ours is False:
+                linked = self._is_linked(modules, split_name(name)[0])
+                if linked is False:
                     return _FOREIGN
-                if ours:
+                if linked:
                     found = self._like(kinds)._in_package(name, modules)
                     if found is not None:
                         return found
@@ -220,7 +259,7 @@ class _Attempt:
         return None
 
     def _by_exports(self, exports: object, package_folder: str, inside: str) -> str | None:
-        """Sources and declarations first, unless JavaScript counts as a source and it is our own package."""
+        """Sources and declarations first, unless JavaScript is a source and the package is no foreign one."""
         own = self._options.allow_js and IN_NODE_MODULES not in f"{package_folder}/"
         for kinds in (self._files.kinds,) if own else (self._files.kinds & TYPED, self._files.kinds & ~TYPED):
             for target in export_targets(exports, inside, self._conditions()) or () if kinds else ():
@@ -230,13 +269,13 @@ class _Attempt:
         return None
 
     def _target(self, target: str, package_folder: str) -> str | None:
-        """A target of `exports` or `imports`: of our own package, the source in place of what is built from it."""
+        """The file of a target of `exports` or `imports`; in the own package, the source in place of the output."""
         place = absolute(target, package_folder)
         return self._source_of(place, package_folder) or self._files.named(place)
 
     def _source_of(self, output: str, package_folder: str) -> str | None:
         options = self._options
-        if IN_NODE_MODULES in output or not within(package_folder, self._resolver._config_path):
+        if IN_NODE_MODULES in output or not within(package_folder, self._resolver.config_path):
             return None
         for folder in reversed(options.out_folders):
             if not within(folder, output):
@@ -272,9 +311,9 @@ class _Attempt:
     def _like(self, kinds: int) -> _Attempt:
         return _Attempt(self._resolver, kinds, esm=self._esm, strict=self._files.strict, detours=self._detours)
 
-    def _is_ours(self, modules: str, package: str) -> bool | None:
-        """Whether a package in `modules` is only linked there and lies elsewhere; None if it is not there."""
-        known = self._resolver._ours
+    def _is_linked(self, modules: str, package: str) -> bool | None:
+        """Whether a package in `modules` is a link to another place; None if there is no such package."""
+        known = self._resolver.linked
         place = f"{modules}/{package}"
         if place not in known:
             if not self._disk.has(modules, folder=True) or not self._disk.is_folder(place):
@@ -284,17 +323,8 @@ class _Attempt:
         return known[place]
 
 
-def _upwards(folder: str) -> Iterator[str]:
-    while True:
-        yield folder
-        above = folder_of(folder)
-        if above == folder:
-            return
-        folder = above
-
-
 def _best_pattern(name: str, patterns: Mapping[str, object]) -> str | None:
-    """The pattern that is the name, else the one with the longest beginning."""
+    """The pattern that equals the name, else the matching one with the longest beginning."""
     if name in patterns and "*" not in name:
         return name
     best: str | None = None
@@ -306,32 +336,8 @@ def _best_pattern(name: str, patterns: Mapping[str, object]) -> str | None:
     return best
 
 
-# What may be looked for; numbers, because sets of them are made for every import.
-SOURCE, JS, DECLARATION, JSON = 1, 2, 4, 8
-TYPED = SOURCE | DECLARATION
-KIND_OF = {
-    **dict.fromkeys((".ts", ".tsx", ".mts", ".cts"), SOURCE),
-    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), JS),
-    **dict.fromkeys(DECLARATIONS, DECLARATION),
-    ".json": JSON,
-}
-_INSTEAD = {
-    # By the extension that is written: what may stand there, in the order of the attempts.
-    **dict.fromkeys((".mjs", ".mts", ".d.mts"), ((SOURCE, ".mts"), (DECLARATION, ".d.mts"), (JS, ".mjs"))),
-    **dict.fromkeys((".cjs", ".cts", ".d.cts"), ((SOURCE, ".cts"), (DECLARATION, ".d.cts"), (JS, ".cjs"))),
-    **dict.fromkeys(
-        (".tsx", ".jsx"), ((SOURCE, ".tsx"), (SOURCE, ".ts"), (DECLARATION, ".d.ts"), (JS, ".jsx"), (JS, ".js"))
-    ),
-    **dict.fromkeys(
-        (".ts", ".d.ts", ".js", ""),
-        ((SOURCE, ".ts"), (SOURCE, ".tsx"), (DECLARATION, ".d.ts"), (JS, ".js"), (JS, ".jsx")),
-    ),
-    ".json": ((DECLARATION, ".d.json.ts"), (JSON, ".json")),
-}
-
-
 class Lookup:
-    """A search for files of some kinds. `strict` is Node's way with ES modules: names are complete."""
+    """Finds files of some kinds. `strict`: names are complete, as Node requires for ES modules."""
 
     def __init__(self, options: TsOptions, disk: Disk, kinds: int, *, strict: bool) -> None:
         self.kinds = kinds
@@ -349,19 +355,19 @@ class Lookup:
         return self.folder(place) if found is None and folders and self._disk.is_folder(place) else found
 
     def file(self, place: str, *, lists_folder: bool = True) -> str | None:
-        """`lists_folder` says that the folder is worth reading; else only the names themselves are asked for."""
+        """`lists_folder`: whether the folder is read; else only the possible names are tried."""
         found = self._replaced(place, lists_folder)
         return self._extended(place, "", lists_folder) if found is None and not self.strict else found
 
     def folder(self, place: str) -> str | None:
-        """By the folder's `package.json`, else its index."""
+        """The file that `package.json` of the folder names, else its index."""
         package = self._disk.package(place) or {}
         entry = self._entry(package)
         found = self._by_entry(absolute(entry, place), package) if entry is not None else None
         return self.file(f"{place}/index") if found is None and not self.strict else found
 
     def named(self, place: str) -> str | None:
-        """A file that a `package.json` names: sources exactly as written, outputs by what they are made from."""
+        """A file that a `package.json` names: a source exactly as written, an output by its source."""
         if self.kinds & KIND_OF.get(extension_of(place), 0) & TYPED:
             return place if self._disk.is_file(place) else None
         return self._replaced(place, True)
@@ -397,29 +403,15 @@ class Lookup:
         return None
 
 
-class ResolutionMode(Enum):
-    """How a module's name becomes a file."""
-
-    CLASSIC = "classic"
-    NODE10 = "node10"
-    NODE16 = "node16"
-    NODENEXT = "nodenext"
-    BUNDLER = "bundler"
-
-
-MAX_CONDITIONS_DEPTH = 30  # of conditions within conditions: nobody nests more than three
-_FORBIDDEN = frozenset(("..", ".", "node_modules"))  # a target stays inside its package
-
-
 def split_name(name: str) -> tuple[str, str]:
-    """A module's name as the package's name and the path inside it."""
+    """The name of a module as the name of its package and the path inside."""
     parts = name.split("/", 2 if name.startswith("@") else 1)
     head = 2 if name.startswith("@") else 1
     return "/".join(parts[:head]), "/".join(parts[head:])
 
 
 def export_targets(exports: object, path: str, conditions: Sequence[str]) -> list[str] | None:
-    """The targets for a path inside the package ('' is the package itself), in the order to be tried."""
+    """The targets for a path inside the package ('' is the package itself), in the order of the attempts."""
     if not path:
         if isinstance(exports, dict) and any(key.startswith(".") for key in exports):
             exports = exports.get(".")
@@ -459,7 +451,7 @@ def _targets(target: object, middle: str | None, conditions: Sequence[str]) -> l
 
 
 def _collect(target: object, middle: str | None, conditions: Sequence[str], found: list[str], depth: int) -> bool:
-    """Whether the search ends here: null closes what would come behind it."""
+    """Whether the search ends here: null hides what would follow."""
     if target is None or depth == 0:
         return True
     if isinstance(target, str):

@@ -1,8 +1,8 @@
-"""The files that a configuration names itself: `files`, and what `include` and `exclude` leave, by TypeScript's rules.
+"""The files that a configuration names itself: `files`, and those of `include` without `exclude`.
 
-The rules are not those of a shell. `**` enters no folder that begins with a dot and none of packages; `*` and `?` as
-the first of a name do not match a dot, and `*` leaves out `.min.js`; a name without wildcard and dot means the folder
-and all below; a file is left out if another one of the same module is nearer to the source.
+TypeScript's rules differ from those of a shell. `**` enters no hidden folder and no folder of packages; `*` and `?` at
+the beginning of a name do not match a dot, and `*` does not match `.min.js`; a name without wildcard and dot is a
+folder with all below it; a file is left out if there is one of the same module that is nearer to the source.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import re
 
 from ....system.values import Value
 from ..source_tree import MAX_FOLDERS
-from .disk import EntryKind
-from .paths import ALL_GROUPS, TYPESCRIPT_GROUPS, absolute, extension_of, name_of, within
+from .disk import ALL_GROUPS, TYPESCRIPT_GROUPS, EntryKind, absolute, extension_of, name_of, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,18 +21,18 @@ if TYPE_CHECKING:
     from .tsconfig import TsConfig, TsOptions
 
 _NO_PACKAGES = r"(?!(?:node_modules|bower_components|jspm_packages)(?:/|$))"
-# In one name, and of `**`: each more multiplies the time that a match may take, for TypeScript too. People write two.
+# In one name, and of `**`: each of them multiplies the time of a match, for TypeScript too. Usual are two.
 MAX_WILDCARDS = 3
 _ENDS_WITH_ANY_DEPTH = re.compile(r"(?:^|/)\*\*/?$")
 
 
 class _Usage(Value):
-    """How the wildcards of a pattern read, for what it is matched against."""
+    """The regular expressions of the wildcards, by what the pattern is matched against."""
 
     star: str
     any_depth: str
     skips_hidden: bool = True
-    prefixes: bool = False  # also matches each folder on the way
+    prefixes: bool = False  # also matches each folder above
 
 
 _FILES = _Usage(r"(?:[^./]|\.(?!min\.js$))*", rf"(?:/{_NO_PACKAGES}[^/.][^/]*)*?")
@@ -42,7 +41,7 @@ _EXCLUDED = _Usage("[^/]*", "(?:/.+?)?", skips_hidden=False)
 
 
 def root_files(config: TsConfig, options: TsOptions, disk: Disk) -> list[str]:
-    """The root files of the program, as absolute paths; `files` are not checked to be there."""
+    """The root files of the program, as absolute paths; those of `files` need not exist."""
     fold: Callable[[str], str] = str if disk.case_sensitive else str.lower
     literal = {fold(path): path for path in (absolute(file, config.folder) for file in config.files or ())}
     include = config.include
@@ -81,13 +80,13 @@ def _is_valid(spec: str, config: TsConfig, disk: Disk, *, trailing: bool = True)
         return False
     parts = spec.split("/")
     if max(parts.count("**"), *(part.count("*") for part in parts if part != "**"), 0) > MAX_WILDCARDS:
-        disk.say(f"{config.path}: the pattern {spec[:100]} has more than {MAX_WILDCARDS} wildcards; it is left out.")
+        disk.say(f"{config.path}: the pattern {spec[:100]} has more than {MAX_WILDCARDS} wildcards; it does not count.")
         return False
     return True
 
 
 class _Search:
-    """A walk through the folders in which the patterns can match."""
+    """Walks through the folders in which the patterns can match."""
 
     def __init__(self, folder: str, include: Sequence[str], exclude: Sequence[str], disk: Disk) -> None:
         self._disk = disk
@@ -104,12 +103,12 @@ class _Search:
         ]
 
     def run(self, extensions: tuple[str, ...]) -> list[str]:
-        """All files that match, in TypeScript's order: by the first pattern that matches, then as they lie."""
+        """The matching files in the order of TypeScript: by the first pattern that matches, then by folder and name."""
         if not self._files:
             return []
         found: list[list[str]] = [[] for _ in self._files]
         visited: set[str] = set()
-        # The real path tells a loop of links, and the second way to a folder.
+        # By the real path, loops of links and second ways to a folder are recognised.
         waiting = [(base, self._disk.real(base)) for base in reversed(self._bases)]
         while waiting:
             folder, real = waiting.pop()
@@ -118,7 +117,7 @@ class _Search:
             visited.add(real)
             if len(visited) > MAX_FOLDERS:
                 self._disk.say(
-                    f"The patterns of {self._folder} lead into more than {MAX_FOLDERS:,} folders; the rest is left out."
+                    f"The patterns of {self._folder} enter more than {MAX_FOLDERS:,} folders; the rest does not count."
                 )
                 break
             entries = self._disk.entries(folder)
@@ -151,7 +150,7 @@ class _Search:
 
 
 def _base_folders(folder: str, include: Sequence[str]) -> list[str]:
-    """Where the walk begins: the configuration's folder, and folders outside of it that patterns name."""
+    """Where the walk begins: the folder of the configuration, and folders outside of it that patterns name."""
     bases = [folder]
     for base in sorted(_base_of(absolute(spec, folder)) for spec in include):
         if not any(within(other, base) for other in bases):
@@ -202,7 +201,7 @@ def _component(component: str, usage: _Usage) -> str:
 
 
 def _is_plain(component: str) -> bool:
-    """TypeScript looks for package folders wherever the name had to be escaped; an odd rule, but the rule."""
+    """TypeScript excludes package folders only for names with characters that it escapes."""
     return re.fullmatch(r"[\w\s]*", component, re.ASCII) is not None
 
 
@@ -213,7 +212,7 @@ def _group_of(path: str, groups: tuple[tuple[str, ...], ...]) -> tuple[str, ...]
 def _is_shadowed(
     path: str, group: tuple[str, ...], literal: dict[str, str], chosen: dict[str, str], fold: Callable[[str], str]
 ) -> bool:
-    """Whether a file of the same module that is nearer to the source is there already."""
+    """Whether a file of the same module that is nearer to the source was found before."""
     for extension in group:
         if path.endswith(extension) and not (extension == ".ts" and path.endswith(".d.ts")):
             return False

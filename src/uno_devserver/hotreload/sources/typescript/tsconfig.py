@@ -1,13 +1,13 @@
-"""One TypeScript configuration with everything that it extends: which files it names, its options, its references.
+"""One TypeScript configuration with all that it extends: its files, its references, and the compiler options.
 
-Every path is made absolute against the folder of the file that has it, as TypeScript does; what a file sets replaces
-what it inherits, key by key. A file that is broken, missing or part of a circle counts as if it were not extended.
+As in TypeScript, each path is relative to the folder of the file that has it, and the keys of a file replace those that
+it inherits. A file that is broken, missing or part of a circle counts as if it were not extended.
 """
 
 from __future__ import annotations
 
 from ....system.values import Value
-from .paths import absolute, folder_of, is_relative, name_of, rooted
+from .disk import absolute, folder_of, is_relative, name_of, rooted, upwards
 from .resolution import ResolutionMode, export_targets, split_name
 
 TYPE_CHECKING = False
@@ -16,17 +16,24 @@ if TYPE_CHECKING:
 
     from .disk import Disk
 
-MAX_EXTENDS = 100  # a chain has two or three files; this bounds what a strange one costs
-CONFIG_DIR = "${configDir}"  # stands for the folder of the configuration that is asked for, not of the one that has it
+MAX_EXTENDS = 100  # a usual chain has two or three files
+CONFIG_DIR = "${configDir}"  # the folder of the configuration that extends the others
 _PATH_OPTIONS = ("outDir", "declarationDir", "rootDir", "baseUrl")
 _PATH_LIST_OPTIONS = ("rootDirs", "typeRoots")
 _INHERITED = ("files", "include", "exclude")  # references are not
+_EXTENDS_CONDITIONS = ("require", "types", "node")
+NEWEST = 7  # if the package has no TypeScript of its own
+_RESOLUTIONS = {each.value: each for each in ResolutionMode} | {"node": ResolutionMode.NODE10}
+_OLD_MODULES = frozenset(("none", "amd", "umd", "system"))
+_ES_MODULES = frozenset(("es6", "es2015", "es2020", "es2022", "esnext"))
+_NODE_MODULES = frozenset(("node16", "node18", "node20"))
+_OLD_TARGETS = frozenset(("es3", "es5"))
 
 
 class TsConfig(Value):
     path: str
     folder: str
-    files: tuple[str, ...] | None  # absolute; None where nothing is said
+    files: tuple[str, ...] | None  # absolute; None: not given
     include: tuple[str, ...] | None
     exclude: tuple[str, ...] | None
     options: Mapping[str, object]  # compilerOptions as written, paths absolute
@@ -34,7 +41,7 @@ class TsConfig(Value):
 
 
 def read_tsconfig(path: str, disk: Disk) -> TsConfig:
-    """The configuration in `path`, with what it extends."""
+    """The configuration in `path`, with all that it extends."""
     folder = folder_of(path)
     raw = _Merged(disk).read(path, ())
     files, include, exclude = (_placed_all(raw.lists.get(key), folder) for key in _INHERITED)
@@ -44,7 +51,7 @@ def read_tsconfig(path: str, disk: Disk) -> TsConfig:
 
 
 class _Raw:
-    """One file with what it extends, before `${configDir}` is known."""
+    """One file with all that it extends, before `${configDir}` is replaced."""
 
     def __init__(self) -> None:
         self.lists: dict[str, list[str]] = {}
@@ -71,7 +78,7 @@ class _Merged:
         return result
 
     def _bases(self, extends: object, path: str, above: tuple[str, ...]) -> list[str]:
-        """The files that `extends` names, in the order in which they count."""
+        """The files that `extends` names; later ones replace earlier ones."""
         if extends is None:
             return []
         names = extends if isinstance(extends, list) else [extends]
@@ -82,14 +89,12 @@ class _Merged:
                 continue
             base = extended_file(name, folder_of(path), self._disk)
             if base is None:
-                self._disk.say(f"{path} extends {name}, which is not found; its settings do not count.")
+                self._disk.say(f"{path} extends {name}, which is not found; it does not count.")
             elif base in above:
                 circle = " -> ".join((*above[above.index(base) :], base))
                 self._disk.say(f"{path} extends {name} in a circle ({circle}); it is not followed again.")
             elif self._left <= 0:
-                self._disk.say(
-                    f"{path} extends {name}, but more than {MAX_EXTENDS} files are extended; it is left out."
-                )
+                self._disk.say(f"{path} extends {name} after more than {MAX_EXTENDS} files; it does not count.")
             else:
                 self._left -= 1
                 bases.append(base)
@@ -122,7 +127,7 @@ class _Merged:
             if name in options:
                 options[name] = _map_strings(options[name], lambda text: _located(text, folder))
         if options.get("paths") is not None:
-            options["pathsBase"] = folder  # where the patterns' targets are, unless there is a baseUrl
+            options["pathsBase"] = folder  # of the targets, unless there is a baseUrl
         return options
 
     def _own_references(self, value: object, path: str) -> list[str]:
@@ -139,7 +144,7 @@ class _Merged:
 
 
 def _located(path: str, folder: str) -> str:
-    """The path seen from the file that has it; wildcards are left as they are, `..` behind one too."""
+    """The path relative to the file that has it; wildcards stay, also with `..` behind them."""
     path = path.replace("\\", "/")
     return path if path.startswith(CONFIG_DIR) or rooted(path) else f"{folder.rstrip('/')}/{path}"
 
@@ -153,7 +158,7 @@ def _placed(path: str, folder: str) -> str:
 
 
 def _map_strings(value: object, change: Callable[[str], str], depth: int = 3) -> object:
-    """An option with each text in it changed; `paths`, an object of lists, is the deepest that there is."""
+    """An option with each text in it changed; `paths`, an object of lists, is the deepest one."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list) and depth:
@@ -163,27 +168,20 @@ def _map_strings(value: object, change: Callable[[str], str], depth: int = 3) ->
     return value
 
 
-_EXTENDS_CONDITIONS = ("require", "types", "node")
-
-
 def extended_file(name: str, folder: str, disk: Disk) -> str | None:
-    """The file that `extends: name` means in a configuration in `folder`."""
+    """The file of `extends: name` in a configuration in `folder`."""
     if rooted(name) or name.startswith(("./", "../")):
         return _json_file(absolute(name, folder), disk)
     if not name:
         return None
     if is_relative(name):
         return _json_file(f"{absolute(name, folder)}/tsconfig", disk)
-    here = folder
-    while True:
-        if name_of(here) != "node_modules" and disk.has(modules := f"{here.rstrip('/')}/node_modules", folder=True):
+    for above in upwards(folder):
+        if name_of(above) != "node_modules" and disk.has(modules := f"{above.rstrip('/')}/node_modules", folder=True):
             found = _extended_in_package(name, modules, disk)
             if found is not None:
                 return disk.real(found)
-        above = folder_of(here)
-        if above == here:
-            return None
-        here = above
+    return None
 
 
 def _extended_in_package(name: str, modules: str, disk: Disk) -> str | None:
@@ -205,29 +203,19 @@ def _extended_in_package(name: str, modules: str, disk: Disk) -> str | None:
 
 
 def _json_file(path: str, disk: Disk) -> str | None:
-    """The path, or with `.json` behind it."""
+    """The path, or the path with `.json` added."""
     if path.endswith(".json") and disk.has(path, folder=False):
         return path
     return found if disk.has(found := f"{path}.json", folder=False) else None
 
 
-NEWEST = 7  # taken where the package has no TypeScript of its own
-
-
-_RESOLUTIONS = {each.value: each for each in ResolutionMode} | {"node": ResolutionMode.NODE10}
-_OLD_MODULES = frozenset(("none", "amd", "umd", "system"))
-_ES_MODULES = frozenset(("es6", "es2015", "es2020", "es2022", "esnext"))
-_NODE_MODULES = frozenset(("node16", "node18", "node20"))
-_OLD_TARGETS = frozenset(("es3", "es5"))
-
-
 class TsOptions(Value):
     resolution: ResolutionMode
-    module: str  # as written, in small letters; the default where nothing is written
+    module: str  # in lower case; the default if it is not given
     allow_js: bool
     json: bool
     jsx: bool
-    jsx_import: str | None  # the module that compiled JSX imports by itself
+    jsx_import: str | None  # the module that compiled JSX imports
     arbitrary_extensions: bool
     follows_imports: bool
     preserves_links: bool
@@ -242,12 +230,12 @@ class TsOptions(Value):
     type_roots: tuple[str, ...] | None
     types: tuple[str, ...] | None  # None: every package in the type roots
     out_folders: tuple[str, ...]  # outDir and declarationDir
-    declarations_folder: str | None  # where declaration files are written; None: beside the sources
-    root_folder: str  # what the out folders mirror
+    declarations_folder: str | None  # of the declaration files; None: beside the sources
+    root_folder: str  # which the out folders mirror
 
     @property
     def node(self) -> bool:
-        """Whether the format of the importing file decides how a name is resolved."""
+        """Whether names are resolved by the format of the importing file."""
         return self.resolution in (ResolutionMode.NODE16, ResolutionMode.NODENEXT)
 
 
@@ -328,7 +316,7 @@ def _jsx_import(raw: Mapping[str, object]) -> str | None:
 
 
 def _types(raw: Mapping[str, object], version: int) -> tuple[str, ...] | None:
-    """Before version 6 every package that the type roots have was taken; now that has to be asked for."""
+    """Before version 6, every package of the type roots counts by default; since then, only by "*"."""
     types = _texts(raw, "types")
     if types is None:
         return None if version < 6 else ()

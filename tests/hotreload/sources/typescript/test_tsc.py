@@ -8,9 +8,8 @@ from random import Random
 import pytest
 
 from support.files import write
-from uno_devserver.hotreload.sources.typescript.program import find_typescript
 
-from .ts_projects import BUILD_CONFIG, PROJECTS, SOLUTION, Files
+from .ts_projects import BUILD_CONFIG, PROJECTS, SOLUTION, Files, typescript_sources
 from .tsc import OLDER, declare_version, older_tsc_files, tsc_files
 from .tsc.random_projects import make_project
 
@@ -29,7 +28,7 @@ def test_the_list_is_what_the_compiler_lists(name: str, root: Path) -> None:
     lay_out(root, PROJECTS[name])
 
     # When
-    sources = find_typescript(str(root), {})
+    sources = typescript_sources(root)
 
     # Then
     expected = tsc_files(*configs_of(name, root))
@@ -48,7 +47,7 @@ def test_the_list_is_what_an_older_compiler_of_the_package_lists(version: int, r
         configs += [(name, config) for config in configs_of(name, root / name)]
 
     # When
-    ours = {name: set(find_typescript(str(root / name), {}).files.values()) for name in PROJECTS}
+    ours = {name: set(typescript_sources(root / name).files.values()) for name in PROJECTS}
 
     # Then
     expected: dict[str, set[str]] = {name: set() for name in PROJECTS}
@@ -67,7 +66,7 @@ def test_random_trees_and_patterns_give_the_same_list(batch: int, root: Path) ->
         make_project(folder, Random(seed))
 
         # When
-        sources = find_typescript(str(folder), {})
+        sources = typescript_sources(folder)
 
         # Then
         assert set(sources.files.values()) == tsc_files(folder / "tsconfig.json"), f"seed {seed}"
@@ -76,13 +75,13 @@ def test_random_trees_and_patterns_give_the_same_list(batch: int, root: Path) ->
 def test_what_a_referenced_project_builds_is_no_source(root: Path) -> None:
     # Given: the compiler reads the declarations that were built from it, where they are there
     lay_out(root, SOLUTION)
-    before = find_typescript(str(root), {}).files
+    before = typescript_sources(root).files
     built = write(root / "out/core/index.d.ts", 'export * from "./part.js";')
     write(root / "out/core/part.d.ts", "export declare const part = 1;")
     assert str(built) in tsc_files(root / "app/tsconfig.app.json")
 
     # When
-    after = find_typescript(str(root), {}).files
+    after = typescript_sources(root).files
 
     # Then: a build is no edit
     assert after == before
@@ -91,7 +90,7 @@ def test_what_a_referenced_project_builds_is_no_source(root: Path) -> None:
 def test_the_build_configuration_comes_before_the_other(root: Path) -> None:
     lay_out(root, BUILD_CONFIG)
 
-    sources = find_typescript(str(root), {})
+    sources = typescript_sources(root)
 
     assert sorted(sources.files) == ["src/server.ts", "src/tools/tool.ts"]
     assert {Path(path).name for path in sources.deciding} >= {"tsconfig.build.json", "tsconfig.json", "package.json"}

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+
+from uno_devserver.hotreload.sources.globs import Globs
+from uno_devserver.hotreload.sources.source_tree import Sources, SourceTree
+from uno_devserver.hotreload.sources.typescript.imports import ImportedNames
+from uno_devserver.hotreload.sources.typescript.program import find_typescript
 
 Files = Mapping[str, str]  # by path; a text "-> target" is a symbolic link
+
+
+def typescript_sources(root: Path, cache: dict[str, ImportedNames] | None = None) -> Sources:
+    tree = SourceTree(str(root), Globs((), ""))
+    return tree.sources(find_typescript(tree, {} if cache is None else cache))
+
 
 EXTENDS_A_PACKAGE_AND_AN_ARRAY: Files = {
     "tsconfig.json": """{
