@@ -80,17 +80,6 @@ def test_the_text_names_each_file(machine: Machine, registry: Registry) -> None:
     ]
 
 
-def test_a_registry_that_cannot_be_read_is_a_failure(machine: Machine, registry: Registry) -> None:
-    registry.folder.parent.mkdir(parents=True)
-    registry.folder.write_text("a file")
-
-    result = machine.run("cleanup")
-
-    assert result.exit_code == 1
-    assert result.stdout.endswith("Cleanup not completed.\n")
-    assert result.stderr == f"warn: The registry {registry} cannot be read: Not a directory.\n"
-
-
 def test_control_channels_of_proxies_that_were_killed_go(machine: Machine, temp: Path) -> None:
     # given sockets of ours, one that is listened on and one that is not; one of another program; and no socket
     ours = [temp / f"CoreFxPipe_uno-{digit * 24}" for digit in "abc"]
@@ -162,7 +151,3 @@ def test_status_files_of_proxies_that_were_killed_go(
     assert (result.exit_code, result.json["removed"]) == (0, [str(path) for path in left])
     assert sorted(folder.iterdir()) == sorted(kept)
     assert proxy.runs
-
-
-def test_its_help_names_all_that_it_removes(machine: Machine) -> None:
-    assert "registrations and sockets of Hosts and proxies" in machine.run("cleanup", "--help").stdout

@@ -322,6 +322,16 @@ def test_a_current_folder_that_was_removed_is_told(machine: Machine) -> None:
     assert "The current folder does not exist any more." in result.stderr
 
 
+def test_a_folder_without_uno_names_the_command_that_loads_its_addins(machine: Machine) -> None:
+    write(machine.workspace / ".devtools" / "host.config.jsonc", "{}")
+    (machine.workspace / ".devtools" / "addins").mkdir()
+
+    result = machine.run("disco", "--addins-only")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "loaded by 'start'" in result.stderr
+
+
 def test_an_empty_folder_is_no_error(machine: Machine) -> None:
     result = machine.disco()
 

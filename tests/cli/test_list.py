@@ -228,19 +228,6 @@ def test_garbage_does_not_hide_a_server(machine: Machine, registry: Registry, pr
     assert result.stderr == ""
 
 
-def test_a_registry_that_cannot_be_read_is_a_failure_and_not_an_empty_list(
-    machine: Machine, registry: Registry
-) -> None:
-    registry.folder.parent.mkdir(parents=True)
-    registry.folder.write_text("a file")
-
-    result = machine.run("list")
-
-    assert result.exit_code == 1
-    assert result.stderr == f"warn: The registry {registry} cannot be read: Not a directory.\n"
-    assert "No active DevServers found." in result.stdout
-
-
 def test_it_works_in_a_folder_that_is_gone(machine: Machine, registry: Registry, processes: Processes) -> None:
     gone = machine.root / "gone"
     gone.mkdir()

@@ -1,4 +1,4 @@
-"""Colours, and lines that fit: on real terminals, for people; on pipes there is the text alone."""
+"""Colours, folded lines, short paths and the layout of reports: on terminals only; a pipe gets the text alone."""
 
 from __future__ import annotations
 
@@ -18,14 +18,22 @@ from support.registration import DNX
 from support.servers import Processes, Registry
 from support.terminals import Terminal, columns_of, shown
 from support.workspace import WorkspaceBuilder
+from uno_devserver.cli import terminal
+from uno_devserver.cli.result import Bullets, Report, Row, Section
+from uno_devserver.cli.terminal import ENABLE_VIRTUAL_TERMINAL_PROCESSING as ESCAPES
 from uno_devserver.cli.terminal import (
-    ENABLE_VIRTUAL_TERMINAL_PROCESSING,
+    MAX_KEY,
     MAX_WIDTH,
+    WIDTH,
     Style,
     colours_wanted,
     columns,
+    folded,
+    laid_out,
     mode_with_escapes,
+    one_line,
     styled,
+    with_short_paths,
 )
 
 COMMANDS = ["disco", "list", "health", "mcp status", "mcp doctor", "config", "trust --list"]
@@ -74,16 +82,16 @@ def on_terminal(machine: Machine, command: str, *, cwd: Path | None = None, **op
 # --- colours ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_terminal_has_colours_and_a_pipe_has_none(machine: Machine, rich: Path, command: str) -> None:
-    assert OF_COLOURS.search(on_terminal(machine, command, cwd=rich))
-    assert "\x1b" not in machine.run(*command.split(), cwd=rich).stdout
-
-
-@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"NO_COLOR": "0"}, {"TERM": "dumb"}], ids=str)
-def test_whoever_wants_no_colours_gets_none(machine: Machine, rich: Path, variables: dict[str, str]) -> None:
+def test_a_terminal_has_colours_and_a_pipe_has_none(machine: Machine, rich: Path) -> None:
     for command in COMMANDS:
-        assert not OF_COLOURS.search(on_terminal(machine, command, cwd=rich, env=variables))
+        assert OF_COLOURS.search(on_terminal(machine, command, cwd=rich)), command
+        assert "\x1b" not in machine.run(*command.split(), cwd=rich).stdout, command
+
+
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "0"}, {"TERM": "dumb"}], ids=str)
+def test_colours_can_be_turned_off(machine: Machine, rich: Path, variables: dict[str, str]) -> None:
+    for command in COMMANDS:
+        assert not OF_COLOURS.search(on_terminal(machine, command, cwd=rich, env=variables)), command
 
 
 def test_an_empty_no_color_says_nothing(machine: Machine) -> None:
@@ -194,23 +202,21 @@ def test_when_colours_are_wanted(environ: dict[str, str], is_terminal: bool, exp
 
 
 def test_a_windows_console_is_told_to_show_them_once() -> None:
-    assert mode_with_escapes(0x0003) == 0x0003 | ENABLE_VIRTUAL_TERMINAL_PROCESSING
-    assert mode_with_escapes(0x0003 | ENABLE_VIRTUAL_TERMINAL_PROCESSING) is None
+    assert mode_with_escapes(0x0003) == 0x0003 | ESCAPES
+    assert mode_with_escapes(0x0003 | ESCAPES) is None
 
 
 # --- widths -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("columns", [80, 60, 132])
-@pytest.mark.parametrize("command", COMMANDS)
-def test_lines_fit_the_terminal(machine: Machine, rich: Path, command: str, columns: int) -> None:
-    """But a path or a command that is longer than a line: it can be copied from where the terminal itself wraps it."""
-    too_long = [
-        line for line in shown(on_terminal(machine, command, cwd=rich, columns=columns)) if columns_of(line) > columns
-    ]
+def test_lines_fit_the_terminal(machine: Machine, rich: Path, columns: int) -> None:
+    """Except for a longer path or command, which can be copied from where the terminal itself wraps it."""
+    for command in COMMANDS:
+        lines = shown(on_terminal(machine, command, cwd=rich, columns=columns))
 
-    # Behind its key or mark, such a line has a single word, and perhaps where it was found.
-    assert [line for line in too_long if not _is_a_path(line)] == []
+        # Behind its key or mark, such a line has a single word, and perhaps where it was found.
+        assert [line for line in lines if columns_of(line) > columns and not _is_a_path(line)] == []
 
 
 def _is_a_path(line: str) -> bool:
@@ -220,19 +226,19 @@ def _is_a_path(line: str) -> bool:
     return "/" in path and len(before) <= 2
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_paths_are_said_from_where_one_is(machine: Machine, rich: Path, command: str) -> None:
-    sent = "\n".join(shown(on_terminal(machine, command, cwd=rich, columns=300)))
+def test_paths_are_relative_to_the_current_folder_on_a_terminal(machine: Machine, rich: Path) -> None:
+    for command in COMMANDS:
+        sent = "\n".join(shown(on_terminal(machine, command, cwd=rich, columns=300)))
 
-    assert f"{rich}/" not in sent
+        assert f"{rich}/" not in sent, command
 
 
-@pytest.mark.parametrize("command", ["disco", "health", "config"])
-def test_a_pipe_has_whole_paths_in_lines_of_any_length(machine: Machine, rich: Path, command: str) -> None:
-    text = machine.run(command, cwd=rich).stdout
+def test_a_pipe_has_whole_paths_in_lines_of_any_length(machine: Machine, rich: Path) -> None:
+    for command in ("disco", "health", "config"):
+        text = machine.run(command, cwd=rich).stdout
 
-    assert f"{rich}/.devtools/host.config.jsonc" in text
-    assert max(len(line) for line in text.splitlines()) > 80
+        assert f"{rich}/.devtools/host.config.jsonc" in text
+        assert max(len(line) for line in text.splitlines()) > 80
 
 
 @pytest.mark.parametrize(("columns", "longest"), [(20, 20), (80, 80), (300, MAX_WIDTH)])
@@ -249,3 +255,136 @@ def test_the_width_of_a_text_is_that_on_the_screen() -> None:
     assert columns("\x1b[31mred\x1b[0m") == 3
     assert columns("日本") == 4
     assert columns("e\u0301") == 1
+
+
+def test_words_are_put_into_lines_of_the_width() -> None:
+    lines = list(folded("word " * 40, "first: ", "  "))
+
+    assert all(len(line) <= WIDTH for line in lines)
+    assert lines[0].startswith("first: word word")
+    assert lines[1].startswith("  word word")
+    assert " ".join(" ".join(lines).split()[1:]) == ("word " * 40).strip()
+
+
+def test_a_line_may_have_the_whole_width_and_no_column_more() -> None:
+    exactly = f"{'a' * (WIDTH - 4)} bb"
+
+    assert list(folded(f"{exactly} c", "-")) == [f"-{exactly}", "c"]
+
+
+def test_a_long_word_has_a_line_of_its_own_and_stays_whole() -> None:
+    assert list(folded(f"a {'b' * 100} c", "- ", "  ")) == ["- a", "  " + "b" * 100, "  c"]
+    assert list(folded("", "- ", "  ")) == ["- "]
+
+
+def test_sentences_do_not_use_all_of_a_wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "terminal_width", lambda: 300)
+
+    assert max(map(len, folded("word " * 100))) == MAX_WIDTH - 1
+
+
+def test_a_line_end_in_a_name_makes_no_line() -> None:
+    assert one_line("a\nb\x1b[7m") == "a\\nb\\x1b[7m"
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The current folder, in the home folder, on a terminal."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(terminal, "terminal_width", lambda: WIDTH)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{here}/a", "./a"),
+        ("'{here}/a b'", "'./a b'"),
+        ("see {home}/a, {home}/b", "see ~/a, ~/b"),
+        ("'{home}/a b'", "'{home}/a b'"),
+        ("--log={home}/a", "--log={home}/a"),
+        ("file://{home}/a", "file://{home}/a"),
+        ("/mnt{here}/a", "/mnt{here}/a"),
+        ("{here}", "~/here"),
+        ("{home}", "{home}"),
+        ("{home}-old/a", "{home}-old/a"),
+    ],
+)
+def test_paths_are_said_as_one_can_type_them(here: Path, text: str, said: str) -> None:
+    assert with_short_paths(text.format(here=here, home=here.parent)) == said.format(here=here, home=here.parent)
+
+
+def test_paths_stay_whole_in_the_root_folder_and_in_a_removed_one(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.rmdir()
+    assert with_short_paths("/etc/hosts") == "/etc/hosts"
+
+    monkeypatch.chdir("/")
+    assert with_short_paths("//etc/hosts /etc/hosts") == "//etc/hosts /etc/hosts"
+
+
+# --- reports ------------------------------------------------------------------------------------------------------
+
+NARROW = 40
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "terminal_width", lambda: NARROW)
+
+
+def facts(*rows: Row) -> list[str]:
+    return laid_out(Report("Title", (Section("", rows),))).splitlines()[2:]
+
+
+def items(*texts: str) -> list[str]:
+    return laid_out(Report("Title", (Bullets("Items", texts),))).splitlines()[3:]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_value_stands_beside_its_key_as_long_as_it_fits() -> None:
+    fits = "v" * (NARROW - 9)
+
+    assert facts(Row("short", "a"), Row("s", fits)) == ["  short  a", f"  s      {fits}"]
+    assert facts(Row("short", "a"), Row("s", f"{fits}v")) == ["  short  a", "  s", f"    {fits}v"]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_long_key_does_not_push_all_values_to_the_right() -> None:
+    long = "k" * (MAX_KEY + 1)
+
+    assert facts(Row("short", "a"), Row(long, "b")) == ["  short  a", f"  {long}", "    b"]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_control_characters_are_shown_and_take_the_room_that_they_need() -> None:
+    assert facts(Row("a\x1b[7m", "b\x1b[7m"), Row("key", "c")) == ["  a\\x1b[7m  b\\x1b[7m", "  key       c"]
+    assert laid_out(Report("a\x1b[7m", (Bullets("b\x1b[7m", ("c\x1b[7m",)),))).count("\\x1b[7m") == 3
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_sentence_is_folded_and_a_path_is_not() -> None:
+    path = "/a folder/" + "with a long name/" * 3
+
+    assert facts(Row("where", path), Row("why", "because " * 6)) == [
+        "  where",
+        f"    {path}",
+        "  why",
+        "    because because because because",
+        "    because because",
+    ]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_items_are_paths_or_sentences_with_their_next_steps() -> None:
+    path = "/a folder/" + "with a long name/" * 3
+
+    assert items(path, "It is wrong.\n  next: Do what this long sentence says.", f"{path}: it is wrong") == [
+        f"- {path}",
+        "- It is wrong.",
+        "  next: Do what this long sentence says.",
+        "- /a folder/with a long name/with a long",
+        "  name/with a long name/: it is wrong",
+    ]

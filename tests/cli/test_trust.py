@@ -1,4 +1,4 @@
-"""`trust`: what is agreed to is shown and kept, and can be taken back; `start` agrees by itself."""
+"""`trust`: what is agreed to is shown and kept, and can be revoked; other commands agree by `agree_to`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 
 from support.dotnet import Build, FakeDotNet
-from support.files import snapshot
+from support.files import snapshot, write
 from support.hosts import StandInHosts
 from support.machine import Machine
 from support.packages import APP_MCP, CORE, host, tools_only
 from support.workspace import WorkspaceBuilder
 from uno_devserver.cli import trust
 from uno_devserver.cli.parse import parse
+from uno_devserver.cli.trust import agree_to
 from uno_devserver.issues import UserError
 from uno_devserver.workspace.config import Config, read_config
-from uno_devserver.workspace.trust import TRUST_VARIABLE, is_agreed
+from uno_devserver.workspace.trust import TRUST_VARIABLE, is_agreed, is_trusted
 
 CONFIG = ".devtools/host.config.jsonc"
 ADDIN = ".devtools/addins/greeter.py"
@@ -116,26 +117,34 @@ def _may_run(machine: Machine) -> list[str]:
     return [line for line in machine.run("trust").stdout.splitlines() if line.startswith("- ")]
 
 
-def test_variables_of_the_server_are_shown_because_they_decide_what_runs(
-    workspace: WorkspaceBuilder, machine: Machine
+@pytest.mark.parametrize(
+    ("server", "shown"),
+    [
+        (  # variables decide what runs
+            r'{"command": "node", "args": ["a.js"], "env": {"NODE_OPTIONS": "--require ./evil.js", "A": "1"}}',
+            "node a.js, in {root}, with 'NODE_OPTIONS=--require ./evil.js' A=1",
+        ),
+        (  # an argument cannot look like another line
+            r'{"command": "sh", "args": ["-c", "evil\n- good \u001b[2K"]}',
+            r"sh -c 'evil\n- good \x1b[2K', in {root}",
+        ),
+        (  # without hot reload nothing is built and no client is started
+            "{}",
+            "node {root}/a.js, in {root}",
+        ),
+    ],
+)
+def test_a_command_is_shown_with_all_that_decides_what_runs(
+    workspace: WorkspaceBuilder, machine: Machine, server: str, shown: str
 ) -> None:
-    variables = '{"NODE_OPTIONS": "--require ./evil.js", "A": "1"}'
-    workspace.file(CONFIG, f'{{"mcpServer": {{"command": "node", "args": ["a.js"], "env": {variables}}}}}')
+    rest = '"mcpServerRoot": "..", "client": {"command": "code"}, "hotReload": {"enabled": false}'
+    workspace.file("package.json", '{"bin": "a.js", "scripts": {"build": "tsc"}}')
+    workspace.file(CONFIG, f'{{"mcpServer": {server}, {rest}}}')
 
-    assert _may_run(machine) == [
-        f"- The MCP server: node a.js, in {machine.workspace}, with 'NODE_OPTIONS=--require ./evil.js' A=1"
-    ]
-
-
-def test_an_argument_cannot_pass_for_another_line(workspace: WorkspaceBuilder, machine: Machine) -> None:
-    workspace.file(CONFIG, r'{"mcpServer": {"command": "sh", "args": ["-c", "evil\n- good \u001b[2K"]}}')
-
-    assert _may_run(machine) == [rf"- The MCP server: sh -c 'evil\n- good \x1b[2K', in {machine.workspace}"]
+    assert _may_run(machine) == [f"- The MCP server: {shown.format(root=machine.workspace)}"]
 
 
-def test_a_server_of_which_nothing_is_known_yet_is_agreed_to_as_well_and_that_is_said(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
+def test_an_unknown_server_is_agreed_to_and_shown(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file("a.py", "").file(CONFIG, '{"mcpServerRoot": ".."}')
 
     (shown,) = _may_run(machine)
@@ -150,16 +159,6 @@ def test_the_build_for_a_command_that_is_typed_is_shown(workspace: WorkspaceBuil
 
     whose = "a server that you start by 'mcp start -- <command>'"
     assert shown == f"- When code of {whose} has changed: npm run build, in {machine.workspace}"
-
-
-def test_without_hot_reload_nothing_is_built_and_no_client_started_and_neither_is_shown(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
-    workspace.file("package.json", '{"bin": "a.js", "scripts": {"build": "tsc"}}')
-    workspace.file(CONFIG, '{"mcpServerRoot": "..", "client": {"command": "code"}, "hotReload": {"enabled": false}}')
-
-    root = machine.workspace
-    assert _may_run(machine) == [f"- The MCP server: node {root}/a.js, in {root}"]
 
 
 def test_a_config_that_is_saved_while_it_is_shown_is_not_agreed_to(
@@ -221,9 +220,7 @@ def test_a_list_takes_nothing_back(workspace: WorkspaceBuilder, machine: Machine
     assert _trusts(machine)
 
 
-def test_it_is_the_workspace_that_is_agreed_to_and_not_the_folder_one_stands_in(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
+def test_the_workspace_is_agreed_to_and_not_the_current_folder(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(CONFIG, "{}").file("src/deep/a.txt", "")
 
     machine.run("trust", cwd=machine.workspace / "src" / "deep")
@@ -245,9 +242,7 @@ def test_it_can_be_taken_back(workspace: WorkspaceBuilder, machine: Machine) -> 
     assert (again.exit_code, again.json["revoked"], again.json["trusted"]) == (0, False, False)
 
 
-def test_who_takes_it_back_is_told_what_ends_a_server_of_the_config(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
+def test_a_revocation_says_what_ends_a_server_of_the_config(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(CONFIG, '{"mcpServer": {"command": "sh"}}')
     machine.run("trust")
 
@@ -283,9 +278,7 @@ def test_where_there_is_no_workspace_there_is_nothing_to_agree_to(machine: Machi
     assert not machine.state.exists()
 
 
-def test_where_solutions_compete_the_one_that_is_meant_can_be_named(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
+def test_of_several_solutions_one_can_be_named(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.uno_sdk().solution("A.slnx", []).solution("B.slnx", [])
 
     undecided = machine.run("trust", "--json")
@@ -306,9 +299,7 @@ def test_a_config_that_cannot_be_read_cannot_be_agreed_to(workspace: WorkspaceBu
     assert result.stderr.startswith(f"error: {machine.workspace / CONFIG} cannot be read: ")
 
 
-def test_a_config_that_is_no_json_is_not_agreed_to_and_the_place_is_named(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
+def test_a_config_that_is_no_json_is_not_agreed_to(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(ADDIN, "").file(CONFIG, '{\n  "mcpServer": {"comm')
 
     result = machine.run("trust")
@@ -318,9 +309,7 @@ def test_a_config_that_is_no_json_is_not_agreed_to_and_the_place_is_named(
     assert not _trusts(machine)
 
 
-def test_what_is_wrong_with_a_config_is_shown_to_who_agrees_to_it(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
+def test_problems_of_the_config_are_shown(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(CONFIG, '{"mcpServer": {"command": "serve"}, "hotReloads": {},\n "extensionPath": "gone"}')
 
     result = machine.run("trust")
@@ -346,12 +335,6 @@ def test_a_state_folder_that_cannot_be_written_is_named(workspace: WorkspaceBuil
     assert str(machine.data / "Uno Platform") in result.json["error"]["message"]
 
 
-def test_an_argument_is_refused(machine: Machine) -> None:
-    result = machine.run("trust", "yes")
-
-    assert (result.exit_code, "'trust' does not take 'yes'" in result.stderr) == (2, True)
-
-
 def test_nothing_is_written_into_the_workspace(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(CONFIG, "{}").file(ADDIN, "")
     before = snapshot(machine.workspace)
@@ -362,7 +345,52 @@ def test_nothing_is_written_into_the_workspace(workspace: WorkspaceBuilder, mach
     assert snapshot(machine.workspace) == before
 
 
-def test_whoever_starts_a_host_has_agreed(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+# --- agreements by other commands ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a workspace, for calls in this process."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(machine.data))
+    return machine.workspace
+
+
+def test_what_may_run_is_returned_once_and_counts_from_then_on(folder: Path, machine: Machine) -> None:
+    addin = write(folder / ADDIN, "")
+
+    foreseen, trusted = agree_to(str(folder), "start", dry_run=True), _trusts(machine)
+    first, second = agree_to(str(folder), "start"), agree_to(str(folder), "start")
+
+    assert (foreseen, trusted) == ((str(addin),), False), "a dry run agrees to nothing"
+    assert (first, second) == ((str(addin),), ())
+    assert is_trusted({"HOME": str(machine.home), "XDG_DATA_HOME": str(machine.data)}, str(folder))
+
+
+@pytest.mark.parametrize("config", [None, "{}", '{"proxy": {"waitCalls": true}}', '{"nonsense": 1}', "{ broken"])
+def test_a_workspace_that_runs_nothing_is_not_agreed_to_since_code_may_come_later(
+    folder: Path, machine: Machine, config: str | None
+) -> None:
+    if config is not None:
+        write(folder / CONFIG, config)
+
+    assert agree_to(str(folder), "start") == ()
+    assert not _trusts(machine)
+
+
+def test_an_agreement_that_cannot_be_kept_is_a_warning(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(folder / ADDIN, "")
+    (tmp_path / "gone").symlink_to(tmp_path / "gone")  # no folder can be made there, not even by root
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "gone" / "data"))
+
+    assert agree_to(str(folder), "start") == ()
+    said = capsys.readouterr().err
+    assert str(tmp_path / "gone" / "data") in said
+    assert "Make the folder writable" in said
+
+
+def test_a_start_is_an_agreement(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
     uno.file(ADDIN, "").file(CONFIG, '{"mcpServer": {"command": "sh"}}')
 
     first, again = uno.machine.run("start"), uno.machine.run("start", "--json")
@@ -389,10 +417,7 @@ def test_a_start_does_not_agree_to_a_config_that_nobody_can_read(uno: WorkspaceB
     assert not _trusts(uno.machine)
 
 
-def test_a_start_where_nothing_of_the_workspace_runs_agrees_to_nothing(
-    uno: WorkspaceBuilder, hosts: StandInHosts
-) -> None:
-    """What a later pull brings has not been seen by anybody."""
+def test_a_start_does_not_agree_to_code_that_comes_later(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
     uno.machine.run("start")
 
     uno.file(ADDIN, "")

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from support.machine import Machine
 from support.registration import Clients, operations
-
-
-@pytest.fixture
-def clients(machine: Machine) -> Clients:
-    return Clients(machine)
 
 
 def test_all_files_of_a_client_are_put_back(clients: Clients) -> None:

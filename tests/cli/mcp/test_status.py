@@ -147,7 +147,7 @@ def test_a_file_that_clients_share_lists_only_those_that_are_here_and_the_caller
     assert {"unknown", "visual-studio", "copilot-cli"}.isdisjoint(told["detectedIdes"])
 
 
-def test_the_wished_definition_is_shown(clients: Clients) -> None:
+def test_the_chosen_definition_is_shown(clients: Clients) -> None:
     def definition(*options: str) -> Any:
         return clients.status(*options).json["servers"][0]["definition"]
 
@@ -319,7 +319,7 @@ def test_control_characters_in_names_do_not_reach_the_terminal(clients: Clients)
     assert "(as \\x1b[31mred\\nline)" in text
 
 
-def test_a_wished_runner_is_told(clients: Clients) -> None:
+def test_a_chosen_runner_is_shown(clients: Clients) -> None:
     assert "\nExpected:      stable (--release), started by dnx\n" in (
         clients.text("status", "--release", "--runner", "dnx").stdout
     )
@@ -376,3 +376,68 @@ def test_nothing_costly_is_imported_for_json_files(machine: Machine, clients: Cl
     assert done.returncode == 0, done.stderr
     assert COSTLY.isdisjoint(done.stderr.split()), COSTLY.intersection(done.stderr.split())
     assert "UnoApp (stdio)" in done.stdout
+
+
+# --- the next steps -----------------------------------------------------------------------------------------------
+
+
+def _entries(**app: Any) -> dict[str, Any]:
+    return _servers(("UnoApp", {**UVX, **app}), ("UnoDocs", DOCS))
+
+
+def _steps(clients: Clients, *options: str) -> list[str]:
+    steps: list[str] = clients.status("cursor", "--release", *options).json["nextSteps"]
+    return steps
+
+
+def test_where_all_is_well_there_is_nothing_to_do(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", _entries())
+
+    assert _steps(clients) == []
+    assert "Next steps" not in clients.text("status", "cursor", "--release").stdout
+
+
+def test_a_program_that_is_not_there_is_installed_or_named_by_its_path(clients: Clients) -> None:
+    (clients.machine.tools / "uvx").unlink()
+    clients.write(".cursor/mcp.json", _entries())
+    call = f"uno-devserver mcp install cursor --runner path --workspace {clients.workspace}"
+    step = f"'uvx' is not on PATH: install it, or '{call}' names this program by its path."
+
+    assert _steps(clients, "--workspace", str(clients.workspace)) == [step]
+
+
+def test_an_entry_that_is_switched_off_is_switched_on_in_the_client_or_its_file(clients: Clients) -> None:
+    path = clients.write(".cursor/mcp.json", _entries(disabled=True))
+
+    text = " ".join(clients.text("status", "cursor", "--release").stdout.split())
+
+    assert _steps(clients) == [f"Switch the entry 'UnoApp' on in Cursor, or in '{path}'."]
+    assert text.endswith("Next steps: - Switch the entry 'UnoApp' on in Cursor, or in '.cursor/mcp.json'.")
+
+
+def test_of_several_files_the_one_that_counts_is_named_and_the_way_out_of_all(clients: Clients) -> None:
+    path = clients.write(".cursor/mcp.json", _entries())
+    clients.write("~/.cursor/mcp.json", {"mcpServers": {"UnoApp": UVX}})
+
+    (step,) = _steps(clients)
+    command = step.split("'")[3].split()
+
+    assert step == (
+        f"Cursor uses the entry in '{path}' for UnoApp; "
+        "'uno-devserver mcp uninstall cursor --servers UnoApp' removes all."
+    )
+    assert clients.machine.run(*command[1:]).exit_code == 0
+    assert clients.status("cursor").json["servers"][0]["ides"] == [{"ide": "cursor", "status": "missing"}]
+
+
+@pytest.mark.parametrize("content", ['{"mcpServers": {}}', '{"mcpServers": {"UnoApp": {"url": "http://x"}}}'])
+def test_a_file_that_may_not_be_written_is_told_before_the_command_that_would_write_it(
+    clients: Clients, content: str
+) -> None:
+    path = clients.write(".cursor/mcp.json", content)
+    path.chmod(0o444)
+
+    assert _steps(clients) == [
+        f"Make '{path}' writable: it is read-only.",
+        "Run 'uno-devserver mcp install cursor --release' to register what is missing or outdated.",
+    ]
