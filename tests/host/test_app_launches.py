@@ -1,25 +1,28 @@
-"""Launches of apps: told over HTTP, by the IDE or by the app; matched with the app that connects."""
+"""Launches of apps, announced over HTTP, by the IDE or by the app, and matched with the app that connects."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 
+from support.addins import until
 from support.assemblies import MVID, TARGET_PLATFORM, assembly
 from support.golden import GOLDEN
 from uno_devserver.host import app_launches as module
-from uno_devserver.host.app_launches import LaunchMonitor, guid, register_message, timeout_from
+from uno_devserver.host.app_launches import LaunchKey, LaunchMonitor, guid, register_message, timeout_from
 from uno_devserver.host.remote_control.frames import Members
-from uno_devserver.host.routes import applaunch
+from uno_devserver.host.routes import announce_launch
 from uno_devserver.protocol.http.server import HttpServer, open_sockets
 
 OTHER = "11111111-2222-3333-4444-555555555555"
+KEY = LaunchKey(MVID, "Desktop", True)
 
 
 class Clock:
@@ -30,166 +33,149 @@ class Clock:
         return self.now
 
 
-def on_loop(scenario: Callable[[LaunchMonitor, Clock], None]) -> None:
-    async def run() -> None:
-        clock = Clock()
-        monitor = LaunchMonitor(clock=clock)
-        scenario(monitor, clock)
-        monitor.close()
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
-    asyncio.run(run())
+
+@pytest.fixture
+def monitor(clock: Clock) -> Iterator[LaunchMonitor]:
+    monitor = LaunchMonitor(clock=clock)
+    yield monitor
+    monitor.close()
+
+
+def on(platform: str, mvid: str = MVID) -> LaunchKey:
+    return LaunchKey(mvid, platform, False)
 
 
 def states(monitor: LaunchMonitor) -> list[object]:
     return [launch["state"] for launch in monitor.snapshot()]
 
 
-def test_a_connection_is_matched_with_its_launch() -> None:
-    def scenario(monitor: LaunchMonitor, clock: Clock) -> None:
-        monitor.register(MVID, "Desktop", True, "vscode", "1.0")
-        clock.now += 2.5
-        assert monitor.connected(MVID, "Desktop", True) is True
-        (launch,) = monitor.snapshot()
-        assert launch.pop("launchedAt").endswith("Z")  # type: ignore[attr-defined]
-        assert launch == {
-            "mvid": MVID,
-            "platform": "Desktop",
-            "isDebug": True,
-            "ide": "vscode",
-            "plugin": "1.0",
-            "state": "Connected",
-            "connectedAfterSeconds": 2.5,
-        }
+async def test_a_connection_is_matched_with_its_launch(monitor: LaunchMonitor, clock: Clock) -> None:
+    monitor.register(KEY, "vscode", "1.0")
+    clock.now += 2.5
+    assert monitor.connected(KEY) is True
 
-    on_loop(scenario)
+    (launch,) = monitor.snapshot()
+    assert str(launch.pop("launchedAt")).endswith("Z")
+    assert launch == {
+        "mvid": MVID,
+        "platform": "Desktop",
+        "isDebug": True,
+        "ide": "vscode",
+        "plugin": "1.0",
+        "state": "Connected",
+        "connectedAfterSeconds": 2.5,
+    }
 
 
 @pytest.mark.parametrize(
     "other", [(OTHER, "Desktop", True), (MVID, "desktop", True), (MVID, "Desktop", False), (MVID, None, True)]
 )
-def test_another_app_platform_or_debugger_is_no_match(other: tuple[str, str | None, bool]) -> None:
-    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
-        monitor.register(MVID, "Desktop", True, "vscode", "1.0")
-        assert monitor.connected(*other) is False
-        assert states(monitor) == ["Waiting"]
+async def test_another_app_platform_or_debugger_is_no_match(
+    monitor: LaunchMonitor, other: tuple[str, str | None, bool]
+) -> None:
+    monitor.register(KEY, "vscode", "1.0")
 
-    on_loop(scenario)
-
-
-def test_no_platform_is_the_platform_unspecified() -> None:
-    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
-        monitor.register(MVID, None, False, None, None)
-        assert monitor.snapshot()[0]["platform"] == "Unspecified"
-        assert monitor.snapshot()[0]["ide"] == "Unknown"
-        assert monitor.connected(MVID, "Unspecified", False) is True
-
-    on_loop(scenario)
+    assert monitor.connected(LaunchKey.of(*other)) is False
+    assert states(monitor) == ["Waiting"]
 
 
-def test_of_equal_launches_the_oldest_comes_first() -> None:
-    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
-        for ide in ("first", "second"):
-            monitor.register(MVID, "Desktop", True, ide, "1")
-        monitor.connected(MVID, "Desktop", True)
-        assert [(launch["ide"], launch["state"]) for launch in monitor.snapshot()] == [
-            ("second", "Waiting"),
-            ("first", "Connected"),
-        ]
-        assert monitor.connected(MVID, "Desktop", True) is True
-        assert states(monitor) == ["Connected", "Connected"]
-        assert monitor.connected(MVID, "Desktop", True) is False
+async def test_no_platform_is_the_platform_unspecified(monitor: LaunchMonitor) -> None:
+    monitor.register(LaunchKey.of(MVID, None, False), None, None)
 
-    on_loop(scenario)
+    assert [monitor.snapshot()[0][field] for field in ("platform", "ide", "plugin")] == [
+        "Unspecified", "Unknown", "Unknown",
+    ]  # fmt: skip
+    assert monitor.connected(on("Unspecified")) is True
 
 
-def test_an_app_that_comes_again_pushes_nobody_out_and_counts_as_the_newest() -> None:
-    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
-        for number in (*range(module.MAX_KEPT), 1):
-            monitor.connected(MVID, f"P{number}", False)
-        monitor.register(MVID, "P0", False, "x", "1")
-        assert states(monitor) == ["Connected"]
-        for number in (1000, 1001):  # one takes the place of P0, one that of the oldest, which is P2 now
-            monitor.connected(MVID, f"P{number}", False)
-        for number in (1, 2):
-            monitor.register(MVID, f"P{number}", False, "x", "1")
-        assert states(monitor) == ["Waiting", "Connected", "Connected"]
-
-    on_loop(scenario)
+async def test_of_equal_launches_the_oldest_comes_first(monitor: LaunchMonitor) -> None:
+    for ide in ("first", "second"):
+        monitor.register(KEY, ide, "1")
+    monitor.connected(KEY)
+    assert [(launch["ide"], launch["state"]) for launch in monitor.snapshot()] == [
+        ("second", "Waiting"),
+        ("first", "Connected"),
+    ]
+    assert monitor.connected(KEY) is True
+    assert states(monitor) == ["Connected", "Connected"]
+    assert monitor.connected(KEY) is False
 
 
-def test_an_app_that_comes_before_its_launch_is_matched_when_that_is_told() -> None:
-    def scenario(monitor: LaunchMonitor, clock: Clock) -> None:
-        assert monitor.connected(MVID, "Desktop", True) is False
-        clock.now += 1.5
-        monitor.register(MVID, "Desktop", True, "vscode", "1")
-        assert monitor.snapshot()[0]["connectedAfterSeconds"] == -1.5
-        monitor.register(MVID, "Desktop", True, "vscode", "1")
-        assert states(monitor) == ["Waiting", "Connected"]
+async def test_an_app_that_connects_again_counts_as_the_newest_and_replaces_no_other(monitor: LaunchMonitor) -> None:
+    for number in (*range(module.MAX_KEPT), 1):
+        monitor.connected(on(f"P{number}"))
+    monitor.register(on("P0"), "x", "1")
+    assert states(monitor) == ["Connected"]
 
-    on_loop(scenario)
-
-
-def test_launches_are_forgotten_after_half_an_hour_and_connections_after_an_hour() -> None:
-    def scenario(monitor: LaunchMonitor, clock: Clock) -> None:
-        monitor.register(MVID, "Desktop", True, "vscode", "1")
-        clock.now += 30 * 60 - 1
-        assert states(monitor) == ["Waiting"]
-        clock.now += 2
-        assert states(monitor) == []
-        assert monitor.connected(MVID, "Desktop", True) is False
-        clock.now += 60 * 60 + 1
-        monitor.register(MVID, "Desktop", True, "vscode", "1")
-        assert states(monitor) == ["Waiting"]
-
-    on_loop(scenario)
+    for number in (1000, 1001):  # one takes the place of P0, the other that of the oldest, which is P2 now
+        monitor.connected(on(f"P{number}"))
+    for number in (1, 2):
+        monitor.register(on(f"P{number}"), "x", "1")
+    assert states(monitor) == ["Waiting", "Connected", "Connected"]
 
 
-def test_memory_is_bounded() -> None:
-    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
-        for number in range(3 * module.MAX_KEPT):
-            monitor.connected(OTHER, f"P{number}", False)
-            monitor.register(MVID, f"P{number}", False, "x", "1")
-        assert len(monitor.snapshot()) == module.MAX_KEPT
-        assert monitor.snapshot()[0]["platform"] == f"P{3 * module.MAX_KEPT - 1}"
-        # A connection that was pushed out is no match any more; one that was not, is.
-        monitor.register(OTHER, "P0", False, "x", "1")
-        monitor.register(OTHER, f"P{3 * module.MAX_KEPT - 1}", False, "x", "1")
-        assert states(monitor)[:2] == ["Connected", "Waiting"]
+async def test_an_app_may_connect_before_its_launch_is_announced(monitor: LaunchMonitor, clock: Clock) -> None:
+    assert monitor.connected(KEY) is False
+    clock.now += 1.5
+    monitor.register(KEY, "vscode", "1")
+    assert monitor.snapshot()[0]["connectedAfterSeconds"] == -1.5
 
-    on_loop(scenario)
+    monitor.register(KEY, "vscode", "1")
+    assert states(monitor) == ["Waiting", "Connected"]
 
 
-def test_an_app_that_does_not_come_is_reported_and_may_still_come(capsys: pytest.CaptureFixture[str]) -> None:
-    async def scenario() -> None:
-        monitor = LaunchMonitor(timeout_seconds=0.01)
-        monitor.register(MVID, "Desktop", True, "vscode", "1")
-        for _ in range(1000):
-            if states(monitor) == ["TimedOut"]:
-                break
-            await asyncio.sleep(0.005)
-        assert states(monitor) == ["TimedOut"]
-        assert monitor.connected(MVID, "Desktop", True) is True
-        assert states(monitor) == ["Connected"]
+async def test_launches_are_forgotten_after_half_an_hour_and_connections_after_an_hour(
+    monitor: LaunchMonitor, clock: Clock
+) -> None:
+    monitor.register(KEY, "vscode", "1")
+    clock.now += 30 * 60 - 1
+    assert states(monitor) == ["Waiting"]
+    clock.now += 2
+    assert states(monitor) == []
 
-    asyncio.run(scenario())
+    assert monitor.connected(KEY) is False
+    clock.now += 60 * 60 + 1
+    monitor.register(KEY, "vscode", "1")
+    assert states(monitor) == ["Waiting"]
 
+
+async def test_memory_is_bounded(monitor: LaunchMonitor) -> None:
+    newest = f"P{3 * module.MAX_KEPT - 1}"
+    for number in range(3 * module.MAX_KEPT):
+        monitor.connected(on(f"P{number}", OTHER))
+        monitor.register(on(f"P{number}"), "x", "1")
+    assert len(monitor.snapshot()) == module.MAX_KEPT
+    assert monitor.snapshot()[0]["platform"] == newest
+
+    for platform in ("P0", newest):  # the connection of P0 is forgotten
+        monitor.register(on(platform, OTHER), "x", "1")
+    assert states(monitor)[:2] == ["Connected", "Waiting"]
+
+
+async def test_an_app_that_does_not_connect_in_time_is_reported_and_may_connect_later(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monitor = LaunchMonitor(timeout_seconds=0.01)
+    monitor.register(KEY, "vscode", "1")
+    await until(lambda: states(monitor) == ["TimedOut"])
+
+    assert monitor.connected(KEY) is True
+    assert states(monitor) == ["Connected"]
     assert f"has not connected: {MVID} on Desktop, with a debugger" in capsys.readouterr().err
 
 
-def test_an_app_that_came_is_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    async def scenario() -> None:
-        monitor = LaunchMonitor(timeout_seconds=0.01)
-        monitor.register(MVID, "Desktop", True, "vscode", "1")
-        monitor.connected(MVID, "Desktop", True)
-        monitor.register(OTHER, None, False, "vscode", "1")  # its alarm goes off later than that of the first would
-        for _ in range(1000):
-            if "TimedOut" in states(monitor):
-                break
-            await asyncio.sleep(0.005)
-        assert states(monitor) == ["TimedOut", "Connected"]
+async def test_an_app_that_has_connected_is_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    monitor = LaunchMonitor(timeout_seconds=0.01)
+    monitor.register(KEY, "vscode", "1")
+    monitor.connected(KEY)
+    monitor.register(on("Any", OTHER), "vscode", "1")  # its alarm goes off later than that of the first would
+    await until(lambda: "TimedOut" in states(monitor))
 
-    asyncio.run(scenario())
-
+    assert states(monitor) == ["TimedOut", "Connected"]
     assert MVID not in capsys.readouterr().err
 
 
@@ -220,16 +206,14 @@ def test_what_is_no_guid_is_none(text: str) -> None:
     assert guid(text) is None
 
 
-def test_a_launch_told_by_the_ide_is_registered() -> None:
-    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
-        body = {"Mvid": MVID, "Platform": "Desktop", "isDebug": True, "Ide": "vscode", "Plugin": "1"}
-        assert register_message(Members(body), monitor) is True
-        assert register_message(Members({**body, "Mvid": "x"}), monitor) is False
-        assert register_message(Members({"Mvid": MVID}), monitor) is False
-        assert len(monitor.snapshot()) == 1
-        assert monitor.connected(MVID, "Desktop", True)
+async def test_a_launch_in_a_message_of_the_ide_is_registered(monitor: LaunchMonitor) -> None:
+    body = {"Mvid": MVID, "Platform": "Desktop", "isDebug": True, "Ide": "vscode", "Plugin": "1"}
 
-    on_loop(scenario)
+    assert register_message(Members(body), monitor) is True
+    assert register_message(Members({**body, "Mvid": "x"}), monitor) is False
+    assert register_message(Members({"Mvid": MVID}), monitor) is False
+    assert len(monitor.snapshot()) == 1
+    assert monitor.connected(KEY)
 
 
 # --- over HTTP
@@ -238,8 +222,8 @@ Reply = tuple[int, dict[str, str], str]
 
 
 @asynccontextmanager
-async def routes(monitor: LaunchMonitor) -> AsyncIterator[Callable[[str], Coroutine[Any, Any, Reply]]]:
-    server = HttpServer(applaunch(monitor), open_sockets(0))
+async def routes(monitor: LaunchMonitor) -> AsyncIterator[Callable[..., Coroutine[Any, Any, Reply]]]:
+    server = HttpServer(lambda request: announce_launch(request, monitor), open_sockets(0))
     await server.start()
 
     async def get(target: str, method: str = "GET") -> Reply:
@@ -258,15 +242,11 @@ async def routes(monitor: LaunchMonitor) -> AsyncIterator[Callable[[str], Corout
         monitor.close()
 
 
-def ask(*targets: str) -> tuple[list[Reply], list[dict[str, object]]]:
+async def ask(*targets: str) -> tuple[list[Reply], list[dict[str, object]]]:
     """The answers to these requests, and the launches that are known then."""
-
-    async def scenario() -> tuple[list[Reply], list[dict[str, object]]]:
-        monitor = LaunchMonitor()
-        async with routes(monitor) as get:
-            return [await get(target) for target in targets], monitor.snapshot()
-
-    return asyncio.run(scenario())
+    monitor = LaunchMonitor()
+    async with routes(monitor) as get:
+        return [await get(target) for target in targets], monitor.snapshot()
 
 
 RECORDED = {
@@ -280,8 +260,7 @@ WORKS_HERE = {"GET /applaunch/asm existing assembly, plain path"}
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_recorded_requests_get_the_recorded_answers(name: str, tmp_path: Path) -> None:
-    # given
+async def test_recorded_requests_get_the_recorded_answers(name: str, tmp_path: Path) -> None:
     places = {"CACHE": str(tmp_path / "cache"), "ADDINS": str(tmp_path / "addins")}
     sample = tmp_path / "cache" / "sample.addin" / "1.0.0" / "tools" / "devserver" / "Sample.AddIn.dll"
     broken = tmp_path / "addins" / "NotDotNet" / "NotDotNet.dll"
@@ -295,14 +274,9 @@ def test_recorded_requests_get_the_recorded_answers(name: str, tmp_path: Path) -
         line = line.replace(f"{{{placeholder} as %2F...}}", place.replace("/", "%2F"))
     method, target, _ = line.split(" ")
 
-    # when
-    async def scenario() -> Reply:
-        async with routes(LaunchMonitor()) as get:
-            return await get(target, method)  # type: ignore[call-arg]
+    async with routes(LaunchMonitor()) as get:
+        status, headers, body = await get(target, method)
 
-    status, headers, body = asyncio.run(scenario())
-
-    # then
     head, expected = RECORDED[name]["responseHead"], RECORDED[name]["responseBody"]
     if name in WORKS_HERE:
         assert (status, json.loads(body)["mvid"]) == (200, mvid)
@@ -315,15 +289,13 @@ def test_recorded_requests_get_the_recorded_answers(name: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("folder", ["plain", "with space", "příliš", "plus+sign", "hash#percent%41"])
-def test_an_assembly_is_found_however_its_path_is_written(folder: str, tmp_path: Path) -> None:
-    from urllib.parse import quote, quote_plus
-
+async def test_an_assembly_is_found_however_its_path_is_written(folder: str, tmp_path: Path) -> None:
     app = tmp_path / folder / "App.dll"
     app.parent.mkdir()
     app.write_bytes(assembly([(TARGET_PLATFORM, "Desktop1.0")]))
     encoded = [quote(str(app), safe=""), quote_plus(str(app)), quote(str(app))[1:], quote(str(app))]
 
-    replies, known = ask(*(f"/applaunch/asm/{path}?ide=vscode&plugin=1&IsDebug=TRUE" for path in encoded))
+    replies, known = await ask(*(f"/applaunch/asm/{path}?ide=vscode&plugin=1&IsDebug=TRUE" for path in encoded))
 
     assert [(status, json.loads(body)) for status, _, body in replies] == [
         (200, {"mvid": MVID, "targetFramework": "Desktop1.0"})
@@ -333,12 +305,12 @@ def test_an_assembly_is_found_however_its_path_is_written(folder: str, tmp_path:
     ] * 4
 
 
-def test_a_file_name_that_is_no_text_is_found(tmp_path: Path) -> None:
+async def test_a_file_name_that_is_no_text_is_found(tmp_path: Path) -> None:
     app = bytes(tmp_path) + b"/caf\xe9.dll"
     with open(app, "wb") as stream:
         stream.write(assembly())
 
-    replies, _ = ask("/applaunch/asm/" + app.decode("latin-1").replace("/", "%2F").replace("é", "%E9"))
+    replies, _ = await ask("/applaunch/asm/" + app.decode("latin-1").replace("/", "%2F").replace("é", "%E9"))
 
     assert replies[0][0] == 200
 
@@ -359,8 +331,8 @@ def test_a_file_name_that_is_no_text_is_found(tmp_path: Path) -> None:
         (f"/applaunch/{MVID}?isDebug=1", 400),
     ],
 )
-def test_odd_requests_get_a_plain_answer(target: str, status: int) -> None:
-    replies, known = ask(target)
+async def test_odd_requests_get_a_plain_answer(target: str, status: int) -> None:
+    replies, known = await ask(target)
 
     assert replies[0][0] == status
     assert len(known) == (status == 200)
@@ -368,8 +340,8 @@ def test_odd_requests_get_a_plain_answer(target: str, status: int) -> None:
         assert replies[0][2].endswith(".")
 
 
-def test_a_platform_is_answered_as_it_was_asked_and_escaped() -> None:
-    replies, known = ask(f"/applaunch/{MVID}?platform=net10.0%2Bx%22&isDebug=true&ide=vscode&plugin=1")
+async def test_a_platform_is_answered_as_it_was_asked_and_escaped() -> None:
+    replies, known = await ask(f"/applaunch/{MVID}?platform=net10.0%2Bx%22&isDebug=true&ide=vscode&plugin=1")
 
     assert replies[0][2] == f'{{"mvid":"{MVID}","targetPlatform":"net10.0\\u002Bx\\u0022"}}'
     assert known[0]["platform"] == 'net10.0+x"'

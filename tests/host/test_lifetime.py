@@ -36,7 +36,7 @@ def short_lived() -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
 def test_a_signal_ends_it_gracefully(number: signal.Signals) -> None:
     def prepare(lifetime: Lifetime) -> None:
-        lifetime.heed_signals()
+        lifetime.handle_signals()
         os.kill(os.getpid(), number)
 
     assert ended(prepare) == SIGNALLED
@@ -136,7 +136,7 @@ from uno_devserver.host.lifetime import Lifetime
 
 async def main():
     lifetime = Lifetime()
-    lifetime.heed_signals()
+    lifetime.handle_signals()
     print("ready", flush=True)
     print((await lifetime.ended()).text, flush=True)
 

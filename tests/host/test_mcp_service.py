@@ -98,8 +98,7 @@ async def test_the_health_needs_no_arguments_and_takes_none(addins: AddInFolder)
 
 
 async def test_the_health_answers_before_anything_is_loaded(addins: AddInFolder) -> None:
-    collection = AddInManager(workspace=str(addins.folder))
-    client = Client(collection)
+    client = Client(workspace=str(addins.folder))
 
     health = await health_of(client)
 

@@ -1,4 +1,4 @@
-"""The Host as a process: its flags, files, endpoints and end, as a launcher, an agent and an IDE see them."""
+"""The Host as a process: its flags, files, endpoints and IDE channel, as launchers, agents and IDEs see them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,13 @@ def register(addin: AddIn) -> None:
 BROKEN = "raise RuntimeError('no such luck')\n"
 
 
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BundledHost]:
+    """A Host without add-ins, for tests that change nothing of it."""
+    with BundledHost(tmp_path_factory.mktemp("host"), "--addins", ";") as host:
+        yield host
+
+
 # Flags
 
 
@@ -54,6 +63,7 @@ BROKEN = "raise RuntimeError('no such luck')\n"
         (["--HTTPPORT"], "Write --httpPort <port>."),
         (["--httpPort", "0", "--bind", "nowhere.invalid"], "nowhere.invalid"),
         (["--command=dance"], "dance"),
+        (["--httpPort", "0", "--addins", ";", "--ideChannel", "x" * 200], "--ideChannel"),
     ],
 )
 def test_bad_arguments_end_with_1_and_a_sentence(tmp_path: Path, arguments: list[str], said: str) -> None:
@@ -65,13 +75,14 @@ def test_bad_arguments_end_with_1_and_a_sentence(tmp_path: Path, arguments: list
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_that_is_taken_is_said_plainly(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_said_plainly(tmp_path: Path, host: BundledHost) -> None:
     with socket.create_server(("127.0.0.1", 0)) as stranger:
-        port = stranger.getsockname()[1]
-        done = run_host(tmp_path, "--httpPort", str(port), "--addins", ";")
+        for port in (stranger.getsockname()[1], host.port):
+            done = run_host(tmp_path, "--httpPort", str(port), "--addins", ";")
 
-    assert done.returncode == 1
-    assert f"Port {port} is taken" in done.stderr
+            assert done.returncode == 1
+            assert f"Port {port} is taken" in done.stderr
+    assert ask(host.port, "GET", "/health").json["processId"] == host.process.pid
 
 
 def test_flags_may_come_from_the_environment(tmp_path: Path) -> None:
@@ -199,15 +210,17 @@ def test_what_its_launcher_has_recorded_stays(tmp_path: Path) -> None:
         assert (sidecar["WorkspaceDirectory"], sidecar["LogFile"]) == ("/of the launcher", "/its.log")
 
 
-def test_a_registry_that_does_not_answer_keeps_it_neither_from_serving_nor_from_ending(tmp_path: Path) -> None:
-    hang = "server.register = server.unregister = lambda *_: threading.Event().wait()"
+def test_a_registry_that_hangs_delays_neither_clients_nor_an_ide_nor_the_end(tmp_path: Path) -> None:
+    hang = "server.register = server.unregister = server.update_channel = lambda *_: threading.Event().wait()"
     lines = ("import threading", "from uno_devserver.host import server", "server.REGISTRY_SECONDS = 0.1", hang)
     with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
         assert host.health()["status"] == "Healthy"
+        assert host.ask("POST", "/devserver/idechannel/one").json == {"ideChannelId": "one"}
+        visit(host, "one").close()
         host.process.terminate()
 
         assert host.ended() == 0
-        assert host.output.count("did not answer within 0.1 s") == 2
+        assert host.output.count("did not answer within 0.1 s") == 3
 
 
 def test_a_registry_that_cannot_be_written_is_only_a_warning(tmp_path: Path) -> None:
@@ -218,32 +231,79 @@ def test_a_registry_that_cannot_be_written_is_only_a_warning(tmp_path: Path) -> 
         assert "Failed to register" in host.output
 
 
+def test_a_channel_that_cannot_be_recorded_is_bound_all_the_same(tmp_path: Path) -> None:
+    lines = (
+        "from uno_devserver.host import server",
+        "def full(*_): raise server.FileProblem('devserver.json', 'no space left')",
+        "server.update_channel = full",
+    )
+    with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
+        assert host.ask("POST", "/devserver/idechannel/one").status == 200
+        visit(host, "one").close()
+        assert "The registry does not show the IDE channel one: " in host.output
+
+
 # Endpoints
 
 
-def test_it_answers_on_both_loopback_addresses_and_on_no_other(tmp_path: Path) -> None:
-    with BundledHost(tmp_path, "--addins", ";") as host:
-        assert host.ask("GET", "/health").status == 200
-        if socket.has_ipv6:
-            assert host.ask("GET", "/health", address="::1").status == 200
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection((_own_address(), host.port), 2).close()
+def test_it_answers_on_both_loopback_addresses_and_on_no_other(host: BundledHost) -> None:
+    assert host.ask("GET", "/health").status == 200
+    if socket.has_ipv6:
+        assert host.ask("GET", "/health", address="::1").status == 200
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((_own_address(), host.port), 2).close()
 
 
-def test_bind_opens_it_to_others_who_may_call_the_machine_by_its_name(tmp_path: Path) -> None:
+def test_bind_opens_it_to_others_who_may_call_the_machine_by_its_name(tmp_path: Path, host: BundledHost) -> None:
     named = {"Host": socket.gethostname()}
-    with BundledHost(tmp_path, "--addins", ";", "--bind", "0.0.0.0") as host:
-        assert host.ask("GET", "/health", address=_own_address()).status == 200
-        assert host.ask("GET", "/health", headers=named).status == 200
-    with BundledHost(tmp_path, "--addins", ";") as host:
-        assert host.ask("GET", "/health", headers=named).status == 403
+    assert host.ask("GET", "/health", headers=named).status == 403
+    with BundledHost(tmp_path, "--addins", ";", "--bind", "0.0.0.0") as open_host:
+        assert open_host.ask("GET", "/health", address=_own_address()).status == 200
+        assert open_host.ask("GET", "/health", headers=named).status == 200
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/rc", "/health", "/devserver/idechannel/x", "/applaunch/x"])
 @pytest.mark.parametrize("header", [{"Origin": "https://evil.example"}, {"Host": "evil.example"}])
-def test_web_sites_are_refused_everywhere(tmp_path: Path, path: str, header: dict[str, str]) -> None:
-    with BundledHost(tmp_path, "--addins", ";") as host:
-        assert host.ask("POST", path, headers=header).status == 403
+def test_web_sites_are_refused_everywhere(host: BundledHost, path: str, header: dict[str, str]) -> None:
+    assert host.ask("POST", path, headers=header).status == 403
+
+
+def test_pages_that_are_isolated_can_load_its_answers(host: BundledHost) -> None:
+    headers = host.ask("GET", "/health").headers
+
+    assert headers["cross-origin-embedder-policy"] == "require-corp"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+
+
+def test_health_as_a_resource(host: BundledHost) -> None:
+    result = host.mcp("resources/read", {"uri": "uno://health"}, host.open_session()).json["result"]
+
+    assert json.loads(result["contents"][0]["text"])["status"] == "Healthy"
+
+
+def test_bad_json_is_a_json_rpc_error_and_not_a_500(host: BundledHost) -> None:
+    reply = host.ask("POST", "/mcp", b"{nope", {"Content-Type": "application/json", "Accept": BOTH})
+
+    assert reply.status == 400
+    assert reply.json["error"]["code"] == -32700
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/Health/", 200),
+        ("GET", "/MCP/", 406),
+        ("GET", "/", 404),
+        ("DELETE", "/health", 405),
+        ("GET", "/rc", 400),
+        ("POST", "/devserver/idechannel/", 400),
+    ],
+)
+def test_paths_ignore_case_and_a_last_slash(host: BundledHost, method: str, path: str, status: int) -> None:
+    assert host.ask(method, path).status == status
+
+
+# Add-ins and MSBuild
 
 
 def test_health_shows_a_failed_addin_and_the_host_lives_on(tmp_path: Path) -> None:
@@ -286,14 +346,6 @@ def test_the_log_says_when_and_what_is_loaded_and_why_something_is_not(tmp_path:
     assert lines[place + 1 : place + 3] == ["        ^", "SyntaxError: invalid syntax"]
     assert any(line.startswith("Now listening on: ") for line in lines)
     assert any(line.startswith("DevServer registered: ") for line in lines)
-
-
-def test_pages_that_are_isolated_can_load_its_answers(tmp_path: Path) -> None:
-    with BundledHost(tmp_path, "--addins", ";") as host:
-        headers = host.ask("GET", "/health").headers
-
-    assert headers["cross-origin-embedder-policy"] == "require-corp"
-    assert headers["cross-origin-opener-policy"] == "same-origin"
 
 
 COUNTING = """
@@ -351,32 +403,6 @@ def _first_events(host: BundledHost, session: str) -> bytes:
         return told
 
 
-def test_health_as_a_resource(tmp_path: Path) -> None:
-    with BundledHost(tmp_path, "--addins", ";") as host:
-        session = host.open_session()
-        result = host.mcp("resources/read", {"uri": "uno://health"}, session).json["result"]
-        assert json.loads(result["contents"][0]["text"])["status"] == "Healthy"
-
-
-def test_bad_json_is_a_json_rpc_error_and_not_a_500(tmp_path: Path) -> None:
-    with BundledHost(tmp_path, "--addins", ";") as host:
-        reply = host.ask("POST", "/mcp", b"{nope", {"Content-Type": "application/json", "Accept": BOTH})
-        assert reply.status == 400
-        assert reply.json["error"]["code"] == -32700
-
-
-def test_paths_ignore_case_and_a_last_slash(tmp_path: Path) -> None:
-    with BundledHost(tmp_path, "--addins", ";") as host:
-        assert host.ask("GET", "/Health/").status == 200
-        assert host.ask("GET", "/MCP/").status == 406
-        assert host.ask("GET", "/").status == 404
-        assert host.ask("DELETE", "/health").status == 405
-        assert host.ask("GET", "/rc").status == 400
-
-
-# Add-ins and MSBuild
-
-
 def test_addins_win_over_the_solution_and_empty_means_none(tmp_path: Path) -> None:
     solution = tmp_path / "App.sln"
     solution.touch()
@@ -423,7 +449,6 @@ def test_an_ide_channel_is_a_pipe_and_can_be_rebound(tmp_path: Path) -> None:
             ide.connect(str(folder / "CoreFxPipe_Two"))
             assert b"KeepAliveIdeMessage" in ide.recv(4096)
             wait_for(lambda: host.health()["ideChannelConnected"] or None)
-        assert host.ask("POST", "/devserver/idechannel/").status == 400
 
 
 def test_an_ide_that_came_early_hears_of_addins_that_failed_later(tmp_path: Path) -> None:
@@ -444,11 +469,67 @@ def test_an_ide_that_came_early_hears_of_addins_that_failed_later(tmp_path: Path
     assert b"Unable to load Studio" in heard
 
 
-def test_a_channel_that_cannot_be_opened_is_said_at_once(tmp_path: Path) -> None:
-    done = run_host(tmp_path, "--httpPort", "0", "--addins", ";", "--ideChannel", "x" * 200)
+NOTES = """
+import asyncio, pathlib
 
-    assert done.returncode == 1
-    assert "next: " in done.stderr
+def register(addin):
+    heard, go = pathlib.Path(addin.workspace, "heard"), pathlib.Path(addin.workspace, "go")
+
+    def note(word):
+        with heard.open("a") as file:
+            file.write(word + "\\n")
+
+    @addin.ide_message("Acme.Note")
+    def take(body, ide):
+        if body["Word"] == "bad":
+            raise ValueError("bad")
+        note(body["Word"])
+
+    @addin.ide_message("Acme.Hang")
+    async def hang(body, ide):
+        while not go.exists():
+            await asyncio.sleep(0.005)
+        note("hung")
+"""
+
+
+def test_messages_of_the_ide_reach_the_launches_and_the_add_ins_whatever_these_do(tmp_path: Path) -> None:
+    mvid = "9f8f6a1e-4a2b-4f0e-8a65-0b7a3c9d1e2f"
+    launch = {"Mvid": mvid, "Platform": "Desktop", "Ide": "vs", "Plugin": "1"}
+    messages: list[tuple[str, dict[str, Any]]] = [
+        ("AppLaunchRegisterIdeMessage", {"Ide": "vs", "Plugin": "1"}),
+        ("AppLaunchRegisterIdeMessage", launch),
+        *(("Acme.Note", {"Word": word}) for word in ("one", "bad", "two")),
+        ("Acme.Other", {}),
+        ("Acme.Hang", {}),
+        ("Acme.Note", {"Word": "three"}),
+    ]
+    lines = ("from uno_devserver.host import server", "server.HANDLER_SECONDS = 0.05")
+    host = BundledHost(tmp_path, "--addins", write_addin(tmp_path, "notes.py", NOTES), "--ideChannel", "one")
+    heard = tmp_path / "heard"
+
+    def wait_until_heard(*words: str) -> None:
+        wait_for(lambda: (heard.exists() and heard.read_text().split() == list(words)) or None)
+
+    with changed(host, *lines), visit(host, "one") as ide:
+        host.health()
+        for type_name, body in messages:
+            ide.sendall(_frame(type_name, body))
+        wait_until_heard("one", "two", "three")
+        (tmp_path / "go").touch()
+        wait_until_heard("one", "two", "three", "hung")
+        (known,) = host.health()["launches"]
+
+    assert (known["mvid"], known["ide"]) == (mvid, "vs")
+    assert "needs Mvid, Ide and Plugin" in host.output
+    assert "[notes] the handler of Acme.Hang has been running for more than 0.05 s." in host.output
+
+
+def _frame(type_name: str, body: dict[str, Any]) -> bytes:
+    envelope = {"MessageType": f"{type_name}, Acme", "MessageBody": json.dumps(body)}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendToDevServerAsync", "params": [envelope]}
+    data = json.dumps(call).encode()
+    return b"Content-Length: %d\r\n\r\n" % len(data) + data
 
 
 def _own_address() -> str:
@@ -459,12 +540,3 @@ def _own_address() -> str:
         except OSError:
             pytest.skip("this machine has no network address besides loopback")
         return str(probe.getsockname()[0])
-
-
-def test_two_hosts_do_not_share_a_port(tmp_path: Path) -> None:
-    with BundledHost(tmp_path, "--addins", ";") as host:
-        done = run_host(tmp_path, "--httpPort", str(host.port), "--addins", ";")
-
-        assert done.returncode == 1
-        assert "is taken" in done.stderr
-        assert ask(host.port, "GET", "/health").json["processId"] == host.process.pid

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from uno_devserver.host.addins.manager import AddInManager
 from uno_devserver.host.addins.testing import CAPABILITIES, VERSION, Client
 from uno_devserver.protocol.service import Result
 from uno_devserver.protocol.versions import CAPABILITIES_KEY, VERSION_KEY
@@ -29,8 +28,8 @@ async def until(condition: Callable[[], object]) -> None:
 class ModernClient(Client):
     """A client of 2026-07-28, which says in every request who it is."""
 
-    def __init__(self, addins: AddInManager) -> None:
-        super().__init__(addins, MODERN)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(MODERN, **options)
 
     async def request(self, method: str, params: Any = None) -> Result:
         params = params or {}
@@ -38,7 +37,7 @@ class ModernClient(Client):
         return await super().request(method, {**params, "_meta": meta})
 
 
-CLIENTS: dict[str, Callable[[AddInManager], Client]] = {HANDSHAKE: Client, MODERN: ModernClient}
+CLIENTS: dict[str, Callable[..., Client]] = {HANDSHAKE: Client, MODERN: ModernClient}
 
 
 class AddInFolder:
@@ -64,14 +63,13 @@ class AddInFolder:
     @asynccontextmanager
     async def serve(self, *paths: str, version: str = HANDSHAKE, **options: Any) -> AsyncIterator[Client]:
         """These add-ins, started, whether they work or not."""
-        addins = AddInManager(workspace=str(self.folder), **options)
-        client = CLIENTS[version](addins)
-        addins.load(paths)
-        await asyncio.wait_for(addins.start(), WAIT_SECONDS)
+        client = CLIENTS[version](workspace=str(self.folder), **options)
+        client.addins.load(paths)
+        await asyncio.wait_for(client.addins.start(), WAIT_SECONDS)
         try:
             yield client
         finally:
-            await addins.stop()
+            await client.addins.stop()
 
     @asynccontextmanager
     async def serve_register(self, body: str, top: str = "", **options: Any) -> AsyncIterator[Client]:

@@ -1,7 +1,7 @@
-"""Apps that an IDE launched, and whether they came: each launch is matched with the connection of its app.
+"""Apps that an IDE launched, matched with the apps that connect.
 
-A launch is known by the app's module id, platform and debugger; of several that look the same, the oldest comes
-first. An app may also connect before its launch is told. Memory is bounded in number and time.
+A launch is identified by the app's module id, platform and debugger; of equal launches the oldest is matched first.
+An app may connect before its launch is announced. What is kept is bounded in number and time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .remote_control.frames import Members
 
 DEFAULT_TIMEOUT_SECONDS = 60.0  # a debug build on an emulator takes most of that
 TIMEOUT_VARIABLE = "UNO_DEVSERVER_APPLAUNCH_TIMEOUT"  # in seconds
-LAUNCH_RETENTION_SECONDS = 30 * 60.0  # an app that comes later was launched by somebody else
-CONNECTION_RETENTION_SECONDS = 60 * 60.0  # an IDE that tells a launch this much later means another one
-MAX_KEPT = 100  # launches and connections each; people launch a few apps in an hour
+LAUNCH_RETENTION_SECONDS = 30 * 60.0  # an app that connects later belongs to another launch
+CONNECTION_RETENTION_SECONDS = 60 * 60.0  # a launch that is announced later belongs to another connection
+MAX_KEPT = 100  # launches and connections each; users launch a few apps in an hour
 
 UNSPECIFIED = "Unspecified"
 UNKNOWN = "Unknown"
@@ -30,21 +30,30 @@ _GUID = re.compile(r"(?i)([0-9a-f]{8})(-?)([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f
 
 
 class LaunchKey(Value):
-    mvid: str
+    mvid: str  # as `guid` returns it
     platform: str
     is_debug: bool
 
+    @classmethod
+    def of(cls, mvid: str, platform: str | None, is_debug: bool) -> LaunchKey:
+        return cls(mvid, UNSPECIFIED if platform is None else platform, is_debug)
+
+    @classmethod
+    def from_message(cls, message: Members) -> LaunchKey | None:
+        """The key in a message of an app or an IDE; None without a valid Mvid."""
+        mvid = guid(message.text("Mvid") or "")
+        platform, is_debug = message.text("Platform"), message.flag("IsDebug")
+        return None if mvid is None else cls.of(mvid, platform, is_debug)
+
 
 class AppLaunch:
-    """One launch, and what became of it."""
-
     def __init__(self, key: LaunchKey, ide: str, plugin: str, now: float) -> None:
         self.key = key
         self.ide = ide
         self.plugin = plugin
-        self.told_at = now
-        self.told_at_wall = time.time_ns()
-        self.connected_after: float | None = None  # seconds; less than nothing where the app came first
+        self.announced_at = now
+        self.announced_at_wall = time.time_ns()
+        self.connected_after: float | None = None  # seconds; negative if the app connected first
         self.timed_out = False
         self.alarm: asyncio.TimerHandle | None = None
 
@@ -64,33 +73,31 @@ class LaunchMonitor:
         self._timeout_seconds = timeout_seconds
         self._clock = clock
         self._launches: deque[AppLaunch] = deque(maxlen=MAX_KEPT)  # the oldest first
-        self._connections: dict[LaunchKey, float] = {}  # apps that came without a launch, and when
+        self._connections: dict[LaunchKey, float] = {}  # of apps without a known launch: when they connected
 
-    def register(self, mvid: str, platform: str | None, is_debug: bool, ide: str | None, plugin: str | None) -> None:
-        """An app was launched; `mvid` as `guid` gives it."""
+    def register(self, key: LaunchKey, ide: str | None, plugin: str | None) -> None:
+        """An app was launched."""
         self._forget_old()
-        key = LaunchKey(mvid, _platform(platform), is_debug)
         launch = AppLaunch(key, ide or UNKNOWN, plugin or UNKNOWN, self._clock())
         if len(self._launches) == MAX_KEPT:
-            _end(self._launches[0])
+            _cancel_alarm(self._launches[0])
         self._launches.append(launch)
         log.debug(f"An app was launched by {launch.ide}: {_shown(key)}")
-        came_at = self._connections.pop(key, None)
-        if came_at is not None:
-            self._match(launch, came_at)
+        connected_at = self._connections.pop(key, None)
+        if connected_at is not None:
+            self._match(launch, connected_at)
         else:
             launch.alarm = asyncio.get_running_loop().call_later(self._timeout_seconds, self._give_up, launch)
 
-    def connected(self, mvid: str, platform: str | None, is_debug: bool) -> bool:
+    def connected(self, key: LaunchKey) -> bool:
         """An app connected; whether its launch is known."""
         self._forget_old()
-        key = LaunchKey(mvid, _platform(platform), is_debug)
         for launch in self._launches:
             if launch.key == key and launch.connected_after is None:
                 self._match(launch, self._clock())
                 return True
-        log.debug(f"An app connected that nobody has told to have launched: {_shown(key)}")
-        self._connections.pop(key, None)  # the newest of its kind counts, and goes to the end
+        log.debug(f"An app connected whose launch was not announced: {_shown(key)}")
+        self._connections.pop(key, None)  # the newest connection of a key counts, and goes to the end
         if len(self._connections) == MAX_KEPT:
             del self._connections[next(iter(self._connections))]
         self._connections[key] = self._clock()
@@ -103,11 +110,11 @@ class LaunchMonitor:
 
     def close(self) -> None:
         for launch in self._launches:
-            _end(launch)
+            _cancel_alarm(launch)
 
     def _match(self, launch: AppLaunch, at: float) -> None:
-        _end(launch)
-        launch.connected_after = at - launch.told_at
+        _cancel_alarm(launch)
+        launch.connected_after = at - launch.announced_at
         log.debug(f"The app of {launch.ide} connected after {launch.connected_after:.1f} s: {_shown(launch.key)}")
 
     def _give_up(self, launch: AppLaunch) -> None:
@@ -119,15 +126,15 @@ class LaunchMonitor:
 
     def _forget_old(self) -> None:
         now = self._clock()
-        while self._launches and self._launches[0].told_at < now - LAUNCH_RETENTION_SECONDS:
-            _end(self._launches.popleft())
-        for key, came_at in tuple(self._connections.items()):
-            if came_at < now - CONNECTION_RETENTION_SECONDS:
+        while self._launches and self._launches[0].announced_at < now - LAUNCH_RETENTION_SECONDS:
+            _cancel_alarm(self._launches.popleft())
+        for key, connected_at in tuple(self._connections.items()):
+            if connected_at < now - CONNECTION_RETENTION_SECONDS:
                 del self._connections[key]
 
 
 def guid(text: str) -> str | None:
-    """A GUID in lower case with dashes, from any of .NET's usual forms; None when it is none."""
+    """A GUID in lower case with dashes, from any of .NET's usual forms; None if it is not one."""
     if text[:1] + text[-1:] in ("{}", "()"):
         text = text[1:-1]
     match = _GUID.fullmatch(text)
@@ -135,18 +142,17 @@ def guid(text: str) -> str | None:
 
 
 def register_message(message: Members, launches: LaunchMonitor) -> bool:
-    """A launch as an app or the IDE tells it (AppLaunchRegisterIdeMessage); False when it is none."""
-    mvid = guid(message.text("Mvid") or "")
-    platform, debug = message.text("Platform"), message.flag("IsDebug")
+    """Register the launch in an AppLaunchRegisterIdeMessage or AppLaunchMessage; False if the message has none."""
+    key = LaunchKey.from_message(message)
     ide, plugin = message.text("Ide"), message.text("Plugin")
-    if mvid is None or ide is None or plugin is None:
+    if key is None or ide is None or plugin is None:
         return False
-    launches.register(mvid, platform, debug, ide, plugin)
+    launches.register(key, ide, plugin)
     return True
 
 
 def timeout_from(environ: Mapping[str, str]) -> float:
-    """How long an app may take to connect, in seconds."""
+    """The seconds within which an app should connect."""
     given = environ.get(TIMEOUT_VARIABLE, "").strip()
     if not given:
         return DEFAULT_TIMEOUT_SECONDS
@@ -161,11 +167,7 @@ def timeout_from(environ: Mapping[str, str]) -> float:
     return seconds
 
 
-def _platform(platform: str | None) -> str:
-    return UNSPECIFIED if platform is None else platform
-
-
-def _end(launch: AppLaunch) -> None:
+def _cancel_alarm(launch: AppLaunch) -> None:
     if launch.alarm is not None:
         launch.alarm.cancel()
 
@@ -182,7 +184,7 @@ def _description(launch: AppLaunch) -> dict[str, object]:
         "isDebug": launch.key.is_debug,
         "ide": launch.ide,
         "plugin": launch.plugin,
-        "launchedAt": to_time(launch.told_at_wall),
+        "launchedAt": to_time(launch.announced_at_wall),
         "state": launch.state,
         "connectedAfterSeconds": None if after is None else round(after, 3),
     }

@@ -1,7 +1,7 @@
-"""What a .NET assembly says of itself, read from its metadata without loading it.
+"""Reads module id, version and attributes of a .NET assembly from its metadata, without loading it.
 
-The little of PE and CLI (ECMA-335, partition II) that is needed: module id, version, and the assembly's own
-attributes. A file that is damaged, cut short or hostile is a `NotAnAssembly`; nothing is trusted to be in bounds.
+The needed part of PE and CLI (ECMA-335, partition II). A file that is damaged, cut short or hostile is a
+`NotAnAssembly`; no offset in it is trusted to be in bounds.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from collections.abc import Iterator, Sequence
 from ..system.files import FileProblem, read_bytes
 from ..system.values import Value
 
-MAX_BYTES = 256 * 1024 * 1024  # the largest assemblies people build have some 50 MB
+MAX_BYTES = 256 * 1024 * 1024  # the largest assemblies have some 50 MB
 MAX_ATTRIBUTES = 1000  # of one assembly; a compiler writes a dozen
-MAX_NAME = 1024  # as the runtime limits it
+MAX_NAME = 1024  # the runtime's limit
 MAX_STREAMS = 16  # there are five kinds, and Edit and Continue adds a few
 MAX_STREAM_NAME = 32
 
-# The platform an app was built for, "Desktop1.0": what the app itself reports when it connects.
+# The platform that an app was built for, "Desktop1.0"; the app reports the same when it connects.
 TARGET_PLATFORM = "System.Runtime.Versioning.TargetPlatformAttribute"
 SERVER_PROCESSOR = "Uno.UI.RemoteControl.Host.ServerProcessorAttribute"
 
 
 class NotAnAssembly(Exception):
-    """The file is no .NET assembly; says why."""
+    """The file is not a .NET assembly; the text says why."""
 
 
 class Assembly(Value):
     mvid: str  # lower case, with dashes
     version: str
     platform: str | None
-    processors: tuple[str, ...]  # full names of the types it offers as server processors
+    processors: tuple[str, ...]  # full type names of its server processors
 
 
 def read_assembly(path: str) -> Assembly:
-    """The assembly in a file; FileNotFoundError is let through, all else is NotAnAssembly."""
+    """The assembly in a file; FileNotFoundError if there is none, NotAnAssembly for every other problem."""
     try:
         return parse_assembly(read_bytes(path, MAX_BYTES))
     except FileProblem as problem:
@@ -52,7 +52,7 @@ def parse_assembly(data: bytes) -> Assembly:
 
 
 def _metadata_range(data: bytes) -> tuple[int, int]:
-    """Where the CLI metadata is in the file: offset and length."""
+    """Offset and length of the CLI metadata in the file."""
     if data[:2] != b"MZ":
         raise NotAnAssembly("it is no PE file")
     (pe,) = struct.unpack_from("<I", data, 0x3C)
@@ -81,8 +81,8 @@ def _offset(rva: int, sections: Sequence[tuple[int, ...]]) -> int:
     raise NotAnAssembly("its metadata is damaged or cut short")
 
 
-# The tables up to the last one that is needed, and their columns: a number of bytes, a heap (S, G, B), the rows of a
-# table (T and its number), or of one of several tables (a name below).
+# The columns of the tables, up to the last one that is needed: a number of bytes, an index into a heap (S, G, B), into
+# a table (T and its number), or into one of several tables (a name in _CODED).
 _TABLES: tuple[str, ...] = (
     "2 S G G G",  # 00 Module
     "ResolutionScope S S",  # 01 TypeRef
@@ -120,7 +120,7 @@ _TABLES: tuple[str, ...] = (
 )
 _TYPE_REF, _TYPE_DEF, _MEMBER_REF, _CUSTOM_ATTRIBUTE, _ASSEMBLY = 0x01, 0x02, 0x0A, 0x0C, 0x20
 
-# Which tables such a column may mean; the lowest bits of a value say which one. None: never used.
+# The tables of such a column; the lowest bits of a value select one. None: never used.
 _CODED: dict[str, tuple[int | None, ...]] = {
     "TypeDefOrRef": (0x02, 0x01, 0x1B),
     "HasConstant": (0x04, 0x08, 0x17),
@@ -155,10 +155,12 @@ class _Metadata:
             if valid >> number & 1:
                 (self._rows[number],) = struct.unpack_from("<I", tables, at)
                 at += 4
-        at += 4 if wide & 0x40 else 0  # one more number, which only Edit and Continue writes
+        at += 4 if wide & 0x40 else 0  # an extra number, written by Edit and Continue only
         self._heap_widths = {"S": 4 if wide & 1 else 2, "G": 4 if wide & 2 else 2, "B": 4 if wide & 4 else 2}
         self._tables = tables
-        self._formats: list[tuple[struct.Struct, int]] = []  # of each table: its row, and where the first one is
+        self._formats: list[
+            tuple[struct.Struct, int]
+        ] = []  # of each table: the format of a row, and the offset of the first one
         for number, columns in enumerate(_TABLES):
             row = struct.Struct("<" + "".join("H" if self._width(c) == 2 else "I" for c in columns.split()))
             self._formats.append((row, at))
@@ -181,9 +183,9 @@ class _Metadata:
         )
 
     def _attributes(self) -> Iterator[tuple[str, str | None]]:
-        """The assembly's attributes: full name of the type, and the first argument if that is a text or a type."""
+        """Full type name and first argument (a text or a type) of the assembly's attributes."""
         everyone = range(1, self._rows[_CUSTOM_ATTRIBUTE] + 1)
-        # The table is sorted by the owner: an application has tens of thousands, of which a dozen matter.
+        # The table is sorted by owner: of tens of thousands of attributes, the assembly has a dozen.
         first = bisect_left(everyone, _PARENT_IS_THE_ASSEMBLY, key=lambda n: self._row(_CUSTOM_ATTRIBUTE, n)[0])
         for number in everyone[first : first + MAX_ATTRIBUTES]:
             parent, constructor, value = self._row(_CUSTOM_ATTRIBUTE, number)
@@ -195,7 +197,7 @@ class _Metadata:
 
     def _type_of(self, constructor: int) -> str | None:
         kind, number = constructor & 7, constructor >> 3
-        if kind == 2:  # a method of this very assembly: its type is the last one that begins at or before it
+        if kind == 2:  # a method of this assembly: its type is the last one whose first method is not after it
             everyone = range(1, self._rows[_TYPE_DEF] + 1)
             return self._type_name(_TYPE_DEF, bisect_right(everyone, number, key=lambda n: self._row(_TYPE_DEF, n)[5]))
         parent = self._row(_MEMBER_REF, number)[0]
@@ -248,7 +250,7 @@ def _streams(metadata: bytes) -> Iterator[tuple[str, bytes]]:
         offset, size = struct.unpack_from("<II", metadata, at)
         name = metadata[at + 8 : at + 8 + MAX_STREAM_NAME].partition(b"\0")[0]
         yield name.decode("ascii"), metadata[offset : offset + size]
-        at += 8 + (len(name) // 4 + 1) * 4  # its end is marked by one to four zeros
+        at += 8 + (len(name) // 4 + 1) * 4  # padded by one to four zeros
 
 
 def _first_argument(blob: bytes) -> str | None:
@@ -259,7 +261,7 @@ def _first_argument(blob: bytes) -> str | None:
 
 
 def _packed(data: bytes, at: int) -> tuple[int, int]:
-    """A compressed number and where it ends."""
+    """A compressed number, and the offset behind it."""
     first = data[at]
     if first < 0x80:
         return first, at + 1

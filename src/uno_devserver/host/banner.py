@@ -1,4 +1,4 @@
-"""What the Host says on standard output: who it is and where it listens. Launchers and their logs look for it."""
+"""The lines that a Host writes to standard output; launchers and their logs search for them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ TITLE = "Uno Platform DevServer"
 
 
 def say(text: str) -> None:
-    """A line on standard output, at once. Nobody has to read it: an output that takes nothing is no error."""
+    """Write a line at once. An output that cannot be written to is not an error."""
     try:
         if sys.stdout is not None:
             sys.stdout.write(visible(text) + "\n")
             sys.stdout.flush()
     except (OSError, ValueError):
-        # What is left in its buffer would fail once more at the end, with a message and an exit code of its own.
+        # Python would try to flush the rest at exit, and fail with a message and an exit code of its own.
         sys.stdout = None
 
 

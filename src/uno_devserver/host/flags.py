@@ -1,8 +1,8 @@
-"""The Host's flags: the environment first, then the command line, which wins. Keys ignore case.
+"""The Host's flags, from the environment and from the command line, which wins. Keys ignore case.
 
 The forms are those of .NET's configuration (`--key value`, `--key=value`, `/key value`, `key=value`, `-c verb`),
-because every launcher writes them. Unlike there, a wrong value is an error that says so, and a flag whose value was
-forgotten does not swallow the next flag.
+because launchers write them. Unlike in .NET, a wrong value is an error that names it, and a flag without its value
+does not take the next flag as the value.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ..system.values import Value
 
 ENVIRONMENT_PREFIX = "UNO_DEVSERVER_"
 MAX_PORT = 65_535
-MAX_DIGITS = 20  # Python refuses to read numbers of thousands of digits
+MAX_DIGITS = 20  # int() raises for thousands of digits
 USAGE_WIDTH = 80
 VERBS = ("start", "stop", "list", "cleanup")
 
 
 class Flag(Value):
-    """A flag of the Host itself; whatever else is given is kept for add-ins and processors."""
+    """A flag of the Host itself; other flags are kept for add-ins and processors."""
 
     name: str
-    value: str | None  # what the value is called in the help; None for a switch, which may have true or false
+    value: str | None  # its placeholder in the help; None for a switch, which takes an optional true or false
     help: str
 
 
@@ -49,31 +49,31 @@ _SHORT = {"c": "command"}
 
 
 class HostFlags(Value):
-    """What the Host was asked to do; every value is checked."""
+    """The flags, checked."""
 
-    port: int | None  # 0: a free one; None: not said
-    parent: int  # 0: nobody's
-    verb: str | None  # a controller's verb; None for a server
+    port: int | None  # 0: a free one; None: not given
+    parent: int  # process id; 0: none
+    verb: str | None  # of a controller; None for a server
     solution: str | None
     working_directory: str | None
-    addins: str | None  # None: not said, which is not the same as empty
+    addins: str | None  # None: not given, so MSBuild is asked; empty: no add-ins
     ide_channel: str | None
     bind: str | None
     force_msbuild: bool
     log_level: int | None
-    settings: Mapping[str, str]  # everything, by lower-case key
-    given: Mapping[str, str]  # of these, what the command line said
+    settings: Mapping[str, str]  # all flags, by lower-case key
+    given: Mapping[str, str]  # those of the command line
 
     @property
     def workspace(self) -> str | None:
-        """The folder whose files belong to this Host, if it was told one."""
+        """The folder whose files this Host may edit; None if no flag names one."""
         if self.working_directory:
             return self.working_directory
         return os.path.dirname(self.solution) if self.solution else None
 
 
 def read_flags(arguments: Sequence[str], environ: Mapping[str, str]) -> HostFlags:
-    """The configuration, or a UserError that names the flag."""
+    """Read and check the flags; UserError names the flag with a wrong value."""
     given = _from_arguments(arguments)
     settings = {**_from_environment(environ), **given}
     verb = _text(settings, "command")
@@ -132,7 +132,7 @@ def _key(token: str) -> tuple[str, bool, str]:
         key = name[2:]
     elif name.startswith("-"):
         key = _SHORT.get(name[1:].lower(), "")
-    elif "/" in name[1:]:  # a path that lost its flag
+    elif "/" in name[1:]:  # a path without its flag
         key = ""
     elif name.startswith("/"):
         key = name[1:]
@@ -142,7 +142,7 @@ def _key(token: str) -> tuple[str, bool, str]:
 
 
 def _following(key: str, rest: list[str]) -> str:
-    """The value behind a flag, taken off `rest`."""
+    """The value that follows a flag, removed from `rest`."""
     following = rest[0] if rest else None
     missing = following is None or (following.startswith("--") and len(following) > 2)
     if key in _SWITCHES:
@@ -150,7 +150,7 @@ def _following(key: str, rest: list[str]) -> str:
     if not missing:
         return rest.pop(0)
     if key == "addins":
-        return ""  # launchers that build one string lose an empty value
+        return ""  # launchers that join their arguments lose an empty value
     if key in _TEXT:
         flag = next(flag for flag in FLAGS if flag.name.lower() == key)
         raise UserError("MissingValue", f"The value of --{flag.name} is missing.", f"Write --{flag.name} {flag.value}.")

@@ -1,4 +1,4 @@
-"""The health report of a running Host: `uno_health`, `uno://health` and `GET /health` show the same."""
+"""The health report of a running Host, as shown by `uno_health`, `uno://health` and `GET /health`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..system.values import Value
 def health_report(
     status: AddInSummary, *, version: str, ide_connected: bool, more: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The fields of the .NET Host's report, then what only ours has. `Degraded` as soon as anything failed."""
+    """The fields of the .NET Host's report, then those of this Host. `Degraded` as soon as anything failed."""
     return {
         "status": "Healthy" if status.well else "Degraded",
         "hostVersion": version,
@@ -42,9 +42,9 @@ class AddInStatus(Value):
     path: str
     version: str | None = None
     loaded: bool = False
-    error: str | None = None  # why it is not loaded, or what of it does not work
-    detail: str | None = None  # what the add-in says of itself
-    failures: int = 0  # handlers of frames and IDE messages that failed so far
+    error: str | None = None  # why it is not loaded, or which part of it does not work
+    detail: str | None = None  # from its own health function
+    failures: int = 0  # of its handlers of frames and IDE messages
 
     @property
     def well(self) -> bool:
@@ -53,14 +53,14 @@ class AddInStatus(Value):
 
 class AddInSummary(Value):
     addins: tuple[AddInStatus, ...] = ()
-    loading: bool = False  # more may come
+    loading: bool = False  # some add-ins are not loaded or started yet
     discovery_error: str | None = None
-    running: tuple[dict[str, Any], ...] = ()  # the calls that run now, the longest first
-    problems: tuple[str, ...] = ()  # what concerns all of an add-in's calls
+    running: tuple[dict[str, Any], ...] = ()  # the calls that are running, the longest first
+    problems: tuple[str, ...] = ()  # that affect all calls of an add-in
 
     @property
     def well(self) -> bool:
-        """Nothing went wrong so far; an add-in that is still to come does not count."""
+        """Whether nothing has failed; an add-in that is still loading has not."""
         if self.discovery_error is not None or self.problems:
             return False
         return all(addin.error is None if self.loading else addin.well for addin in self.addins)

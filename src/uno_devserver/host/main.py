@@ -1,4 +1,4 @@
-"""From flags to a running Host, or to a controller that looks after others."""
+"""From the command line to a running Host, or to a controller command (`--command start` and the like)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from .flags import HostFlags, read_flags, usage
 
 
 def main(arguments: Sequence[str], control: Callable[[HostFlags], int]) -> int:
-    """`control` runs the verbs of a controller: they are commands of the command line, which is above this."""
-    gc.enable()  # the command line runs without: it is gone in a moment, a Host is not
+    """Run the Host; `control` runs the controller commands, which belong to the command line above this package."""
+    gc.enable()  # the command line switches it off because it ends soon; a Host runs for days
     if any(argument in ("--help", "-h") for argument in arguments):
         say(usage())
         return 0
     try:
-        configuration = read_flags(arguments, os.environ)
-        if configuration.log_level is not None:
-            log.level = configuration.log_level
-        if configuration.verb:
-            return control(configuration)
+        flags = read_flags(arguments, os.environ)
+        if flags.log_level is not None:
+            log.level = flags.log_level
+        if flags.verb:
+            return control(flags)
         log.stamped = True
         from .server import serve
 
-        return serve(configuration)
+        return serve(flags)
     except UserError as error:
         if sys.stderr is not None:
             sys.stderr.write(visible(error.explanation) + "\n")

@@ -1,6 +1,6 @@
-"""What the Host is over MCP: its name, what it can do, and the way to its answers.
+"""The Host as an MCP service: name, capabilities, and the entry to `mcp_requests`.
 
-Only what `initialize` needs is imported here; the first real request brings the rest.
+Apart from `mcp_requests` for the import budget: `initialize` is answered without the machinery of add-ins.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .addins.manager import AddInManager
 
 
 class HostService:
-    """Implements `protocol.service.Service`. `health` makes the report; it is called on the event loop."""
+    """Implements `protocol.service.Service`. `health` makes the report, and is called on the event loop."""
 
     def __init__(self, addins: AddInManager, info: ServerInfo, health: Callable[[], dict[str, Any]]) -> None:
         self._addins = addins
@@ -30,7 +30,7 @@ class HostService:
         return False
 
     def capabilities(self) -> dict[str, Any]:
-        """The same before and after add-ins are loaded: clients ask once."""
+        """The same before and after add-ins are loaded, because clients ask only once."""
         return {
             "tools": {"listChanged": True},
             "resources": {"subscribe": True, "listChanged": True},
@@ -45,16 +45,16 @@ class HostService:
         return await answer(call, self._addins, self._health)
 
     async def notified(self, session: Session, method: str, params: Params) -> None:
-        """Nothing here depends on what clients announce: roots are asked for when they are needed."""
+        """Ignored: roots are requested when an add-in needs them."""
 
     async def watched(self, uri: str, wanted: bool) -> None:
-        """Add-ins tell of every change, whether anybody watches or not."""
+        """Ignored: add-ins announce every change, and the endpoint knows the subscribers."""
 
     async def log_level_set(self, session: Session, level: str) -> None:
-        """The endpoint leaves out what the client does not want."""
+        """Ignored: the endpoint filters by level."""
 
     def opened(self, session: Session) -> None:
-        """Sessions have no state here."""
+        """Ignored: the Host keeps no state per session."""
 
     def closed(self, session: Session) -> None:
-        """Sessions have no state here."""
+        """Ignored, like `opened`."""

@@ -1,4 +1,8 @@
-"""Which part of the Host answers which path. Paths ignore case, as in the .NET Host."""
+"""The HTTP paths of the Host, and their answers. Paths ignore case, as in the .NET Host.
+
+`/applaunch/...` announces an app that an IDE launched; `/devserver/idechannel/<id>` binds the IDE channel to another
+pipe. Bodies and content types are those of the .NET Host.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,26 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..protocol.http.messages import Answer, Handler, Request, Response, Upgrade
+from ..protocol.http.messages import Answer, Request, Response, Upgrade
 from ..protocol.server.streamable_http import StreamableHttp
+from ..system.event_loop import run_in_thread
 from ..system.log import log
-from .addins.invocation import invoke_apart
-from .app_launches import LaunchMonitor, guid
+from .app_launches import LaunchKey, LaunchMonitor, guid
 from .assemblies import Assembly, NotAnAssembly, read_assembly
 from .ide.channel import ChannelProblem, IdeChannel
 from .remote_control.endpoint import RemoteControl
 from .remote_control.frames import write_content
 
+APPLAUNCH = "/applaunch/"
 IDE_CHANNEL = "/devserver/idechannel/"
-JSON = (("Content-Type", "application/json"),)
+MAX_QUERY_FIELDS = 100  # four have a meaning
+_ASSEMBLY = "asm"
+_JSON = (("Content-Type", "application/json"),)
+_JSON_UTF8 = (("Content-Type", "application/json; charset=utf-8"),)
+_PROBLEM = (("Content-Type", "application/problem+json"),)
+_TEXT = (("Content-Type", "text/plain; charset=utf-8"),)
+
+RecordChannel = Callable[[str], Awaitable[None]]
 
 
 class Routes:
@@ -28,14 +40,14 @@ class Routes:
         remote_control: RemoteControl,
         launches: LaunchMonitor,
         ide: IdeChannel,
-        rebound: Callable[[str], None],
+        record_channel: RecordChannel,
         health: Callable[[], Awaitable[dict[str, Any]]],
     ) -> None:
         self._mcp = mcp
         self._remote_control = remote_control
-        self._applaunch = applaunch(launches)
+        self._launches = launches
         self._ide = ide
-        self._rebound = rebound
+        self._record_channel = record_channel
         self._health = health
 
     async def handle(self, request: Request) -> Answer:
@@ -48,61 +60,54 @@ class Routes:
         if place == "/health":
             return await self._answer_health(request)
         if path.startswith(APPLAUNCH):
-            return await self._applaunch(request)
+            return await announce_launch(request, self._launches)
         if path.startswith(IDE_CHANNEL):
-            return await rebind(request, request.path[len(IDE_CHANNEL) :], self._ide, self._rebound)
-        return Response(404, b'{"error": "there is nothing here; MCP is at /mcp"}', JSON)
+            return await rebind(request, self._ide, self._record_channel)
+        return Response(404, b'{"error": "there is nothing here; MCP is at /mcp"}', _JSON)
 
     async def _answer_health(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
-            return Response(405, headers=(("Allow", "GET"),))
-        return Response(200, json.dumps(await self._health()).encode(), JSON)
+            return _only("GET")
+        return Response(200, json.dumps(await self._health()).encode(), _JSON)
 
 
-APPLAUNCH = "/applaunch/"
-MAX_QUERY_FIELDS = 100  # four have a meaning
-_ASSEMBLY = "asm"
-
-_LAUNCH_JSON = (("Content-Type", "application/json"),)
-_TEXT = (("Content-Type", "text/plain; charset=utf-8"),)
+def _only(method: str) -> Response:
+    return Response(405, headers=(("Allow", method),))
 
 
 class BadRequest(Exception):
     """Answered with 400 and this sentence."""
 
 
-def applaunch(launches: LaunchMonitor) -> Handler:
-    """Answers every path that begins with `APPLAUNCH`, in any case."""
-
-    async def handle(request: Request) -> Response:
-        if request.method != "GET":
-            return Response(405, headers=(("Allow", "GET"),))
-        first, slash, rest = request.path[len(APPLAUNCH) :].partition("/")
-        try:
-            if first.lower() == _ASSEMBLY and slash:
-                return await _by_assembly(request, rest, launches)
-            mvid = guid(first) if not rest else None
-            return Response(404) if mvid is None else _by_mvid(request, mvid, launches)
-        except BadRequest as bad:
-            return Response(400, str(bad).encode("utf-8", "backslashreplace"), _TEXT)
-
-    return handle
+async def announce_launch(request: Request, launches: LaunchMonitor) -> Response:
+    """Register a launch, by the module id of the app or by the path of its assembly."""
+    if request.method != "GET":
+        return _only("GET")
+    first, slash, rest = request.path[len(APPLAUNCH) :].partition("/")
+    try:
+        if first.lower() == _ASSEMBLY and slash:
+            return await _by_assembly(request, rest, launches)
+        mvid = guid(first) if not rest else None
+        return Response(404) if mvid is None else _by_mvid(request, mvid, launches)
+    except BadRequest as bad:
+        return Response(400, str(bad).encode("utf-8", "backslashreplace"), _TEXT)
 
 
 def _by_mvid(request: Request, mvid: str, launches: LaunchMonitor) -> Response:
     query = _query(request)
     platform = query.get("platform")
-    launches.register(mvid, platform, _is_debug(query), query.get("ide"), query.get("plugin"))
-    return Response(200, write_content({"mvid": mvid, "targetPlatform": platform}).encode(), _LAUNCH_JSON)
+    launches.register(LaunchKey.of(mvid, platform, _is_debug(query)), query.get("ide"), query.get("plugin"))
+    return Response(200, write_content({"mvid": mvid, "targetPlatform": platform}).encode(), _JSON)
 
 
 async def _by_assembly(request: Request, encoded_path: str, launches: LaunchMonitor) -> Response:
     query = _query(request)
-    debug = _is_debug(query)
-    assembly = await invoke_apart(lambda: _assembly_at(encoded_path))
-    launches.register(assembly.mvid, assembly.platform, debug, query.get("ide"), query.get("plugin"))
+    is_debug = _is_debug(query)
+    assembly = await run_in_thread(lambda: _assembly_at(encoded_path))
+    key = LaunchKey.of(assembly.mvid, assembly.platform, is_debug)
+    launches.register(key, query.get("ide"), query.get("plugin"))
     answer = {"mvid": assembly.mvid, "targetFramework": assembly.platform or "unknown"}
-    return Response(200, write_content(answer).encode(), _LAUNCH_JSON)
+    return Response(200, write_content(answer).encode(), _JSON)
 
 
 def _assembly_at(encoded_path: str) -> Assembly:
@@ -111,19 +116,19 @@ def _assembly_at(encoded_path: str) -> Assembly:
             try:
                 return read_assembly(path)
             except NotAnAssembly as problem:
-                log.debug(f"{path} is no .NET assembly: {problem}")
+                log.debug(f"{path} is not a .NET assembly: {problem}")
                 raise BadRequest("The specified file is not a valid .NET assembly.") from problem
-            except FileNotFoundError:  # gone this moment
+            except FileNotFoundError:  # removed this moment
                 continue
     raise BadRequest("Assembly path must be an existing absolute path.")
 
 
 def _spellings(encoded_path: str) -> list[str]:
-    """What the path may mean, the likeliest first."""
-    from urllib.parse import unquote  # costs some milliseconds, for a request that comes with a build
+    """The paths that may be meant, the likeliest first."""
+    from urllib.parse import unquote  # takes milliseconds to import, and only builds need it
 
     path = unquote(encoded_path, errors="surrogateescape")
-    spaced = unquote(encoded_path.replace("+", " "), errors="surrogateescape")  # as .NET's WebUtility writes a space
+    spaced = unquote(encoded_path.replace("+", " "), errors="surrogateescape")  # .NET's WebUtility writes + for a space
     return [path, spaced, "/" + path, "/" + spaced]
 
 
@@ -144,15 +149,11 @@ def _is_debug(query: dict[str, str]) -> bool:
     return value == "true"
 
 
-_JSON_UTF8 = (("Content-Type", "application/json; charset=utf-8"),)
-_PROBLEM = (("Content-Type", "application/problem+json"),)
-
-
-async def rebind(request: Request, encoded_id: str, channel: IdeChannel, on_rebound: Callable[[str], None]) -> Response:
-    """`encoded_id` is the end of the path, as it was sent; `on_rebound` records the id that is in force now."""
+async def rebind(request: Request, channel: IdeChannel, record_channel: RecordChannel) -> Response:
+    """Bind the channel to the pipe that the path names; `record_channel` writes its id into the registry."""
     if request.method != "POST":
-        return Response(405, headers=(("Allow", "POST"),))
-    channel_id = _decoded(encoded_id)
+        return _only("POST")
+    channel_id = _decoded(request.path[len(IDE_CHANNEL) :])
     if channel_id is None or not channel_id.strip():
         return Response(400, _body("channelId is required."), _JSON_UTF8)
     try:
@@ -161,16 +162,13 @@ async def rebind(request: Request, encoded_id: str, channel: IdeChannel, on_rebo
         log.warn(str(problem))
         detail = f"Failed to configure IDE channel '{channel_id}'. {problem}"
         return Response(500, _body({"title": "Internal Server Error", "status": 500, "detail": detail}), _PROBLEM)
-    try:
-        on_rebound(channel_id)
-    except OSError as error:  # the IDE can connect all the same
-        log.warn(f"The IDE channel is {channel_id} now, but that could not be recorded: {error}")
+    await record_channel(channel_id)
     return Response(200, _body({"ideChannelId": channel_id}), _JSON_UTF8)
 
 
 def _decoded(segment: str) -> str | None:
-    """Percent-decoded to the end, slashes too: a pipe may be named by its full path. None when it is no text."""
-    from urllib.parse import unquote_to_bytes  # costs some milliseconds, for a request that comes once a day
+    """The segment percent-decoded, slashes too, because a pipe may be named by its full path; None if not UTF-8."""
+    from urllib.parse import unquote_to_bytes
 
     try:
         return unquote_to_bytes(segment).decode("utf-8")

@@ -18,7 +18,6 @@ from uno_devserver.cli.commands import COMMANDS, GLOBAL_OPTIONS
 from uno_devserver.cli.parse import parse as parse_command_line
 from uno_devserver.host import flags
 from uno_devserver.host.addins import Context
-from uno_devserver.host.addins.manager import AddInManager
 from uno_devserver.host.addins.signatures import BadArguments, signature_of
 from uno_devserver.host.addins.testing import Client, InProcessCall
 from uno_devserver.host.assemblies import NotAnAssembly
@@ -85,7 +84,7 @@ def open_(count: int, **others: Any) -> None:
 
 
 SIGNATURES = tuple(signature_of(function, globals()) for function in (closed, open_))
-CONTEXT = Context(InProcessCall(Client(AddInManager(workspace="/")), "tools/call", {}), "fuzz")
+CONTEXT = Context(InProcessCall(Client(workspace="/"), "tools/call", {}), "fuzz")
 
 
 def check_arguments(data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 from support.golden import GOLDEN
 from uno_devserver.host.ide import framing
@@ -364,10 +365,11 @@ def check_ide_stream(data: bytes) -> None:
 
 
 def _decoded(parts: list[bytes]) -> tuple[list[bytes], bool]:
-    decoder, found = framing.FrameDecoder(max_message_bytes=1000), []
+    decoder, found = framing.FrameDecoder(), []
     try:
-        for part in parts:
-            found += decoder.feed(part)
+        with patch.object(framing, "MAX_MESSAGE_BYTES", 1000):
+            for part in parts:
+                found += decoder.feed(part)
     except framing.FramingProblem as problem:
         told(problem)
         return found, True

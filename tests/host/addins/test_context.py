@@ -8,7 +8,6 @@ import pytest
 
 from support.addins import AddInFolder, text_of
 from uno_devserver.host.addins.context import Context
-from uno_devserver.host.addins.manager import AddInManager
 from uno_devserver.host.addins.testing import Client, InProcessCall
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params, Result
@@ -209,7 +208,7 @@ async def test_questions_keep_the_names_that_the_author_gives_them() -> None:
             named.append(name)
             return await super().ask(method, params, name)
 
-    client = Client(AddInManager(workspace="/"))
+    client = Client(workspace="/")
     client.answers = lambda _method, _params: {"roots": []}
     context = Context(Call(client, "tools/call", {}), "sample")
     await context.ask("roots/list", {}, name="any")

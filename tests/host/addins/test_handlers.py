@@ -93,7 +93,7 @@ async def test_an_add_in_speaks_to_the_ide_if_one_is_there(addins: AddInFolder) 
 
     async with addins.serve_register(BODY) as client:
         alone = text_of(await client.call("tell"))
-        client.addins.send_to_ide = send
+    async with addins.serve_register(BODY, send_to_ide=send) as client:
         together = text_of(await client.call("tell"))
 
     assert (alone, together) == ("false", "true")

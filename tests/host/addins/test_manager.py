@@ -315,8 +315,8 @@ addin.tool(name="slow")(lambda: "here")
 
 
 async def test_a_list_waits_for_add_ins_that_are_still_loading(addins: AddInFolder) -> None:
-    collection = AddInManager(workspace=str(addins.folder))
-    client = Client(collection)
+    client = Client(workspace=str(addins.folder))
+    collection = client.addins
     collection.load([addins.register("slow.py", SLOW)])
     starting = asyncio.create_task(collection.start())
 
@@ -335,8 +335,8 @@ async def test_a_list_waits_for_add_ins_that_are_still_loading(addins: AddInFold
 
 
 async def test_a_list_that_cannot_wait_longer_is_followed_by_the_news(addins: AddInFolder) -> None:
-    collection = AddInManager(workspace=str(addins.folder), limits=AddInLimits(ready=0.1))
-    client = Client(collection)
+    client = Client(workspace=str(addins.folder), limits=AddInLimits(ready=0.1))
+    collection = client.addins
     collection.load([addins.register("slow.py", SLOW)])
     starting = asyncio.create_task(collection.start())
 
@@ -368,8 +368,8 @@ async def test_a_host_that_stops_while_add_ins_load_starts_none_of_them(addins: 
 
 
 async def test_no_add_ins_are_ready_at_once(tmp_path: Path) -> None:
-    collection = AddInManager(workspace=str(tmp_path))
-    client = Client(collection)
+    client = Client(workspace=str(tmp_path))
+    collection = client.addins
     collection.load([])
     await collection.start()
 
@@ -378,8 +378,8 @@ async def test_no_add_ins_are_ready_at_once(tmp_path: Path) -> None:
 
 
 async def test_a_failed_discovery_degrades_the_host(tmp_path: Path) -> None:
-    collection = AddInManager(workspace=str(tmp_path))
-    client = Client(collection)
+    client = Client(workspace=str(tmp_path))
+    collection = client.addins
     collection.load([], discovery_error="no target frameworks")
     await collection.start()
 

@@ -79,13 +79,13 @@ async def test_every_running_call_is_in_the_report_with_the_longest_first(addins
 
 async def test_the_report_is_bounded(addins: AddInFolder) -> None:
     async with addins.serve_register(HANGING, "import asyncio") as client:
-        calls = [asyncio.create_task(client.call("hang_async")) for _ in range(invocation.SHOWN + 5)]
-        await until(lambda: len(invocation.running_calls()) == invocation.SHOWN + 5)
+        calls = [asyncio.create_task(client.call("hang_async")) for _ in range(invocation.SHOWN_CALLS + 5)]
+        await until(lambda: len(invocation.running_calls()) == invocation.SHOWN_CALLS + 5)
         report = await health_of(client)
         release(addins)
         await asyncio.gather(*calls)
 
-    assert len(report["running"]) == invocation.SHOWN
+    assert len(report["running"]) == invocation.SHOWN_CALLS
 
 
 @pytest.mark.parametrize(("tool", "pause"), [("hang", "time.sleep(0.005)"), ("hang_async", "await asyncio.sleep")])

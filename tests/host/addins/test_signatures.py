@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from uno_devserver.host.addins import Context
-from uno_devserver.host.addins.manager import AddInManager
-from uno_devserver.host.addins.signatures import BadArguments, doc_of, name_of, object_schema, signature_of
+from uno_devserver.host.addins.signatures import BadArguments, description_of, name_of, object_schema, signature_of
 from uno_devserver.host.addins.testing import Client, InProcessCall
 
 
@@ -45,7 +44,7 @@ class Tree(Struct):
     children: list[Tree] = []
 
 
-CONTEXT = Context(InProcessCall(Client(AddInManager(workspace="/")), "tools/call", {}), "tests")
+CONTEXT = Context(InProcessCall(Client(workspace="/"), "tools/call", {}), "tests")
 
 
 def bind(function: Callable[..., Any], arguments: object, *, strict: bool = True) -> dict[str, Any]:
@@ -270,7 +269,7 @@ def test_a_partial_keeps_the_annotations_and_the_docstring_of_its_function() -> 
         "times": {"type": "integer", "default": 2},
         "mark": {"type": "string", "default": "?"},
     }
-    assert doc_of(partial) == "Say it again."
+    assert description_of(partial, "again", None, None)["description"] == "Say it again."
     with pytest.raises(TypeError, match="has no name of its own; give it one: name="):
         name_of(partial)
 
@@ -289,7 +288,7 @@ def test_a_decorated_function_is_the_one_inside() -> None:
         return text
 
     assert properties(say) == {"text": {"type": "string"}}
-    assert (name_of(say), doc_of(say)) == ("say", "Say it.")
+    assert description_of(say, name_of(say), None, None) == {"name": "say", "description": "Say it."}
 
 
 def test_a_path_is_sent_as_text() -> None:

@@ -40,12 +40,12 @@ def run(conversation: Callable[[], Awaitable[None]]) -> None:
 async def open_channel(channel_id: str | None = "one", **options: Any) -> AsyncIterator[tuple[IdeChannel, Received]]:
     """A channel that is bound, and the list of what IDEs have sent to it."""
     received: Received = []
-    policy = IdeChannelLimits(
+    limits = IdeChannelLimits(
         **{name: options.pop(name) for name in tuple(options) if name in IdeChannelLimits.__annotations__}
     )
     options.setdefault("on_message", lambda name, body: received.append((name, body)))
     options.setdefault("status", message_types.environment_status)
-    channel = IdeChannel(policy=policy, **options)
+    channel = IdeChannel(limits=limits, **options)
     await channel.bind(channel_id)
     try:
         yield channel, received

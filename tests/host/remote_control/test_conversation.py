@@ -77,7 +77,7 @@ def payload(message: dict[str, Any], places: dict[str, str]) -> bytes:
     content: str = decoded["content"]
     for placeholder, place in places.items():
         content = content.replace(f"{{{placeholder}}}", place)
-    return encode_frame(Frame(decoded["scope"], decoded["name"], content, decoded["version"]))
+    return encode_frame(Frame(decoded["scope"], decoded["name"], content))
 
 
 def lay_out(tmp_path: Path) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""What an add-in imports: `from uno_devserver.host.addins import AddIn, Context`. See docs/addins.md.
+"""The public names for authors of add-ins: `from uno_devserver.host.addins import AddIn, Context`. See docs/addins.md.
 
-The names are looked up when they are first used: a Host without add-ins answers its first client without them.
+They are imported when they are first used, because a Host without add-ins does not need them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The object that an add-in registers with: the whole of what its author needs to know.
+"""The object that an add-in registers with; it has everything that an author needs.
 
     from uno_devserver.host.addins import AddIn
 
@@ -8,57 +8,50 @@
             "Return the text in capitals."
             return text.upper()
 
-A mistake in what is registered (a type without a schema, an impossible name) is an exception here, so the add-in
-fails when it is loaded, not when it is called.
+A mistake in what is registered (a type without a schema, an impossible name) raises here, so the add-in fails when it
+is loaded, not when it is called.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ...system.log import log
 from .handlers import IdeHandler, Processor, guarded_handler
 from .invocation import CallTarget, is_async
-from .prompts import make_completion, make_prompt
-from .resources import make_resource
+from .prompts import Completion, Prompt, make_completion, make_prompt
+from .resources import Resource, make_resource
 from .signatures import label_of, signature_of
-from .tools import make_tool
+from .tools import Tool, make_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from .handlers import IdeHandler, Processor
-    from .prompts import Completion, Prompt
-    from .resources import Resource
+    from .loaded_addin import LoadedAddIn
     from .sdk import SdkServer
-    from .tools import Tool
-
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Home(Protocol):
-    """What the Host does for one add-in."""
+class Registrations:
+    """What an add-in has registered."""
 
-    def claim(self, kind: str, name: str) -> bool:
-        """Reserve a name; False, and reported, when another add-in has it."""
-
-    def release(self, kind: str, name: str) -> None: ...
-
-    def changed(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Tell the clients that a list or a resource changed. Safe from any thread."""
-
-    def failed(self) -> None:
-        """Count a failed handler."""
-
-    def send_to_ide(self, type_name: str, body: Mapping[str, Any]) -> bool: ...
+    def __init__(self) -> None:
+        self.tools: dict[str, Tool] = {}
+        self.resources: dict[str, Resource] = {}  # by URI or template
+        self.prompts: dict[str, Prompt] = {}
+        self.completions: dict[tuple[str, str], Completion] = {}
+        self.processors: list[Processor] = []
+        self.ide_handlers: list[IdeHandler] = []
+        self.servers: list[SdkServer] = []
+        self.on_start: list[Callable[[], Any]] = []
+        self.on_stop: list[Callable[[], Any]] = []
+        self.background: list[Callable[[], Any]] = []
+        self.health: Callable[[], Any] | None = None
 
 
 class AddInLog:
-    """The Host's log, each line with the add-in's name."""
+    """The Host's log, with the add-in's name in each line."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -74,27 +67,27 @@ class AddInLog:
 
 
 class AddIn:
-    """Handed to `register`. Everything may be registered later too; clients are told when a list changes."""
+    """Passed to `register`. Everything may be registered later too; clients are notified when a list changes."""
 
     def __init__(
         self,
-        name: str,
-        home: Home,
+        home: LoadedAddIn,
+        registrations: Registrations,
         *,
         workspace: str,
-        solution: str | None = None,
-        settings: Mapping[str, str] | None = None,
+        solution: str | None,
+        settings: Mapping[str, str],
     ) -> None:
-        self.name = name
-        self.workspace = workspace  # the folder that the Host works for
-        self.solution = solution  # the solution file, if there is one
-        self.log = AddInLog(name)
+        self.name = home.name
+        self.workspace = workspace  # the folder of the workspace
+        self.solution = solution  # the path of the solution, if the Host has one
+        self.log = AddInLog(home.name)
         self._home = home
-        self._settings = {key.lower(): value for key, value in (settings or {}).items()}
-        self._offer = Registrations()
+        self._settings = {key.lower(): value for key, value in settings.items()}
+        self._registrations = registrations
 
     def setting(self, key: str) -> str | None:
-        """A flag of the Host's command line that it does not know itself (`--key value`); None when not given."""
+        """The value of a flag of the Host's command line that is not one of its own; None if it is absent."""
         return self._settings.get(key.lower())
 
     @overload
@@ -131,8 +124,8 @@ class AddIn:
     ) -> Any:
         """Offer a typed function as a tool; its name, docstring and annotations describe it.
 
-        A client may call `read_only` and `idempotent` tools again when an answer was lost. `input_schema` and
-        `output_schema` are shown instead of the ones that the annotations give; the annotations still check.
+        A client may call `read_only` and `idempotent` tools again if an answer was lost. `input_schema` and
+        `output_schema` replace the schemas that clients see; arguments are still checked by the annotations.
         """
         hints = {
             "readOnlyHint": read_only,
@@ -154,20 +147,20 @@ class AddIn:
                 output_schema=output_schema,
                 meta=meta,
             )
-            self._add("tool", self._offer.tools, tool.name, tool)
+            self._add("tool", self._registrations.tools, tool.name, tool)
             self.tools_changed()
             return function
 
         return add if function is None else add(function)
 
     def remove_tool(self, name: str) -> None:
-        """Stop offering a tool; KeyError when this add-in does not offer it."""
-        del self._offer.tools[name]
+        """Stop offering a tool; KeyError if this add-in does not offer it."""
+        del self._registrations.tools[name]
         self._home.release("tool", name)
         self.tools_changed()
 
     def tools_changed(self) -> None:
-        """Tell the clients to list the tools again; needed only where the Host cannot see the change."""
+        """Notify clients that the tools changed; needed only if the Host cannot see the change."""
         self._home.changed("notifications/tools/list_changed")
 
     def resource(
@@ -180,9 +173,9 @@ class AddIn:
         mime_type: str | None = None,
         annotations: Mapping[str, Any] | None = None,
     ) -> Callable[[Function], Function]:
-        """Offer what a function returns (text, bytes, or data as JSON) under an address.
+        """Offer what a function returns (text, bytes, or data as JSON) under a URI.
 
-        With variables, `notes://{day}/{+path}`, it is a template; the function takes them by name.
+        A URI with variables, `notes://{day}/{+path}`, is a template; the function takes them by name.
         """
         _check_text(uri, '@addin.resource("notes://today")')
         names = _names_at_caller()
@@ -198,14 +191,14 @@ class AddIn:
                 mime_type=mime_type,
                 annotations=annotations,
             )
-            self._add("resource", self._offer.resources, uri, resource)
+            self._add("resource", self._registrations.resources, uri, resource)
             self._home.changed("notifications/resources/list_changed")
             return function
 
         return add
 
     def resource_updated(self, uri: str) -> None:
-        """Tell the clients that subscribed to this address to read it again."""
+        """Notify the clients that subscribed to this URI."""
         self._home.changed("notifications/resources/updated", {"uri": uri})
 
     @overload
@@ -228,21 +221,21 @@ class AddIn:
         def add(function: Function) -> Function:
             signature = signature_of(function, names)
             prompt = make_prompt(function, signature, name=name, title=title, description=description)
-            self._add("prompt", self._offer.prompts, prompt.name, prompt)
+            self._add("prompt", self._registrations.prompts, prompt.name, prompt)
             self._home.changed("notifications/prompts/list_changed")
             return function
 
         return add if function is None else add(function)
 
     def completion(self, reference: str, argument: str) -> Callable[[Function], Function]:
-        """Suggest values for an argument of a prompt (by its name) or a variable of a resource template.
+        """Suggest values for an argument of a prompt (`reference` is its name) or a variable of a template.
 
         The function takes the text so far, and may take the other arguments as a dict; it returns the values.
         """
 
         def add(function: Function) -> Function:
             completion = make_completion(reference, argument, function)
-            self._add("completion", self._offer.completions, (reference, argument), completion)
+            self._add("completion", self._registrations.completions, (reference, argument), completion)
             return function
 
         return add
@@ -253,8 +246,8 @@ class AddIn:
 
         def add(function: Function) -> Function:
             if self._home.claim("processor", scope):
-                handler = guarded_handler(function, CallTarget(self.name, "processor", scope), self._home.failed)
-                self._offer.processors.append(Processor(scope, handler, self.name))
+                handler = guarded_handler(function, CallTarget(self.name, "processor", scope), self._home.count_failure)
+                self._registrations.processors.append(Processor(scope, handler, self.name))
             return function
 
         return add
@@ -264,8 +257,10 @@ class AddIn:
         _check_text(type_name, '@addin.ide_message("Acme.Message")')
 
         def add(function: Function) -> Function:
-            handler = guarded_handler(function, CallTarget(self.name, "IDE message", type_name), self._home.failed)
-            self._offer.ide_handlers.append(IdeHandler(type_name, handler, self.name))
+            handler = guarded_handler(
+                function, CallTarget(self.name, "IDE message", type_name), self._home.count_failure
+            )
+            self._registrations.ide_handlers.append(IdeHandler(type_name, handler, self.name))
             return function
 
         return add
@@ -275,36 +270,36 @@ class AddIn:
         return self._home.send_to_ide(type_name, body)
 
     def on_start(self, function: Function) -> Function:
-        """Run this once all add-ins are loaded, before any call. If it fails, the add-in is not offered."""
-        self._offer.on_start.append(function)
+        """Run this once all add-ins are loaded, before any call. If it fails, the add-in is left out."""
+        self._registrations.on_start.append(function)
         return function
 
     def on_stop(self, function: Function) -> Function:
-        """Run this when the Host stops; a few seconds are allowed."""
-        self._offer.on_stop.append(function)
+        """Run this when the Host stops; it has a few seconds."""
+        self._registrations.on_stop.append(function)
         return function
 
     def background(self, function: Function) -> Function:
-        """Run this async function as long as the Host runs; it is cancelled at the end."""
+        """Run this async function while the Host runs; it is cancelled at the end."""
         if not is_async(function):
             raise TypeError(f"{label_of(function)} must be async: a plain one would keep a thread from the tools")
-        self._offer.background.append(function)
+        self._registrations.background.append(function)
         return function
 
     def health(self, function: Function) -> Function:
-        """Show what this returns, a short text, in the health report; if it raises, the Host is `Degraded`."""
-        self._offer.health = function
+        """Show the text that this returns in the health report; if it raises, the Host is `Degraded`."""
+        self._registrations.health = function
         return function
 
     def serve(self, server: object) -> None:
-        """Offer all of a server made with the official SDK (`MCPServer`, or the low-level `Server`)."""
+        """Offer everything of a server made with the official SDK (`MCPServer`, or the low-level `Server`)."""
         try:
             from .sdk import SdkServer
         except ImportError as error:
             raise RuntimeError(
                 f"this version of the SDK cannot be served: {error}; install mcp 2.3 or newer"
             ) from error
-        self._offer.servers.append(SdkServer(server, self.name, self._home.changed))
+        self._registrations.servers.append(SdkServer(server, self._home))
 
     def _add(self, kind: str, offered: dict[Any, Any], name: Any, item: object) -> None:
         if name in offered:
@@ -313,32 +308,12 @@ class AddIn:
             offered[name] = item
 
 
-def offer_of(addin: AddIn) -> Registrations:
-    """For the Host; an author has no use for it."""
-    return addin._offer
-
-
 def _check_text(value: object, usage: str) -> None:
-    """Without its parentheses a decorator gets the function, and would register nothing."""
+    """Refuse a decorator without its argument, which would receive the function instead."""
     if not isinstance(value, str):
         raise TypeError(f"write {usage}, not {label_of(value)}")
 
 
 def _names_at_caller() -> dict[str, Any]:
-    """The names visible where a decorator is used: annotations are text, and may name types defined in `register`."""
+    """The names visible where a decorator is used; annotations may name types defined in `register`."""
     return dict(sys._getframe(2).f_locals)
-
-
-class Registrations:
-    def __init__(self) -> None:
-        self.tools: dict[str, Tool] = {}
-        self.resources: dict[str, Resource] = {}  # by address or template
-        self.prompts: dict[str, Prompt] = {}
-        self.completions: dict[tuple[str, str], Completion] = {}
-        self.processors: list[Processor] = []
-        self.ide_handlers: list[IdeHandler] = []
-        self.servers: list[SdkServer] = []
-        self.on_start: list[Callable[[], Any]] = []
-        self.on_stop: list[Callable[[], Any]] = []
-        self.background: list[Callable[[], Any]] = []
-        self.health: Callable[[], Any] | None = None

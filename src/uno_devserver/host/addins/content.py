@@ -1,7 +1,7 @@
-"""What a tool, a resource or a prompt gives back: text, pictures, sound, links, files.
+"""Content of tool results, resources and prompts: text, images, audio, links, files.
 
-Whatever a function returns becomes something that can be sent: text that is not valid Unicode (file names need not be)
-is shown by its bytes, and a value without a JSON form is refused with its type.
+Text that is not valid Unicode, as file names may be, is sent with the wrong bytes escaped; a value without a JSON form
+is refused with its type.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Content(Value):
 
 
 class ToolResult(Value):
-    """A tool's whole answer, for what a plain return value cannot say."""
+    """A tool's complete result, for what a plain return value cannot express."""
 
     content: Sequence[Content | str] = ()
     structured: Mapping[str, Any] | None = None
@@ -59,7 +59,7 @@ def resource_link(
     mime_type: str | None = None,
     annotations: Mapping[str, Any] | None = None,
 ) -> Content:
-    """A resource that the client may read if it wants to."""
+    """A link to a resource that the client may read."""
     more = {"title": title, "description": description, "mimeType": mime_type}
     link = {"type": "resource_link", "uri": uri, "name": name}
     return _block(link | {key: value for key, value in more.items() if value is not None}, annotations)
@@ -95,7 +95,7 @@ def resource_contents(uri: str, data: str | bytes, mime_type: str | None) -> dic
 
 
 def sendable(value: str) -> str:
-    """The text, its bytes that are no Unicode shown by number: JSON cannot carry them."""
+    """The text with lone surrogates escaped, which JSON cannot carry."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -104,7 +104,7 @@ def sendable(value: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The value made of JSON's types only; TypeError when it has no such form."""
+    """The value converted to JSON's types; TypeError if that is impossible."""
     made = msgspec.to_builtins(value, str_keys=True, enc_hook=_plain_path)
     try:
         msgspec.json.encode(made)
@@ -114,12 +114,12 @@ def plain(value: Any) -> Any:
 
 
 def as_json(value: Any) -> str:
-    """The JSON of a plain value."""
+    """The JSON text of a plain value."""
     return msgspec.json.encode(value).decode()
 
 
 def path_schema(type_: type) -> dict[str, Any]:
-    """Paths are the one type beside msgspec's own that authors of tools keep using."""
+    """The schema of paths, the only type beside msgspec's own that tools use often."""
     if issubclass(type_, os.PathLike):
         return {"type": "string"}
     raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The call that a function of an add-in is answering: who asks, and what can be told or asked meanwhile."""
+"""The request that a function of an add-in is answering: its client, and messages to that client meanwhile."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ...protocol.versions import LOG_LEVELS, wants_log
 from ...system.values import Value
 from .content import as_path, plain, sendable
 
-SAMPLE_TOKENS = 1000  # a page of text, where an author does not say
+SAMPLE_TOKENS = 1000  # a page of text
 
 
 class Elicited(Value):
-    """What the user did with a question: `accept` with the content, `decline`, or `cancel`."""
+    """The user's reaction to a question: `accept` with the content, `decline`, or `cancel`."""
 
     action: str
     content: Any = None
@@ -29,10 +29,10 @@ class Elicited(Value):
 
 
 class Context:
-    """Ask for it by annotation: `def tool(..., ctx: Context)`.
+    """A function receives it by annotation: `def tool(..., ctx: Context)`.
 
-    `log`, `progress`, `close_stream` and the properties may be used from any thread. What asks the client (`sample`,
-    `elicit`, `roots`, `ask`) is awaited, so it is for async functions; RpcError when the client refuses or cannot.
+    `log`, `progress`, `close_stream` and the properties may be used from any thread. `sample`, `elicit`, `roots` and
+    `ask` are for async functions; they raise RpcError if the client refuses or cannot answer.
     """
 
     def __init__(self, call: Call, logger: str) -> None:
@@ -42,7 +42,7 @@ class Context:
 
     @property
     def session(self) -> Session:
-        """The client's connection; `ctx.session.client` says who it is and what it can do."""
+        """The client's session; `ctx.session.client` has its name and capabilities."""
         return self._call.session
 
     @property
@@ -51,11 +51,11 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Nobody waits for the answer any more; a plain function that runs long looks at this."""
+        """Whether the call was cancelled; a plain function that runs long should check this."""
         return self._cancelled
 
     def log(self, level: str, data: Any, logger: str | None = None) -> None:
-        """Tell the client something, if it wants to hear of that level (debug, info, notice, warning, error, …)."""
+        """Send a log message to the client, if it wants that level (debug, info, notice, warning, error, …)."""
         if level not in LOG_LEVELS:
             raise ValueError(f"log level '{level}' is unknown; use one of {', '.join(LOG_LEVELS)}")
         params = {"level": level, "logger": logger or self._logger, "data": _sendable(data)}
@@ -63,7 +63,7 @@ class Context:
             self._call.notify("notifications/message", params)
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the client how far the work is, if it asked for that; `progress` only ever grows."""
+        """Report progress to the client, if it asked for that; `progress` must grow with each call."""
         token = progress_token(self._call)
         if token is None:
             return
@@ -75,11 +75,11 @@ class Context:
         self._call.notify("notifications/progress", params)
 
     def close_stream(self) -> None:
-        """End the connection that waits for this answer; the client comes back for it. For work that takes minutes."""
+        """Close the connection that waits for this answer; the client reconnects. For work that takes minutes."""
         self._call.close_stream()
 
     async def ask(self, method: str, params: Mapping[str, Any], *, name: str | None = None) -> dict[str, Any]:
-        """Ask the client anything the protocol knows; `name` is what the newest clients see the question called."""
+        """Send any request of MCP to the client; clients of 2026-07-28 see it under `name`."""
         return await self._call.ask(method, params, name)
 
     async def sample(
@@ -90,7 +90,7 @@ class Context:
         system: str | None = None,
         name: str | None = None,
     ) -> dict[str, Any]:
-        """Let the client's model answer a text, or the whole parameters of `sampling/createMessage`."""
+        """Let the client's model answer a text, or the complete parameters of `sampling/createMessage`."""
         if not isinstance(prompt, str):
             return await self.ask("sampling/createMessage", prompt, name=name)
         message = {"role": "user", "content": {"type": "text", "text": sendable(prompt)}}
@@ -100,7 +100,7 @@ class Context:
         return await self.ask("sampling/createMessage", params, name=name)
 
     async def elicit(self, message: str, schema: type | Mapping[str, Any], *, name: str | None = None) -> Elicited:
-        """Ask the user for values: a flat type (then the content is of that type), or a JSON schema as it is."""
+        """Ask the user for values, by a flat type, of which the content then is, or by a JSON schema."""
         from .signatures import form_schema
 
         requested = dict(schema) if isinstance(schema, Mapping) else form_schema(schema)
@@ -112,18 +112,18 @@ class Context:
         return Elicited(action, content)
 
     async def roots(self, *, name: str | None = None) -> list[dict[str, Any]]:
-        """The folders the client works in: `uri` and perhaps `name` each."""
+        """The client's folders, each with `uri` and perhaps `name`."""
         result = await self.ask("roots/list", {}, name=name)
         return list(result.get("roots", []))
 
     def abandon(self) -> None:
-        """For the Host: the client cancelled the call, or went away."""
+        """Called by the Host when the client cancelled the call or disconnected."""
         self._cancelled = True
 
 
 @contextmanager
 def context_of(call: Call, addin: str) -> Iterator[Context]:
-    """The context for the function of an add-in; it knows when the call is cancelled."""
+    """The context for a function of an add-in; it is marked as cancelled when the call is."""
     context = Context(call, addin)
     try:
         yield context
@@ -133,7 +133,7 @@ def context_of(call: Call, addin: str) -> Iterator[Context]:
 
 
 def progress_token(call: Call) -> int | str | None:
-    """What the client calls this request in progress notifications; None when it wants none."""
+    """The token for progress notifications; None if the client wants none."""
     meta = call.params.get("_meta")
     token = meta.get("progressToken") if isinstance(meta, Mapping) else None
     return token if isinstance(token, (int, str)) else None

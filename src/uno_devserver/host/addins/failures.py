@@ -1,4 +1,4 @@
-"""How the failure of an add-in is told: a sentence for whoever asked, the traceback for the log."""
+"""How the failure of an add-in is reported: a sentence for the caller, and the traceback for the log."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any
 
 from ...system.log import log
 
+MODULE_PREFIX = "uno_devserver_addin_"  # of the names of all add-ins' modules
+
 
 class AddInExit(Exception):
-    """A function tried to leave by the back door: SystemExit, KeyboardInterrupt, a cancellation of its own.
-
-    Its text is the sentence.
-    """
+    """An add-in's function raised SystemExit or KeyboardInterrupt, or cancelled itself. The text is a sentence."""
 
 
 def as_addin_exit(error: BaseException) -> AddInExit:
-    """What left by the back door, as an `Exception`; the real one would end the Host, or leave a call unanswered."""
+    """The error as an `Exception`: the original would end the Host, or leave a call without an answer."""
     contained = AddInExit(f"{type(error).__name__}: {error}".rstrip(": "))
     contained.__cause__ = error
     return contained
@@ -35,43 +34,59 @@ def sentence(error: BaseException) -> str:
 
 
 def log_failure(addin: str, what: str, error: BaseException) -> None:
-    """Log the traceback, from the add-in's own lines on: those before are the Host's, and would only puzzle."""
+    """Log the traceback from the add-in's first line on; the lines before are the Host's."""
     import traceback
 
-    if isinstance(error, AddInExit) and error.__cause__ is not None:
-        error = error.__cause__
-    own = addin_traceback(error.__traceback__)
+    error = _original(error)
+    trace = error.__traceback__
+    while trace is not None and not _is_addins(trace.tb_frame):
+        trace = trace.tb_next
     # A file that cannot be compiled has no line that ran; its error shows the place.
-    trace = own if own is not None or isinstance(error, SyntaxError) else error.__traceback__
+    if trace is None and not isinstance(error, SyntaxError):
+        trace = error.__traceback__
     shown = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
     log.warn(f"[{addin}] {what} failed:\n{shown}")
 
 
-MODULE_PREFIX = "uno_devserver_addin_"  # of the modules of all add-ins
+def place_of_error(error: BaseException) -> str:
+    """` (file:line)` of the innermost line of an add-in in the traceback; empty without one."""
+    trace: TracebackType | None = _original(error).__traceback__
+    found = ""
+    while trace is not None:
+        if _is_addins(trace.tb_frame):
+            found = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return found
+
+
+def place_in_thread(thread: int) -> str:
+    """The same for the line that a thread is running."""
+    return _place(frame_in_thread(thread))
+
+
+def place_in_coroutine(coroutine: Any) -> str:
+    """The same for the line at which a coroutine waits."""
+    found = None
+    while (frame := getattr(coroutine, "cr_frame", None)) is not None:
+        found = frame if _is_addins(frame) else found
+        coroutine = coroutine.cr_await
+    return _place(found)
 
 
 def frame_in_thread(thread: int) -> FrameType | None:
-    """The innermost line of an add-in in which a thread is, if there is one."""
+    """The innermost frame of an add-in in a thread."""
     frame = sys._current_frames().get(thread)
     while frame is not None and not _is_addins(frame):
         frame = frame.f_back
     return frame
 
 
-def frame_in_coroutine(coroutine: Any) -> FrameType | None:
-    """The same for a coroutine that waits."""
-    found = None
-    while (frame := getattr(coroutine, "cr_frame", None)) is not None:
-        found = frame if _is_addins(frame) else found
-        coroutine = coroutine.cr_await
-    return found
+def _original(error: BaseException) -> BaseException:
+    return error.__cause__ if isinstance(error, AddInExit) and error.__cause__ is not None else error
 
 
-def addin_traceback(trace: TracebackType | None) -> TracebackType | None:
-    """The part of a traceback that begins with the first line of an add-in."""
-    while trace is not None and not _is_addins(trace.tb_frame):
-        trace = trace.tb_next
-    return trace
+def _place(frame: FrameType | None) -> str:
+    return "" if frame is None else f" ({frame.f_code.co_filename}:{frame.f_lineno})"
 
 
 def _is_addins(frame: FrameType) -> bool:

@@ -1,11 +1,11 @@
-"""Add-ins and the other ends of the Host: apps on `/rc`, and the IDE.
+"""Handlers of add-ins for frames of apps on `/rc` and for messages of the IDE.
 
-A handler of an add-in may fail; the failure is logged and counted, and the connection it belongs to goes on.
+A handler that fails is logged and counted; the connection goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from ...system.values import Value
@@ -17,13 +17,13 @@ class App(Protocol):
     """An app that is connected to `/rc`."""
 
     def send(self, name: str, content: object, scope: str | None = None) -> None:
-        """Send a frame, in the scope of the processor unless told otherwise. Safe from any thread."""
+        """Send a frame, by default in the scope of the processor. Safe from any thread."""
 
 
 class Ide(Protocol):
     """The IDE on its channel."""
 
-    def send(self, type_name: str, body: Mapping[str, Any]) -> None:
+    def send(self, type_name: str, body: Mapping[str, Any]) -> object:
         """Send a message. Safe from any thread."""
 
 
@@ -31,28 +31,28 @@ class Processor(Value):
     """Answers the frames of one scope. The handler never raises."""
 
     scope: str
-    handler: Callable[[str, object, App], Awaitable[None]]
+    handler: Callable[[str, object, App], Coroutine[Any, Any, None]]
     addin: str
 
 
 class IdeHandler(Value):
-    """Takes the IDE's messages of one type. The handler never raises."""
+    """Handles the IDE's messages of one type. The handler never raises."""
 
     type_name: str
-    handler: Callable[[dict[str, Any], Ide], Awaitable[None]]
+    handler: Callable[[dict[str, Any], Ide], Coroutine[Any, Any, None]]
     addin: str
 
 
 def guarded_handler(
-    function: Callable[..., Any], work: CallTarget, failed: Callable[[], None]
-) -> Callable[..., Awaitable[None]]:
-    """The function of an add-in as a handler: awaited whether it is async or not, its failure logged and counted."""
+    function: Callable[..., Any], target: CallTarget, count_failure: Callable[[], None]
+) -> Callable[..., Coroutine[Any, Any, None]]:
+    """A function of an add-in, async or not, as an async handler that logs and counts failures."""
 
     async def handler(*args: Any) -> None:
         try:
-            await invoke(work, function, *args)
+            await invoke(target, function, *args)
         except Exception as error:
-            failed()
-            log_failure(work.addin, f"{work.kind} '{work.name}'", error)
+            count_failure()
+            log_failure(target.addin, f"{target.kind} '{target.name}'", error)
 
     return handler

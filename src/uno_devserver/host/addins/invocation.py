@@ -1,8 +1,9 @@
-"""Add-in functions never block the Host: plain ones run in threads of their add-in, a few at a time.
+"""How functions of add-ins are called: plain ones in threads of their add-in, so that they never block the Host.
 
-An add-in whose functions hang holds up nobody but itself, and itself no longer than clients wait for them: a call
-that was given up goes on in its thread, but no longer counts. The threads are daemons: a function that never returns
-can neither be stopped nor waited for, and must not keep the Host from ending.
+An add-in whose functions hang delays only its own calls: a call that its client has given up goes on in its thread,
+but no longer counts against the limit. The threads are daemons, because a function that never returns can neither be
+stopped nor waited for. Running calls are recorded for the health report, and `watch_event_loop` warns of slow calls
+and of functions that block the event loop.
 """
 
 from __future__ import annotations
@@ -21,45 +22,60 @@ from typing import Any
 
 from ...system.log import log
 from ...system.values import Value
-from .failures import AddInExit, as_addin_exit, frame_in_coroutine, frame_in_thread
+from .failures import AddInExit, as_addin_exit, frame_in_thread, place_in_coroutine, place_in_thread
 
-THREADS = 16  # of an add-in; tools mostly wait for files and programs, and more at once would only take turns
-MOST_THREADS = 64  # with those that calls hold which nobody waits for any more; a leak has to end somewhere
-WAITING = 1000  # calls that may wait for a thread; beyond that something hangs, and a clear refusal helps more
-BUSY_SECONDS = 5.0  # all threads busy is nothing unusual for a moment, and a problem after that
+THREADS = 16  # of an add-in; tools mostly wait for files and programs, and more threads would only take turns
+MOST_THREADS = 64  # including those of calls that were given up; bounds what functions that hang can use up
+WAITING = 1000  # calls that may wait for a thread; with more, something hangs, and an error helps more
+BUSY_SECONDS = 5.0  # all threads may be busy for a moment; for longer it is a problem
 SHOWN_NAMES = 5  # in the sentence about busy threads
+SLOW_SECONDS = 30.0  # clients give a call 30 to 60 s; a longer one is worth a line in the log
+SHOWN_CALLS = 20  # in the health report
+BEAT_SECONDS = 2.0  # between two looks at the event loop; costs next to nothing
+BLOCKED_SECONDS = 5.0  # no step of the Host's own code takes a tenth of that
 
 Outcome = tuple[Any, BaseException | None]
+
+
+class CallTarget(Value):
+    """What a function of an add-in is called for."""
+
+    addin: str
+    kind: str  # tool, resource, prompt, …
+    name: str
 
 
 class Busy(Exception):
     """All threads are taken, and the queue is full."""
 
 
-async def invoke(work: CallTarget, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Call a function of an add-in, async or plain, and wait for its result; only an `Exception` leaves it.
+async def invoke(target: CallTarget, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call a function of an add-in, async or plain, and return its result; only an `Exception` leaves this.
 
-    Cancelling this cancels an async function; a plain one goes on in its thread and its result is dropped.
+    Cancelling this cancels an async function; a plain one goes on in its thread, and its result is dropped.
     """
     call = functools.partial(function, *args, **kwargs)
 
     def in_thread() -> Any:
-        with recorded(work):
+        with recorded(target):
             return call()
 
     async def called() -> Any:
-        result = call() if is_async(function) else await _pool_of(work.addin).run(in_thread, work.name)
+        result = call() if is_async(function) else await _pool_of(target.addin).run(in_thread, target.name)
         # A plain function may wrap an async one and return its coroutine.
         if not inspect.isawaitable(result):
             return result
-        with recorded(work, result):
+        with recorded(target, result):
             return await result
 
     return await _contained(called())
 
 
 async def invoke_apart(function: Callable[[], Any]) -> Any:
-    """The same for what the Host itself asks of an add-in: its tools may hold all threads of the pool."""
+    """Call an add-in's hook (on_start, on_stop, health, background) in a thread of its own.
+
+    The add-in's tools may hold all threads of its pool.
+    """
 
     async def called() -> Any:
         result = function() if is_async(function) else await _run_apart(function)
@@ -72,12 +88,6 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-def busy_problems() -> list[str]:
-    """A sentence for each add-in that has had no thread left for a while."""
-    found = ((addin, pool.congestion()) for addin, pool in list(_pools.items()))
-    return [f"add-in {addin}: {congestion}" for addin, congestion in found if congestion is not None]
-
-
 async def _contained(called: Awaitable[Any]) -> Any:
     try:
         return await called
@@ -87,14 +97,14 @@ async def _contained(called: Awaitable[Any]) -> Any:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        # Nobody cancelled the call: taken for a cancellation, it would never be answered.
+        # The function cancelled itself: as a cancellation, the call would never be answered.
         raise AddInExit("the function was cancelled from inside") from error
     except BaseException as error:
         raise as_addin_exit(error) from error
 
 
 class WorkerPool:
-    """A pool that grows to its limit as needed, and beyond it by the threads that given-up calls hold."""
+    """Threads that grow to a limit as needed, and beyond it by those that given-up calls hold."""
 
     def __init__(self, threads: int = THREADS, most: int = MOST_THREADS, waiting: int = WAITING) -> None:
         self._limit = threads
@@ -115,7 +125,7 @@ class WorkerPool:
             raise
 
     def congestion(self) -> str | None:
-        """What holds all threads, if that has lasted for a while."""
+        """Which calls hold all threads, if that has lasted for a while."""
         with self._changed:
             jobs, waiting, allowed = list(self._running), len(self._waiting), self._allowed()
         if len(jobs) < allowed or any(time.monotonic() - job.began < BUSY_SECONDS for job in jobs):
@@ -151,13 +161,13 @@ class WorkerPool:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             outcome = job.run()
-            with self._changed:  # before the result is known: whoever gets it may come with the next job
+            with self._changed:  # before the result is known, because its receiver may submit the next job
                 self._running.discard(job)
             job.settle(outcome)
 
     def _next(self) -> _Job | None:
         with self._changed:
-            if self._threads > self._allowed():  # the call that made this thread necessary has finished
+            if self._threads > self._allowed():  # the given-up call that this thread replaced has finished
                 self._threads -= 1
                 return None
             while not self._waiting:
@@ -169,7 +179,7 @@ class WorkerPool:
 
 
 class _Job:
-    """A plain function on its way through a thread, and its outcome on the way back to the loop that waits for it."""
+    """A call of a plain function in a thread, whose outcome is returned to the event loop that waits."""
 
     def __init__(self, call: Callable[[], Any], name: str = "") -> None:
         self.name = name
@@ -181,14 +191,14 @@ class _Job:
         self._future: asyncio.Future[Outcome] = self._loop.create_future()
 
     async def result(self) -> Any:
-        # The exception travels as a value: a future refuses StopIteration.
+        # The exception is passed as a value, because a future refuses StopIteration.
         result, error = await self._future
         if error is not None:
             raise error
         return result
 
     def run(self) -> Outcome:
-        if self._future.cancelled():  # the call was given up on its way here
+        if self._future.cancelled():  # given up before a thread was free
             return None, None
         try:
             return self._context.run(self._call), None
@@ -198,8 +208,13 @@ class _Job:
     def settle(self, outcome: Outcome) -> None:
         try:
             self._loop.call_soon_threadsafe(_settle, self._future, outcome)
-        except RuntimeError:  # the loop is closed: nobody waits any more
+        except RuntimeError:  # the loop is closed
             pass
+
+
+def _settle(future: asyncio.Future[Outcome], outcome: Outcome) -> None:
+    if not future.done():  # cancelled meanwhile
+        future.set_result(outcome)
 
 
 async def _run_apart(call: Callable[[], Any]) -> Any:
@@ -208,61 +223,47 @@ async def _run_apart(call: Callable[[], Any]) -> Any:
     return await job.result()
 
 
-def _settle(future: asyncio.Future[Outcome], outcome: Outcome) -> None:
-    if not future.done():  # cancelled meanwhile
-        future.set_result(outcome)
-
-
-_pools: dict[str, WorkerPool] = {}  # by add-in; of the process, as threads are
+_pools: dict[str, WorkerPool] = {}  # by add-in
 
 
 def _pool_of(addin: str) -> WorkerPool:
     return _pools.setdefault(addin, WorkerPool())
 
 
-SLOW_SECONDS = 30.0  # clients give a call 30 to 60 s; whatever takes longer is worth a line in the log
-SHOWN = 20  # of a report: enough to see what hangs
-
-
-class CallTarget(Value):
-    """What a function of an add-in is called for."""
-
-    addin: str
-    kind: str  # tool, resource, prompt, …
-    name: str
+def busy_problems() -> list[str]:
+    """A sentence for each add-in that has had no free thread for a while."""
+    found = ((addin, pool.congestion()) for addin, pool in list(_pools.items()))
+    return [f"add-in {addin}: {congestion}" for addin, congestion in found if congestion is not None]
 
 
 class RunningCall:
-    """One call."""
-
-    def __init__(self, work: CallTarget, coroutine: Any) -> None:
-        self.work = work
-        self._coroutine = coroutine  # of an async function; None for a plain one, which has a thread
+    def __init__(self, target: CallTarget, coroutine: Any) -> None:
+        self.target = target
+        self._coroutine = coroutine  # of an async function; None for a plain one, which runs in this thread
         self._thread = threading.get_ident()
         self._since = time.monotonic()
-        self._told = False
+        self._warned = False
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self._since
 
-    def tell_if_slow(self) -> None:
-        if self._told or self.seconds < SLOW_SECONDS:
+    def warn_if_slow(self) -> None:
+        if self._warned or self.seconds < SLOW_SECONDS:
             return
-        self._told = True
-        frame = frame_in_thread(self._thread) if self._coroutine is None else frame_in_coroutine(self._coroutine)
-        where = "" if frame is None else f" ({frame.f_code.co_filename}:{frame.f_lineno})"
-        work = self.work
-        log.warn(f"[{work.addin}] {work.kind} '{work.name}' has been running for {self.seconds:.0f} s{where}")
+        self._warned = True
+        place = place_in_thread(self._thread) if self._coroutine is None else place_in_coroutine(self._coroutine)
+        target = self.target
+        log.warn(f"[{target.addin}] {target.kind} '{target.name}' has been running for {self.seconds:.0f} s{place}")
 
 
-_running: set[RunningCall] = set()  # of the process, as the log; adding and removing are atomic
+_running: set[RunningCall] = set()  # adding and removing are atomic
 
 
 @contextmanager
-def recorded(work: CallTarget, coroutine: Any = None) -> Iterator[None]:
+def recorded(target: CallTarget, coroutine: Any = None) -> Iterator[None]:
     """Record a call while the block runs, in the thread in which it runs."""
-    call = RunningCall(work, coroutine)
+    call = RunningCall(target, coroutine)
     _running.add(call)
     try:
         yield
@@ -271,7 +272,7 @@ def recorded(work: CallTarget, coroutine: Any = None) -> Iterator[None]:
 
 
 def running_calls() -> list[RunningCall]:
-    """The calls that run now, the longest first."""
+    """The calls that are running, the longest first."""
     return sorted(_running.copy(), key=lambda call: -call.seconds)
 
 
@@ -279,21 +280,17 @@ def running_report() -> list[dict[str, Any]]:
     """The same for the health report."""
     return [
         {
-            "addIn": call.work.addin,
-            "kind": call.work.kind,
-            "name": call.work.name,
+            "addIn": call.target.addin,
+            "kind": call.target.kind,
+            "name": call.target.name,
             "seconds": round(call.seconds, 1),
         }
-        for call in running_calls()[:SHOWN]
+        for call in running_calls()[:SHOWN_CALLS]
     ]
 
 
-BEAT_SECONDS = 2.0  # seldom enough to cost nothing
-BLOCKED_SECONDS = 5.0  # no step of the Host's own takes a tenth of that
-
-
 def watch_event_loop(loop: asyncio.AbstractEventLoop, stopped: threading.Event) -> None:
-    """Watch the event loop that runs in this thread, until `stopped`."""
+    """Warn of slow calls, and of what blocks the event loop of this thread, until `stopped`."""
     arguments = (loop, threading.get_ident(), stopped)
     threading.Thread(target=_watch, args=arguments, name="watch the event loop", daemon=True).start()
 
@@ -301,7 +298,7 @@ def watch_event_loop(loop: asyncio.AbstractEventLoop, stopped: threading.Event) 
 def _watch(loop: asyncio.AbstractEventLoop, thread: int, stopped: threading.Event) -> None:
     while not stopped.wait(BEAT_SECONDS):
         for call in running_calls():
-            call.tell_if_slow()
+            call.warn_if_slow()
         beat = threading.Event()
         try:
             loop.call_soon_threadsafe(beat.set)
@@ -312,10 +309,10 @@ def _watch(loop: asyncio.AbstractEventLoop, thread: int, stopped: threading.Even
                 f"The Host has answered nobody for {BLOCKED_SECONDS:g} s: {_line(thread)} keeps the event loop. "
                 "An async function of an add-in must not block; make it a plain one, which gets a thread."
             )
-            beat.wait()  # told once
+            beat.wait()  # one warning is enough
 
 
 def _line(thread: int) -> str:
-    """Where a thread is: the innermost line of an add-in, or else of anything."""
+    """The innermost line of an add-in that a thread is running, or else its innermost line."""
     frame = frame_in_thread(thread) or sys._current_frames().get(thread)
     return "something" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"

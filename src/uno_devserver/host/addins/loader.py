@@ -1,7 +1,7 @@
-"""From the text of `--addins` to registered add-ins.
+"""From the value of `--addins` to registered add-ins.
 
-An add-in that cannot be loaded, in whatever way it fails, costs nothing but itself: it is reported with one line that
-says why and where, and the others load. Nothing is written beside an add-in, and its folder is not put on `sys.path`.
+An add-in that cannot be loaded is reported with one line that says why and where; the others load. Nothing is written
+beside an add-in, and its folder is not put on `sys.path`.
 """
 
 from __future__ import annotations
@@ -15,36 +15,52 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from types import FrameType, ModuleType, TracebackType
+from types import ModuleType
 from typing import Any
 
+from ...system.event_loop import run_in_thread
 from ...system.log import log
 from ...system.values import Value
 from ..flags import HostFlags
-from .failures import MODULE_PREFIX, AddInExit, sentence
-from .invocation import invoke_apart
+from .failures import MODULE_PREFIX, place_in_thread, place_of_error, sentence
 
 REASON_CHARACTERS = 500  # a reason is one line
 
-_numbers = itertools.count(1)  # makes module names unique: two add-ins may be called the same
+_numbers = itertools.count(1)  # makes module names unique: two add-ins may have the same name
 
 
-class AddInRefused(Exception):
-    """The add-in cannot be loaded, and why."""
+async def chosen_addins(flags: HostFlags, environ: Mapping[str, str]) -> tuple[list[str], str | None]:
+    """The paths of the add-ins to load, and why there may be too few. MSBuild is asked if `--addins` is absent."""
+    value, solution = flags.addins, flags.solution
+    if value is not None and (solution is None or not flags.force_msbuild):
+        # A launcher writes a path relative to the workspace if the full one has a semicolon.
+        return [os.path.join(flags.workspace or "", path) for path in parse_addins(value)], None
+    if solution is None:
+        log.warn("No solution and no --addins were given, so no add-ins are loaded.")
+        return [], None
+    try:
+        return await run_in_thread(lambda: _ask_msbuild(solution, environ))
+    except Exception as error:
+        log.debug(traceback.format_exc())
+        return [], f"The discovery of add-ins failed: {error!r}."
 
 
-class AddInSource(Value):
-    """Where an add-in lies."""
+def _ask_msbuild(solution: str, environ: Mapping[str, str]) -> tuple[list[str], str | None]:
+    from ...discovery.discover import DiscoveryRequest, discover_addins
 
-    name: str
-    path: str  # as it was given
-    file: str  # the file to run
-    package: str | None  # its folder, when it is a package
+    directory = os.path.dirname(solution)
+    found = discover_addins(DiscoveryRequest(directory, explicit=True, solution=solution, force_msbuild=True), environ)
+    for issue in found.issues:
+        log.warn(f"{issue.message} {issue.remediation}")
+    failure = next((issue.message for issue in found.issues if issue.code == "MSBuildDiscoveryFailed"), None)
+    paths = list(dict.fromkeys(addin.path for addin in found.found))
+    if not paths and failure is None:
+        log.info(f"Didn't find any add-ins for solution '{solution}'.")
+    return paths, failure
 
 
 def parse_addins(value: str) -> list[str]:
-    """The paths in a value of `--addins`: split at `;`, trimmed, the empty ones dropped, each once ignoring case."""
+    """The paths in a value of `--addins`: split at `;`, trimmed, without empty ones, each once ignoring case."""
     paths: dict[str, str] = {}
     for part in value.split(";"):
         if path := part.strip():
@@ -52,8 +68,17 @@ def parse_addins(value: str) -> list[str]:
     return list(paths.values())
 
 
+class AddInRefused(Exception):
+    """The add-in cannot be loaded; the text says why."""
+
+
+class AddInSource(Value):
+    file: str  # the file to run
+    package: str | None  # the folder of a package
+
+
 def name_of(path: str) -> str:
-    """What an add-in is called: as its file or folder, without the extension."""
+    """The name of an add-in: that of its file or folder, without the extension."""
     base = os.path.basename(path.rstrip("/\\"))
     if base.lower() == "__init__.py":
         base = os.path.basename(os.path.dirname(path))
@@ -62,8 +87,7 @@ def name_of(path: str) -> str:
 
 
 def locate(path: str) -> AddInSource:
-    """The add-in at a path; Refused when there is none that this Host can load."""
-    name = name_of(path)
+    """The add-in at a path; AddInRefused if there is none that this Host can load."""
     if not os.path.isabs(path):
         raise AddInRefused(f"{path} is not an absolute path")
     if path.lower().endswith(".dll"):
@@ -72,19 +96,21 @@ def locate(path: str) -> AddInSource:
         file = os.path.join(path, "__init__.py")
         if not os.path.isfile(file):
             raise AddInRefused(f"{path} is a folder without an __init__.py")
-        return AddInSource(name, path, file, path)
+        return AddInSource(file, path)
     if not os.path.exists(path):
         raise AddInRefused(f"{path} does not exist")
     if not path.lower().endswith(".py") or not os.path.isfile(path):
         raise AddInRefused(f"{path} is neither a Python file nor a package folder")
-    is_package = os.path.basename(path) == "__init__.py"
-    return AddInSource(name, path, path, os.path.dirname(path) if is_package else None)
+    return AddInSource(path, os.path.dirname(path) if os.path.basename(path) == "__init__.py" else None)
 
 
-def load(source: AddInSource, register: Callable[[ModuleType], None], seconds: float) -> str | None:
-    """Import an add-in and let `register` call its entry point, within a time; its version. Refused when that fails."""
+def load(name: str, source: AddInSource, register: Callable[[ModuleType], None], seconds: float) -> str | None:
+    """Import an add-in and let `register` call its entry point, within a bound; return its version.
+
+    AddInRefused if it fails, in whatever way.
+    """
     _install_finder()
-    module = f"{MODULE_PREFIX}{next(_numbers)}_{source.name}"
+    module = f"{MODULE_PREFIX}{next(_numbers)}_{name}"
     outcome: list[str | BaseException | None] = []
 
     def work() -> None:
@@ -93,31 +119,30 @@ def load(source: AddInSource, register: Callable[[ModuleType], None], seconds: f
         except BaseException as error:  # SystemExit too: an add-in must not end the Host
             outcome.append(error)
 
-    thread = threading.Thread(target=work, name=f"load {source.name}", daemon=True)
+    thread = threading.Thread(target=work, name=f"load {name}", daemon=True)
     thread.start()
     thread.join(seconds)
     if not outcome:
-        where = _where_is(thread, source)
+        place = place_in_thread(thread.ident or 0)
         _interrupt(thread)
-        raise AddInRefused(f"it did not finish loading within {seconds:g} s{where}")
+        raise AddInRefused(f"it did not finish loading within {seconds:g} s{place}")
     result = outcome[0]
     if not isinstance(result, BaseException):
         return result
     _forget(module)
-    raise AddInRefused(reason(result, source)) from result
+    raise AddInRefused(reason(result)) from result
 
 
-def reason(error: BaseException, source: AddInSource) -> str:
-    """Why, in one line, and the line of the add-in where it happened."""
+def reason(error: BaseException) -> str:
+    """Why an add-in failed, in one line, with its own line where that happened."""
     if isinstance(error, AddInRefused):
         return str(error)
     if isinstance(error, SyntaxError):
-        where = f" ({error.filename}:{error.lineno})" if error.filename else ""
-        return _one_line(f"SyntaxError: {error.msg}{where}")
-    if isinstance(error, ModuleNotFoundError) and error.name == "mcp":
-        return f"{_one_line(sentence(error))}: install uno-devserver[sdk]{_where(error.__traceback__, source)}"
-    origin = error.__cause__ if isinstance(error, AddInExit) and error.__cause__ is not None else error
-    return _one_line(sentence(error)) + _where(origin.__traceback__, source)
+        place = f" ({error.filename}:{error.lineno})" if error.filename else ""
+        return _one_line(f"SyntaxError: {error.msg}{place}")
+    missing_sdk = isinstance(error, ModuleNotFoundError) and error.name == "mcp"
+    advice = ": install uno-devserver[sdk]" if missing_sdk else ""
+    return _one_line(sentence(error)) + advice + place_of_error(error)
 
 
 def _import(source: AddInSource, name: str, register: Callable[[ModuleType], None]) -> str | None:
@@ -140,14 +165,14 @@ def _import(source: AddInSource, name: str, register: Callable[[ModuleType], Non
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles in memory: nothing is written into a workspace."""
+    """Compiles in memory, so that nothing is written into a workspace."""
 
     def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
         pass
 
 
 class _Finder:
-    """The same for the modules inside an add-in's package, whenever they are imported."""
+    """Uses `_Loader` for the modules inside an add-in's package too, whenever they are imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -166,39 +191,14 @@ def _install_finder() -> None:
 
 
 def _forget(module: str) -> None:
-    """Take an add-in's modules out of the interpreter's list."""
+    """Remove an add-in's modules from `sys.modules`."""
     for name in list(sys.modules):
         if name == module or name.startswith(module + "."):
             del sys.modules[name]
 
 
-def _where(trace: TracebackType | None, source: AddInSource) -> str:
-    """The innermost line of the add-in in a traceback."""
-    found = ""
-    while trace is not None:
-        if _belongs(trace.tb_frame, source):
-            found = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"
-        trace = trace.tb_next
-    return found
-
-
-def _where_is(thread: threading.Thread, source: AddInSource) -> str:
-    """The line of the add-in that a thread is in."""
-    frame = sys._current_frames().get(thread.ident or 0)
-    while frame is not None:
-        if _belongs(frame, source):
-            return f" ({frame.f_code.co_filename}:{frame.f_lineno})"
-        frame = frame.f_back
-    return ""
-
-
-def _belongs(frame: FrameType, source: AddInSource) -> bool:
-    file = frame.f_code.co_filename
-    return file == source.file or (source.package is not None and file.startswith(source.package + os.sep))
-
-
 def _interrupt(thread: threading.Thread) -> None:
-    """Ask a thread that hangs to end: in a loop of Python code it does, and leaves the processor to the Host."""
+    """Raise SystemExit in a thread that hangs: a loop of Python code ends, and stops using the processor."""
     import ctypes
 
     if thread.ident is not None:
@@ -207,38 +207,3 @@ def _interrupt(thread: threading.Thread) -> None:
 
 def _one_line(message: str) -> str:
     return " ".join(message.split())[:REASON_CHARACTERS]
-
-
-async def chosen_addins(configuration: HostFlags, environ: Mapping[str, str]) -> tuple[list[str], str | None]:
-    """Their paths, and why there may be too few. Being told, even of none, saves asking MSBuild."""
-    told, solution = configuration.addins, configuration.solution
-    if told is not None and (solution is None or not configuration.force_msbuild):
-        return _told(told, configuration.workspace), None
-    if solution is None:
-        log.warn("No solution and no --addins were given, so no add-ins are loaded.")
-        return [], None
-    try:
-        found: tuple[list[str], str | None] = await invoke_apart(partial(_asked_of_msbuild, solution, environ))
-    except Exception as error:
-        log.debug(traceback.format_exc())
-        return [], f"The discovery of add-ins failed: {error!r}."
-    return found
-
-
-def _told(value: str, workspace: str | None) -> list[str]:
-    """A launcher writes a path relative to the workspace where the full one has a semicolon."""
-    return [os.path.join(workspace or "", path) for path in parse_addins(value)]
-
-
-def _asked_of_msbuild(solution: str, environ: Mapping[str, str]) -> tuple[list[str], str | None]:
-    from ...discovery.discover import DiscoveryRequest, discover_addins
-
-    directory = os.path.dirname(solution)
-    found = discover_addins(DiscoveryRequest(directory, explicit=True, solution=solution, force_msbuild=True), environ)
-    for issue in found.issues:
-        log.warn(f"{issue.message} {issue.remediation}")
-    failure = next((issue.message for issue in found.issues if issue.code == "MSBuildDiscoveryFailed"), None)
-    paths = list(dict.fromkeys(addin.path for addin in found.found))
-    if not paths and failure is None:
-        log.info(f"Didn't find any add-ins for solution '{solution}'.")
-    return paths, failure

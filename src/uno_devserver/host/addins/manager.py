@@ -1,7 +1,7 @@
 """All add-ins of a Host.
 
-The Host neither waits for an add-in nor dies of one: loading happens in a thread, in order, while the Host begins to
-listen; what fails, at whatever stage, is taken out and reported.
+The Host neither waits for an add-in nor ends because of one: add-ins are loaded in a thread, in order, while the Host
+already listens. One that fails is removed and reported.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...system.event_loop import in_loop
+from ...system.event_loop import in_loop, run_in_thread
 from ...system.log import log
 from ...system.values import Value
 from ..health import AddInSummary
@@ -23,9 +23,35 @@ if TYPE_CHECKING:
 
 LIST_CHANGES = tuple(f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts"))
 
+# The names that the Host itself offers, and that no add-in can take.
+HEALTH_TOOL_NAME = "uno_health"
+HEALTH_RESOURCE_URI = "uno://health"
+SERVER_SCOPE = "RemoteControlServer"
+HOT_RELOAD_SCOPE = "HotReload"
+RESERVED = (
+    ("tool", HEALTH_TOOL_NAME),
+    ("resource", HEALTH_RESOURCE_URI),
+    ("processor", SERVER_SCOPE),
+    ("processor", HOT_RELOAD_SCOPE),
+)
+
+
+class AddInLimits(Value):
+    """In seconds."""
+
+    load: float = 15.0  # one add-in: the official SDK alone takes seconds to import on a busy machine
+    start: float = 10.0  # on_start and an SDK server's lifespan
+    ready: float = 10.0  # a client's request that needs add-ins; those that are ready later are announced
+    stop: float = 3.0  # all of them together: the program that stops the Host waits
+    health: float = 1.0  # for an add-in's part of the health report
+
 
 class AddInManager:
-    """`load` begins to load; `start` runs as a task beside the Host's own start; `stop` ends what they run."""
+    """`load` begins to load; `start` runs as a task beside the Host's own start; `stop` ends what the add-ins run.
+
+    `announce` sends a notification to all clients, and is called on the event loop. `send_to_ide` returns whether an
+    IDE was connected, and may be called from any thread.
+    """
 
     def __init__(
         self,
@@ -34,23 +60,22 @@ class AddInManager:
         solution: str | None = None,
         settings: Mapping[str, str] | None = None,
         limits: AddInLimits | None = None,
+        announce: Callable[[str, Mapping[str, Any] | None], None] = lambda _method, _params: None,
+        send_to_ide: Callable[[str, Mapping[str, Any]], bool] = lambda _type_name, _body: False,
     ) -> None:
-        # The two ways out, for the Host to connect. `announce` tells all clients the method and parameters of a
-        # notification and is called on the event loop; `send_to_ide` says whether an IDE was there, from any thread.
-        self.announce: Callable[[str, Mapping[str, Any] | None], None] = lambda _method, _params: None
-        self.send_to_ide: Callable[[str, Mapping[str, Any]], bool] = lambda _type_name, _body: False
-        self.names = NameClaims()
-        self.tool_count = 0  # of all add-ins, as `check` found it
-        self.limits = limits or AddInLimits()
+        self.tool_count = 0  # of all add-ins, at the last `check`
         self._workspace = workspace
         self._solution = solution
         self._settings = settings or {}
-        self._entries: tuple[LoadedAddIn, ...] = ()
+        self._limits = limits or AddInLimits()
+        self._announce = announce
+        self._send_to_ide = send_to_ide
+        self._addins: tuple[LoadedAddIn, ...] = ()
         self._discovery_error: str | None = None
         self._loaded = threading.Event()
         self._ready = asyncio.Event()
-        self._listing: asyncio.Task[list[dict[str, Any]]] | None = None
-        self._asked_early = False  # a client saw the lists before they were complete
+        self._counting: asyncio.Task[int] | None = None
+        self._asked_early = False  # a client was shown lists that were not complete
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = threading.Event()
 
@@ -62,142 +87,128 @@ class AddInManager:
             return
         from .loaded_addin import LoadedAddIn
 
-        self._entries = tuple(LoadedAddIn(path, self) for path in paths)
+        names = NameClaims()
+        self._addins = tuple(
+            LoadedAddIn(path, limits=self._limits, names=names, changed=self._changed, send_to_ide=self._send_to_ide)
+            for path in paths
+        )
         threading.Thread(target=self._load_all, name="load add-ins", daemon=True).start()
 
     async def start(self) -> None:
-        """Wait until all are loaded, then start them; done when every one of them works or is reported."""
+        """Start all add-ins once they are loaded; returns when each one works or is reported."""
         self._loop = asyncio.get_running_loop()
-        if self._entries:
-            from .invocation import invoke_apart, watch_event_loop
+        if self._addins:
+            from .invocation import watch_event_loop
 
             watch_event_loop(self._loop, self._stopping)
-            await invoke_apart(self._loaded.wait)
+            await run_in_thread(self._loaded.wait)
             if self._stopping.is_set():
                 return
-            await asyncio.gather(*(entry.start() for entry in self._entries if entry.error is None))
+            await asyncio.gather(*(addin.start() for addin in self._addins if addin.error is None))
         self._ready.set()
         if self._asked_early:
             for method in LIST_CHANGES:
-                self.announce(method, None)
+                self._announce(method, None)
 
     async def ready(self) -> None:
-        """Wait until all are started, but not for ever; clients are told when the rest is there."""
+        """Wait until all are started, within a bound; clients that were answered before are notified later."""
         if self._ready.is_set():
             return
         try:
-            await asyncio.wait_for(self._ready.wait(), self.limits.ready)
+            await asyncio.wait_for(self._ready.wait(), self._limits.ready)
         except TimeoutError:
             self._asked_early = True
 
     async def stop(self) -> None:
-        """End what the add-ins run; bounded, and whatever fails is only logged."""
+        """End what the add-ins run, within a bound; failures are only logged."""
         self._stopping.set()
         live = self.live
-        tasks = [task for entry in live for task in entry.tasks]
+        tasks = [task for addin in live for task in addin.tasks]
         for task in tasks:
             task.cancel()
-        tasks += [asyncio.create_task(entry.stop()) for entry in live]
+        tasks += [asyncio.create_task(addin.stop()) for addin in live]
         if not tasks:
             return
-        # Not `wait_for`: it would wait for a task that ignores its cancellation.
-        _, unfinished = await asyncio.wait(tasks, timeout=self.limits.stop)
+        # Not `wait_for`, which would wait for a task that ignores its cancellation.
+        _, unfinished = await asyncio.wait(tasks, timeout=self._limits.stop)
         if unfinished:
-            log.warn(f"Some add-ins did not stop within {self.limits.stop:g} s; the Host does not wait longer.")
+            log.warn(f"Some add-ins did not stop within {self._limits.stop:g} s; the Host does not wait longer.")
 
     @property
     def live(self) -> list[LoadedAddIn]:
-        """The ones that work, in the order of loading."""
-        return [entry for entry in self._entries if entry.live]
+        """The add-ins that work, in the order of loading."""
+        return [addin for addin in self._addins if addin.live]
 
     @property
     def processors(self) -> tuple[Processor, ...]:
-        return tuple(processor for entry in self.live for processor in entry.offer.processors)
+        return tuple(processor for addin in self.live for processor in addin.registrations.processors)
 
     @property
     def ide_handlers(self) -> tuple[IdeHandler, ...]:
-        return tuple(handler for entry in self.live for handler in entry.offer.ide_handlers)
+        return tuple(handler for addin in self.live for handler in addin.registrations.ide_handlers)
 
     @property
     def status(self) -> AddInSummary:
         loading = not self._ready.is_set()
-        if not self._entries:
+        if not self._addins:
             return AddInSummary((), loading, self._discovery_error)
         from .invocation import busy_problems, running_report
 
-        entries = tuple(entry.status for entry in self._entries)
-        return AddInSummary(entries, loading, self._discovery_error, tuple(running_report()), tuple(busy_problems()))
+        statuses = tuple(addin.status for addin in self._addins)
+        return AddInSummary(statuses, loading, self._discovery_error, tuple(running_report()), tuple(busy_problems()))
 
-    async def check(self) -> AddInSummary:
-        """The status, after every add-in was asked how it is and what it offers."""
+    async def check(self) -> None:
+        """Bring `status` and `tool_count` up to date: run the add-ins' health functions and count their tools."""
         live = self.live
         if live:
-            await asyncio.gather(self._count_tools(), *(entry.check() for entry in live))
-        return self.status
-
-    def changed(self, method: str, params: Mapping[str, Any] | None) -> None:
-        """Something of an add-in changed. From any thread."""
-        # Before they are ready nobody has seen what there was, or is told by `start`.
-        if self._ready.is_set() and self._loop is not None:
-            in_loop(self._loop, self.announce, method, params)
+            await asyncio.gather(self._count_tools(), *(addin.check() for addin in live))
 
     async def _count_tools(self) -> None:
-        """As many as a client would be shown; the last known number stays while a server takes its time to list."""
-        from ..mcp_requests import TOOLS, HostCall, listed
+        """Update `tool_count`; it keeps the last known number while a server takes its time to list."""
+        from ..mcp_requests import count_tools
 
-        if self._listing is None or self._listing.done():  # one that hangs is not asked again
-            self._listing = asyncio.create_task(listed(self, TOOLS, HostCall(TOOLS.method)))
-        done, _ = await asyncio.wait([self._listing], timeout=self.limits.health)
-        if done and self._listing.exception() is None:
-            self.tool_count = len(self._listing.result())
+        if self._counting is None or self._counting.done():  # a list that hangs is not requested again
+            self._counting = asyncio.create_task(count_tools(self))
+        done, _ = await asyncio.wait([self._counting], timeout=self._limits.health)
+        if done and self._counting.exception() is None:
+            self.tool_count = self._counting.result()
+
+    def _changed(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Announce a change of an add-in. Safe from any thread."""
+        # Before `ready`, no client has seen the lists, or `start` announces them.
+        if self._ready.is_set() and self._loop is not None:
+            in_loop(self._loop, self._announce, method, params)
 
     def _load_all(self) -> None:
-        for entry in self._entries:
-            entry.load(self._workspace, self._solution, self._settings)
+        for addin in self._addins:
+            addin.load(self._workspace, self._solution, self._settings)
         self._loaded.set()
 
 
-class AddInLimits(Value):
-    """In seconds."""
-
-    load: float = 15.0  # one add-in: the official SDK alone takes seconds to import on a busy machine
-    start: float = 10.0  # on_start and an SDK server's lifespan
-    ready: float = 10.0  # a client's request for add-ins that are not there yet; what comes later is announced
-    stop: float = 3.0  # all of them together: whoever stops the Host waits
-    health: float = 1.0  # a health report must not wait for a sick add-in
-
-
-# What the Host itself offers: no add-in can take it.
-RESERVED = (
-    ("tool", "uno_health"),
-    ("resource", "uno://health"),
-    ("processor", "RemoteControlServer"),
-    ("processor", "HotReload"),
-)
-
-
 class NameClaims:
+    """Which add-in offers a name. Safe from any thread."""
+
     def __init__(self) -> None:
         self._owners: dict[tuple[str, str], str] = dict.fromkeys(RESERVED, "the Host")
         self._lock = threading.Lock()
 
     def take(self, kind: str, name: str, owner: str) -> str | None:
-        """None when it is this owner's now; else who has it."""
+        """Claim a name; None if this owner has it now, else the owner that has it."""
         with self._lock:
             first = self._owners.setdefault((kind, name), owner)
         return None if first == owner else first
 
     def release(self, kind: str, name: str, owner: str) -> None:
-        """Give up a name; nothing happens when it is another owner's."""
+        """Give up a name, unless it is another owner's."""
         with self._lock:
             if self._owners.get((kind, name)) == owner:
                 del self._owners[kind, name]
 
-    def counts(self, owner: str) -> Mapping[str, int]:
-        """How many names of each kind an owner has."""
-        with self._lock:
-            return Counter(kind for (kind, _), other in self._owners.items() if other == owner)
-
     def release_all(self, owner: str) -> None:
         with self._lock:
             self._owners = {key: other for key, other in self._owners.items() if other != owner}
+
+    def counts(self, owner: str) -> Mapping[str, int]:
+        """The number of names of each kind that an owner has."""
+        with self._lock:
+            return Counter(kind for (kind, _), other in self._owners.items() if other == owner)

@@ -1,4 +1,4 @@
-"""Prompts: a function that writes the messages, and its arguments, which always come as text."""
+"""Functions as MCP prompts and as completions. The arguments of prompts are always text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from ...protocol.jsonrpc import INVALID_PARAMS, RpcError
 from ...protocol.service import Call
 from ...system.values import Value
 from .content import Content, Message, sendable, user
-from .context import context_of
 from .invocation import CallTarget, invoke
-from .signatures import BadArguments, Parameter, Signature, doc_of, label_of, name_of
+from .signatures import BadArguments, Parameter, Signature, call_function, description_of, label_of, name_of
+
+SHOWN_VALUES = 100  # the protocol's limit
 
 
 class Prompt(Value):
@@ -31,11 +32,7 @@ def make_prompt(
     description: str | None,
 ) -> Prompt:
     name = name or name_of(function)
-    listed: dict[str, Any] = {"name": name}
-    if title is not None:
-        listed["title"] = title
-    if about := description or doc_of(function):
-        listed["description"] = about
+    listed = description_of(function, name, title, description)
     if signature.parameters:
         listed["arguments"] = [_argument(signature, parameter) for parameter in signature.parameters]
     return Prompt(name, function, signature, listed)
@@ -44,9 +41,8 @@ def make_prompt(
 async def get_prompt(prompt: Prompt, arguments: object, call: Call, addin: str) -> dict[str, Any]:
     """The result of `prompts/get`."""
     try:
-        with context_of(call, addin) as context:
-            bound = prompt.signature.bind(arguments, context, strict=False)
-            value = await invoke(CallTarget(addin, "prompt", prompt.name), prompt.function, **bound)
+        target = CallTarget(addin, "prompt", prompt.name)
+        value = await call_function(prompt.function, prompt.signature, arguments, call, target, strict=False)
     except BadArguments as error:
         raise RpcError(INVALID_PARAMS, f"Prompt '{prompt.name}': {error}") from None
     items = value if isinstance(value, (list, tuple)) else [value]
@@ -72,14 +68,11 @@ def _message(item: Any) -> dict[str, Any]:
     return {"role": item.role, "content": item.content.block}
 
 
-SHOWN_VALUES = 100  # the protocol's limit
-
-
 class Completion(Value):
     reference: str  # a prompt's name or a template
     argument: str
     function: Callable[..., Any]
-    wants_others: bool  # takes the arguments that are known already, beside the text
+    wants_others: bool  # whether the function also takes the arguments that are known already
 
 
 def make_completion(reference: str, argument: str, function: Callable[..., Any]) -> Completion:

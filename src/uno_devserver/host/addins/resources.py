@@ -1,4 +1,4 @@
-"""Resources: an address, or a template of addresses, and the function that reads it."""
+"""Functions as MCP resources, each under a URI or a URI template."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from ...protocol.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from ...protocol.service import Call
 from ...system.values import Value
 from .content import Content, as_json, plain, resource_contents
-from .context import context_of
-from .invocation import CallTarget, invoke
-from .signatures import BadArguments, Signature, doc_of, name_of
+from .invocation import CallTarget
+from .signatures import BadArguments, Signature, call_function, description_of, name_of
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 VARIABLE = re.compile(r"\{(\+?)([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -27,7 +26,7 @@ class Resource(Value):
     pattern: re.Pattern[str] | None  # of a template
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The variables of that address; None when it is another resource's."""
+        """The variables in that URI; None if it is not one of this resource."""
         if self.pattern is None:
             return {} if uri == self.uri else None
         from urllib.parse import unquote
@@ -51,20 +50,20 @@ def make_resource(
         raise ValueError(f"'{uri}' cannot be a resource's address: it needs a scheme, as in notes://today")
     variables = [found[2] for found in VARIABLE.finditer(uri)]
     _check_variables(uri, variables, signature)
-    listed: dict[str, Any] = {"uriTemplate" if variables else "uri": uri, "name": name or name_of(function)}
-    more = {"title": title, "description": description or doc_of(function), "mimeType": mime_type}
-    listed |= {key: value for key, value in more.items() if value}
+    listed: dict[str, Any] = {"uriTemplate" if variables else "uri": uri}
+    listed |= description_of(function, name or name_of(function), title, description)
+    if mime_type:
+        listed["mimeType"] = mime_type
     if annotations is not None:
         listed["annotations"] = dict(annotations)
     return Resource(uri, function, signature, mime_type, listed, _pattern(uri) if variables else None)
 
 
 async def read_resource(resource: Resource, variables: Mapping[str, str], uri: str, call: Call, addin: str) -> Any:
-    """The result of `resources/read`; a function that returns None says that there is no such resource."""
+    """The result of `resources/read`; if the function returns None, the resource does not exist."""
     try:
-        with context_of(call, addin) as context:
-            bound = resource.signature.bind(variables, context, strict=False)
-            value = await invoke(CallTarget(addin, "resource", uri), resource.function, **bound)
+        target = CallTarget(addin, "resource", uri)
+        value = await call_function(resource.function, resource.signature, variables, call, target, strict=False)
     except BadArguments as error:
         raise RpcError(INVALID_PARAMS, f"{uri}: {error}") from None
     if value is None:

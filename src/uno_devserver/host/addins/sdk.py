@@ -1,15 +1,15 @@
-"""A server made with the official SDK, served in process.
+"""Servers made with the official SDK, served in process.
 
-Every request of a client goes through the SDK's own driver for single exchanges, so its validation, middleware and
-lifespan work as they do elsewhere; what the server tells or asks meanwhile goes through our call, in the way of the
-client's era. Only this module imports the SDK, and only an add-in that brings a server loads it.
+Every request goes through the SDK's own driver for single exchanges, so validation, middleware and lifespan work as
+they do elsewhere; the server's notifications and requests go through our call, in the client's protocol version. Only
+this module imports the SDK, and only for an add-in that brings a server.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp.server.connection import Connection
@@ -24,7 +24,7 @@ from mcp.shared.subscriptions import LISTEN_STREAM_METHODS, event_to_notificatio
 from mcp.shared.transport_context import TransportContext
 from pydantic import ValidationError
 
-from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 from ...protocol.service import Call, Params, Result
 from ...protocol.versions import HANDSHAKE_VERSIONS, MODERN_VERSIONS, NEWEST_HANDSHAKE, SERVER_KEY
 from ...system.log import log
@@ -32,34 +32,37 @@ from .context import progress_token
 from .failures import as_addin_exit, log_failure, sentence
 from .invocation import CallTarget, invoke
 
-PAGES = 100  # of one list: a server whose cursor never ends must not keep us for ever
-ROUNDS = 20  # of questions within one call, for the same reason
+if TYPE_CHECKING:
+    from ..mcp_requests import ListKind
+    from .loaded_addin import LoadedAddIn
 
-# What calls are called in the report of running ones, and the parameter that names what they call.
+PAGES = 100  # of one list: a server whose cursor never ends must not keep the Host for ever
+ROUNDS = 20  # of input requests within one call, for the same reason
+
+# The kind of a call in the report of running calls, and the parameter that has its name.
 CALLS = {"tools/call": ("tool", "name"), "resources/read": ("resource", "uri"), "prompts/get": ("prompt", "name")}
 
 Changed = Callable[[str, Mapping[str, Any] | None], None]
 
 
 class SdkServer:
-    """Serves one server of an add-in."""
-
-    def __init__(self, server: object, addin: str, changed: Changed) -> None:
+    def __init__(self, server: object, addin: LoadedAddIn) -> None:
         if not isinstance(server, (MCPServer, Server)):
             raise TypeError(f"serve() takes an MCPServer or a low-level Server of the SDK, not {type(server).__name__}")
-        self.known: dict[str, frozenset[str]] = {}  # the names of each list, as last seen
-        self._made = server
-        # The SDK's own in-process client takes the same way.
+        self._known: dict[str, frozenset[str]] = {}  # the names in each list when it was last read
+        self._given = server
+        # As the SDK's own in-process client does.
         self._server: Server[Any] = server._lowlevel_server if isinstance(server, MCPServer) else server
-        self._addin = addin
-        self._changed = changed
+        self._addin = addin.name
+        self._changed: Changed = addin.changed
+        self._claim = addin.claim
         self._state: Any = None
         self._ended = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
 
     async def names(self) -> list[tuple[str, str]]:
-        """What the server offers when it is handed over, as kinds and names; a low-level one tells only its clients."""
-        server = self._made
+        """Kinds and names of what the server offers now; a low-level server lists them only for clients."""
+        server = self._given
         if not isinstance(server, MCPServer):
             return []
         return [
@@ -72,7 +75,7 @@ class SdkServer:
     async def start(self) -> None:
         """Enter the server's lifespan; raises what it raises."""
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # A lifespan is entered and left in one task: cancel scopes inside it insist on that.
+        # A lifespan is entered and left in one task, because cancel scopes inside it require that.
         self._life = asyncio.create_task(self._live(entered))
         try:
             await entered
@@ -89,8 +92,24 @@ class SdkServer:
         if self._life is not None:
             await self._life
 
-    async def items(self, method: str, key: str, call: Call) -> list[dict[str, Any]]:
-        """All pages of a list, as the client of this call may see it."""
+    async def offers(self, kind: ListKind, name: str, call: Call) -> bool:
+        """Whether the server offers a name, by its last list or, for a new name, by its list now."""
+        if name not in self._known.get(kind.method, ()):
+            items = await self.items(kind, call)
+            self._known[kind.method] = frozenset(str(item[kind.identity]) for item in items)
+        return name in self._known[kind.method]
+
+    async def items(self, kind: ListKind, call: Call) -> list[dict[str, Any]]:
+        """A list as the client of this call may see it, without names of other add-ins; empty if it fails."""
+        try:
+            items = await self._pages(kind.method, kind.key, call)
+        except RpcError as error:
+            if error.code != METHOD_NOT_FOUND:
+                log.warn(f"[{self._addin}] {kind.method} failed: {error.message}")
+            return []
+        return [item for item in items if self._claim(kind.name, str(item.get(kind.identity)))]
+
+    async def _pages(self, method: str, key: str, call: Call) -> list[dict[str, Any]]:
         meta = {"_meta": call.params["_meta"]} if "_meta" in call.params else {}
         items: list[dict[str, Any]] = []
         cursor: dict[str, Any] = {}
@@ -104,7 +123,7 @@ class SdkServer:
         return items
 
     async def request(self, call: Call) -> Result:
-        """The server's answer to a call; the questions it has to its client are asked on the way."""
+        """The server's answer to a call; its requests for input are sent to the client meanwhile."""
         params: Params = call.params
         for _ in range(ROUNDS):
             result = await self._exchange(call, call.method, params)
@@ -126,7 +145,7 @@ class SdkServer:
         )
         try:
             result: Result = await invoke(
-                _work(self._addin, method, params),
+                _target(self._addin, method, params),
                 serve_one,
                 self._server,
                 channel,
@@ -163,7 +182,7 @@ class SdkServer:
                 log.warn(f"[{self._addin}] the server's lifespan ended badly: {sentence(error)}")
 
     def _listen(self) -> Callable[[], None]:
-        """Pass on what the server publishes to its subscribers."""
+        """Announce what the server publishes to its subscribers."""
         listening = self._server.get_request_handler("subscriptions/listen")
         bus = getattr(listening.handler, "_bus", None) if listening is not None else None
         if bus is None:
@@ -179,15 +198,15 @@ class SdkServer:
 
 
 class _Channel:
-    """The SDK's view of a call: its `DispatchContext`, and the connection's `Outbound` as well."""
+    """A call as the SDK sees it: its `DispatchContext`, and the connection's `Outbound`."""
 
-    can_send_request = True  # `Call.ask` knows a way in either era
+    can_send_request = True  # `Call.ask` works in either protocol version
     transport = TransportContext(kind="uno-devserver", can_send_request=True)
 
     def __init__(self, call: Call, changed: Changed) -> None:
         self.request_id = call.id
         self.message_metadata = ServerMessageMetadata(close_sse_stream=self._close_stream)
-        self.cancel_requested = anyio.Event()  # never set: a cancelled call cancels the task that runs the handler
+        self.cancel_requested = anyio.Event()  # never set, because cancelling a call cancels the task of its handler
         self._call = call
         self._changed = changed
 
@@ -202,7 +221,7 @@ class _Channel:
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         del opts
-        if method in LISTEN_STREAM_METHODS:  # concerns every client, not only the one that called
+        if method in LISTEN_STREAM_METHODS:  # for every client, not only the caller
             self._changed(method, params)
         else:
             self._call.notify(method, params)
@@ -218,13 +237,13 @@ class _Channel:
         self._call.close_stream()
 
 
-def _work(addin: str, method: str, params: Params) -> CallTarget:
+def _target(addin: str, method: str, params: Params) -> CallTarget:
     kind, key = CALLS.get(method, ("request", ""))
     return CallTarget(addin, kind, str(params.get(key, method)))
 
 
 def _without_identity(result: Result) -> Result:
-    """A result without the server's own name: to the client, the Host is the server."""
+    """The result without the server's own name, because to the client the Host is the server."""
     meta = result.get("_meta")
     if not isinstance(meta, dict) or SERVER_KEY not in meta:
         return result

@@ -1,7 +1,7 @@
-"""A function's signature as a contract: the JSON schema of its arguments, and their check before it is called.
+"""The JSON schema of a function's arguments, and their check before the function is called.
 
-The annotations decide: schema and check come from the same msgspec type, so they cannot disagree. What cannot be
-expressed is refused when the function is registered, not when it is called.
+Schema and check come from the same msgspec type, made from the annotations, so they cannot disagree. A type without a
+schema is refused when the function is registered, not when it is called.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from ...protocol.service import Call
 from ...system.values import Value
 from .content import as_path, path_schema, plain
-from .context import Context
+from .context import Context, context_of
+from .invocation import CallTarget, invoke
 
 ALLOWED = "str, int, float, bool, bytes, Path, dates, Literal, Enum, lists, dicts, dataclasses, TypedDict or Struct"
 
-# What is said of a text that should be a number or the like, where arguments come as text.
+# msgspec's message for a text that is not a number or the like, where all arguments come as text.
 EXPECTED = re.compile(r"Expected `(int|float|int \| float|bool)(?: \| null)?`, got `str`")
 UNREAD = {
     "int": "is no whole number",
@@ -30,12 +32,12 @@ UNREAD = {
     "bool": "is neither true nor false",
 }
 SHOWN_CHARACTERS = 40  # of such a text
-
-SHOWN_CHOICES = 20  # an error lists the values an argument may have, unless there are too many to read
+SHOWN_CHOICES = 20  # an error lists the values that an argument may have, unless there are more
+FORM_FIELD_TYPES = ("string", "number", "integer", "boolean", "array")
 
 
 class BadArguments(Exception):
-    """What is wrong with the arguments, as a sentence for the caller."""
+    """The text is a sentence for the caller that says what is wrong with the arguments."""
 
 
 class Parameter(Value):
@@ -47,15 +49,15 @@ class Parameter(Value):
 class Signature(Value):
     parameters: tuple[Parameter, ...]
     returns: Any  # the annotation, or `inspect.Signature.empty`
-    context: str | None  # the parameter that wants the call's Context
-    open: bool  # `**others`: takes arguments that it does not name
+    context: str | None  # the parameter that takes the Context
+    open: bool  # has `**others`, so takes arguments that it does not name
     arguments: type[msgspec.Struct]
     schema: dict[str, Any]
 
     def bind(self, arguments: object, context: Context, *, strict: bool = True) -> dict[str, Any]:
-        """The keyword arguments of a call, of the declared types; BadArguments when they do not fit.
+        """The keyword arguments of a call, converted to the declared types; BadArguments if they do not fit.
 
-        Not strict: numbers and booleans may come as text, as in prompts and addresses.
+        If not strict, numbers and booleans may come as text, as in prompts and URIs.
         """
         if arguments is None:
             arguments = {}
@@ -63,16 +65,16 @@ class Signature(Value):
             values = msgspec.convert(arguments, self.arguments, strict=strict, str_keys=True, dec_hook=as_path)
         except msgspec.ValidationError as error:
             raise BadArguments(self._sentence(str(error), {} if strict else arguments)) from None
-        except UnicodeEncodeError:  # where a number is read out of a text
+        except UnicodeEncodeError:  # a number is read from a text
             raise BadArguments("The arguments are wrong: one of them holds half a surrogate pair.") from None
         assert isinstance(arguments, Mapping)
-        # Only what was given: the function's own defaults do the rest.
+        # Only the given arguments; the function has its own defaults.
         declared = values.__struct_fields__
         bound = {name: getattr(values, name) if name in declared else value for name, value in arguments.items()}
         return bound if self.context is None else bound | {self.context: context}
 
     def _sentence(self, problem: str, texts: object) -> str:
-        """`texts` are the arguments where all of them come as text: the caller cannot know of another type."""
+        """`texts` are the arguments if all come as text; then msgspec's words about types would mean nothing."""
         what, _, where = problem.partition(" - at ")
         path = where.removeprefix("`$").removeprefix(".").rstrip("`")
         if field := re.fullmatch(r"Object missing required field `(.*)`", what):
@@ -99,9 +101,9 @@ class Signature(Value):
 
 
 def signature_of(function: Callable[..., Any], names: Mapping[str, Any]) -> Signature:
-    """Read a function; TypeError, with a sentence for its author, when it cannot be offered.
+    """Read a function's signature; TypeError, with a sentence for its author, if it cannot be offered.
 
-    `names` are those visible where the function is registered: an annotation may name a type defined there.
+    `names` are those visible where the function is registered; annotations may name types defined there.
     """
     label = label_of(function)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -135,29 +137,51 @@ def signature_of(function: Callable[..., Any], names: Mapping[str, Any]) -> Sign
     return Signature(tuple(parameters), hints.get("return", declared.empty), context, takes_others, arguments, schema)
 
 
+async def call_function(
+    function: Callable[..., Any],
+    signature: Signature,
+    arguments: object,
+    call: Call,
+    target: CallTarget,
+    *,
+    strict: bool = True,
+) -> Any:
+    """Check the arguments and call a function of an add-in for a client's request."""
+    with context_of(call, target.addin) as context:
+        return await invoke(target, function, **signature.bind(arguments, context, strict=strict))
+
+
+def description_of(
+    function: Callable[..., Any], name: str, title: str | None, description: str | None
+) -> dict[str, Any]:
+    """What every list of MCP shows of a function; the docstring is the default description."""
+    listed = {"name": name}
+    if title:
+        listed["title"] = title
+    if text := inspect.getdoc(_unwrapped(function)) if description is None else description:
+        listed["description"] = text
+    return listed
+
+
 def label_of(function: object) -> str:
-    """What a function is called in a message for its author."""
+    """The name of a function in a message for its author."""
     name = getattr(function, "__name__", None)
     return f"{name}()" if name else repr(function)
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """What a function offers itself as."""
+    """The name under which a function is offered by default."""
     name = getattr(function, "__name__", None)
     if not isinstance(name, str):
         raise TypeError(f"{label_of(function)} has no name of its own; give it one: name=...")
     return name
 
 
-def doc_of(function: Callable[..., Any]) -> str | None:
-    return inspect.getdoc(_unwrapped(function))
-
-
 def object_schema(type_: Any) -> dict[str, Any] | None:
     """The schema of a type whose values are JSON objects; None for every other type."""
     try:
         schema = schema_of(type_)
-    except (TypeError, NameError):  # a content block, or a type of the add-in's own: the value decides what it becomes
+    except (TypeError, NameError):  # a content block or another type: the value decides how it is sent
         return None
     return schema if schema.get("type") == "object" else None
 
@@ -174,7 +198,7 @@ def _hints(function: Callable[..., Any], label: str, names: Mapping[str, Any]) -
 
 
 def _unreadable(target: Any, names: Mapping[str, Any]) -> str:
-    """Which of a function's annotations it is."""
+    """Which of a function's annotations cannot be read."""
     for name, annotation in target.__annotations__.items():
         alone = SimpleNamespace(__annotations__={name: annotation}, __globals__=getattr(target, "__globals__", {}))
         try:
@@ -185,7 +209,7 @@ def _unreadable(target: Any, names: Mapping[str, Any]) -> str:
 
 
 def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that its author wrote, inside decorators and partials."""
+    """The function inside decorators and partials."""
     function = inspect.unwrap(function)
     while isinstance(function, functools.partial):
         function = inspect.unwrap(function.func)
@@ -193,7 +217,7 @@ def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def schema_of(type_: Any) -> dict[str, Any]:
-    """As msgspec makes it, with the top level in place and the type of choices told, as clients expect."""
+    """The schema by msgspec, with the top level inline and a type beside each enum, as clients expect."""
     (top,), definitions = msgspec.json.schema_components(
         [type_], schema_hook=path_schema, ref_template="#/$defs/{name}"
     )
@@ -201,7 +225,7 @@ def schema_of(type_: Any) -> dict[str, Any]:
     if name and f"#/$defs/{name}" not in str(definitions):
         top = definitions.pop(name)
     elif name:
-        top = {**definitions[name]}  # refers to itself: keep the definition too
+        top = {**definitions[name]}  # it refers to itself, so the definition stays too
     for schema in (top, *definitions.values()):
         _tell_types(schema)
     return top | {"$defs": definitions} if definitions else top
@@ -229,7 +253,7 @@ def _why_no_schema(error: Exception) -> str:
     if isinstance(error, NameError):
         return f"{error}; define types that use each other at the top of the file"
     reason = str(error).strip().splitlines()[-1]
-    reason = re.sub(r"<class '(?:[^']*[.])?([^']*)'>", r"\1", reason)  # the name that its author gave it
+    reason = re.sub(r"<class '(?:[^']*[.])?([^']*)'>", r"\1", reason)  # the class name alone
     return f"{reason}; use {ALLOWED}"
 
 
@@ -242,7 +266,7 @@ def _tell_types(schema: Any) -> None:
         if isinstance(choices, list) and all(isinstance(choice, str) for choice in choices):
             schema.setdefault("type", "string")
         if schema.get("required") == []:
-            del schema["required"]  # means the same; some validators insist on at least one
+            del schema["required"]  # means the same; some validators require at least one item
         for item in schema.values():
             _tell_types(item)
 
@@ -252,7 +276,7 @@ def _show_default(property_: dict[str, Any], default: Any) -> None:
         return
     try:
         property_["default"] = plain(default)
-    except TypeError:  # no JSON form: the argument is optional, and that is all a caller can know
+    except TypeError:  # it has no JSON form; the schema only says that the argument is optional
         pass
 
 
@@ -261,15 +285,12 @@ def _joined(path: str, field: str) -> str:
 
 
 def _optional() -> Any:
-    """A field that may be absent; its default is never read, because the function has its own."""
+    """A field that may be absent; this default is never read, because the function has its own."""
     return msgspec.field(default_factory=lambda: None)
 
 
-FORM_FIELD_TYPES = ("string", "number", "integer", "boolean", "array")
-
-
 def form_schema(type_: type) -> dict[str, Any]:
-    """The schema of the form; TypeError when the type is not flat."""
+    """The schema of a form for elicitation; TypeError if the type is not flat."""
     schema = schema_of(type_)
     if schema.get("type") != "object":
         raise TypeError(f"{type_.__name__} cannot be asked for: a form is a Struct, dataclass or TypedDict")
@@ -282,7 +303,7 @@ def form_schema(type_: type) -> dict[str, Any]:
 
 
 def _field(name: str, schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    if "anyOf" in schema:  # may be left out
+    if "anyOf" in schema:  # optional
         variants = [variant for variant in schema["anyOf"] if variant.get("type") != "null"]
         schema = variants[0] | {"anyOf": None} if len(variants) == 1 else schema
     if "$ref" in schema:

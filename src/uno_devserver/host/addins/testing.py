@@ -1,4 +1,4 @@
-"""For tests of add-ins: a client that speaks with them in process, without a Host, a port or a wait.
+"""For tests of add-ins: a client in the same process, without a Host or a port.
 
 async with serve("notes.py") as client:
     result = await client.call("count_notes", folder="docs")
@@ -27,38 +27,38 @@ Answers = Callable[[str, Params], Result]
 
 @asynccontextmanager
 async def serve(*paths: str, workspace: str = ".", **settings: str) -> AsyncIterator[Client]:
-    """Load and start add-ins, and stop them at the end; RuntimeError when one does not work."""
-    addins = AddInManager(workspace=os.path.abspath(workspace), settings=settings)
-    client = Client(addins)
-    addins.load([os.path.abspath(path) for path in paths])
-    await addins.start()
+    """Load and start add-ins, and stop them at the end; RuntimeError if one does not work."""
+    client = Client(workspace=os.path.abspath(workspace), settings=settings)
+    client.addins.load([os.path.abspath(path) for path in paths])
+    await client.addins.start()
     try:
-        for status in addins.status.addins:
+        for status in client.addins.status.addins:
             if not status.well:
                 raise RuntimeError(f"{status.path}: {status.error}")
         yield client
     finally:
-        await addins.stop()
+        await client.addins.stop()
 
 
 class Client:
-    """Calls what the add-ins offer, hears what they tell, and answers what they ask."""
+    """Calls what the add-ins offer, records their notifications, and answers their requests."""
 
-    def __init__(self, addins: AddInManager, version: str = VERSION) -> None:
-        self.told: list[tuple[str, Params | None]] = []  # progress and log of all calls, in order
-        self.announced: list[tuple[str, Params | None]] = []  # changes that concern every client
+    def __init__(self, version: str = VERSION, **options: Any) -> None:
+        """`options` are those of `AddInManager`."""
+        self.told: list[tuple[str, Params | None]] = []  # progress and log messages of all calls, in order
+        self.announced: list[tuple[str, Params | None]] = []  # notifications to all clients
         self.asked: list[tuple[str, Params]] = []
         self.log_level: str | None = "debug"
-        self.answers: Answers = _no_answer  # what the client says to sampling, elicitation and roots
-        self.addins = addins
+        self.answers: Answers = _no_answer  # the client's answers to sampling, elicitation and roots
         self.session = InProcessSession(version)
-        addins.announce = lambda method, params: self.announced.append((method, params))
-        self._service = HostService(
-            addins, ServerInfo("tests", "1"), lambda: health_report(addins.status, version="1", ide_connected=False)
+        self.addins = AddInManager(
+            announce=lambda method, params: self.announced.append((method, params)),
+            **options,
         )
+        self._service = HostService(self.addins, ServerInfo("tests", "1"), self._health)
 
     async def request(self, method: str, params: Params | None = None) -> Result:
-        """Any request of MCP; RpcError when it is refused."""
+        """Any request of MCP; RpcError if it is refused."""
         return await self._service.answer(InProcessCall(self, method, params or {}))
 
     async def call(self, tool: str, /, **arguments: Any) -> Result:
@@ -68,20 +68,23 @@ class Client:
         """The descriptions of all tools, by name."""
         return {tool["name"]: tool for tool in (await self.request("tools/list"))["tools"]}
 
+    def _health(self) -> dict[str, Any]:
+        return health_report(self.addins.status, version="1", ide_connected=False)
+
 
 class InProcessSession:
     def __init__(self, version: str) -> None:
         self.client = ClientInfo("tests", "1.0", CAPABILITIES, version)
 
     def notify(self, method: str, params: Params | None = None) -> None:
-        pass  # a test's client keeps no stream open beside its calls
+        pass  # this client keeps no stream open beside its calls
 
     async def ask(self, method: str, params: Params) -> Result:  # noqa: ARG002
         raise RpcError(METHOD_NOT_FOUND, "A test's client is asked during its calls only.")
 
 
 class InProcessCall:
-    """One request of the client."""
+    """One request of the client. Implements `protocol.service.Call`."""
 
     def __init__(self, client: Client, method: str, params: Params) -> None:
         self.id: int | str = 7

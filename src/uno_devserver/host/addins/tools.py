@@ -1,7 +1,7 @@
-"""A typed function as an MCP tool.
+"""Typed functions as MCP tools.
 
-Calling it always gives a result: wrong arguments and failures are results with `isError` and a sentence that a model
-can act on; the traceback goes to the log, never to the client.
+A call always has a result: wrong arguments and failures are results with `isError` and a sentence that a model can
+act on. The traceback goes to the log, never to the client.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from ...protocol.service import Call
 from ...protocol.versions import MISSING_CAPABILITY, MODERN_VERSIONS
 from ...system.values import Value
 from .content import Content, ToolResult, as_content, as_json, as_path, plain, text
-from .context import context_of
 from .failures import log_failure, sentence
-from .invocation import CallTarget, invoke
-from .signatures import BadArguments, Signature, doc_of, name_of, object_schema
+from .invocation import CallTarget
+from .signatures import BadArguments, Signature, call_function, description_of, name_of, object_schema
 
-NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # as the specification of 2025-11-25, and `/`, which older servers use
+NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # as in MCP 2025-11-25, and `/`, which older servers use
 SHOWN_CHARACTERS = 4000  # of an error's message: enough for a compiler's output, not for a dump
 
 
 class ToolError(Exception):
-    """Raise it to tell the caller what went wrong; its text is shown as it is."""
+    """Raise it to tell the caller what went wrong; its text is shown unchanged."""
 
 
 class Tool(Value):
@@ -51,17 +50,13 @@ def make_tool(
     output_schema: Mapping[str, Any] | None,
     meta: Mapping[str, Any] | None,
 ) -> Tool:
-    name = name_of(function) if name is None else name
+    name = name_of(function) if name is None else name  # an empty name is refused
     if not NAME.fullmatch(name):
         raise ValueError(f"'{name}' cannot be a tool's name: use 1 to 128 letters, digits, '_', '-', '.' or '/'")
     returned = None if signature.returns in (inspect.Signature.empty, None) else object_schema(signature.returns)
     shown_output = dict(output_schema) if output_schema is not None else returned
     annotations = {key: value for key, value in hints.items() if value is not None}
-    listed: dict[str, Any] = {"name": name}
-    if title is not None:
-        listed["title"] = title
-    if about := description if description is not None else doc_of(function):
-        listed["description"] = about
+    listed = description_of(function, name, title, description)
     listed["inputSchema"] = dict(input_schema) if input_schema is not None else signature.schema
     if shown_output is not None:
         listed["outputSchema"] = shown_output
@@ -75,14 +70,12 @@ def make_tool(
 async def call_tool(tool: Tool, call: Call, arguments: object, addin: str) -> dict[str, Any]:
     """The result of `tools/call`."""
     try:
-        with context_of(call, addin) as context:
-            bound = tool.signature.bind(arguments, context)
-            value = await invoke(CallTarget(addin, "tool", tool.name), tool.function, **bound)
-        return _result(tool, value)
+        target = CallTarget(addin, "tool", tool.name)
+        return _result(tool, await call_function(tool.function, tool.signature, arguments, call, target))
     except (BadArguments, ToolError) as error:
         return _failure(str(error) or "The tool failed without saying why.")
     except RpcError as error:
-        # A modern client is told by an error what it has to declare; an older one could not do better than read it.
+        # The error names what a modern client has to declare; to an older one only the text is of use.
         if error.code == MISSING_CAPABILITY and call.session.client.protocol_version in MODERN_VERSIONS:
             raise
         return _failure(error.message)
@@ -108,7 +101,7 @@ def _result(tool: Tool, value: Any) -> dict[str, Any]:
 
 
 def _whole(result: ToolResult) -> dict[str, Any]:
-    # A text is a sequence of texts to Python, and one block to its author.
+    # A str is a sequence of strings in Python, but its author means one block.
     items = [result.content] if isinstance(result.content, (str, Content)) else result.content
     answer: dict[str, Any] = {"content": [as_content(item).block for item in items]}
     if result.structured is not None:
@@ -121,10 +114,10 @@ def _whole(result: ToolResult) -> dict[str, Any]:
 
 
 def _structured(tool: Tool, value: Any) -> dict[str, Any]:
-    """JSON as text, for every client, and as data where it is an object."""
+    """JSON as text, for every client, and as structured content if it is an object."""
     shown = as_json(value)
     if tool.returns is not None:
-        try:  # what the client will read: a NaN is a float here, and null there
+        try:  # on what the client will read: NaN is a float here, and null there
             msgspec.json.decode(shown, type=tool.returns, dec_hook=as_path)
         except msgspec.ValidationError as error:
             raise TypeError(f"the tool returned something else than it declares: {error}") from None

@@ -1,8 +1,8 @@
-"""The Host's end of the IDE channel: always listening where the IDE expects it, whatever comes and goes there.
+"""The Host's end of the IDE channel: a pipe that is always listening, and serves one IDE at a time.
 
-The pipe can be exchanged at any time; the new one listens before the old one goes. What an IDE sends reaches
-`on_message` in order, also when the IDE has left meanwhile; what is sent to nobody is dropped. Nothing that a client
-does ends more than its own connection, and `close` leaves neither task nor socket.
+The channel can be bound to another pipe at any time; the new one listens before the old one closes. An IDE's messages
+reach `on_message` in order, even if the IDE has disconnected meanwhile; messages to the IDE are dropped while none is
+connected. A client can end its own connection only, and `close` leaves neither tasks nor sockets.
 """
 
 from __future__ import annotations
@@ -18,13 +18,19 @@ from .connection import IdeChannelLimits, IdeConnection
 from .framing import FramingProblem
 from .json_rpc import IdeMessage, RpcProblem
 
-MAX_WAITING_MESSAGES = 256  # then the IDE has to wait until a handler has finished
+MAX_WAITING_MESSAGES = 256  # with more, the IDE has to wait until a handler has finished
+MAX_CLIENTS = 8  # one is served; the others are being refused
+
+REFUSAL = message_types.error_notification(
+    "Uno Dev Server",
+    "Another IDE is connected to this dev server. Close the solution there, or start a dev server for this IDE.",
+)
 
 OnMessage = Callable[[str, dict[str, Any]], Awaitable[None] | None]
 
 
 class ChannelProblem(Exception):
-    """The channel cannot be bound; says why, and what to do. What was bound before stays."""
+    """The channel cannot be bound; the text says why and what to do. The previous binding stays."""
 
 
 class IdeChannel:
@@ -33,13 +39,13 @@ class IdeChannel:
         *,
         on_message: OnMessage,
         status: Callable[[], Mapping[str, Any]],
-        policy: IdeChannelLimits | None = None,
+        limits: IdeChannelLimits | None = None,
     ) -> None:
-        """`status` is asked for the body of the environment status at each connection."""
+        """`status` returns the body of the environment status, which each IDE is sent when it connects."""
         self._on_message = on_message
         self._status = status
-        self._policy = policy or IdeChannelLimits()
-        self._binding: IdePipe | None = None
+        self._limits = limits or IdeChannelLimits()
+        self._pipe: IdePipe | None = None
         self._binding_lock = asyncio.Lock()
         self._closed = False
         self._inbox: asyncio.Queue[IdeMessage] = asyncio.Queue(MAX_WAITING_MESSAGES)
@@ -50,21 +56,21 @@ class IdeChannel:
 
     @property
     def channel_id(self) -> str | None:
-        return self._binding.channel_id if self._binding else None
+        return self._pipe.channel_id if self._pipe else None
 
     @property
     def connected(self) -> bool:
-        return self._binding is not None and self._binding.ide is not None
+        return self._pipe is not None and self._pipe.ide is not None
 
     @property
     def state(self) -> str:
-        """For the banner, in the words of the .NET Host, which names pipes so on every system."""
-        if self._binding is None:
+        """For the banner, in the words of the .NET Host, which writes pipes this way on every system."""
+        if self._pipe is None:
             return "Not configured"
-        return f"{'Connected' if self.connected else 'Configured'}: {WINDOWS_FOLDER}{self._binding.channel_id}"
+        return f"{'Connected' if self.connected else 'Configured'}: {WINDOWS_FOLDER}{self._pipe.channel_id}"
 
     async def bind(self, channel_id: str | None) -> None:
-        """Listen on that pipe instead of the current one; on none when it is blank. ChannelProblem when it cannot."""
+        """Listen on that pipe instead of the current one, or on none if it is blank; ChannelProblem on failure."""
         async with self._binding_lock:
             if self._closed:
                 raise ChannelProblem("The IDE channel is closed, because the Host is stopping. Start it again.")
@@ -74,21 +80,25 @@ class IdeChannel:
                 raise ChannelProblem(str(problem)) from problem
 
     async def ready(self) -> None:
-        """Returns when there is no channel, or an IDE has connected to it: before that, nobody would hear an app."""
-        while self._binding is not None and not self._binding.visited:
+        """Return when an IDE has connected to the current pipe, or there is no channel."""
+        while self._pipe is not None and not self._pipe.had_ide:
             await self._changed.wait()
 
-    def send(self, type_name: str, body: Mapping[str, Any]) -> None:
-        """To the IDE, without waiting, from any thread. ValueError or TypeError when JSON cannot hold the body."""
-        binding = self._binding
-        ide = binding.ide if binding else None
+    def send(self, type_name: str, body: Mapping[str, Any]) -> bool:
+        """Send a message without waiting; False if no IDE is connected. Safe from any thread.
+
+        ValueError or TypeError if the body has no JSON form.
+        """
+        pipe = self._pipe
+        ide = pipe.ide if pipe else None
         if ide is None:
             log.debug(f"No IDE is connected: {type_name} is dropped.")
-        else:
-            ide.send(type_name, body)
+            return False
+        ide.send(type_name, body)
+        return True
 
     async def wait_disconnected_for(self, seconds: float) -> None:
-        """Returns when an IDE that had connected has been away for that long; another pipe starts the time anew."""
+        """Return when an IDE had connected and has been away for that long; another pipe restarts the time."""
         loop = asyncio.get_running_loop()
         while True:
             left = None if self._away_since is None else self._away_since + seconds - loop.time()
@@ -109,7 +119,7 @@ class IdeChannel:
             await asyncio.gather(self._handling, return_exceptions=True)
 
     async def _bind(self, channel_id: str | None) -> None:
-        current = self._binding
+        current = self._pipe
         if current is not None and current.channel_id == channel_id:
             if not current.listening:
                 await current.open()
@@ -117,28 +127,24 @@ class IdeChannel:
         new = None
         if channel_id is not None:
             new = IdePipe(
-                channel_id,
-                status=self._status,
-                deliver=self._take,
-                on_change=self._note_change,
-                policy=self._policy,
+                channel_id, status=self._status, deliver=self._take, on_change=self._note_change, limits=self._limits
             )
             await new.open()
-        self._binding = new
+        self._pipe = new
         self._note_change()
         if current is not None:
             await current.close()
 
     def _note_change(self) -> None:
         self._had_ide = self._had_ide or self.connected
-        waiting_for_ide = self._had_ide and self._binding is not None and not self.connected
+        waiting_for_ide = self._had_ide and self._pipe is not None and not self.connected
         self._away_since = asyncio.get_running_loop().time() if waiting_for_ide else None
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def _take(self, message: IdeMessage) -> None:
         if message.type_name == message_types.KEEP_ALIVE:
-            return  # a client's end is noticed without it
+            return  # the end of a connection is noticed without it
         if self._handling is None:
             self._handling = asyncio.create_task(self._handle())
         await self._inbox.put(message)
@@ -155,15 +161,9 @@ class IdeChannel:
                 log.warn(f"{message.type_name} from the IDE could not be handled: {type(error).__name__}: {error}")
 
 
-MAX_CLIENTS = 8  # one is served; the others are being told to go
-
-REFUSAL = message_types.error_notification(
-    "Uno Dev Server",
-    "Another IDE is connected to this dev server. Close the solution there, or start a dev server for this IDE.",
-)
-
-
 class IdePipe:
+    """Listens on one pipe, serves the first IDE, and refuses others while that is connected."""
+
     def __init__(
         self,
         channel_id: str,
@@ -171,15 +171,15 @@ class IdePipe:
         status: Callable[[], Mapping[str, Any]],
         deliver: Callable[[IdeMessage], Awaitable[None]],
         on_change: Callable[[], None],
-        policy: IdeChannelLimits,
+        limits: IdeChannelLimits,
     ) -> None:
         self.channel_id = channel_id
         self.ide: IdeConnection | None = None
-        self.visited = False  # whether an IDE has ever connected
+        self.had_ide = False
         self._status = status
         self._deliver = deliver
         self._on_change = on_change
-        self._policy = policy
+        self._limits = limits
         self._closed = False
         self._listener: Listener | None = None
         self._clients: set[asyncio.Task[None]] = set()
@@ -189,14 +189,14 @@ class IdePipe:
         return self._listener is not None and self._listener.reachable
 
     async def open(self) -> None:
-        """Listen, or listen again where the socket was removed; PipeProblem when that cannot be."""
-        previous, self._listener = self._listener, await listen(self.channel_id, self._arrived)
+        """Listen, or listen again if the socket was removed; PipeProblem on failure."""
+        previous, self._listener = self._listener, await listen(self.channel_id, self._accept)
         log.info(f"IDE channel {self.channel_id}: waiting for an IDE on {self._listener.path}")
         if previous is not None:
             await previous.close()
 
     async def close(self) -> None:
-        self._closed = True  # for those who arrive while the pipe is being closed
+        self._closed = True  # for clients that connect while the listener is being closed
         if self._listener is not None:
             await self._listener.close()
         clients = list(self._clients)
@@ -204,18 +204,18 @@ class IdePipe:
             client.cancel()
         await asyncio.gather(*clients, return_exceptions=True)
 
-    def _arrived(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._closed or len(self._clients) >= MAX_CLIENTS:
             writer.transport.abort()
             return
-        client = asyncio.create_task(self._attend(IdeConnection(reader, writer, self._policy)))
+        client = asyncio.create_task(self._attend(IdeConnection(reader, writer, self._limits)))
         self._clients.add(client)
         client.add_done_callback(self._clients.discard)
 
     async def _attend(self, connection: IdeConnection) -> None:
         try:
             if self.ide is not None:
-                await _wait_for_end(self.ide, self._policy.takeover_seconds)
+                await _wait_for_end(self.ide, self._limits.takeover_seconds)
             if self.ide is not None:
                 log.warn(f"IDE channel {self.channel_id}: a second IDE was refused; one is connected.")
                 connection.send(message_types.NOTIFICATION, REFUSAL)
@@ -226,7 +226,7 @@ class IdePipe:
 
     async def _serve(self, connection: IdeConnection) -> None:
         self.ide = connection
-        self.visited = True
+        self.had_ide = True
         log.info(f"IDE channel {self.channel_id}: an IDE connected.")
         try:
             self._on_change()

@@ -1,7 +1,7 @@
-"""One client on the IDE channel: its messages in, ours out, until either side ends it.
+"""One client on the IDE channel.
 
-Sending never waits. A client that does not read keeps its connection, but what it leaves unread is bounded: further
-messages to it are dropped, and no more of its own are read. Closing is bounded too.
+Sending never waits. A client that does not read keeps its connection, but what it leaves unread is bounded: beyond
+that, messages to it are dropped, and its own are not read. Closing is bounded too.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ READ_BYTES = 64 * 1024
 
 class IdeChannelLimits(Value):
     keep_alive_seconds: float = 10.0  # what IDE extensions count on
-    takeover_seconds: float = 0.25  # an IDE that reconnects at once may arrive before its own goodbye
-    close_seconds: float = 0.5  # for a client that reads what is left; one that does not is cut off
+    takeover_seconds: float = 0.25  # an IDE that reconnects may arrive before its old connection ends
+    close_seconds: float = 0.5  # for a client to read the rest; then the connection is aborted
     max_unsent_bytes: int = 16 * 1024 * 1024  # a few large hot reload messages for an IDE that hangs for a moment
 
 
 class IdeConnection:
-    """A client that is being served, or refused."""
+    """A client that is served or refused."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, policy: IdeChannelLimits) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: IdeChannelLimits) -> None:
         self._reader = reader
         self._writer = writer
-        self._policy = policy
+        self._limits = limits
         self._assembly = json_rpc.ASSEMBLY
         self._dropping = False
         self._loop = asyncio.get_running_loop()
         self.ended = asyncio.Event()
 
     async def serve(self, status: Mapping[str, Any], deliver: Callable[[IdeMessage], Awaitable[None]]) -> None:
-        """Until the client goes. FramingProblem or RpcProblem when it does not speak our language."""
+        """Serve the client until it disconnects; FramingProblem or RpcProblem if it violates the protocol."""
         self.send(message_types.KEEP_ALIVE, message_types.keep_alive())
         self.send(message_types.STATUS, status)
         keeping_alive = asyncio.create_task(self._keep_alive())
         try:
             await self._read(deliver)
         except ConnectionError:
-            pass  # it went without a goodbye
+            pass
         finally:
             keeping_alive.cancel()
             self.ended.set()
 
     def send(self, type_name: str, body: Mapping[str, Any]) -> None:
-        """Safe from any thread."""
+        """Send a message without waiting. Safe from any thread."""
         content = json_rpc.message_to_ide(type_name, message_types.with_scope(type_name, body), self._assembly)
         in_loop(self._loop, self._send, type_name, content)
 
     async def close(self) -> None:
-        """End the connection, with what is unsent if the client takes it soon."""
+        """Close the connection, after what is unsent if the client reads it within the limit."""
         self._writer.close()
         try:
-            async with asyncio.timeout(self._policy.close_seconds):
+            async with asyncio.timeout(self._limits.close_seconds):
                 await self._writer.wait_closed()
         except (TimeoutError, ConnectionError):
             self._writer.transport.abort()
@@ -80,18 +80,18 @@ class IdeConnection:
             log.warn("The IDE disconnected in the middle of a message.")
 
     def _learn(self, message: IdeMessage) -> None:
-        """Call the assembly of the messages as the IDE does: that name it can resolve for certain."""
+        """Use the assembly name that the IDE uses, because it can certainly resolve that one."""
         if message.assembly.partition(",")[0].strip() == json_rpc.ASSEMBLY:
             self._assembly = message.assembly
 
     async def _keep_alive(self) -> None:
         while True:
-            await asyncio.sleep(self._policy.keep_alive_seconds)
+            await asyncio.sleep(self._limits.keep_alive_seconds)
             self.send(message_types.KEEP_ALIVE, message_types.keep_alive())
 
     def _send(self, type_name: str, content: bytes) -> None:
         unsent = self._writer.transport.get_write_buffer_size()
-        if unsent + len(content) > self._policy.max_unsent_bytes:
+        if unsent + len(content) > self._limits.max_unsent_bytes:
             if not self._dropping:
                 log.warn(f"The IDE does not read its messages: {type_name} and those that follow are dropped.")
             self._dropping = True

@@ -1,25 +1,25 @@
 """Messages on a byte stream, each after a header with its length: `Content-Length: 5\\r\\n\\r\\n12345`.
 
-Pure: bytes in, messages out. Input that cannot be a frame is a `FramingProblem` as soon as that is certain, and
-what is kept of an unfinished one is bounded.
+Pure. Input that cannot be a frame is a `FramingProblem` as soon as that is certain, and the size of an unfinished frame
+is bounded.
 """
 
 from __future__ import annotations
 
 import re
 
-MAX_HEADER_BYTES = 8 * 1024  # two short lines, in truth
-MAX_MESSAGE_BYTES = 64 * 1024 * 1024  # a file's content inside an edit is the largest thing that anybody sends
+MAX_HEADER_BYTES = 8 * 1024  # clients write two short lines
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024  # the largest messages hold a file's content
 
 _END = b"\r\n\r\n"
-# The beginning of a header block, whole lines or not: what is no header is noticed without waiting for its end.
+# Any beginning of a header block, so that other input is noticed without waiting for the end of the block.
 _POSSIBLE = re.compile(rb"(?:[A-Za-z0-9-]+:[^\r\n]*\r\n)*(?:[A-Za-z0-9-]+(?::[^\r\n]*\r?)?|\r)?")
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]*)", re.IGNORECASE)
 _UTF_8 = ("utf-8", "utf8")  # the second is what older clients of this protocol write
 
 
 class FramingProblem(Exception):
-    """The bytes are no frames; nothing after them can be trusted."""
+    """The bytes are not a frame, so the rest of the stream cannot be read either."""
 
 
 def encode_message(message: bytes) -> bytes:
@@ -27,20 +27,19 @@ def encode_message(message: bytes) -> bytes:
 
 
 class FrameDecoder:
-    """Takes a stream in pieces of any size."""
+    """Splits a stream, given in pieces of any size, into messages."""
 
-    def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
-        self._limit = max_message_bytes
+    def __init__(self) -> None:
         self._buffer = bytearray()
         self._length: int | None = None  # of the message whose header has been read
 
     @property
     def unfinished(self) -> bool:
-        """Whether the stream, if it ended now, would end inside a frame."""
+        """Whether part of a frame has been read."""
         return bool(self._buffer) or self._length is not None
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages that are complete now."""
+        """The messages that this data completes."""
         self._buffer += data
         messages = []
         while (message := self._next()) is not None:
@@ -67,25 +66,26 @@ class FrameDecoder:
                 raise FramingProblem(f"a header of more than {MAX_HEADER_BYTES:,} bytes")
             return None
         del self._buffer[: end + len(_END)]
-        return self._length_in(head.decode("latin-1"))
+        return _length_in(head.decode("latin-1"))
 
-    def _length_in(self, head: str) -> int:
-        lengths = set()
-        for line in head.split("\r\n"):
-            name, _, value = line.partition(":")
-            # .NET compares case as well; the protocol's own description has it from HTTP, where case is nothing.
-            if name.lower() == "content-length":
-                lengths.add(value.strip())
-            elif name.lower() == "content-type":
-                _check_charset(value)
-        if len(lengths) != 1:
-            raise FramingProblem("a header without a Content-Length, or with two that differ")
-        length = lengths.pop()
-        if not (length.isascii() and length.isdigit()):
-            raise FramingProblem(f"a Content-Length of {length[:20]!r}, which is no number")
-        if len(length) > 20 or not 0 < int(length) <= self._limit:
-            raise FramingProblem(f"a Content-Length of {length[:20]}; from 1 to {self._limit:,} is allowed")
-        return int(length)
+
+def _length_in(head: str) -> int:
+    lengths = set()
+    for line in head.split("\r\n"):
+        name, _, value = line.partition(":")
+        # .NET compares case too; but the protocol takes its headers from HTTP, which ignores case.
+        if name.lower() == "content-length":
+            lengths.add(value.strip())
+        elif name.lower() == "content-type":
+            _check_charset(value)
+    if len(lengths) != 1:
+        raise FramingProblem("a header without a Content-Length, or with two that differ")
+    length = lengths.pop()
+    if not (length.isascii() and length.isdigit()):
+        raise FramingProblem(f"a Content-Length of {length[:20]!r}, which is not a number")
+    if len(length) > 20 or not 0 < int(length) <= MAX_MESSAGE_BYTES:
+        raise FramingProblem(f"a Content-Length of {length[:20]}; from 1 to {MAX_MESSAGE_BYTES:,} is allowed")
+    return int(length)
 
 
 def _check_charset(content_type: str) -> None:

@@ -1,4 +1,4 @@
-"""The messages that IDEs and Hosts know, and the bodies of those that this Host sends."""
+"""The messages between IDEs and Hosts, and the bodies of those that this Host sends."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 KEEP_ALIVE = "KeepAliveIdeMessage"
+APP_LAUNCH = "AppLaunchRegisterIdeMessage"
 STATUS = "DevelopmentEnvironmentStatusIdeMessage"
 NOTIFICATION = "NotificationRequestIdeMessage"
 
-# Each message repeats its scope in its body.
+# The body of each message repeats its scope.
 SCOPES = {
     KEEP_ALIVE: "IdeChannel",
-    "AppLaunchRegisterIdeMessage": "RemoteControlServer",
+    APP_LAUNCH: "RemoteControlServer",
     "HotReloadEventIdeMessage": "HotReload",
     "HotReloadRequestedIdeMessage": "HotReload",
     "IdeResultMessage": "HotReload",
@@ -49,11 +50,11 @@ COMPONENT = {
     "Description": "Connects this workspace with the running application, the IDE and AI agents.",
 }
 
-_sequence = itertools.count(1)  # one for the process: an IDE that reconnects sees that it is the same Host
+_sequence = itertools.count(1)  # per process, so that an IDE that reconnects sees that it is the same Host
 
 
 def with_scope(type_name: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body with its scope at the end, where .NET writes it; the body's own scope wins."""
+    """The body with its scope at the end, where .NET writes it, unless it has one."""
     if type_name in SCOPES and "Scope" not in body:
         return {**body, "Scope": SCOPES[type_name]}
     return dict(body)
@@ -64,7 +65,7 @@ def keep_alive() -> dict[str, Any]:
 
 
 def environment_status(*, discovery_error: str | None = None, load_error: str | None = None) -> dict[str, Any]:
-    """How the Host is, for the IDE's status display: ready, or without some or all of its add-ins."""
+    """The state of the Host for the IDE's status display: ready, or without some or all of its add-ins."""
     if discovery_error is not None:
         return _status(WARNING, "Studio unavailable", discovery_error, [TROUBLESHOOT, LEARN_MORE])
     if load_error is not None:
@@ -73,7 +74,7 @@ def environment_status(*, discovery_error: str | None = None, load_error: str | 
 
 
 def error_notification(title: str, message: str) -> dict[str, Any]:
-    """Something that the IDE shows to its user."""
+    """A message that the IDE shows to its user."""
     return {"Kind": KIND_ERROR, "Title": title, "Message": message, "Commands": None}
 
 

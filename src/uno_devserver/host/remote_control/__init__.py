@@ -1,1 +1,1 @@
-"""The `/rc` WebSocket: how a running app speaks with its Host."""
+"""The `/rc` WebSocket, on which running apps and the Host exchange frames."""

@@ -1,30 +1,29 @@
-"""One app on `/rc`: its frames to the processors, theirs to the app.
+"""One app on `/rc`: its frames go to the processors, and theirs to the app.
 
-The frames of a scope are handled one after the other; the scopes do not wait for each other. An app that sends faster
-than its frames are handled is read more slowly; only the frames behind a processor that hangs are dropped. Whatever a
-frame holds, and whatever a handler does, the connection lives on; it ends only when the app leaves, or does not read
-what it is sent.
+The frames of a scope are handled in order; scopes do not wait for each other. An app that sends faster than its frames
+are handled is read more slowly; only frames for a processor that hangs are dropped. The connection survives malformed
+frames and failing handlers; it ends when the app disconnects or does not read what it is sent.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ...protocol.http.messages import WebSocket
+from ...system.event_loop import Tasks, in_loop
 from ...system.log import log
 from .frames import ContentProblem, Frame, FrameProblem, decode_frame, encode_frame, write_content
 
-if TYPE_CHECKING:  # the add-ins' interface costs time to import, and only its types are needed
+if TYPE_CHECKING:
     from ..addins.handlers import App
 
 MAX_WAITING_FRAMES = 256  # of one scope; an app sends a few in a second
-PATIENCE_SECONDS = 5.0  # without one frame handled, and more waiting than allowed: the processor hangs
-MAX_UNSENT_BYTES = 64 * 1024 * 1024  # a status is some KB; an app that lets this much lie is stopped or gone
-DRAIN_SECONDS = 5.0  # for what an app asked for before it left
-END_SECONDS = 0.5  # for handlers to clean up; they belong to add-ins and may refuse
+PATIENCE_SECONDS = 5.0  # a processor that handles no frame for that long, with a full queue, hangs
+MAX_UNSENT_BYTES = 64 * 1024 * 1024  # a status has some KB; an app that leaves this much unread is stopped or gone
+DRAIN_SECONDS = 5.0  # for the frames that an app sent before it disconnected
+END_SECONDS = 0.5  # for cancelled handlers; those of add-ins may ignore the cancellation
 TRY_AGAIN_LATER = 1013  # the code of the close frame
 
 Handle = Callable[[Frame, "App"], Awaitable[None]]
@@ -34,16 +33,15 @@ class AppConnection:
     def __init__(self, socket: WebSocket, handler_of: Callable[[str], Handle | None]) -> None:
         self._socket = socket
         self._handler_of = handler_of
-        self._lanes: dict[str, ScopeQueue] = {}
+        self._queues: dict[str, ScopeQueue] = {}
         self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
         self._unsent_bytes = 0
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
         self._open = True
-        self._closing: asyncio.Task[None] | None = None  # held here, or it could be collected before it has run
+        self._closing = Tasks()
 
     async def run(self) -> None:
-        """Until the app leaves."""
+        """Serve the app until it disconnects."""
         writer = asyncio.create_task(self._write())
         try:
             while (data := await self._socket.receive()) is not None:
@@ -51,49 +49,43 @@ class AppConnection:
             await self._drain()
         finally:
             self._open = False
-            await _end([writer, *(lane.task for lane in self._lanes.values())])
+            await _end([writer, *(queue.task for queue in self._queues.values())])
 
     def send(self, frame: Frame) -> None:
-        """Send a frame when the app reads; never waits. Safe from any thread."""
-        data = encode_frame(frame)
-        if threading.get_ident() == self._thread:
-            self._enqueue(data)
-            return
-        try:
-            self._loop.call_soon_threadsafe(self._enqueue, data)
-        except RuntimeError:  # the Host has stopped
-            pass
+        """Queue a frame for the app; never waits. Safe from any thread."""
+        in_loop(self._loop, self._enqueue, encode_frame(frame))
 
     async def _dispatch(self, data: bytes) -> None:
         try:
             frame = decode_frame(data)
         except FrameProblem as problem:
-            log.debug(f"/rc: a message of {len(data):,} bytes is no frame: {problem}")
+            log.debug(f"/rc: a message of {len(data):,} bytes is not a frame: {problem}")
             return
         handle = self._handler_of(frame.scope)
         if handle is None:
             log.debug(f"/rc: no processor for [{frame.scope[:100]} / {frame.name[:100]}]")
             return
-        if frame.scope not in self._lanes:
-            self._lanes[frame.scope] = ScopeQueue(ConnectedApp(self, frame.scope))
-        await self._lanes[frame.scope].put(frame, handle)
+        if frame.scope not in self._queues:
+            self._queues[frame.scope] = ScopeQueue(ConnectedApp(self, frame.scope))
+        await self._queues[frame.scope].put(frame, handle)
 
     async def _drain(self) -> None:
-        """Finish what the app asked for before it left."""
-        waiting = [lane.frames.join() for lane in self._lanes.values()]
+        """Handle the frames that the app sent before it disconnected."""
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
-                await asyncio.gather(*waiting)
+                await asyncio.gather(*(queue.frames.join() for queue in self._queues.values()))
         except TimeoutError:
-            log.warn("/rc: an app left, and a processor did not finish what it had asked for")
+            log.warn(f"/rc: an app disconnected, and its last frames were not handled within {DRAIN_SECONDS:g} s")
 
     def _enqueue(self, data: bytes) -> None:
         if not self._open:
             return
         if self._unsent_bytes + len(data) > MAX_UNSENT_BYTES:
-            log.warn(f"/rc: an app does not read what it is sent ({self._unsent_bytes:,} bytes wait); it is let go")
+            log.warn(
+                f"/rc: an app does not read what it is sent ({self._unsent_bytes:,} bytes wait); it is disconnected"
+            )
             self._open = False
-            self._closing = asyncio.create_task(self._socket.close(TRY_AGAIN_LATER))
+            self._closing.start(self._socket.close(TRY_AGAIN_LATER))
             return
         self._unsent_bytes += len(data)
         self._outgoing.put_nowait(data)
@@ -105,11 +97,11 @@ class AppConnection:
                 await self._socket.send(data)
                 self._unsent_bytes -= len(data)
         except ConnectionError:
-            self._open = False  # what is received is still handled
+            self._open = False  # frames that are received are still handled
 
 
 class ScopeQueue:
-    """The frames of one scope, one after the other."""
+    """Handles the frames of one scope in order."""
 
     def __init__(self, app: App) -> None:
         self.frames: asyncio.Queue[tuple[Frame, Handle]] = asyncio.Queue(MAX_WAITING_FRAMES)
@@ -122,7 +114,7 @@ class ScopeQueue:
             async with asyncio.timeout(self._patience):
                 await self.frames.put((frame, handle))
         except TimeoutError:
-            self._patience = 0.0  # the other scopes are not held up again before it moves
+            self._patience = 0.0  # other scopes do not wait again until a frame is handled
             log.warn(f"/rc: [{frame.scope} / {frame.name}] is dropped: {MAX_WAITING_FRAMES} frames wait before it")
 
     async def _run(self) -> None:
@@ -140,7 +132,7 @@ class ScopeQueue:
 
 
 class ConnectedApp:
-    """What a processor sees of an app."""
+    """An app as a processor sees it: frames go to the processor's scope by default."""
 
     def __init__(self, connection: AppConnection, scope: str) -> None:
         self._connection = connection

@@ -1,7 +1,7 @@
-"""`/rc`: all apps that are connected to the Host, and the processors that answer them.
+"""`/rc`: the connected apps, and the processor that answers each scope.
 
-An app is always served. If an IDE is expected, frames wait for it a moment, because processors may want to speak with
-it; if it does not come, the app is served without.
+If an IDE is expected, the frames of an app wait for it for a moment, because processors may send to it; after that the
+app is served without an IDE.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...protocol.http.messages import WebSocket
 from ...system.log import log
+from ..addins.manager import HOT_RELOAD_SCOPE, SERVER_SCOPE
 from ..app_launches import LaunchMonitor
-from . import hot_reload_scope, server_scope
 from .connection import AppConnection, Handle
 from .frames import Frame, read_content
 from .hot_reload_scope import HotReloadScope
 from .server_scope import ServerScope
 
-if TYPE_CHECKING:  # the add-ins' interface costs time to import, and only its types are needed
+if TYPE_CHECKING:
     from ..addins.handlers import App, Processor
 
 IDE_WAIT_SECONDS = 5.0  # an IDE connects within a second of starting its Host; apps give up after 30
@@ -27,7 +27,7 @@ IDE_WAIT_SECONDS = 5.0  # an IDE connects within a second of starting its Host; 
 
 class IdeArrival(Protocol):
     async def ready(self) -> None:
-        """Returns when an IDE has come, or none is expected."""
+        """Return when an IDE has connected, or none is expected."""
 
 
 class RemoteControl:
@@ -41,7 +41,7 @@ class RemoteControl:
         ide: IdeArrival | None = None,
         ide_wait_seconds: float = IDE_WAIT_SECONDS,
     ) -> None:
-        """`workspace` is the folder in which apps may edit files; `processors` are those of the add-ins."""
+        """Apps may edit files in `workspace`; `processors` returns those of the add-ins."""
         self._version = version
         self._launches = launches
         self._processors = processors
@@ -55,7 +55,7 @@ class RemoteControl:
         return len(self._connections)
 
     async def serve(self, socket: WebSocket) -> None:
-        """One app, until it leaves."""
+        """Serve one app until it disconnects."""
         server = ServerScope(self._version, self._launches, self._processors)
         connection = AppConnection(socket, lambda scope: self._handler_of(scope, server))
         self._connections.add(connection)
@@ -63,7 +63,7 @@ class RemoteControl:
             await self._await_ide()
             await connection.run()
         except ConnectionError as error:
-            log.debug(f"/rc: an app is gone: {error}")
+            log.debug(f"/rc: an app disconnected: {error}")
         finally:
             self._connections.discard(connection)
 
@@ -74,12 +74,12 @@ class RemoteControl:
             async with asyncio.timeout(self._ide_wait_seconds):
                 await self._ide.ready()
         except TimeoutError:
-            log.debug(f"/rc: no IDE came within {self._ide_wait_seconds:g} s; the app is served without one")
+            log.debug(f"/rc: no IDE connected within {self._ide_wait_seconds:g} s; the app is served without one")
 
     def _handler_of(self, scope: str, server: ServerScope) -> Handle | None:
-        if scope == server_scope.SCOPE:
+        if scope == SERVER_SCOPE:
             return _by_name(server.actions)
-        if scope == hot_reload_scope.SCOPE:
+        if scope == HOT_RELOAD_SCOPE:
             return _by_name(self._hot_reload.actions)
         for processor in self._processors():
             if processor.scope == scope:

@@ -1,8 +1,8 @@
-"""Edits of source files that an app asks for, inside the workspace and nowhere else.
+"""Edits of source files for apps, inside the workspace only.
 
-All edits of one file are made, in order, or none of them; each file is replaced in one step, so that nobody ever sees
-half a change. Every edit has a result, and a refused one leaves its file as it was. Encoding, byte order mark, line
-ends, owner and permissions of a file stay.
+All edits of one file are made, in order, or none of them; each file is replaced in one step, so that no program reads
+half a change. Every edit has a result, and a refused one leaves its file unchanged. Encoding, byte order mark, line
+ends, owner and permissions of a file are kept.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ...system.files import FileProblem, read_bytes, rewrite, write_atomic
 from ...system.safe_paths import PathEscape, path_inside
 from ...system.values import Value
 
-# The results of the protocol.
+# The result codes of the protocol.
 DONE, NO_CHANGES, BAD_REQUEST, NOT_FOUND, FAILED, NOT_AVAILABLE = 200, 204, 400, 404, 500, 503
 
-MAX_SIZE = 16 * 1024 * 1024  # bytes before, characters after: generated sources reach a few MB
+MAX_SIZE = 16 * 1024 * 1024  # bytes before, characters after the edit; generated sources have a few MB
 MAX_EDITS = 1000  # of one request; a rename over a large solution touches some hundred files
 
 NO_WORKSPACE = "This Host was started without a workspace, so it edits no files. Start it with --solution."
@@ -27,7 +27,7 @@ _UNTOUCHED = "Another edit of this file was refused, so none was made."
 
 class FileEdit(Value):
     path: str  # absolute, or relative to the workspace
-    old: str | None  # what to replace, wherever it occurs; None: the whole file
+    old: str | None  # replaced wherever it occurs; None: the whole file
     new: str | None  # None: delete the file
     may_create_or_delete: bool = False
 
@@ -39,7 +39,7 @@ class EditResult(Value):
 
 
 class EditRefused(Exception):
-    """An edit cannot be made; `result` is the protocol's number for it."""
+    """An edit cannot be made; `result` is the protocol's code."""
 
     def __init__(self, result: int, reason: str) -> None:
         super().__init__(reason)
@@ -81,13 +81,13 @@ def _edit_file(path: str, edits: Sequence[FileEdit]) -> tuple[EditResult, ...]:
         return results
     except EditRefused as refused:
         result, reason = refused.result, str(refused)
-    except (OSError, ValueError) as error:  # ValueError: see `encode`
+    except (OSError, ValueError) as error:  # ValueError: see `encode_text`
         result, reason = FAILED, f"'{path}' could not be changed: {getattr(error, 'strerror', None) or error}."
     return tuple(EditResult(edit.path, result, reason) for edit in edits)
 
 
 def plan_edits(edits: Sequence[FileEdit], file: TextFile | None) -> tuple[tuple[EditResult, ...], TextFile | None]:
-    """The results of all edits of one file, and the file after them; as it was, if one of them is refused."""
+    """The results of all edits of one file, and the file after them; unchanged if one of them is refused."""
     results = []
     after = file
     for number, edit in enumerate(edits):
@@ -173,7 +173,7 @@ def _read(path: str) -> TextFile | None:
 
 def _write(path: str, file: TextFile | None) -> None:
     exists = os.path.exists(path)
-    if exists and os.stat(path).st_mode & 0o222 == 0:  # removing a file needs no right to write to it, but means more
+    if exists and os.stat(path).st_mode & 0o222 == 0:  # unlink does not check this
         raise EditRefused(BAD_REQUEST, f"'{path}' is read-only.")
     if file is None:
         os.unlink(path)
@@ -181,12 +181,10 @@ def _write(path: str, file: TextFile | None) -> None:
         rewrite(path, encode_text(file))
     else:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_atomic(
-            path, encode_text(file), 0o666
-        )  # less what the user's umask takes away, as for any new source file
+        write_atomic(path, encode_text(file), 0o666)  # minus the umask, as for any new source file
 
 
-# Longest first: the mark of UTF-32 begins with that of UTF-16.
+# Byte order marks, the longest first: that of UTF-32 begins with that of UTF-16.
 _MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe\x00\x00", "utf-32-le"),
@@ -194,7 +192,7 @@ _MARKS = (
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
-# Python's ways to carry what is not valid through a text and back: single bytes in UTF-8, half pairs in the others.
+# Error handlers that keep invalid input: single bytes in UTF-8, lone surrogates in the others.
 _LOSSLESS = {"utf-8": "surrogateescape"}
 
 
@@ -205,7 +203,7 @@ class TextFile(Value):
 
     @property
     def line_end(self) -> str | None:
-        """The line end used throughout; None where they are mixed, or where there is only one line."""
+        """The line end of all lines; None if they are mixed, or if there is only one line."""
         windows = self.text.count("\r\n")
         if windows == self.text.count("\n"):
             return "\r\n" if windows else None
@@ -217,13 +215,13 @@ class TextFile(Value):
 
 
 def decode_text(data: bytes) -> TextFile:
-    """UnicodeDecodeError only for a file that its mark calls UTF-16 or UTF-32 and that has a byte too many or so."""
+    """UnicodeDecodeError only for UTF-16 and UTF-32 of an impossible length or value."""
     mark, encoding = _mark_of(data)
     return TextFile(data[len(mark) :].decode(encoding, _LOSSLESS.get(encoding, "surrogatepass")), encoding, mark)
 
 
 def encode_text(file: TextFile) -> bytes:
-    """ValueError for a text that has no form in the file's encoding, or that would be read in another one next time."""
+    """ValueError if the text has no form in the file's encoding, or would be read in another encoding next time."""
     data = file.mark + file.text.encode(file.encoding, _LOSSLESS.get(file.encoding, "surrogatepass"))
     _, encoding = _mark_of(data)
     if encoding != file.encoding:
@@ -232,5 +230,5 @@ def encode_text(file: TextFile) -> bytes:
 
 
 def _mark_of(data: bytes) -> tuple[bytes, str]:
-    """What a file begins with, and the encoding that this stands for."""
+    """The byte order mark of a file, and its encoding."""
     return next(((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", "utf-8"))

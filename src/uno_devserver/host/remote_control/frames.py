@@ -1,13 +1,12 @@
-"""A frame of `/rc` and its bytes: a version, then scope, name and content as .NET's BinaryWriter writes strings.
+"""Frames of `/rc`: their bytes, and the JSON inside.
 
-What .NET's reader accepts is read to the same values, what it refuses is a `FrameProblem`; no input costs more than
-its own length.
+A frame is a version, then scope, name and content as .NET's BinaryWriter writes strings. What .NET's reader accepts is
+read to the same values; what it refuses is a `FrameProblem`. No input costs more than its own length.
 """
 
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -15,40 +14,38 @@ import msgspec
 from ...system.dotnet_formats import quoted
 from ...system.values import Value
 
-VERSION = 1
+VERSION = b"\x01\x00"
 MAX_LENGTH_BYTES = 5  # 32 bits in groups of seven
 MAX_LAST_LENGTH_BYTE = 0x0F  # only four of the 32 bits are left for the fifth byte
 
 
 class FrameProblem(Exception):
-    """The bytes are no frame; says why."""
+    """The bytes are not a frame; the text says why."""
 
 
 class Frame(Value):
     scope: str
     name: str
     content: str
-    version: int = VERSION
 
 
 def encode_frame(frame: Frame) -> bytes:
     strings = (frame.scope, frame.name, frame.content)
-    return struct.pack("<h", frame.version) + b"".join(_encode_string(text) for text in strings)
+    return VERSION + b"".join(_encode_string(text) for text in strings)
 
 
 def decode_frame(data: bytes) -> Frame:
-    """The frame at the start of a message; what follows it is ignored, as in .NET."""
-    if len(data) < 2:
+    """The frame at the start of a message; its version and what follows it are ignored, as in .NET."""
+    if len(data) < len(VERSION):
         raise FrameProblem("it ends before the version does")
-    (version,) = struct.unpack_from("<h", data)
-    scope, at = _decode_string(data, 2)
+    scope, at = _decode_string(data, len(VERSION))
     name, at = _decode_string(data, at)
     content, _ = _decode_string(data, at)
-    return Frame(scope, name, content, version)
+    return Frame(scope, name, content)
 
 
 def _encode_string(text: str) -> bytes:
-    # By way of UTF-16, as a .NET string is: two halves of a pair become one character, a lone half U+FFFD.
+    # Through UTF-16, as in .NET: two surrogates become one character, a lone one U+FFFD.
     data = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
     return _encode_length(len(data)) + data
 
@@ -87,11 +84,11 @@ def _decode_length(data: bytes, at: int) -> tuple[int, int]:
 
 
 class ContentProblem(Exception):
-    """The content of a frame is not what its name promises; says why."""
+    """The content of a frame does not fit its name; the text says why."""
 
 
 class Members:
-    """A JSON object whose members are asked for by name and type; an absent one has the default."""
+    """A JSON object whose members are read by name, ignoring case, and by type; absent ones have a default."""
 
     def __init__(self, members: Mapping[str, object]) -> None:
         self._members = {name.lower(): value for name, value in members.items()}
@@ -109,7 +106,7 @@ class Members:
         raise ContentProblem(f"{name} is neither true nor false")
 
     def number(self, name: str) -> int | None:
-        """A whole number; None only when the member is absent."""
+        """A whole number; None only if the member is absent."""
         if name.lower() not in self._members:
             return None
         value = self._members[name.lower()]
@@ -125,7 +122,7 @@ class Members:
 
 
 def read_content(content: str) -> object:
-    """The value of a frame's content."""
+    """The value of a frame's content; ContentProblem if it is not JSON."""
     try:
         return msgspec.json.decode(content)
     except msgspec.DecodeError as error:
@@ -142,7 +139,7 @@ def read_members(content: str) -> Members:
 
 
 def write_content(value: object) -> str:
-    """The JSON of a value made of JSON's types; TypeError or ValueError when it has no such form."""
+    """The JSON of a value, in .NET's characters; TypeError or ValueError if it has no JSON form."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):

@@ -1,6 +1,6 @@
-"""The scope `HotReloadScope`: files are edited here, metadata updates are not, and the app is told so.
+"""The scope `HotReload`: file edits, and the answer that this Host has no metadata updates.
 
-Every request for edits is answered, also one that cannot be understood as long as it says who asks.
+Every request for edits is answered, even a malformed one, if it has a RequestId.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import os
 from typing import TYPE_CHECKING
 
 from ...system.log import log
+from ..addins.manager import HOT_RELOAD_SCOPE
 from .connection import Handle
 from .file_edits import BAD_REQUEST, DONE, MAX_EDITS, NO_CHANGES, EditResult, FileEdit, apply_edits
 from .frames import ContentProblem, Frame, Members, read_members
 
-if TYPE_CHECKING:  # the add-ins' interface costs time to import, and only its types are needed
+if TYPE_CHECKING:
     from ..addins.handlers import App
 
-SCOPE = "HotReload"
 DISABLED = -1
 NO_METADATA_UPDATES = (
     "Code changes cannot be applied to the running app: metadata updates need the .NET Host, and this is the bundled "
@@ -27,7 +27,7 @@ _OUTCOMES = {DONE: "done", NO_CHANGES: "nothing to change"}
 
 
 class HotReloadScope:
-    """One for all apps: edits are made one request after the other, so that none undoes another."""
+    """One for all apps, because requests for edits are handled one at a time, so that none undoes another."""
 
     def __init__(self, workspace: str | None) -> None:
         self._workspace = None if workspace is None else os.path.abspath(workspace)
@@ -43,9 +43,9 @@ class HotReloadScope:
     async def _configure(self, frame: Frame, app: App) -> None:
         project = read_members(frame.content).text("ProjectPath")
         log.debug(f"/rc: hot reload was asked for by an app of {project}")
-        # The name is that of another message, in the .NET Host too: apps that were built years ago know it so.
+        # The .NET Host uses the name of another message here too; old apps rely on it.
         app.send("UpdateFile", {"WorkspaceInitialized": False})
-        status = {"State": DISABLED, "Operations": [], "ServerError": NO_METADATA_UPDATES, "Scope": SCOPE}
+        status = {"State": DISABLED, "Operations": [], "ServerError": NO_METADATA_UPDATES, "Scope": HOT_RELOAD_SCOPE}
         app.send("HotReloadStatusMessage", status)
 
     async def _report_xaml(self, frame: Frame, _: App) -> None:
@@ -69,12 +69,12 @@ class HotReloadScope:
             "RequestId": request_id,
             "GlobalError": problem,
             "Results": [{"FilePath": r.path, "Result": r.result, "Error": r.error} for r in results],
-            "HotReloadCorrelationId": None,  # nothing that the app could wait for
+            "HotReloadCorrelationId": None,  # there is no hot reload to wait for
         }
         app.send("UpdateFileResponse_2", response)
 
     async def _update_file(self, frame: Frame, app: App) -> None:
-        """One edit, as older apps ask for it."""
+        """One edit, in the form of older apps."""
         request = read_members(frame.content)
         request_id = request.text("RequestId")
         try:
