@@ -24,6 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pytest
+
 from support.hosts import is_running
 from support.machine import Machine
 
@@ -32,6 +34,7 @@ END_SECONDS = 6.0  # for everything to be gone when a proxy has ended; the promi
 COMMAND = str(Path(sys.executable).parent / "uno-devserver")
 NEWEST_HANDSHAKE = "2025-11-25"
 MODERN = "2026-07-28"
+ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
 
 Message = dict[str, Any]
 Reply = Callable[[Message], Any]

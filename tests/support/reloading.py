@@ -480,7 +480,7 @@ def poll(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> 
     return value
 
 
-def changed_proxy(module: str, policy: str, **limits: float) -> list[str]:
+def changed_proxy(module: str, policy: str, **limits: object) -> list[str]:
     """A prefix for `Proxies.start`: the program with other limits, where waiting for the real ones takes too long."""
     program = f"""
 import sys
@@ -497,6 +497,16 @@ from uno_devserver.__main__ import main
 sys.exit(main())
 """
     return [sys.executable, "-P", "-c", program]
+
+
+# A proxy that starts a failing server again without long pauses, for tests of what follows a pause.
+SHORT_PAUSES = changed_proxy(
+    "proxy.upstream.lifecycle",
+    "UpstreamLimits",
+    backoff_seconds=(0.0, 0.05, 0.1),
+    retry_seconds=0.5,
+    find_again_seconds=0.5,
+)
 
 
 def git(folder: Path, *words: str) -> None:

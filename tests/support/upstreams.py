@@ -94,8 +94,8 @@ class ScriptedConnection:
 
 
 class ScriptedRunning(RunningUpstream):
-    def __init__(self, lists: Lists, kind: HostKind = HostKind.BUNDLED) -> None:
-        self.lists = lists
+    def __init__(self, lists: Lists | None = None, kind: HostKind = HostKind.BUNDLED) -> None:
+        self.lists = lists or Lists()
         self.kind = kind
         self.process_id = 4711
         self.endpoint: str | None = None if kind is HostKind.COMMAND else "http://localhost:1/mcp"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -42,3 +43,13 @@ async def turns(count: int = 20) -> None:
     """Let everybody go on who can, without any time passing."""
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an async test on a clock of its own."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        run_virtually(test(*args, **kwargs))
+
+    return run

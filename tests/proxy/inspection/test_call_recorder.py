@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import time
 import tracemalloc
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -17,7 +15,7 @@ from hypothesis import strategies as st
 
 from support.authorities import CHANGED, ScriptedAuthority, failed_build
 from support.relays import CONNECTED, QUICK, RECONNECTING, Scene, ScriptedCall, ScriptedSession, tool_call
-from support.virtual_time import run_virtually, turns
+from support.virtual_time import turns, virtual
 from uno_devserver.hotreload.authority import UNCHANGED, RestartResult
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.calls.call_queue import CallQueue
@@ -36,16 +34,6 @@ from uno_devserver.proxy.inspection.call_recorder import (
 from uno_devserver.workspace.config import Strategy
 
 LIMITS = QUICK.replace(grace_seconds=5.0, check_seconds=10.0, restart_seconds=120.0)
-
-
-def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test on a clock of its own."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        run_virtually(test(*args, **kwargs))
-
-    return run
 
 
 class Watched:
@@ -71,6 +59,14 @@ class Watched:
             limits=LIMITS,
         )
         forwarding.queue = queue
+
+    async def check(self, calls: int = 1) -> list[asyncio.Task[Any]]:
+        """Start calls that wait for a check of the code, whose result is due."""
+        self.authority.known = True
+        started = [self.start(tool_call()) for _ in range(calls)]
+        await turns()
+        self.authority.known = False
+        return started
 
     def start(self, call: ScriptedCall) -> asyncio.Task[Any]:
         return self.scene.start(call)
@@ -165,26 +161,20 @@ async def test_a_defect_of_ours_fails_the_call_and_reaches_the_client_as_before(
     assert (await watched.see())["outcome"] == "The proxy failed: ZeroDivisionError. Its log has the details."
 
 
+@pytest.mark.parametrize(("by_client", "state"), [(True, "cancelled"), (False, "failed")])
 @virtual
-async def test_a_call_inside_which_something_is_cancelled_has_failed() -> None:
-    watched = Watched()
-    answer = watched.start(tool_call())
-
-    (await watched.scene.next_asked()).outcome.cancel()
-    await asyncio.wait([answer])
-
-    assert (await watched.see())["state"] == "failed"
-
-
-@virtual
-async def test_a_call_that_its_client_cancels_is_told_as_cancelled_and_is_cancelled_upstream() -> None:
+async def test_only_a_call_that_its_client_cancels_is_told_as_cancelled(by_client: bool, state: str) -> None:
     watched = Watched()
     answer = watched.start(tool_call())
     asked = await watched.scene.next_asked()
 
-    answer.cancel()
+    if by_client:
+        answer.cancel()
+    else:  # something inside the call
+        asked.outcome.cancel()
+    await asyncio.wait([answer])
 
-    assert (await watched.see())["state"] == "cancelled"
+    assert (await watched.see())["state"] == state
     assert asked.cancelled
 
 
@@ -333,15 +323,11 @@ async def test_what_a_check_is_at_is_what_its_calls_wait_for() -> None:
 async def test_calls_that_are_told_of_a_restart_end_as_restarting() -> None:
     watched = Watched()
     watched.reload()
-    watched.authority.known = True
-    first, second = watched.start(tool_call()), watched.start(tool_call())
-    await turns()
-    watched.authority.known = False
+    told_first = await watched.check(2)
 
     watched.authority.checks[-1].set_result(CHANGED)
-    await asyncio.wait([first, second])
-    third = watched.start(tool_call())
-    await third
+    await asyncio.wait(told_first)
+    await watched.start(tool_call())
 
     assert await watched.states() == ["restarting"] * 3
     told = watched.recorder.documents()[0]
@@ -355,10 +341,7 @@ async def test_calls_that_are_told_of_a_restart_end_as_restarting() -> None:
 async def test_calls_that_are_held_for_a_swap_are_restarting_until_they_run() -> None:
     watched = Watched()
     watched.reload(Strategy.SWAP)
-    watched.authority.known = True
-    answer = watched.start(tool_call())
-    await turns()
-    watched.authority.known = False
+    [answer] = await watched.check()
 
     watched.authority.checks[-1].set_result(CHANGED)
     held = await watched.see()
@@ -379,10 +362,7 @@ async def test_calls_that_are_held_for_a_swap_are_restarting_until_they_run() ->
 async def test_a_call_that_is_answered_with_a_failed_build_has_failed() -> None:
     watched = Watched()
     watched.reload()
-    watched.authority.known = True
-    answer = watched.start(tool_call())
-    await turns()
-    watched.authority.known = False
+    [answer] = await watched.check()
 
     watched.authority.checks[-1].set_result(failed_build("error TS1005"))
     await answer
@@ -396,10 +376,7 @@ async def test_a_call_that_is_answered_with_a_failed_build_has_failed() -> None:
 async def test_who_waits_in_the_queue_after_a_restart_is_not_restarting_any_more() -> None:
     watched = Watched()
     watched.reload(Strategy.SWAP, concurrency=1)
-    watched.authority.known = True
-    calls = [watched.start(tool_call()), watched.start(tool_call())]
-    await turns()
-    watched.authority.known = False
+    calls = await watched.check(2)
     watched.authority.checks[-1].set_result(CHANGED)
     await turns()
 
@@ -593,22 +570,18 @@ def test_what_is_not_shown_is_not_looked_at(value: Any) -> None:
     assert time.process_time() - begun < 0.05, "all of it would take seconds"
 
 
-def test_arguments_that_are_nested_too_deep_to_be_followed_are_said_to_be() -> None:
-    deep: list[Any] = []
-    for _ in range(1500):
-        deep = [deep]
-
-    assert arguments_of("tools/call", {"name": "echo", "arguments": {"a": deep}}) == "[JSON that cannot be shown]"
-
-
-def test_of_arguments_that_are_nested_deep_the_beginning_is_shown() -> None:
-    deep: dict[str, Any] = {}
+def test_of_arguments_that_are_nested_deep_the_beginning_is_shown_if_it_can_be_followed() -> None:
+    objects: Any = {}
+    lists: Any = []
     for _ in range(900):
-        deep = {"a": deep}
+        objects = {"a": objects}
+    for _ in range(1500):
+        lists = [lists]
 
-    shown = arguments_of("tools/call", {"name": "echo", "arguments": deep})
+    shown = arguments_of("tools/call", {"name": "echo", "arguments": objects})
 
     assert (shown[:12], len(shown), shown[-1]) == ('{"a": {"a": ', MOST_CHARACTERS, CUT)
+    assert arguments_of("tools/call", {"name": "echo", "arguments": {"a": lists}}) == "[JSON that cannot be shown]"
 
 
 # --- what it was answered

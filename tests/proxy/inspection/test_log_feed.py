@@ -196,18 +196,70 @@ def test_lines_come_once_and_only_when_they_are_whole(file: Path) -> None:
 
 def test_of_what_was_printed_before_the_end_counts(file: Path) -> None:
     append(file, "".join(f"line {number:0100}\n" for number in range(20_000)))
-
-    lines = texts(OutputTail(), file)
-
-    assert lines[-1] == f"line {19_999:0100}"
-    assert lines[0].startswith("line ")
-    assert len(lines) == MOST_BYTES // len(f"line {0:0100}\n")
-
-
-def test_of_many_short_lines_the_last_count(file: Path) -> None:
+    long = texts(OutputTail(), file)
     append(file, "".join(f"{number}\n" for number in range(3 * MOST_LINES)))
+    short = texts(OutputTail(), file)
 
-    assert texts(OutputTail(), file) == [str(number) for number in range(2 * MOST_LINES, 3 * MOST_LINES)]
+    assert long[-1] == f"line {19_999:0100}"
+    assert long[0].startswith("line ")
+    assert len(long) == MOST_BYTES // len(f"line {0:0100}\n")
+    assert short == [str(number) for number in range(2 * MOST_LINES, 3 * MOST_LINES)]
+
+
+@pytest.mark.parametrize("how", ["emptied", "replaced", "of the next server"])
+def test_another_file_is_read_from_its_beginning(file: Path, tmp_path: Path, how: str) -> None:
+    tail, other = OutputTail(), tmp_path / "other.log"
+    append(file, "a long line of before\nunfinished")
+    tail.read(str(file))
+
+    if how == "emptied":
+        os.truncate(file, 0)
+        append(file, "after\n")
+    else:
+        append(other, "after, in a file that is longer than the one before was\n")
+    if how == "replaced":
+        other.replace(file)
+
+    [text] = texts(tail, other if how == "of the next server" else file)
+    assert text.startswith("after")
+
+
+BANNER = "+====+\n| Uno Platform DevServer |\n+====+\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "last_words", "told"),
+    [
+        ("one\nfail: two\nthr", "new\n", ("one", "fail: two", "three", "crit: four"), ["three", "four", "new"]),
+        ("zero\none\ntwo\n", "new\n", ("one", "two"), ["new"]),
+        ("zero\none\ntwo\n", "new\n", ("two",), ["new"]),
+        ("zero\none\ntwo\n", "new\n", ("zero", "one", "two"), ["new"]),
+        ("zero\none\ntwo\n", "new\n", (), ["new"]),
+        (
+            *(f"first\n{BANNER}listening\n", "new\n"),
+            *(last_lines(f"first\n{BANNER}listening\nlast\n".encode()), ["last", "new"]),
+        ),
+        ("one\n", "one\ntwo\nnew\n", ("one", "two"), ["two", "new"]),
+        (None, "new\n", ("old",), ["new"]),
+    ],
+    ids=[
+        *("overwritten", "all were read", "the last was read", "more was read", "none", "without the banner"),
+        *("still in the file", "of a server that nobody followed"),
+    ],
+)
+def test_last_words_are_neither_lost_nor_told_twice(
+    file: Path, before: str | None, after: str, last_words: tuple[str, ...], told: list[str]
+) -> None:
+    tail = OutputTail()
+    if before is not None:
+        file.write_text(before, "utf-8")
+        tail.read(str(file))
+
+    file.write_text(after, "utf-8")
+    lines = tail.read(str(file), last_words)
+
+    assert [line.text for line in lines] == told
+    assert {line.level for line in lines} == ({INFORMATION, CRITICAL} if "crit: four" in last_words else {INFORMATION})
 
 
 def test_more_than_anybody_would_read_is_passed_over(file: Path) -> None:
@@ -220,92 +272,6 @@ def test_more_than_anybody_would_read_is_passed_over(file: Path) -> None:
     assert texts(tail, file) == ["last"]
     append(file, "next\n")
     assert texts(tail, file) == ["next"]
-
-
-def test_a_file_that_was_emptied_is_read_from_its_beginning(file: Path) -> None:
-    tail = OutputTail()
-    append(file, "a long line of before\n")
-    tail.read(str(file))
-
-    os.truncate(file, 0)
-    append(file, "after\n")
-
-    assert texts(tail, file) == ["after"]
-
-
-def test_a_file_that_another_took_the_place_of_is_read_from_its_beginning(file: Path, tmp_path: Path) -> None:
-    tail = OutputTail()
-    append(file, "old\n")
-    tail.read(str(file))
-
-    other = tmp_path / "other.log"
-    append(other, "a new file that is longer\n")
-    other.replace(file)
-
-    assert texts(tail, file) == ["a new file that is longer"]
-
-
-def test_the_next_server_has_a_file_of_its_own(file: Path, tmp_path: Path) -> None:
-    tail = OutputTail()
-    append(file, "old\nunfinished")
-    tail.read(str(file))
-
-    append(tmp_path / "next.log", "new\n")
-
-    assert texts(tail, tmp_path / "next.log") == ["new"]
-
-
-def test_last_words_that_the_next_server_has_overwritten_are_not_lost_nor_told_twice(file: Path) -> None:
-    tail = OutputTail()
-    append(file, "one\nfail: two\nthr")
-    tail.read(str(file))
-
-    file.write_text("I am new.\n", "utf-8")
-    lines = tail.read(str(file), ["one", "fail: two", "three", "crit: four"])
-
-    assert [(line.level, line.text) for line in lines] == [
-        (INFORMATION, "three"),
-        (CRITICAL, "four"),
-        (INFORMATION, "I am new."),
-    ]
-
-
-@pytest.mark.parametrize("last_words", [["one", "two"], ["two"], ["zero", "one", "two"], []])
-def test_last_words_that_were_read_are_not_told_again(file: Path, last_words: list[str]) -> None:
-    tail = OutputTail()
-    append(file, "zero\none\ntwo\n")
-    tail.read(str(file))
-
-    file.write_text("new\n", "utf-8")
-
-    assert [line.text for line in tail.read(str(file), last_words)] == ["new"]
-
-
-def test_last_words_come_without_the_banner_and_are_not_told_again(file: Path) -> None:
-    tail, banner = OutputTail(), "+====+\n| Uno Platform DevServer |\n+====+\n"
-    append(file, f"registered\n{banner}listening\n")
-    tail.read(str(file))
-
-    file.write_text("new\n", "utf-8")
-
-    words = last_lines(f"registered\n{banner}listening\nlast\n".encode())
-    assert [line.text for line in tail.read(str(file), words)] == ["last", "new"]
-
-
-def test_last_words_that_are_still_in_the_file_are_read_there(file: Path) -> None:
-    tail = OutputTail()
-    append(file, "one\n")
-    tail.read(str(file))
-
-    append(file, "two\nnew\n")
-
-    assert [line.text for line in tail.read(str(file), ["one", "two"])] == ["two", "new"]
-
-
-def test_of_a_server_that_nobody_followed_no_last_words_are_told(file: Path) -> None:
-    append(file, "new\n")
-
-    assert [line.text for line in OutputTail().read(str(file), ["old"])] == ["new"]
 
 
 def test_what_cannot_be_read_is_empty(tmp_path: Path) -> None:

@@ -87,7 +87,19 @@ class World:
         self.begin()
         await self.kept.until_state("Connected")
 
-    async def look(self) -> None:
+    async def watch(self) -> None:
+        """The user agrees, the server is connected, and its code is watched."""
+        self.agree()
+        await self.connect()
+        await self.update()
+
+    async def reconfigure(self, hot_reload: str) -> None:
+        """The user edits the config, and agrees."""
+        self.config(hot_reload)
+        self.agree()
+        await self.update()
+
+    async def update(self) -> None:
         """Until what follows from it is done."""
         self.reloader.update()
         async with asyncio.timeout(10):
@@ -127,7 +139,7 @@ async def world_in(folder: Path, *outcomes: Any) -> AsyncIterator[World]:
 
 async def test_a_save_after_the_launch_is_news_also_where_the_user_has_just_agreed(folder: Path) -> None:
     async with world_in(folder) as world:
-        await world.look()
+        await world.update()
         world.agree()
         world.upstream.gate.clear()
 
@@ -136,17 +148,14 @@ async def test_a_save_after_the_launch_is_news_also_where_the_user_has_just_agre
         world.save("2")
         world.upstream.gate.set()
         await world.kept.until_state("Connected")
-        await world.look()
+        await world.update()
 
         assert (await world.check()).restart_due
 
 
 async def test_what_was_launched_is_no_news(folder: Path) -> None:
     async with world_in(folder) as world:
-        world.agree()
-
-        await world.connect()
-        await world.look()
+        await world.watch()
 
         assert not (await world.check()).server_changed
 
@@ -171,22 +180,18 @@ async def test_a_save_during_the_start_of_a_host_is_news(
             write(addin, "VALUE = 22\n")
         hosts.gate.set()
         await world.kept.until_state("Connected")
-        await world.look()
+        await world.update()
 
         assert (await world.check()).restart_due is saved
 
 
 async def test_a_change_is_still_due_when_the_config_was_edited_behind_it(folder: Path) -> None:
     async with world_in(folder) as world:
-        world.agree()
-        await world.connect()
-        await world.look()
+        await world.watch()
         before = world.forwarding.queue
 
         world.save("2")
-        world.config('{"restartDelay": 5}')
-        world.agree()
-        await world.look()
+        await world.reconfigure('{"restartDelay": 5}')
 
         assert world.forwarding.queue not in (before, None)
         assert (await world.check()).restart_due
@@ -199,7 +204,7 @@ async def test_without_agreement_nobody_is_asked_and_no_status_is_offered_that_a
         world.kept.publisher.adapt(hot_reload=True)
 
         await world.connect()
-        await world.look()
+        await world.update()
 
         assert world.forwarding.queue is None
         assert not world.lists_status
@@ -207,14 +212,10 @@ async def test_without_agreement_nobody_is_asked_and_no_status_is_offered_that_a
 
 async def test_the_status_is_offered_where_code_is_reloaded_and_no_more_when_the_config_says_no(folder: Path) -> None:
     async with world_in(folder) as world:
-        world.agree()
-        await world.connect()
-        await world.look()
+        await world.watch()
         offered = world.lists_status
 
-        world.config('{"enabled": false}')
-        world.agree()
-        await world.look()
+        await world.reconfigure('{"enabled": false}')
 
         assert offered
         assert world.forwarding.queue is None
@@ -233,7 +234,7 @@ async def test_a_server_that_did_not_start_before_anybody_watched_is_built(
         await world.kept.until_state("Degraded")
 
         world.agree()
-        await world.look()
+        await world.update()
 
         assert (await world.check()).restart_due
 
@@ -243,7 +244,7 @@ async def test_calls_go_on_after_a_restart_by_the_owner_that_brings_us_no_server
         world.agree()
         world.begin()
         await world.kept.until_state("Degraded")
-        await world.look()
+        await world.update()
 
         await world.reloader._restart_announced()
         paused = not await world.forwarding.queue.settled(0)
@@ -261,10 +262,10 @@ async def test_what_cannot_be_arranged_leaves_nothing_behind_and_is_tried_again(
         world.agree()
         with monkeypatch.context() as broken:
             broken.setattr(ControlServer, "open", _out_of_order)
-            await world.look()
+            await world.update()
         nobody = world.forwarding.queue is None and world.reloader._own is None
 
-        await world.look()
+        await world.update()
 
         assert nobody
         assert world.forwarding.queue is not None
@@ -272,9 +273,7 @@ async def test_what_cannot_be_arranged_leaves_nothing_behind_and_is_tried_again(
 
 async def test_others_hear_of_a_restart_that_breaks_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with world_in(folder) as world:
-        world.agree()
-        await world.connect()
-        await world.look()
+        await world.watch()
         monkeypatch.setattr(Restarter, "renew", _out_of_order)
         heard: asyncio.Future[RestartResult] = asyncio.get_running_loop().create_future()
         path = world.kept.facts.control_channel
@@ -297,37 +296,27 @@ async def test_others_hear_of_a_restart_that_breaks_off(folder: Path, monkeypatc
 async def test_a_config_that_counts_other_files_makes_none_of_them_newer(folder: Path) -> None:
     async with world_in(folder) as world:
         write(folder / "server" / "other.py", "")
-        world.agree()
-        await world.connect()
-        await world.look()
+        await world.watch()
 
-        world.config('{"exclude": ["other.py"]}')
-        world.agree()
-        await world.look()
+        await world.reconfigure('{"exclude": ["other.py"]}')
 
         assert not (await world.check()).server_changed
 
 
 async def test_a_call_that_was_held_is_run_when_the_config_says_that_nothing_is_reloaded(folder: Path) -> None:
     async with world_in(folder) as world:
-        world.agree()
-        await world.connect()
-        await world.look()
+        await world.watch()
         await world.forwarding.queue.pause(hold=True)
         held = asyncio.ensure_future(world.forwarding.queue.run(tool_call(), _done))
 
-        world.config('{"enabled": false}')
-        world.agree()
-        await world.look()
+        await world.reconfigure('{"enabled": false}')
 
         assert await asyncio.wait_for(held, 10) == {"content": []}
 
 
 async def test_a_restart_that_others_ask_for_waits_for_the_call_that_runs_and_holds_no_later_one(folder: Path) -> None:
     async with world_in(folder) as world:
-        world.agree()
-        await world.connect()
-        await world.look()
+        await world.watch()
         queue, own, ending = world.forwarding.queue, world.reloader._own, asyncio.Event()
         assert own is not None
 
@@ -361,7 +350,7 @@ async def test_calls_wait_for_our_own_connection_only_where_the_owners_restart_w
         world.upstream.gate.clear()
         world.begin()
         await world.kept.until(lambda: world.upstream.starts)
-        await world.look()
+        await world.update()
 
         await world.reloader._restart_announced()
         world.reloader._restarted(RestartResult(well))
@@ -396,9 +385,7 @@ async def _out_of_order(*_: object) -> Any:
 
 async def test_who_asks_on_the_control_channel_has_the_inspector_opened(folder: Path) -> None:
     async with world_in(folder) as world:
-        world.agree()
-        await world.connect()
-        await world.look()
+        await world.watch()
         path = world.kept.state.facts.control_channel
         assert path is not None
         client = await Client.connect(path)

@@ -62,41 +62,30 @@ def test_the_configs_server_is_behind_the_proxy_and_tools_of_hosts_are_not(proxi
     assert (name_of(report), report["proxy"]["upstream"]["kind"]) == ("mine", "command")
     assert report["status"] == "Healthy"
     assert client.call("echo", text="x") == "x"
-    assert OF_HOSTS not in client.tools()
+    offered = client.tools()
+    assert OF_HOSTS not in offered
     assert "The server 'my server' is connected" in client.stderr
     client.wait_health(lambda report: report["proxy"]["catalogueAgeSeconds"] is not None, "with a catalogue on disk")
     client.close_stdin()
     assert client.ends()
     again = proxies.start()
     again.initialize()
-    assert OF_HOSTS not in again.tools(), "known from the catalogue"
+    assert again.tools() == offered, "known from the catalogue"
 
 
-def test_a_server_that_nobody_has_named_is_called_as_it_calls_itself(proxies: Proxies, machine: Machine) -> None:
-    save(machine, server("mine"))
-
-    client = proxies.connected()
-
-    assert "The server 'mine' is connected" in client.stderr
-
-
-def test_it_is_called_so_also_where_its_code_is_reloaded(proxies: Proxies, machine: Machine) -> None:
+def test_a_server_that_nobody_has_named_is_called_as_it_calls_itself_also_when_it_is_reloaded(
+    proxies: Proxies, machine: Machine
+) -> None:
     edited = PythonServer(machine)
     (edited.root / "pyproject.toml").unlink()
     client = hot(proxies)
+    assert "The server 'talker' is connected" in client.stderr
+    assert "mcpStatus" in client.tools()
+    assert len(client.heard("notifications/tools/list_changed")) == 1, "of its tools and ours at once"
 
     edited.say("two")
 
     assert text_of(client.call_result("answer")).startswith("The code of the server 'talker' has changed")
-
-
-def test_the_first_start_tells_of_its_tools_and_ours_at_once(proxies: Proxies, machine: Machine) -> None:
-    PythonServer(machine)
-
-    client = hot(proxies)
-
-    assert "mcpStatus" in client.tools()
-    assert len(client.heard("notifications/tools/list_changed")) == 1
 
 
 def test_mcp_status_is_listed_from_the_start_also_where_the_server_does_not_start(
@@ -110,19 +99,6 @@ def test_mcp_status_is_listed_from_the_start_also_where_the_server_does_not_star
     assert "mcpStatus" in client.tools()
     client.wait_state("Degraded")
     assert "mcpStatus" in client.tools()
-
-
-def test_the_next_start_offers_the_same_tools_at_once(proxies: Proxies, machine: Machine) -> None:
-    save(machine, server("mine"))
-    first = proxies.connected()
-    offered = first.tools()
-    first.close_stdin()
-    assert first.ends()
-
-    second = proxies.start()
-    second.initialize()
-
-    assert second.tools() == offered
 
 
 def test_its_catalogue_is_made_on_request(machine: Machine) -> None:

@@ -13,17 +13,10 @@ from support.bundled import wait_for
 from support.files import write
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
-from support.proxies import Proxies
-from support.reloading import poll
+from support.proxies import ERAS, Proxies
+from support.reloading import SHORT_PAUSES, poll
 
 from .conftest import Workbench
-
-ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
-
-
-def holding(name: str, begun: Path, until: Path) -> dict[str, object]:
-    return {"name": name, "arguments": {"begun": str(begun), "until": str(until)}}
-
 
 # --- the Host ---------------------------------------------------------------------------------------------------------
 
@@ -46,38 +39,6 @@ def test_after_a_kill_of_the_host_the_session_stays_and_the_tools_come_back(
     assert not is_running(host)
 
 
-def test_a_call_that_may_have_run_is_answered_with_an_error_that_says_so(
-    proxies: Proxies, bench: Workbench, tmp_path: Path
-) -> None:
-    client = proxies.connected()
-    begun, until = tmp_path / "begun", tmp_path / "until"
-    call = client.begin("tools/call", holding("hold", begun, until))
-    wait_for(lambda: (begun.exists() and begun.read_text()) or None)
-
-    os.kill(client.health()["hostProcessId"], signal.SIGKILL)
-
-    result = client.answer(call)["result"]
-    assert result["isError"] is True
-    assert "hold" in result["content"][0]["text"]
-    client.wait_connected(generation=2)
-    assert len(begun.read_text().splitlines()) == 1, "it was not called a second time"
-
-
-def test_a_call_that_may_be_repeated_is_repeated(proxies: Proxies, bench: Workbench, tmp_path: Path) -> None:
-    client = proxies.connected()
-    begun, until = tmp_path / "begun", tmp_path / "until"
-    call = client.begin("tools/call", holding("hold_again", begun, until))
-    wait_for(lambda: (begun.exists() and begun.read_text()) or None)
-
-    os.kill(client.health()["hostProcessId"], signal.SIGKILL)
-    wait_for(lambda: len(begun.read_text().splitlines()) == 2 or None)
-    until.touch()
-
-    assert client.answer(call)["result"]["content"][0]["text"] == "held"
-    first, second = begun.read_text().splitlines()
-    assert first != second
-
-
 def test_many_callers_get_exactly_one_answer_each_whatever_is_killed(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.connected()
 
@@ -95,17 +56,6 @@ def test_many_callers_get_exactly_one_answer_each_whatever_is_killed(proxies: Pr
     assert client.call("echo", text="on") == "on"
 
 
-def test_a_crash_is_told_with_what_the_server_printed_last(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.connected()
-
-    client.call_result("die", code=7)
-
-    report = client.wait_connected(generation=2)
-    ending = report["proxy"]["lastExit"]
-    assert ending["exitCode"] == 7
-    assert any("told to die" in line for line in ending["lastLines"])
-
-
 def test_lists_are_answered_from_what_was_known_while_the_host_is_away(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.connected()
     tools = client.tools()
@@ -120,25 +70,19 @@ def test_lists_are_answered_from_what_was_known_while_the_host_is_away(proxies: 
     client.wait_connected(generation=2)
 
 
-def test_a_crash_that_was_healed_tells_nobody_that_the_tools_changed(proxies: Proxies, bench: Workbench) -> None:
+def test_the_log_of_the_session_tells_of_a_crash_and_nobody_hears_that_tools_changed(
+    proxies: Proxies, bench: Workbench
+) -> None:
     client = proxies.connected()
+    client.result("logging/setLevel", {"level": "info"})
     heard = len(client.heard("notifications/tools/list_changed"))
 
     os.kill(client.health()["hostProcessId"], signal.SIGKILL)
     client.wait_connected(generation=2)
 
-    assert len(client.heard("notifications/tools/list_changed")) == heard
-
-
-def test_the_log_of_the_session_tells_of_the_crash(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.connected()
-    client.result("logging/setLevel", {"level": "info"})
-
-    os.kill(client.health()["hostProcessId"], signal.SIGKILL)
-
     message = client.hear("notifications/message", matching=lambda params: params["level"] in ("warning", "error"))
     assert message["data"]
-    client.wait_connected(generation=2)
+    assert len(client.heard("notifications/tools/list_changed")) == heard
 
 
 # --- crashes without end ----------------------------------------------------------------------------------------------
@@ -149,7 +93,7 @@ def test_a_server_that_never_starts_makes_the_proxy_degraded_until_a_call_asks_a
 ) -> None:
     """All starts fail; one more, which a call asks for, works."""
     notes = Notes(tmp_path / "notes")
-    client = proxies.start("--", *odd_server(dies=3, dies_times=3, notes=notes))
+    client = proxies.start("--", *odd_server(dies=3, dies_times=3, notes=notes), prefix=SHORT_PAUSES)
     client.initialize()
 
     report = client.wait_state("Degraded")
@@ -184,7 +128,7 @@ def test_an_add_in_that_is_mended_is_loaded_without_anybody_asking(
     proxies: Proxies, bench: Workbench, broken: str, state: str
 ) -> None:
     bench.write_addin("broken.py", broken)
-    client = proxies.start()
+    client = proxies.start(prefix=SHORT_PAUSES)
     client.initialize()
     client.wait_health(
         lambda report: report["connectionState"] == state and report["status"] != "Healthy", "aware of what is wrong"
@@ -201,7 +145,7 @@ def test_an_add_in_that_is_mended_is_loaded_without_anybody_asking(
 def test_an_add_in_that_is_mended_while_its_host_starts_is_not_forgotten(proxies: Proxies, bench: Workbench) -> None:
     bench.close_gate()
     bench.write_addin("a_broken.py", "raise RuntimeError('not yet')\n")
-    client = proxies.start()
+    client = proxies.start(prefix=SHORT_PAUSES)
     client.initialize()
     client.wait_state("Connecting")
 
@@ -256,18 +200,6 @@ def test_a_command_that_dies_is_started_again(proxies: Proxies, tmp_path: Path, 
     assert client.health()["proxy"]["lastExit"]["exitCode"] == -signal.SIGSEGV
 
 
-def test_a_server_that_closes_its_output_and_lives_is_replaced(proxies: Proxies, tmp_path: Path) -> None:
-    notes = Notes(tmp_path / "notes")
-    client = proxies.connected("--", *odd_server(notes=notes))
-
-    result = client.call_result("close")
-
-    assert result["isError"] is True
-    client.wait_connected(generation=2)
-    assert client.call("echo", text="again") == "again"
-    wait_for(lambda: not is_running(notes.starts[0]) or None)
-
-
 def test_questions_of_a_server_that_died_are_forgotten(proxies: Proxies, tmp_path: Path) -> None:
     """The client answers a question whose asker is gone: nothing may come of it."""
     client = proxies.start("--", *odd_server(era="handshake"))
@@ -299,6 +231,7 @@ def test_health_on_the_command_line_shows_the_proxy_of_the_workspace(proxies: Pr
     proxy = wait_for(shown)
     assert (proxy["processId"], proxy["state"]) == (client.process.pid, "Connected")
     assert (proxy["restarts"], proxy["lastExit"]["exitCode"]) == (1, 7)
+    assert any("told to die" in line for line in proxy["lastExit"]["lastLines"])
     assert proxy["clients"] == ["test-client"]
     assert json.dumps(proxy["timeline"]) != "{}"
     assert f"- PID: {client.process.pid} (Connected, 1 restart)" in bench.machine.run("health").stdout

@@ -11,8 +11,8 @@ import pytest
 from support.files import write
 from support.machine import Machine
 from support.odd_servers import Notes, odd_server
-from support.proxies import NEWEST_HANDSHAKE, Message, Proxies, ProxyClient
-from support.reloading import PythonServer
+from support.proxies import ERAS, NEWEST_HANDSHAKE, Message, Proxies, ProxyClient
+from support.reloading import PythonServer, changed_proxy
 from support.rpc_lines import ENVELOPE, text_of
 from support.scripted_http import served
 from support.scripted_servers import ScriptedServer
@@ -20,7 +20,6 @@ from support.workspace import WorkspaceBuilder
 
 from .conftest import Workbench
 
-ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
 WHEN = pytest.mark.parametrize("at_once", [False, True], ids=["after the hello", "in one write with the hello"])
 
 SLOW_SECONDS = 0.4  # a server's start; with it, and a machine that is four times as slow, a call waits less than it may
@@ -132,22 +131,20 @@ def test_health_and_lists_do_not_wait_behind_a_call_that_does(proxies: Proxies, 
 def test_calls_are_told_after_two_seconds_that_the_server_is_still_starting(
     proxies: Proxies, machine: Machine, tmp_path: Path
 ) -> None:
-    """One server that was typed, and one that a config names and whose code is reloaded; several calls of each."""
+    """One server that was typed, and one that a config names and whose code is reloaded; in both eras."""
     gate, elsewhere = tmp_path / "gate", tmp_path / "elsewhere"
     elsewhere.mkdir()
     command, *arguments = odd_server(until=gate)
     named = {"mcpServer": {"command": command, "args": arguments}}
     write(machine.workspace / ".devtools" / "host.config.jsonc", json.dumps(named))
     clients = [proxies.start(), proxies.start("--", command, *arguments, cwd=elsewhere)]
-    for client in clients:
-        client.initialize()
+    for client, modern in zip(clients, (False, True), strict=True):
+        client.initialize(modern=modern)
     began = time.monotonic()
+    echo = {"name": "echo", "arguments": {"text": "hi"}}
+    by_name = {"name": "uno_execute_tool", "arguments": {"toolName": "echo", "arguments": {"text": "hi"}}}
 
-    calls = [
-        (client, client.begin("tools/call", {"name": "echo", "arguments": {"text": "hi"}}))
-        for client in clients
-        for _ in range(3)
-    ]
+    calls = [(client, client.begin("tools/call", call)) for client in clients for call in (echo, echo, by_name)]
 
     for client, call in calls:
         result = client.answer(call)["result"]
@@ -162,18 +159,22 @@ def test_calls_are_told_after_two_seconds_that_the_server_is_still_starting(
         assert client.call("echo", text="hi") == "hi"
 
 
-def test_with_wait_calls_the_first_call_waits_for_longer(proxies: Proxies, tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    client = proxies.start("--wait-calls", "--", *odd_server(until=gate))
-    client.initialize()
+@ERAS
+def test_with_wait_calls_the_first_call_waits_for_longer_and_the_client_sees_progress(
+    proxies: Proxies, tmp_path: Path, modern: bool
+) -> None:
+    gate, limits = tmp_path / "gate", {"grace_seconds": 0.2, "progress_seconds": 0.1}
+    prefix = changed_proxy("proxy.calls.upstream_link", "CallLimits", **limits)
+    client = proxies.start("--wait-calls", "--", *odd_server(until=gate), prefix=prefix)
+    client.initialize(modern=modern)
     began = time.monotonic()
     meta = {"progressToken": "waiting"}
 
     call = client.begin("tools/call", {"name": "echo", "arguments": {"text": "hi"}, "_meta": meta})
 
     reports = 0
-    while time.monotonic() - began < GRACE_SECONDS + 0.5:
-        client.hear("notifications/progress", after=reports)
+    while time.monotonic() - began < 0.5:
+        assert client.hear("notifications/progress", after=reports)["progressToken"] == "waiting"
         reports += 1
     assert not client.has_answer(call)
     gate.touch()
@@ -245,13 +246,6 @@ def test_where_there_is_no_workspace_the_first_list_has_the_tool_that_names_one(
     assert SET_ROOTS not in tools
 
 
-def test_every_session_in_an_empty_folder_begins_so(proxies: Proxies) -> None:
-    for _ in range(5):
-        client = proxies.start()
-        assert INITIALIZE in first_tools(client)
-        client.close_stdin()
-
-
 def test_the_older_name_can_be_called_and_is_listed_nowhere(proxies: Proxies, machine: Machine) -> None:
     there = machine.root / "there"
     write(there / ".devtools" / "addins" / "one.py", "def register(addin):\n    addin.tool(name='one')(lambda: '1')\n")
@@ -267,10 +261,6 @@ def test_the_older_name_can_be_called_and_is_listed_nowhere(proxies: Proxies, ma
     assert SET_ROOTS not in [*before, *client.tools()]
     assert INITIALIZE in before
     assert INITIALIZE not in client.tools()
-
-
-def test_where_there_is_a_workspace_the_first_list_does_not_ask_for_one(proxies: Proxies, bench: Workbench) -> None:
-    assert INITIALIZE not in first_tools(proxies.start())
 
 
 @pytest.mark.parametrize(("modern", "agreed"), [(False, "by the environment"), (True, "by 'trust'")])
@@ -299,12 +289,6 @@ def test_where_code_is_not_reloaded_no_list_has_mcp_status(proxies: Proxies, mac
     assert STATUS not in client.tools()
 
 
-def test_code_that_the_user_has_not_agreed_to_is_not_reloaded(machine: Machine) -> None:
-    PythonServer(machine)
-    with Proxies(machine) as proxies:
-        assert STATUS not in first_tools(proxies.start())
-
-
 @pytest.mark.parametrize("solutions", [("A.slnx",), ("A.slnx", "B.slnx")], ids=["one", "two"])
 def test_where_there_are_solutions_one_can_be_selected(
     proxies: Proxies, workspace: WorkspaceBuilder, solutions: tuple[str, ...]
@@ -328,12 +312,6 @@ def test_a_server_of_the_config_has_no_solutions_to_select(proxies: Proxies, mac
 
     client.wait_connected()
     assert [SELECT in tools for tools in (first, client.tools())] == [False, False]
-
-
-def test_add_ins_without_a_solution_leave_nothing_to_select(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.connected()
-
-    assert SELECT not in client.tools()
 
 
 def test_a_server_that_the_user_names_has_no_solutions_to_select(proxies: Proxies, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from support.hosts import is_running
 from support.proxies import Proxies, ProxyClient
 from support.reloading import (
     BuiltServer,
@@ -115,31 +114,21 @@ def test_a_swap_that_failed_is_forgotten_when_its_code_was_taken_back(
     assert server.journal.builds == (2 if kind is BuiltServer else 0)
 
 
-def test_new_code_that_does_not_start_is_told_once(proxies: Proxies) -> None:
+def test_new_code_that_does_not_start_is_told_once_also_by_the_next_call(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine)
     client = hot(proxies)
     server.say("two", "dies")
     client.call_result("answer")
 
-    text = client.call_result("mcpStatus")["content"][0]["text"]
-
+    status = client.call_result("mcpStatus")
     [issue] = [issue for issue in client.health()["issues"] if issue["severity"] == "Fatal"]
-    assert "did not start with its new code" in issue["message"]
-    assert text.count("two cannot begin") == text.count("did not start") == 1, text
-    assert "again and again" not in text
-
-
-def test_a_call_after_a_start_that_failed_tells_it_once(proxies: Proxies) -> None:
-    server = PythonServer(proxies.machine)
-    client = hot(proxies)
-    server.say("two", "dies")
-    client.call_result("answer")
-    client.call_result("mcpStatus")  # which waits
-
     result = client.call_result("answer")
 
+    assert "did not start with its new code" in issue["message"]
+    for text in (text_of(status), text_of(result)):
+        assert text.count("two cannot begin") == text.count("did not start") == 1, text
+        assert "again and again" not in text
     assert state_of(result) == "failed"
-    assert text_of(result).count("two cannot begin") == text_of(result).count("did not start") == 1, result
 
 
 def test_the_number_of_files_is_told_as_soon_as_it_is_known(proxies: Proxies) -> None:
@@ -188,16 +177,6 @@ def test_a_client_process_that_does_not_get_ready_is_told_with_the_result(proxie
     assert "its client is not ready: The client" in text_of(result)
     assert "client.readyPattern within 0.3 s" in text_of(result)
     assert "ClientNotReady" in [issue["code"] for issue in client.health()["issues"]]
-
-
-def test_a_client_process_ends_with_a_proxy_that_is_killed(proxies: Proxies) -> None:
-    Extension(PythonServer(proxies.machine))
-    client = hot(proxies)
-    pid = poll(lambda: client_of(client)["ready"] and client_of(client)["processId"], "ready")
-
-    client.process.kill()
-
-    poll(lambda: not is_running(pid), "ended")
 
 
 def test_a_host_without_add_ins_has_no_tools_whoever_is_asked(proxies: Proxies) -> None:

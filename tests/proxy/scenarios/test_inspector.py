@@ -97,20 +97,14 @@ def test_both_eras_call_the_same_process_as_the_client_on_stdio(proxies: Proxies
     page = inspector_of(client)
     session = page.open_session()
 
-    counted = [client.call("count"), page.call("count", session), page.call("count"), client.call("count")]
-
-    assert counted == ["1", "2", "3", "4"]
-    assert page.ask("GET", "/health").status == 200
-
-
-def test_without_the_token_nothing_is_called(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.connected("--inspector", "0")
-    page = inspector_of(client)
     stranger = InspectorClient(page.url.replace(page.token, "x" * 32))
 
     assert stranger.post("tools/call", {"name": "count", "arguments": {}}).status == 401
     assert ask(page.port, "GET", "/health").status == 401
-    assert client.call("count") == "1"
+    counted = [client.call("count"), page.call("count", session), page.call("count"), client.call("count")]
+
+    assert counted == ["1", "2", "3", "4"], "nothing was called without the token"
+    assert page.ask("GET", "/health").status == 200
 
 
 def test_a_session_hears_of_changed_lists_and_of_resources(proxies: Proxies, bench: Workbench) -> None:

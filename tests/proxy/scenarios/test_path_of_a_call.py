@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from support.bundled import BOTH, Reply, ask, wait_for
-from support.proxies import MODERN, NEWEST_HANDSHAKE, Message, Proxies, ProxyClient
+from support.proxies import ERAS, MODERN, NEWEST_HANDSHAKE, Message, Proxies, ProxyClient
 from support.rpc_lines import ENVELOPE, call_line, notification_line, request_line, text_of
 from support.scripted_http import served
 from support.scripted_servers import ScriptedServer, text_result
 from uno_devserver.system.ports import free_port
 
-ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
 WAYS = pytest.mark.parametrize("way", ["pipes", "http"])
 
 # JSON that changes when somebody decodes it and writes it again.

@@ -11,11 +11,10 @@ import pytest
 
 from support.bundled import wait_for
 from support.odd_servers import Notes, odd_server
-from support.proxies import Message, Proxies, ProxyClient
+from support.proxies import ERAS, Message, Proxies, ProxyClient
 
 from .conftest import Workbench
 
-ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
 # A command of one era: with the two eras of clients, these are the four pairings.
 COMMANDS = pytest.mark.parametrize("era", ["handshake", "modern"], ids=["handshake command", "modern command"])
 QUESTIONS: dict[str, tuple[Message, Message, Message]] = {
@@ -71,33 +70,21 @@ def start_command(
 
 
 @ERAS
-def test_resources_and_templates_of_the_host(proxies: Proxies, bench: Workbench, modern: bool) -> None:
+def test_resources_prompts_and_completions_of_the_host(proxies: Proxies, bench: Workbench, modern: bool) -> None:
     client = start_bench(proxies, modern)
+    who = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "who", "value": "A"}}
 
     resources = [each["uri"] for each in client.result("resources/list")["resources"]]
     templates = [each["uriTemplate"] for each in client.result("resources/templates/list")["resourceTemplates"]]
     [content] = client.result("resources/read", {"uri": "bench://page/7"})["contents"]
-
-    assert {"uno://health", "bench://note"} <= set(resources)
-    assert templates == ["bench://page/{number}"]
-    assert content["text"] == "page 7"
-    assert "no-such" in client.error("resources/read", {"uri": "bench://no-such"})["message"]
-
-
-@ERAS
-def test_prompts_and_completions_of_the_host(proxies: Proxies, bench: Workbench, modern: bool) -> None:
-    client = start_bench(proxies, modern)
-
     [prompt] = client.result("prompts/list")["prompts"]
     [message] = client.result("prompts/get", {"name": "greet", "arguments": {"who": "Ada"}})["messages"]
-    completed = client.result(
-        "completion/complete",
-        {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "who", "value": "A"}},
-    )
 
-    assert prompt["arguments"][0]["name"] == "who"
-    assert message["content"]["text"] == "Hello, Ada!"
-    assert completed["completion"]["values"] == ["Ada", "Alan"]
+    assert {"uno://health", "bench://note"} <= set(resources)
+    assert (templates, content["text"]) == (["bench://page/{number}"], "page 7")
+    assert "no-such" in client.error("resources/read", {"uri": "bench://no-such"})["message"]
+    assert (prompt["arguments"][0]["name"], message["content"]["text"]) == ("who", "Hello, Ada!")
+    assert client.result("completion/complete", who)["completion"]["values"] == ["Ada", "Alan"]
 
 
 @ERAS
@@ -251,27 +238,20 @@ def test_what_a_command_offers_is_offered(proxies: Proxies, era: str, modern: bo
 
 @COMMANDS
 @ERAS
-def test_errors_of_a_command_pass_as_they_are(proxies: Proxies, era: str, modern: bool) -> None:
+def test_errors_progress_and_what_nobody_knows_pass_as_they_are(proxies: Proxies, era: str, modern: bool) -> None:
     client = start_command(proxies, era, modern)
+    own = {"code": -31999, "message": "own", "data": {"why": ["x"]}}
 
-    error = client.error(
-        "tools/call", {"name": "error", "arguments": {"code": -31999, "message": "own", "data": {"why": ["x"]}}}
-    )
+    error = client.error("tools/call", {"name": "error", "arguments": own})
+    unknown = client.result("odd/future", {"new": {"deep": [1, None, "ü"]}})
+    client.result("tools/call", {"name": "progress", "arguments": {"steps": 2}, "_meta": {"progressToken": "mine"}})
 
-    assert error == {"code": -31999, "message": "own", "data": {"why": ["x"]}}
+    assert error == own
     assert client.call_result("fail")["isError"] is True
-
-
-@COMMANDS
-@ERAS
-def test_methods_and_fields_that_nobody_knows_pass(proxies: Proxies, era: str, modern: bool) -> None:
-    client = start_command(proxies, era, modern)
-
-    result = client.result("odd/future", {"new": {"deep": [1, None, "ü"]}})
-
-    assert result["method"] == "odd/future"
-    assert result["params"]["new"] == {"deep": [1, None, "ü"]}
-    assert result["fieldOfTheFuture"] == {"ä": 1}
+    assert (unknown["method"], unknown["params"]["new"]) == ("odd/future", {"deep": [1, None, "ü"]})
+    assert unknown["fieldOfTheFuture"] == {"ä": 1}
+    progress = [(each["progressToken"], each["progress"]) for each in client.heard("notifications/progress")]
+    assert progress == [("mine", 1), ("mine", 2)]
 
 
 @COMMANDS
@@ -286,19 +266,6 @@ def test_questions_of_a_command_reach_the_client_in_its_era(
     told = answered(client, "ask", {"method": method, "params": params}, {method: lambda _: answer})
 
     assert json.loads(told)["result"] == answer
-
-
-@COMMANDS
-@ERAS
-def test_progress_of_a_command(proxies: Proxies, era: str, modern: bool) -> None:
-    client = start_command(proxies, era, modern)
-
-    client.result("tools/call", {"name": "progress", "arguments": {"steps": 2}, "_meta": {"progressToken": "mine"}})
-
-    assert [(each["progressToken"], each["progress"]) for each in client.heard("notifications/progress")] == [
-        ("mine", 1),
-        ("mine", 2),
-    ]
 
 
 @COMMANDS
@@ -340,20 +307,14 @@ def test_a_command_knows_who_its_client_is(proxies: Proxies, era: str) -> None:
     assert {"sampling", "elicitation"} <= facts["capabilities"].keys()
 
 
-def test_a_notification_that_nobody_knows_reaches_the_command(proxies: Proxies, tmp_path: Path) -> None:
+def test_notifications_that_nobody_knows_reach_the_command_and_the_client(proxies: Proxies, tmp_path: Path) -> None:
     notes = Notes(tmp_path / "notes")
     client = start_command(proxies, "handshake", False, notes=notes)
 
     client.notify("notifications/future", {"x": 1})
+    client.call("say", method="notifications/future", params={"x": 2})
 
     wait_for(lambda: "notifications/future" in notes.methods() or None)
     told = next(message for message in notes.received if message.get("method") == "notifications/future")
     assert told["params"] == {"x": 1}
-
-
-def test_a_notification_of_the_command_that_nobody_knows_reaches_the_client(proxies: Proxies) -> None:
-    client = start_command(proxies, "handshake", False)
-
-    client.call("say", method="notifications/future", params={"x": 1})
-
-    assert client.hear("notifications/future")["x"] == 1
+    assert client.hear("notifications/future")["x"] == 2

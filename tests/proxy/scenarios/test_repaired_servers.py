@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from support.files import write
 from support.machine import Machine
 from support.odd_servers import Notes, odd_server
 from support.proxies import MODERN, NEWEST_HANDSHAKE, Message, Proxies, ProxyClient
+from support.reloading import SHORT_PAUSES, poll
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 ENDS_AT_ONCE = "raise SystemExit('broken')\n"
@@ -84,7 +83,7 @@ def test_after_a_failed_start_and_its_repair_the_version_is_negotiated_anew(
 ) -> None:
     configure(machine, program)
     program.save(ENDS_WHEN_GREETED if options == "config" else ENDS_AT_ONCE)
-    client = proxies.start(*(("--", *program.command) if options == "typed" else ()))
+    client = proxies.start(*(("--", *program.command) if options == "typed" else ()), prefix=SHORT_PAUSES)
     client.initialize(modern=True)
     client.wait_state("Degraded")
 
@@ -96,23 +95,21 @@ def test_after_a_failed_start_and_its_repair_the_version_is_negotiated_anew(
 
 def test_the_call_that_asks_for_a_new_attempt_waits_for_it(proxies: Proxies, program: Program) -> None:
     program.save(ENDS_AT_ONCE)
-    client = proxies.start("--", *program.command)
+    client = proxies.start("--", *program.command, prefix=SHORT_PAUSES)
     client.initialize()
     client.wait_state("Degraded")
 
     program.be("handshake")
     answers: list[Message] = []
-    client.wait(lambda: _is_done(client, answers), "the pause between two attempts is over")
 
+    def is_served() -> bool:
+        answers.append(client.call_result("echo", text="x"))
+        return not answers[-1].get("isError")
+
+    poll(is_served, "the end of the pause between two attempts")
     assert answers[-1]["content"][0]["text"] == "x"
     for earlier in answers[:-1]:
         assert "s or later asks for a new attempt" in earlier["content"][0]["text"], "it said when it is tried again"
-
-
-def _is_done(client: ProxyClient, answers: list[Message]) -> bool:
-    if not answers or answers[-1].get("isError"):
-        answers.append(client.call_result("echo", text="x"))
-    return not answers[-1].get("isError")
 
 
 @pytest.mark.parametrize("shy", [False, True], ids=["it knows no server/discover", "it ends on server/discover"])
@@ -132,49 +129,3 @@ def test_new_code_that_speaks_the_newer_era_is_served_in_that(
 
     assert wait_served(client, report["proxy"]["upstream"]["processId"]) == MODERN
     check_modern(client, program)
-
-
-def test_a_server_of_the_older_era_that_breaks_and_comes_back_newer_is_served_in_that(
-    proxies: Proxies, program: Program, machine: Machine
-) -> None:
-    configure(machine, program)
-    program.be("handshake", shy=True)
-    client = proxies.start()
-    client.initialize(modern=True)
-    process = client.wait_connected()["proxy"]["upstream"]["processId"]
-    program.save(ENDS_AT_ONCE)
-    os.kill(process, signal.SIGKILL)
-    client.wait_state("Degraded")
-
-    program.be("both")
-
-    assert wait_served(client, process) == MODERN
-    check_modern(client, program)
-
-
-def test_a_server_of_the_newer_era_that_is_replaced_by_one_of_the_older_is_served_in_that(
-    proxies: Proxies, program: Program
-) -> None:
-    program.be("modern")
-    client = proxies.start("--", *program.command)
-    client.initialize(modern=True)
-    process = client.wait_connected()["proxy"]["upstream"]["processId"]
-
-    program.be("handshake", shy=True)
-    os.kill(process, signal.SIGKILL)
-
-    assert wait_served(client, process) == NEWEST_HANDSHAKE
-    assert json.loads(client.call("facts"))["era"] == "handshake"
-
-
-def test_a_server_that_ends_on_the_newer_era_is_served_however_often_it_is_killed(
-    proxies: Proxies, program: Program
-) -> None:
-    program.be("handshake", shy=True)
-    client = proxies.start("--", *program.command)
-    client.initialize(modern=True)
-
-    for _ in range(5):
-        process = client.wait_connected()["proxy"]["upstream"]["processId"]
-        os.kill(process, signal.SIGKILL)
-        assert wait_served(client, process) == NEWEST_HANDSHAKE

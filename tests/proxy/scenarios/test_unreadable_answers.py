@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from support.proxies import Message, Proxies, ProxyClient
+from support.proxies import ERAS, Message, Proxies, ProxyClient
 from support.rpc_lines import text_of
 from support.scripted_http import served
 from support.scripted_servers import ScriptedServer, text_result
 
-ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
 SOON_SECONDS = 1.0  # what is promised
 BUSY = 3.0  # how much longer it may take where other tests run at the same time
 LONG_SECONDS = 6.0  # for some times 64 MiB to come at all

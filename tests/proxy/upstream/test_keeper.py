@@ -23,6 +23,7 @@ from uno_devserver.proxy.calls.upstream_link import Unavailable
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.upstream.base import Ending, StartFailure
 from uno_devserver.proxy.upstream.keeper import Event, SupervisedUpstream
+from uno_devserver.proxy.upstream.lifecycle import UpstreamLimits
 
 MODERN = ClientInfo("modern", "1", {"sampling": {}}, "2026-07-28")
 HANDSHAKE = ClientInfo("older", "1", {"sampling": {}}, "2025-06-18")
@@ -31,6 +32,13 @@ HANDSHAKE = ClientInfo("older", "1", {"sampling": {}}, "2025-06-18")
 def failure(*, final: bool = False) -> StartFailure:
     issue = fatal("HostCrashed", "It does not start.", "Repair it.")
     return StartFailure(issue, final=final, ending=Ending("it ended with exit code 1", 1, ("boom",)))
+
+
+async def connected(folder: Path, *outcomes: ScriptedRunning | StartFailure, limits: UpstreamLimits = SWIFT) -> Kept:
+    """A keeper whose upstream is connected."""
+    kept = Kept(folder, ScriptedUpstream(*outcomes), limits=limits)
+    assert await kept.keeper.until_connected(5)
+    return kept
 
 
 # --- connecting
@@ -66,7 +74,7 @@ async def test_a_server_without_any_tools_is_connected_too(tmp_path: Path) -> No
 
 async def test_the_upstream_is_spoken_to_in_the_era_of_the_client(tmp_path: Path) -> None:
     for client in (MODERN, HANDSHAKE):
-        running = ScriptedRunning(Lists())
+        running = ScriptedRunning()
         kept = Kept(tmp_path, ScriptedUpstream(running), limits=SWIFT.replace(hello_seconds=5.0))
         kept.keeper.met(client)
 
@@ -78,7 +86,7 @@ async def test_the_upstream_is_spoken_to_in_the_era_of_the_client(tmp_path: Path
 
 
 async def test_a_client_that_never_says_hello_does_not_hold_up_the_connection(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(Lists())))
+    kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning()))
 
     assert await kept.keeper.until_connected(5)
 
@@ -94,7 +102,7 @@ async def test_clients_who_share_a_conversation_are_its_peer(tmp_path: Path) -> 
 
 
 async def test_each_client_gets_a_connection_while_there_is_an_upstream(tmp_path: Path) -> None:
-    running = ScriptedRunning(Lists())
+    running = ScriptedRunning()
     upstream = ScriptedUpstream(running)
     upstream.gate.clear()
     kept = Kept(tmp_path, upstream)
@@ -114,8 +122,7 @@ async def test_each_client_gets_a_connection_while_there_is_an_upstream(tmp_path
 
 async def test_lists_that_changed_are_read_again_once_for_many_and_every_time(tmp_path: Path) -> None:
     lists = Lists()
-    kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(lists)))
-    assert await kept.keeper.until_connected(5)
+    kept = await connected(tmp_path, ScriptedRunning(lists))
 
     for generation in range(3):
         lists.names["tools"] = [f"tool{generation}"]
@@ -129,9 +136,8 @@ async def test_lists_that_changed_are_read_again_once_for_many_and_every_time(tm
 
 
 async def test_the_servers_own_notification_has_the_lists_read(tmp_path: Path) -> None:
-    running = ScriptedRunning(Lists())
-    kept = Kept(tmp_path, ScriptedUpstream(running))
-    assert await kept.keeper.until_connected(5)
+    running = ScriptedRunning()
+    kept = await connected(tmp_path, running)
     running.lists.names["tools"] = ["other"]
 
     running.connections[0].peer.notify("notifications/tools/list_changed", {})
@@ -141,8 +147,7 @@ async def test_the_servers_own_notification_has_the_lists_read(tmp_path: Path) -
 
 async def test_a_list_that_comes_back_with_an_error_stays_as_it_was(tmp_path: Path) -> None:
     lists = Lists(prompts=["ask"])
-    kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(lists)))
-    assert await kept.keeper.until_connected(5)
+    kept = await connected(tmp_path, ScriptedRunning(lists))
     lists.names["tools"] = RpcError(INTERNAL_ERROR, "not now")
     lists.names["prompts"] = ["other"]
 
@@ -163,8 +168,7 @@ async def test_a_list_that_comes_back_with_an_error_stays_as_it_was(tmp_path: Pa
 
 async def test_a_list_that_the_server_does_not_have_is_empty(tmp_path: Path) -> None:
     lists = Lists(prompts=["ask"])
-    kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(lists)))
-    assert await kept.keeper.until_connected(5)
+    kept = await connected(tmp_path, ScriptedRunning(lists))
     lists.names["prompts"] = RpcError(METHOD_NOT_FOUND, "no prompts here")
 
     kept.keeper.lists_changed()
@@ -173,7 +177,7 @@ async def test_a_list_that_the_server_does_not_have_is_empty(tmp_path: Path) -> 
 
 
 async def test_a_conversation_that_breaks_off_is_begun_anew_with_the_same_server(tmp_path: Path) -> None:
-    running = ScriptedRunning(Lists())
+    running = ScriptedRunning()
     upstream = ScriptedUpstream(running)
     kept = Kept(tmp_path, upstream)
     assert await kept.keeper.until_connected(5)
@@ -189,7 +193,7 @@ async def test_a_conversation_that_breaks_off_is_begun_anew_with_the_same_server
 
 
 async def test_a_greeting_that_breaks_off_is_repeated_with_the_same_server(tmp_path: Path) -> None:
-    running = ScriptedRunning(Lists())
+    running = ScriptedRunning()
     running.refusals = [ConnectionLost("It closed the connection.", sent=True)]
     upstream = ScriptedUpstream(running)
     kept = Kept(tmp_path, upstream)
@@ -221,7 +225,7 @@ async def test_first_lists_that_break_off_are_read_over_another_connection_to_th
 
 
 async def test_a_line_that_is_no_message_is_known_while_the_server_runs_and_not_of_the_next(tmp_path: Path) -> None:
-    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
+    first, second = ScriptedRunning(), ScriptedRunning()
     second.process_id = 4712
     upstream = ScriptedUpstream(first, second)
     upstream.gate.clear()
@@ -246,9 +250,8 @@ async def test_a_line_that_is_no_message_is_known_while_the_server_runs_and_not_
 
 
 async def test_a_server_that_dies_is_replaced_and_its_end_is_remembered(tmp_path: Path) -> None:
-    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
-    kept = Kept(tmp_path, ScriptedUpstream(first, second))
-    assert await kept.keeper.until_connected(5)
+    first, second = ScriptedRunning(), ScriptedRunning(Lists(tools=["new"]))
+    kept = await connected(tmp_path, first, second)
 
     first.die()
 
@@ -263,9 +266,8 @@ async def test_a_server_that_dies_is_replaced_and_its_end_is_remembered(tmp_path
 
 
 async def test_a_server_that_somebody_else_restarts_has_not_crashed(tmp_path: Path) -> None:
-    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
-    kept = Kept(tmp_path, ScriptedUpstream(first, second))
-    assert await kept.keeper.until_connected(5)
+    first, second = ScriptedRunning(), ScriptedRunning(Lists(tools=["new"]))
+    kept = await connected(tmp_path, first, second)
     kept.ends_on_purpose_now = True
 
     first.die()
@@ -277,7 +279,7 @@ async def test_a_server_that_somebody_else_restarts_has_not_crashed(tmp_path: Pa
 
 
 async def test_a_second_crash_of_the_same_kind_is_told_too(tmp_path: Path) -> None:
-    runs = [ScriptedRunning(Lists()) for _ in range(3)]
+    runs = [ScriptedRunning() for _ in range(3)]
     kept = Kept(tmp_path, ScriptedUpstream(*runs))
     for generation in (1, 2):
         await kept.until(lambda generation=generation: kept.keeper.generation == generation)  # type: ignore[misc]
@@ -289,7 +291,7 @@ async def test_a_second_crash_of_the_same_kind_is_told_too(tmp_path: Path) -> No
 
 
 async def test_how_a_process_ended_tells_more_than_that_it_could_not_be_spoken_to(tmp_path: Path) -> None:
-    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
+    first, second = ScriptedRunning(), ScriptedRunning()
     first.refusals = [ConnectionLost("It hung up.", sent=True)] * 2
     kept = Kept(tmp_path, ScriptedUpstream(first, second), limits=SWIFT.replace(end_seconds=5.0))
     await kept.until(lambda: not first.refusals)
@@ -301,9 +303,8 @@ async def test_how_a_process_ended_tells_more_than_that_it_could_not_be_spoken_t
 
 
 async def test_nobody_is_told_the_number_of_a_process_that_is_gone(tmp_path: Path) -> None:
-    first = ScriptedRunning(Lists())
-    kept = Kept(tmp_path, ScriptedUpstream(first), limits=SWIFT.replace(backoff_seconds=(60.0,)))
-    assert await kept.keeper.until_connected(5)
+    first = ScriptedRunning()
+    kept = await connected(tmp_path, first, limits=SWIFT.replace(backoff_seconds=(60.0,)))
     assert kept.facts.upstream.process_id is not None
 
     first.die()
@@ -313,7 +314,7 @@ async def test_nobody_is_told_the_number_of_a_process_that_is_gone(tmp_path: Pat
 
 
 async def test_a_server_that_we_do_not_start_is_looked_for(tmp_path: Path) -> None:
-    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
+    first, second = ScriptedRunning(), ScriptedRunning()
     kept = Kept(tmp_path, ScriptedUpstream(first, second), ProxyOptions(str(tmp_path), url="http://localhost:1/mcp"))
     assert await kept.keeper.until_connected(5)
 
@@ -324,7 +325,7 @@ async def test_a_server_that_we_do_not_start_is_looked_for(tmp_path: Path) -> No
 
 
 async def test_what_was_offered_stays_offered_while_there_is_no_server(tmp_path: Path) -> None:
-    first = ScriptedRunning(Lists())
+    first = ScriptedRunning()
     upstream = ScriptedUpstream(first, failure(final=True))
     kept = Kept(tmp_path, upstream)
     assert await kept.keeper.until_connected(5)
@@ -337,7 +338,7 @@ async def test_what_was_offered_stays_offered_while_there_is_no_server(tmp_path:
 
 
 async def test_a_server_that_hangs_up_on_every_greeting_is_given_up(tmp_path: Path) -> None:
-    running = ScriptedRunning(Lists())
+    running = ScriptedRunning()
     running.refusals = [ConnectionLost("It hung up.", sent=True)] * 9
     upstream = ScriptedUpstream(running)
     kept = Kept(tmp_path, upstream)
@@ -350,7 +351,7 @@ async def test_a_server_that_hangs_up_on_every_greeting_is_given_up(tmp_path: Pa
 
 
 async def test_one_that_has_answered_may_die_as_often_as_it_likes(tmp_path: Path) -> None:
-    runs = [ScriptedRunning(Lists()) for _ in range(9)]
+    runs = [ScriptedRunning() for _ in range(9)]
     kept = Kept(tmp_path, ScriptedUpstream(*runs))
     for number, running in enumerate(runs[:-1], 1):
         await kept.until(lambda number=number: kept.keeper.generation == number)  # type: ignore[misc]
@@ -363,9 +364,8 @@ async def test_one_that_has_answered_may_die_as_often_as_it_likes(tmp_path: Path
 
 
 async def test_a_connection_that_somebody_lost_makes_the_server_doubtful(tmp_path: Path) -> None:
-    running = ScriptedRunning(Lists())
-    kept = Kept(tmp_path, ScriptedUpstream(running))
-    assert await kept.keeper.until_connected(5)
+    running = ScriptedRunning()
+    kept = await connected(tmp_path, running)
 
     kept.keeper.lost(0)
     assert running.checks == 0, "that was another one"
@@ -378,7 +378,7 @@ async def test_a_connection_that_somebody_lost_makes_the_server_doubtful(tmp_pat
 
 
 async def test_a_host_without_mcp_is_left_running_and_not_called_crashed(tmp_path: Path) -> None:
-    running = ScriptedRunning(Lists())
+    running = ScriptedRunning()
     running.refusals = [UnusableServer("It has no such endpoint.", status=404)]
     kept = Kept(tmp_path, ScriptedUpstream(running))
 
@@ -390,7 +390,7 @@ async def test_a_host_without_mcp_is_left_running_and_not_called_crashed(tmp_pat
 
 
 async def test_when_a_host_without_mcp_is_replaced_the_next_one_is_tried(tmp_path: Path) -> None:
-    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
+    first, second = ScriptedRunning(), ScriptedRunning()
     first.refusals = [UnusableServer("It has no such endpoint.", status=404)]
     kept = Kept(tmp_path, ScriptedUpstream(first, second))
     await kept.until_state("Degraded")
@@ -402,7 +402,7 @@ async def test_when_a_host_without_mcp_is_replaced_the_next_one_is_tried(tmp_pat
 
 
 async def test_a_host_without_mcp_is_ended_when_another_is_found(tmp_path: Path) -> None:
-    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
+    first, second = ScriptedRunning(), ScriptedRunning()
     first.refusals = [UnusableServer("It has no such endpoint.", status=404)]
     kept = Kept(tmp_path, ScriptedUpstream(first, second))
     await kept.until_state("Degraded")
@@ -415,7 +415,7 @@ async def test_a_host_without_mcp_is_ended_when_another_is_found(tmp_path: Path)
 
 
 async def test_a_host_without_mcp_that_is_found_again_is_left_running(tmp_path: Path) -> None:
-    running = ScriptedRunning(Lists())
+    running = ScriptedRunning()
     running.refusals = [UnusableServer("It has no such endpoint.", status=404)]
     kept = Kept(tmp_path, ScriptedUpstream(running))
     await kept.until_state("Degraded")
@@ -464,7 +464,7 @@ async def test_after_a_start_has_failed_for_good_the_version_is_negotiated_anew(
 
 
 async def test_a_final_failure_is_not_tried_again_until_somebody_needs_it(tmp_path: Path) -> None:
-    upstream = ScriptedUpstream(failure(final=True), ScriptedRunning(Lists()))
+    upstream = ScriptedUpstream(failure(final=True), ScriptedRunning())
     kept = Kept(tmp_path, upstream)
     assert not await kept.keeper.until_connected(5)
     assert upstream.starts == 1
@@ -499,7 +499,7 @@ async def test_a_defect_of_a_start_is_a_failure_and_not_silence(tmp_path: Path) 
 
 
 async def test_a_defect_of_a_conversation_is_a_failure_and_not_silence(tmp_path: Path) -> None:
-    running = ScriptedRunning(Lists())
+    running = ScriptedRunning()
     running.refusals = [ZeroDivisionError("a defect")] * 9
     kept = Kept(tmp_path, ScriptedUpstream(running))
 
@@ -512,9 +512,8 @@ async def test_a_defect_of_a_conversation_is_a_failure_and_not_silence(tmp_path:
 
 
 async def test_another_upstream_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
-    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
-    kept = Kept(tmp_path, ScriptedUpstream(first))
-    assert await kept.keeper.until_connected(5)
+    first, second = ScriptedRunning(), ScriptedRunning(Lists(tools=["new"]))
+    kept = await connected(tmp_path, first)
 
     kept.keeper.begin(ScriptedUpstream(second))
 
@@ -539,7 +538,7 @@ async def test_a_start_that_is_overtaken_leaves_nothing_running(tmp_path: Path) 
 
 
 async def test_what_becomes_ready_although_its_workspace_has_gone_is_stopped(tmp_path: Path) -> None:
-    late = ScriptedRunning(Lists())
+    late = ScriptedRunning()
     slow = ScriptedUpstream(late, stubborn=True)
     slow.gate.clear()
     kept = Kept(tmp_path, slow)
@@ -566,7 +565,7 @@ async def test_without_anything_to_keep_it_waits_and_says_that_waiting_is_no_use
 
 
 async def test_at_the_end_the_upstream_is_stopped_and_nothing_starts_any_more(tmp_path: Path) -> None:
-    running = ScriptedRunning(Lists())
+    running = ScriptedRunning()
     upstream = ScriptedUpstream(running)
     kept = Kept(tmp_path, upstream)
     assert await kept.keeper.until_connected(5)
@@ -580,7 +579,7 @@ async def test_at_the_end_the_upstream_is_stopped_and_nothing_starts_any_more(tm
 
 
 async def test_at_the_end_a_start_that_is_under_way_is_given_up_and_waited_for(tmp_path: Path) -> None:
-    upstream = ScriptedUpstream(ScriptedRunning(Lists()))
+    upstream = ScriptedUpstream(ScriptedRunning())
     upstream.gate.clear()
     kept = Kept(tmp_path, upstream)
     await kept.until(lambda: upstream.starts)
@@ -592,7 +591,7 @@ async def test_at_the_end_a_start_that_is_under_way_is_given_up_and_waited_for(t
 
 
 async def test_what_becomes_ready_although_the_end_has_come_is_stopped(tmp_path: Path) -> None:
-    running = ScriptedRunning(Lists())
+    running = ScriptedRunning()
     upstream = ScriptedUpstream(running, stubborn=True)
     upstream.gate.clear()
     kept = Kept(tmp_path, upstream)
@@ -607,9 +606,8 @@ async def test_what_becomes_ready_although_the_end_has_come_is_stopped(tmp_path:
 
 
 async def test_a_start_that_waits_for_the_end_of_a_crashed_server_does_not_come_when_all_ends(tmp_path: Path) -> None:
-    ours, running, stopped = asyncio.all_tasks(), ScriptedRunning(Lists()), asyncio.Event()
-    kept = Kept(tmp_path, ScriptedUpstream(running))
-    assert await kept.keeper.until_connected(5)
+    ours, running, stopped = asyncio.all_tasks(), ScriptedRunning(), asyncio.Event()
+    kept = await connected(tmp_path, running)
     running.stop = lambda **_: stopped.wait()  # type: ignore[method-assign, assignment]
     begun: list[object] = []
     kept.launcher.start = lambda *start: begun.append(start)  # type: ignore[method-assign]
@@ -626,7 +624,7 @@ async def test_a_start_that_waits_for_the_end_of_a_crashed_server_does_not_come_
 
 
 async def test_at_the_end_all_that_are_just_being_ended_are_waited_for(tmp_path: Path) -> None:
-    late, slow, stopped = ScriptedRunning(Lists()), ScriptedRunning(Lists()), asyncio.Event()
+    late, slow, stopped = ScriptedRunning(), ScriptedRunning(), asyncio.Event()
     overtaken = ScriptedUpstream(late, stubborn=True)
     overtaken.gate.clear()
     kept = Kept(tmp_path, overtaken)
@@ -654,7 +652,7 @@ async def test_one_that_is_over_before_anything_was_done_leaves_no_work_that_nob
 
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        supervised = SupervisedUpstream(keeper, ScriptedRunning(Lists()), lambda _, event: told.append(event))
+        supervised = SupervisedUpstream(keeper, ScriptedRunning(), lambda _, event: told.append(event))
         supervised.start()
         supervised.release()
         await asyncio.sleep(0)
@@ -729,8 +727,7 @@ async def test_at_the_end_all_go_at_once_and_are_waited_for(tmp_path: Path) -> N
 
 async def test_one_that_hangs_is_not_waited_for_longer_than_its_bound(tmp_path: Path) -> None:
     running = Leaving()
-    kept = Kept(tmp_path, ScriptedUpstream(running), limits=SWIFT.replace(stop_seconds=0.02))
-    assert await kept.keeper.until_connected(5)
+    kept = await connected(tmp_path, running, limits=SWIFT.replace(stop_seconds=0.02))
     running.takes.clear()
 
     await asyncio.wait_for(kept.keeper.close(), 5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,7 +55,7 @@ class World:
         self,
         folder: Path,
         monkeypatch: pytest.MonkeyPatch,
-        limits: WorkspaceLimits = DEFAULT_LIMITS,
+        limits: WorkspaceLimits,
         **options: Any,
     ) -> None:
         self.options = ProxyOptions(str(folder), **options)
@@ -91,16 +91,29 @@ class World:
     def tools(self) -> str:
         return self.kept.state.lists.tools.decode()
 
-    async def close(self) -> None:
-        self.controller.close()
-        await self.kept.keeper.close()
-
     def _changed(self) -> None:
         self.looks += 1
 
     def _host_for(self, _: ProxyOptions, workspace: Any, channel_name: str) -> Hosts:
         self.served.append(workspace.working_directory)
         return self.hosts
+
+
+Serve = Callable[..., World]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Makes a `World` in a folder; it is closed when the test ends."""
+    worlds: list[World] = []
+
+    def make(folder: Path, limits: WorkspaceLimits = DEFAULT_LIMITS, **options: Any) -> World:
+        worlds.append(World(folder, monkeypatch, limits, **options))
+        return worlds[-1]
+
+    yield make
+    for world in worlds:
+        world.controller.close()
 
 
 def workspace_at(folder: Path) -> Path:
@@ -135,33 +148,28 @@ class Rooted(ScriptedSession):
 
 
 async def test_without_a_workspace_and_without_roots_it_is_degraded_and_asks_to_be_told(
-    empty: Path, monkeypatch: pytest.MonkeyPatch
+    empty: Path, serve: Serve
 ) -> None:
-    world = World(empty, monkeypatch)
+    world = serve(empty)
     assert world.kept.keeper.state.value == "Initializing", "the client may have roots"
 
-    world.controller.met(client())
+    world.controller.met(ScriptedSession())
 
     assert world.kept.keeper.state.value == "Degraded"
     assert world.kept.keeper.fallback
     assert "uno_app_initialize" in world.tools
-    await world.close()
 
 
-async def test_a_client_that_never_says_who_it_is_does_not_keep_it_from_being_told(
-    empty: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = World(empty, monkeypatch, WorkspaceLimits(greeting_seconds=0.01))
+async def test_a_client_that_never_says_who_it_is_does_not_keep_it_from_being_told(empty: Path, serve: Serve) -> None:
+    world = serve(empty, WorkspaceLimits(greeting_seconds=0.01))
 
     await world.kept.until(lambda: world.kept.keeper.fallback)
 
-    await world.close()
-
 
 async def test_the_clients_roots_are_asked_for_and_what_they_name_is_served(
-    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    empty: Path, tmp_path: Path, serve: Serve
 ) -> None:
-    world = World(empty, monkeypatch)
+    world = serve(empty)
     there = workspace_at(tmp_path / "there")
 
     world.controller.met(Rooted(there))
@@ -169,13 +177,12 @@ async def test_the_clients_roots_are_asked_for_and_what_they_name_is_served(
 
     await world.kept.until_state("Connected")
     assert world.served == [str(there)]
-    await world.close()
 
 
 async def test_a_new_question_for_the_roots_replaces_the_one_that_waits(
-    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    empty: Path, tmp_path: Path, serve: Serve
 ) -> None:
-    world = World(empty, monkeypatch)
+    world = serve(empty)
     there = workspace_at(tmp_path / "there")
     world.controller.met(Rooted())
     first = world.controller._asking
@@ -187,45 +194,42 @@ async def test_a_new_question_for_the_roots_replaces_the_one_that_waits(
     assert first is not None
     assert first.cancelled()
     assert world.served == [str(there)]
-    await world.close()
 
 
-async def test_a_client_that_never_names_its_roots_is_given_up(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(empty, monkeypatch, WorkspaceLimits(roots_seconds=0.01))
+async def test_a_client_that_never_names_its_roots_is_given_up(empty: Path, serve: Serve) -> None:
+    world = serve(empty, WorkspaceLimits(roots_seconds=0.01))
 
     world.controller.met(Rooted())
     assert not world.kept.keeper.fallback
 
     await world.kept.until(lambda: world.kept.keeper.fallback)
-    await world.close()
 
 
-async def test_at_the_end_nobody_is_asked_for_roots_any_more(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(empty, monkeypatch)
+async def test_at_the_end_nobody_is_asked_for_roots_any_more(empty: Path, serve: Serve) -> None:
+    world = serve(empty)
     world.controller.met(Rooted())
     asking = world.controller._asking
     await asyncio.sleep(0)
 
-    await world.close()
+    world.controller.close()
 
     assert asking is not None
     with pytest.raises(asyncio.CancelledError):
         await asking
 
 
-async def test_a_client_that_does_not_answer_delays_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(workspace_at(tmp_path / "ws"), monkeypatch)
+async def test_a_client_that_does_not_answer_delays_nobody(tmp_path: Path, serve: Serve) -> None:
+    world = serve(workspace_at(tmp_path / "ws"))
 
     world.controller.met(Rooted())
 
     assert await world.kept.keeper.until_connected(5)
-    await world.close()
 
 
 async def test_initialize_starts_the_workspace_it_names_and_waits_for_it(
-    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    empty: Path, tmp_path: Path, serve: Serve
 ) -> None:
-    world = World(empty, monkeypatch, force_fallback=True)
+    world = serve(empty, force_fallback=True)
     there = workspace_at(tmp_path / "there")
     assert world.kept.keeper.fallback is True
     assert not await asyncio.wait_for(world.kept.keeper.until_connected(60), 5), "waiting is no use before"
@@ -235,39 +239,34 @@ async def test_initialize_starts_the_workspace_it_names_and_waits_for_it(
     assert (told["status"], told["toolCount"]) == ("ready", 1)
     assert world.served == [str(there)]
     assert world.kept.facts.fallback is False
-    await world.close()
 
 
 async def test_an_agent_that_names_the_workspace_twice_at_once_has_it_started_once(
-    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    empty: Path, tmp_path: Path, serve: Serve
 ) -> None:
-    world = World(empty, monkeypatch, force_fallback=True)
+    world = serve(empty, force_fallback=True)
     there = workspace_at(tmp_path / "there")
 
     told = await asyncio.gather(*(world.kept.keeper.set_workspace(str(there), None) for _ in range(2)))
 
     assert [one["status"] for one in told] == ["ready", "ready"]
     assert (world.served, world.host.stops) == ([str(there)], 0)
-    await world.close()
 
 
-async def test_a_folder_that_becomes_a_workspace_is_served_by_itself(
-    empty: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = World(empty, monkeypatch)
-    world.controller.met(client())
+async def test_a_folder_that_becomes_a_workspace_is_served_by_itself(empty: Path, serve: Serve) -> None:
+    world = serve(empty)
+    world.controller.met(ScriptedSession())
     workspace_at(empty)
 
     world.controller._changed()
 
     await world.kept.until_state("Connected")
     assert world.served == [str(empty)]
-    await world.close()
 
 
-async def test_a_workspace_that_goes_takes_its_host_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_workspace_that_goes_takes_its_host_with_it(tmp_path: Path, serve: Serve) -> None:
     folder = workspace_at(tmp_path / "ws")
-    world = World(folder, monkeypatch)
+    world = serve(folder)
     assert await world.kept.keeper.until_connected(5)
     (folder / ".devtools" / "addins").rmdir()
 
@@ -276,13 +275,10 @@ async def test_a_workspace_that_goes_takes_its_host_with_it(tmp_path: Path, monk
     await world.kept.until_state("Degraded")
     await world.kept.until(lambda: world.host.stops == 1)
     assert world.kept.facts.upstream is None
-    await world.close()
 
 
-async def test_a_saved_file_is_a_reason_to_try_again_what_did_not_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = World(workspace_at(tmp_path / "ws"), monkeypatch)
+async def test_a_saved_file_is_a_reason_to_try_again_what_did_not_work(tmp_path: Path, serve: Serve) -> None:
+    world = serve(workspace_at(tmp_path / "ws"))
     assert await world.kept.keeper.until_connected(5)
     world.kept.keeper.carry_out(world.kept.lifecycle.halt("It does not work."))
     assert world.kept.keeper.state.value == "Degraded"
@@ -290,13 +286,12 @@ async def test_a_saved_file_is_a_reason_to_try_again_what_did_not_work(
     world.controller._changed()
 
     await world.kept.until_state("Connected")
-    await world.close()
 
 
 async def test_when_the_user_agrees_the_host_is_started_again_with_the_workspaces_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(workspace_at(tmp_path / "ws"), monkeypatch)
+    world = serve(workspace_at(tmp_path / "ws"))
     world.hosts.trusted = False
     assert await world.kept.keeper.until_connected(5)
     assert world.kept.facts.trusted is False
@@ -305,13 +300,12 @@ async def test_when_the_user_agrees_the_host_is_started_again_with_the_workspace
     world.controller._changed()
 
     await world.kept.until(lambda: world.kept.keeper.generation == 2)
-    await world.close()
 
 
 async def test_whoever_needs_the_host_makes_us_look_for_the_users_agreement_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(workspace_at(tmp_path / "ws"), monkeypatch)
+    world = serve(workspace_at(tmp_path / "ws"))
     world.hosts.trusted = False
     assert await world.kept.keeper.until_connected(5)
     await world.kept.keeper.reconsider()
@@ -323,14 +317,13 @@ async def test_whoever_needs_the_host_makes_us_look_for_the_users_agreement_at_o
 
     assert world.served == [str(tmp_path / "ws")]
     world.hosts.gate.set()
-    await world.close()
 
 
 async def test_an_agreement_that_comes_when_the_workspace_has_gone_starts_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = workspace_at(tmp_path / "ws")
-    world = World(folder, monkeypatch)
+    world = serve(folder)
     world.hosts.trusted = False
     assert await world.kept.keeper.until_connected(5)
     (folder / ".devtools" / "addins").rmdir()
@@ -342,17 +335,14 @@ async def test_an_agreement_that_comes_when_the_workspace_has_gone_starts_nothin
 
     assert world.kept.facts.trusted is None
     assert world.served == []
-    await world.close()
 
 
-async def test_what_the_config_says_counts_and_what_is_wrong_with_it_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_the_config_says_counts_and_what_is_wrong_with_it_is_told(tmp_path: Path, serve: Serve) -> None:
     folder = workspace_at(tmp_path / "ws")
     config = folder / ".devtools" / "host.config.jsonc"
     config.write_text('{"proxy": {"waitCalls": true}}', "utf-8")
-    world = World(folder, monkeypatch)
-    world.controller.met(client())
+    world = serve(folder)
+    world.controller.met(ScriptedSession())
     assert world.forwarding.waits
     assert world.kept.facts.wait_calls
 
@@ -362,12 +352,11 @@ async def test_what_the_config_says_counts_and_what_is_wrong_with_it_is_told(
     await world.kept.until(lambda: world.kept.facts.issues)
     assert [issue.code for issue in world.kept.facts.issues] == ["ConfigInvalid"]
     assert not world.forwarding.waits
-    await world.close()
 
 
-async def test_decisions_are_carried_out_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_decisions_are_carried_out_one_after_the_other(tmp_path: Path, serve: Serve) -> None:
     one, two = workspace_at(tmp_path / "one"), workspace_at(tmp_path / "two")
-    world = World(one, monkeypatch)
+    world = serve(one)
 
     results = await asyncio.gather(
         *(world.kept.keeper.set_workspace(str(folder), None) for folder in (two, one, two)),
@@ -375,50 +364,40 @@ async def test_decisions_are_carried_out_one_after_the_other(tmp_path: Path, mon
 
     assert [result["status"] for result in results] == ["ready"] * 3
     assert world.served == [str(two), str(one), str(two)]
-    await world.close()
 
 
-async def test_a_call_that_is_cancelled_has_its_decision_carried_out_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_call_that_is_cancelled_has_its_decision_carried_out_all_the_same(tmp_path: Path, serve: Serve) -> None:
     one, two = workspace_at(tmp_path / "one"), workspace_at(tmp_path / "two")
-    world = World(one, monkeypatch)
+    world = serve(one)
     call = asyncio.ensure_future(world.kept.keeper.set_workspace(str(two), None))
     await asyncio.sleep(0)  # it is being decided
 
     call.cancel()
 
     await world.kept.until(lambda: world.served == [str(two)])
-    await world.close()
 
 
-async def test_the_tool_that_selects_a_solution_is_listed_where_there_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_tool_that_selects_a_solution_is_listed_where_there_is_one(tmp_path: Path, serve: Serve) -> None:
     for name, solutions in (("with", ["App.sln"]), ("without", [])):
         folder = workspace_at(tmp_path / name)
         for solution in solutions:
             write(folder / solution, "")
-        world = World(folder, monkeypatch)
+        world = serve(folder)
         assert '"uno_app_select_solution"' in world.tools, "the workspace is not known yet"
 
         assert await world.kept.keeper.until_connected(5)
 
         assert ('"uno_app_select_solution"' in world.tools) is bool(solutions)
-        await world.close()
 
 
-async def test_who_depends_on_the_workspace_hears_each_time_that_it_was_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = World(workspace_at(tmp_path / "ws"), monkeypatch)
+async def test_who_depends_on_the_workspace_hears_each_time_that_it_was_looked_at(tmp_path: Path, serve: Serve) -> None:
+    world = serve(workspace_at(tmp_path / "ws"))
     assert await world.kept.keeper.until_connected(5)
 
     world.controller._changed()
 
     await world.kept.until(lambda: world.looks == 1)
     assert world.kept.state.workspace == world.controller.workspace
-    await world.close()
 
 
 # --- saved files
@@ -579,39 +558,28 @@ FIRST = HOST.replace(server=ServerCommand("first"))
 UNREADABLE = HOST.replace(readable=False)
 
 
-def configured(folder: Path, started_with: Config | None, *, trusted: bool | None = True) -> ConfiguredUpstream:
-    upstream = ConfiguredUpstream(resolve(str(folder)), {})
-    upstream.config, upstream.trusted = started_with, trusted
-    return upstream
-
-
 @pytest.mark.parametrize(
-    ("now", "outdated"),
+    ("before", "trusted", "now", "outdated"),
     [
-        (FIRST, False),
-        (FIRST.replace(wait_calls=True), False),  # which needs no other server
-        (FIRST.replace(server=ServerCommand("second")), True),
-        (FIRST.replace(server_root="/ws/other"), True),
-        (HOST, True),
-        (UNREADABLE, False),
+        (FIRST, True, FIRST, False),
+        (FIRST, True, FIRST.replace(wait_calls=True), False),  # which needs no other server
+        (FIRST, True, FIRST.replace(server=ServerCommand("second")), True),
+        (FIRST, True, FIRST.replace(server_root="/ws/other"), True),
+        (FIRST, True, HOST, True),
+        (FIRST, True, UNREADABLE, False),
+        (None, None, FIRST, False),  # before its first start
+        (None, None, HOST, True),
+        (FIRST, False, FIRST, True),  # what was not agreed to is always outdated
+        (FIRST, False, UNREADABLE, True),
     ],
 )
 def test_a_server_of_the_config_is_outdated_when_that_names_another(
-    tmp_path: Path, now: Config, outdated: bool
+    tmp_path: Path, before: Config | None, trusted: bool | None, now: Config, outdated: bool
 ) -> None:
-    assert is_outdated(configured(tmp_path, FIRST), now) is outdated
+    upstream = ConfiguredUpstream(resolve(str(tmp_path)), {})
+    upstream.config, upstream.trusted = before, trusted
 
-
-@pytest.mark.parametrize(("now", "outdated"), [(FIRST, False), (HOST, True)])
-def test_before_its_first_start_it_is_outdated_only_when_there_is_no_server_to_start(
-    tmp_path: Path, now: Config, outdated: bool
-) -> None:
-    assert is_outdated(configured(tmp_path, None, trusted=None), now) is outdated
-
-
-def test_what_was_not_agreed_to_is_always_outdated(tmp_path: Path) -> None:
-    assert is_outdated(configured(tmp_path, FIRST, trusted=False), FIRST)
-    assert is_outdated(configured(tmp_path, FIRST, trusted=False), UNREADABLE)
+    assert is_outdated(upstream, now) is outdated
 
 
 @pytest.mark.parametrize(("now", "outdated"), [(HOST, False), (FIRST, True), (UNREADABLE, False)])
@@ -680,9 +648,9 @@ def test_only_a_client_of_the_handshake_era_can_be_asked_outside_a_call(version:
 
 
 class _Session:
-    """A client as the inquiry sees it; `reply` is what becomes of a question."""
+    """A client as the inquiry sees it; `reply` is its answer, an error, or None: it never answers."""
 
-    def __init__(self, reply: Callable[[], Any]) -> None:
+    def __init__(self, reply: object) -> None:
         self.client = _client({"roots": {}})
         self.asked: list[str] = []
         self._reply = reply
@@ -692,39 +660,28 @@ class _Session:
 
     async def ask(self, method: str, params: object) -> Any:
         self.asked.append(method)
-        return await self._reply()
+        if self._reply is None:
+            await asyncio.Event().wait()
+        if isinstance(self._reply, Exception):
+            raise self._reply
+        return self._reply
 
 
-async def _never() -> Any:
-    await asyncio.Event().wait()
-
-
-def _inquire(reply: Callable[[], Any], seconds: float = 10.0) -> tuple[_Session, object | None]:
+@pytest.mark.parametrize(
+    ("reply", "taken", "logged"),
+    [
+        (ANSWER, ANSWER, ""),
+        (None, None, "did not answer roots/list within 0.01 s"),
+        (RpcError(-32601, "Method not found"), None, "did not name them: Method not found"),
+    ],
+    ids=["it answers", "it never answers", "it refuses"],
+)
+def test_the_answer_of_a_client_is_taken_and_a_missing_one_is_logged(
+    capsys: pytest.CaptureFixture[str], reply: object, taken: object, logged: str
+) -> None:
     session = _Session(reply)
-    return session, asyncio.run(ask_roots(session, seconds))
 
+    assert asyncio.run(ask_roots(session, 10.0 if reply else 0.01)) == taken
 
-def test_the_answer_is_handed_over() -> None:
-    async def reply() -> Any:
-        return ANSWER
-
-    session, taken = _inquire(reply)
-
-    assert (session.asked, taken) == (["roots/list"], ANSWER)
-
-
-def test_a_client_that_never_answers_is_given_up_and_that_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    _, taken = _inquire(_never, seconds=0.01)
-
-    assert taken is None
-    assert "did not answer roots/list within 0.01 s" in capsys.readouterr().err
-
-
-def test_a_client_that_refuses_has_named_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    async def reply() -> Any:
-        raise RpcError(-32601, "Method not found")
-
-    _, taken = _inquire(reply)
-
-    assert taken is None
-    assert "did not name them: Method not found" in capsys.readouterr().err
+    assert session.asked == ["roots/list"]
+    assert logged in capsys.readouterr().err
