@@ -15,7 +15,7 @@ from support.hosts import is_running
 from support.machine import Machine
 from support.servers import wait_until
 from uno_devserver.setup import client_cli
-from uno_devserver.setup.client_cli import ClientAnswer, ask, ask_all, can_ask
+from uno_devserver.setup.client_cli import ClientAnswer, ask, ask_all
 from uno_devserver.setup.profiles import ClientCli, Dialect, Format, Place, Profile, Scope, Use
 from uno_devserver.setup.servers import Detection, EntrySpec, ServerDefinition
 
@@ -73,7 +73,7 @@ def client(programs: Path, script: str, name: str = "client", place: Place | Non
     program.write_text(f"#!{sys.executable}\nimport os, sys, time\n{script}\n")
     program.chmod(0o755)
     places = (place,) if place else ()
-    return Profile(name, "Client", places, Scope.USER, program=ClientCli(name, ("mcp", "list"), {"EXTRA": "1"}))
+    return Profile(name, "Client", places, Scope.USER, cli=ClientCli(name, ("mcp", "list"), {"EXTRA": "1"}))
 
 
 def answer(programs: Path, printed: str) -> ClientAnswer:
@@ -182,9 +182,8 @@ def test_a_client_that_is_not_installed_says_so(programs: Path) -> None:
 
 
 def test_a_client_without_a_list_command_is_not_asked(programs: Path) -> None:
-    profile = client(programs, "").replace(program=None)
+    profile = client(programs, "").replace(cli=None)
 
-    assert not can_ask(profile)
     assert ask(profile, SERVERS, str(programs)).problem == "Client has no command that lists its servers"
     assert ask_all([profile], SERVERS, str(programs)) == ()
 

@@ -58,7 +58,7 @@ def test_a_sign_shows_the_client(here: Here) -> None:
 
 
 def test_the_program_on_path_shows_the_client(here: Here, tmp_path: Path) -> None:
-    codex = client(program=ClientCli("codex", ()))
+    codex = client(cli=ClientCli("codex", ()))
     file = tmp_path / "bin" / "codex"
     file.parent.mkdir()
     file.write_text("#!/bin/sh\n")

@@ -310,9 +310,9 @@ def test_readers_that_are_known_to_be_strict_are_marked() -> None:
 
 def test_clients_that_can_be_asked_are_asked_with_their_own_words(definitions: Definitions) -> None:
     asked = {
-        profile.id: f"{profile.program.executable} {' '.join(profile.program.list)}"
+        profile.id: f"{profile.cli.executable} {' '.join(profile.cli.list)}"
         for profile in definitions.profiles
-        if profile.program is not None and profile.program.list
+        if profile.cli is not None and profile.cli.list
     }
 
     assert asked == {

@@ -1,4 +1,4 @@
-"""Copies of files as they were before we changed them: readable by their owner only, and not without end."""
+"""Backups: copies of files before our changes, readable by their owner only, and limited in number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .change_records import FOLDER, stem
 from .config_file import MAX_BYTES
 
 BACKUPS = "backups"
-MAX_BACKUPS = 10  # per file: nobody goes back further than that, and configurations may hold secrets
+MAX_BACKUPS = 10  # per file; not more, because configurations may contain secrets
 
 
 class Backup(Value):
@@ -20,14 +20,16 @@ class Backup(Value):
 
     @property
     def time(self) -> str:
-        """Until when the file was like that."""
+        """The time at which the file was copied, before a change."""
         stamp, _, number = self.path.rpartition(".")[2].rpartition("-")
         day, clock = f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]}", f"{stamp[9:11]}:{stamp[11:13]}:{stamp[13:15]}"
-        return f"{day}T{clock}Z" + (f" ({int(number)})" if int(number) > 1 else "")  # of several in one second
+        return f"{day}T{clock}Z" + (
+            f" ({int(number)})" if int(number) > 1 else ""
+        )  # several in one second are numbered
 
 
 def backups_of(folder: str, path: str) -> list[Backup]:
-    """What is kept of a file, the newest first, in the folder of our state; one that cannot be read is none."""
+    """The readable backups of a file in our state folder, the newest first."""
     into = os.path.join(folder, FOLDER, BACKUPS)
     found = []
     for name in reversed(_names(into, f"{os.path.basename(stem(folder, path))}.")):
@@ -40,14 +42,14 @@ def backups_of(folder: str, path: str) -> list[Backup]:
 
 
 def keep_backup(folder: str, path: str, content: bytes) -> str:
-    """Keep this content of a file, in the folder of our state; where it is now. OSError."""
+    """Write a backup of a file into our state folder and return its path; raises OSError."""
     name = os.path.basename(stem(folder, path))
     into = os.path.join(folder, FOLDER, BACKUPS)
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    # The newest has the greatest name, also among those of one second.
+    # Names sort by age, also within one second.
     taken = [int(one.rpartition("-")[2]) for one in _names(into, f"{name}.{now}-")]
     backup = os.path.join(into, f"{name}.{now}-{max(taken, default=0) + 1:04}")
-    sweep(into)  # half a backup of a killed run is of use to nobody, and may hold secrets
+    sweep(into)  # partial backups of killed runs may contain secrets
     write_atomic(backup, content)
     _clear(into, f"{name}.")
     return backup
@@ -58,11 +60,11 @@ def _clear(folder: str, beginning: str) -> None:
         try:
             os.unlink(os.path.join(folder, name))
         except OSError:
-            pass  # one more than wanted
+            pass  # one more than the limit
 
 
 def _names(folder: str, beginning: str) -> list[str]:
-    """The oldest first; temporary files are not among them."""
+    """The backups, the oldest first, without temporary files."""
     try:
         found = os.listdir(folder)
     except OSError:

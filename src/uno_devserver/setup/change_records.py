@@ -1,8 +1,8 @@
-"""What we did to somebody's file, so that it can be undone to the byte.
+"""Records of our changes to a configuration file, from which its original content can be computed to the byte.
 
-There is one record per configuration file, from our first change to the last. It tells how to get from the file's
-content to the original one, without holding either. It knows the file before our last change and after it: it is
-written first, and so it is true whenever we are killed. Where others have changed the file, it tells nothing.
+There is one record per file, from our first change to the last. It stores the difference to the original for two
+contents of the file: before and after our last change. It is written before the file, so that it is valid whenever the
+process is killed. For a file that others have changed it gives no original.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 FOLDER = "registration"
 MAX_RECORD_BYTES = 64 * 1024 * 1024  # a record holds at most the region of a file that we replaced
-MAX_NAMESAKES = 8  # paths with the same name for their record: those that differ in the case of letters
+MAX_NAMESAKES = 8  # paths that get the same name for their record, because they differ only in case
 
 
 class FileState(Value):
-    """A content of the file, and the one region in which the original differs from it."""
+    """A content of the file, and the region in which the original differs from it."""
 
     sha256: str  # "": there is no file
     at: int = 0
@@ -39,15 +39,15 @@ class Original(Value):
 
 
 class ChangeRecord(Value):
-    path: str  # behind all links
+    path: str  # with links resolved
     existed: bool
     states: tuple[FileState, ...]
-    folders: tuple[str, ...]  # that we made for it, the outermost first
-    backup: str | None  # the original, as a file
+    folders: tuple[str, ...]  # that we made for the file, the outermost first
+    backup: str | None  # path of a copy of the original
     time: str  # of the first change
 
     def original(self, content: bytes | None) -> Original | None:
-        """What the file was before our first change; None where others have changed it since."""
+        """The content before our first change; None if others have changed the file since."""
         digest = _digest(content)
         for state in self.states:
             if state.sha256 == digest:
@@ -58,14 +58,14 @@ class ChangeRecord(Value):
 
 
 def record_of(folder: str, path: str) -> ChangeRecord | None:
-    """The record of a file, in the folder of our state; OSError and FileProblem are as if there was none."""
+    """The record of a file in our state folder; None if there is none, or it cannot be read."""
     return _find(folder, os.path.realpath(path))[1]
 
 
 def continued_record(
     record: ChangeRecord | None, path: str, before: bytes | None, after: bytes | None, folders: tuple[str, ...]
 ) -> tuple[ChangeRecord, Original]:
-    """The record for a change: that of the earlier ones where it still holds, else a new one."""
+    """The record for a further change: the earlier one, if it is still valid, or a new one."""
     original = record.original(before) if record is not None else None
     if record is None or original is None:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -75,11 +75,11 @@ def continued_record(
 
 
 def keep_record(folder: str, record: ChangeRecord) -> None:
-    """OSError."""
+    """Write a record; raises OSError."""
     data = {
         "path": record.path,
         "existed": record.existed,
-        # Bytes as characters of the same number: readable where they are ASCII, and exact where they are anything.
+        # Bytes as characters of the same code: exact, and readable if they are ASCII.
         "states": [
             {"sha256": one.sha256, "at": one.at, "length": one.length, "was": one.was.decode("latin-1")}
             for one in record.states
@@ -94,22 +94,22 @@ def keep_record(folder: str, record: ChangeRecord) -> None:
 
 
 def forget_record(folder: str, record: ChangeRecord, *, keep_backup: bool = False) -> None:
-    """The file is the original again, so neither the record nor, as a rule, its backup is worth anything."""
+    """Remove the record of a file that is the original again, and usually its backup."""
     for path in (f"{stem(folder, record.path)}.json", None if keep_backup else record.backup):
         try:
             if path is not None:
                 os.unlink(path)
         except OSError:
-            pass  # it holds for a content that the file does not have any more, or is used at the next change
+            pass  # a remaining record is for a content that the file no longer has, or is used by the next change
 
 
 def stem(folder: str, path: str) -> str:
-    """What the names of all that is kept for a file begin with, with the folder."""
+    """The path prefix of the record and the backups of a file."""
     return _find(folder, os.path.realpath(path))[0]
 
 
 def _find(folder: str, path: str) -> tuple[str, ChangeRecord | None]:
-    """All names are looked at, since an earlier one may be free by now; a new record takes the first that is."""
+    """Find the record among all possible names, since an earlier name may be free by now; or the first free name."""
     first = os.path.join(folder, FOLDER, name_for(path))
     names = [f"{first}-{number}" if number else first for number in range(MAX_NAMESAKES)]
     records = [_read(f"{name}.json") for name in names]
@@ -127,7 +127,7 @@ def _read(path: str) -> ChangeRecord | None:
     try:
         return _record(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        return None  # somebody else's writing
+        return None  # not written by this program
 
 
 def _record(data: Any) -> ChangeRecord:
@@ -136,7 +136,7 @@ def _record(data: Any) -> ChangeRecord:
         for one in data["states"]
     )
     if any(min(state.at, state.length) < 0 for state in states):
-        raise ValueError("a place before the beginning of the file")  # which Python would count from its end
+        raise ValueError("a place before the beginning of the file")  # Python would count from the end
     backup = data["backup"]
     return ChangeRecord(
         str(data["path"]),
@@ -159,7 +159,7 @@ def _state(content: bytes | None, original: bytes | None) -> FileState:
 
 
 def _common(one: bytes, other: bytes, *, from_end: bool) -> int:
-    """How many bytes are the same at that end; by halving, since a comparison of slices is fast."""
+    """The number of equal bytes at that end, by bisection, because comparing slices is fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

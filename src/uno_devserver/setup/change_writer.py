@@ -1,7 +1,7 @@
-"""Planned changes, written: each file all or nothing, with a way back, and none of them stops the others.
+"""Writes planned changes: under a lock, with a record and a backup, one atomic replacement per file.
 
-What undoes a change is on the disk before the change is. A file that somebody else changes at the same moment is
-planned again, once.
+The record that undoes a change is on the disk before the change. An error in one file does not stop the others. A file
+that another program changes at the same moment is planned again, once.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import os
 import re
 
 from ..issues import UserError
-from ..system.files import FileProblem, decode, is_write_protected, read_bytes, rewrite, sweep, write_atomic
+from ..system.files import FileProblem, decode, is_write_protected, rewrite, sweep, write_atomic
 from ..system.locks import FileLock
 from ..system.log import log
 from ..system.values import Value
 from .backups import backups_of, keep_backup
 from .change_records import Original, continued_record, forget_record, keep_record, record_of
-from .config_file import MAX_BYTES
+from .config_file import content_of
 from .plan.changes import Action, FileChange
 from .profiles import Scope
 
@@ -27,66 +27,105 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from .change_records import ChangeRecord
-    from .plan.changes import ChangePlan, FileChange, Operation
+    from .plan.changes import ChangePlan, Operation
 
     T = TypeVar("T")
 
+LOCK = "registration.lock"
+WAIT_SECONDS = 10.0  # a run takes a tenth of a second; one that holds the lock longer hangs at a network drive
 READ_ONLY = "File is read-only"
 CLASH = "Another program keeps changing it; nothing was written. Run this again"
+WORKSPACE_MODE = 0o644  # before the umask: such files are shared through the repository
+USER_MODE = 0o600  # clients store tokens in their configurations
+CONTEXT = 3  # lines around a change in a diff
+_HUNK = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 
 
 class WriteOptions(Value):
-    """How changes are made."""
-
-    folder: str  # of our state
-    backup: bool = True  # keep the whole file as it was, too
+    folder: str  # for records and backups
+    backup: bool = True  # whether to keep a copy of the whole file
     dry_run: bool = False
 
 
-def apply_plan(plan: Callable[[], ChangePlan], ways: WriteOptions) -> tuple[Operation, ...]:
-    """Plan and apply, and say what was done."""
+class ClashError(Exception):
+    """The file has changed since the change was planned."""
+
+
+def exclusively(folder: str, work: Callable[[], T], *, required: bool) -> T:
+    """Do the work while no other run does, by a lock in that folder; raises UserError.
+
+    If the lock cannot be made and is not `required`, the work is done without it.
+    """
+    lock = FileLock(os.path.join(folder, LOCK))
+    try:
+        if not lock.acquire(WAIT_SECONDS, lambda holder: log.debug(f"waiting for {_named(holder)}")):
+            message = f"{_named(lock.holder())} has been changing configuration files for {WAIT_SECONDS:g} s."
+            raise UserError("Busy", message, "Wait until it has ended, or end it; then run this again.")
+    except OSError as error:
+        if required:
+            raise _unusable(folder, error) from error
+        log.warn(f"other runs cannot be kept out: {error}")
+        return work()
+    try:
+        return work()
+    finally:
+        lock.release()
+
+
+def _unusable(folder: str, error: OSError) -> UserError:
+    message = f"The folder '{folder}', for backups and what undoes a change, cannot be used: {error.strerror}."
+    next_step = "Make it writable; install and uninstall can do without: --no-backup."
+    return UserError("StateNotWritable", message, next_step)
+
+
+def _named(holder: int | None) -> str:
+    return "Another run" if holder is None else f"Another run (process {holder})"
+
+
+def apply_plan(plan: Callable[[], ChangePlan], options: WriteOptions) -> tuple[Operation, ...]:
+    """Make a plan, apply it, and return what was done."""
     done: list[Operation] = []
     clashed: list[FileChange] = []
     for item in plan():
         try:
-            done += _apply(item, ways) if isinstance(item, FileChange) else (item,)
+            done += _apply(item, options) if isinstance(item, FileChange) else (item,)
         except ClashError:
             assert isinstance(item, FileChange)
             clashed.append(item)
     if clashed:
-        done += _once_more(plan(), clashed, done, ways)
+        done += _apply_again(plan(), clashed, done, options)
     return tuple(done)
 
 
-def _once_more(
-    plan: ChangePlan, clashed: list[FileChange], told: list[Operation], ways: WriteOptions
+def _apply_again(
+    plan: ChangePlan, clashed: list[FileChange], reported: list[Operation], options: WriteOptions
 ) -> list[Operation]:
-    """What the new plan says about these files, and about servers of which nothing was told yet."""
+    """Apply the part of the new plan that concerns these files, and servers without a reported operation."""
     paths = {change.path for change in clashed}
-    servers = {one.server for change in clashed for one in change.operations} - {one.server for one in told}
+    servers = {one.server for change in clashed for one in change.operations} - {one.server for one in reported}
     done: list[Operation] = []
     for item in plan:
         if isinstance(item, FileChange):
             if item.path in paths:
                 try:
-                    done += _apply(item, ways)
+                    done += _apply(item, options)
                 except ClashError:
                     done += _failed(item, CLASH)
-        elif item not in told and (item.path in paths or item.server in servers):
+        elif item not in reported and (item.path in paths or item.server in servers):
             done.append(item)
     return done
 
 
-def _apply(change: FileChange, ways: WriteOptions) -> tuple[Operation, ...]:
+def _apply(change: FileChange, options: WriteOptions) -> tuple[Operation, ...]:
     if change.before == change.after:
         return change.operations
     if is_write_protected(change.path):
         return _failed(change, READ_ONLY, f"Make '{change.path}' writable, and run this again.")
-    if ways.dry_run:
+    if options.dry_run:
         diff = unified_diff(change.path, change.before, change.after)
         return (change.operations[0].replace(diff=diff), *change.operations[1:])
     try:
-        return _write_recorded(change, ways)
+        return _write_recorded(change, options)
     except FileProblem as problem:
         return _failed(change, f"Could not be written: {problem.reason}")
     except OSError as error:
@@ -104,21 +143,21 @@ def _reason(error: OSError, path: str) -> str:
     return f"Could not be written: {error.strerror or error}"
 
 
-def _write_recorded(change: FileChange, ways: WriteOptions) -> tuple[Operation, ...]:
-    earlier = record_of(ways.folder, change.path)
+def _write_recorded(change: FileChange, options: WriteOptions) -> tuple[Operation, ...]:
+    earlier = record_of(options.folder, change.path)
     missing = missing_folders(change.path) if change.before is None else ()
     record, original = continued_record(earlier, change.path, change.before, change.after, missing)
     undoes = earlier is not None and earlier.original(change.before) == Original(change.after)
     ends = change.closes or undoes
     try:
         if not ends:
-            record = _keep(record, original, ways)
+            record = _keep(record, original, options)
             kept = record.backup
         else:
-            kept = None if undoes else _keep_present(change, ways.folder)
+            kept = None if undoes else _keep_present(change, options.folder)
     except OSError as error:
-        if ways.backup:
-            problem = unusable(ways.folder, error)
+        if options.backup:
+            problem = _unusable(options.folder, error)
             return _failed(change, f"{problem.message} {problem.next_step}")
         log.warn(f"{change.path} cannot be put back later: {error}")
         kept = None
@@ -126,23 +165,23 @@ def _write_recorded(change: FileChange, ways: WriteOptions) -> tuple[Operation, 
         write(change, (earlier or record).folders)
     except BaseException:
         if not ends:
-            _take_back(ways.folder, record, earlier)
+            _take_back(options.folder, record, earlier)
         raise
     if ends and earlier is not None:
-        forget_record(ways.folder, earlier, keep_backup=not undoes)
+        forget_record(options.folder, earlier, keep_backup=not undoes)
     return tuple(one if one.action is Action.ERROR else one.replace(backup=kept) for one in change.operations)
 
 
-def _keep(record: ChangeRecord, original: Original, ways: WriteOptions) -> ChangeRecord:
-    """What undoes the change, and the whole original before the first."""
-    if ways.backup and record.backup is None and original.content is not None:
-        record = record.replace(backup=keep_backup(ways.folder, record.path, original.content))
-    keep_record(ways.folder, record)
+def _keep(record: ChangeRecord, original: Original, options: WriteOptions) -> ChangeRecord:
+    """Store the record, and before the first change a backup of the original."""
+    if options.backup and record.backup is None and original.content is not None:
+        record = record.replace(backup=keep_backup(options.folder, record.path, original.content))
+    keep_record(options.folder, record)
     return record
 
 
 def _keep_present(change: FileChange, folder: str) -> str | None:
-    """The content that is given up for an older one, unless it is kept already."""
+    """Back up the content that is replaced by an older one, unless there is a backup of it."""
     if change.before is None:
         return None
     same = (one.path for one in backups_of(folder, change.path) if one.content == change.before)
@@ -150,26 +189,21 @@ def _keep_present(change: FileChange, folder: str) -> str | None:
 
 
 def _take_back(folder: str, record: ChangeRecord, earlier: ChangeRecord | None) -> None:
-    """The change did not happen, so there is nothing more to undo than before."""
+    """Restore the earlier record after a change that failed."""
     try:
         if earlier is not None:
             keep_record(folder, earlier)
         else:
             forget_record(folder, record)
     except OSError as error:
-        log.debug(f"the record of {record.path} stays as it is, and holds for both contents: {error}")
-
-
-WORKSPACE_MODE = 0o644  # before the umask: such files are shared through the repository
-USER_MODE = 0o600  # configurations of clients hold tokens, sooner or later
-
-
-class ClashError(Exception):
-    """The file is no longer what the change was planned for."""
+        log.debug(f"the record of {record.path} is not taken back, and is valid for both contents: {error}")
 
 
 def write(change: FileChange, folders: tuple[str, ...]) -> None:
-    """`folders`: that we made for the file; they go with it. Raises ClashError, FileProblem, OSError."""
+    """Create, replace or remove the file; `folders` were made for it, and are removed with it.
+
+    Raises ClashError, FileProblem, OSError.
+    """
     if change.after is None:
         assert change.before is not None
         _remove(change.path, change.before, folders)
@@ -188,10 +222,10 @@ def write(change: FileChange, folders: tuple[str, ...]) -> None:
 
 
 def missing_folders(path: str) -> tuple[str, ...]:
-    """Those that have to be made for a file, the outermost first."""
+    """The folders that have to be made for a file, the outermost first."""
     missing: list[str] = []
     folder = os.path.dirname(path)
-    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:  # a drive may be missing, too
+    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:  # the drive itself may be missing
         missing.insert(0, folder)
         folder = os.path.dirname(folder)
     return tuple(missing)
@@ -200,7 +234,7 @@ def missing_folders(path: str) -> tuple[str, ...]:
 def _create(change: FileChange, data: bytes) -> None:
     made = missing_folders(change.path)
     try:
-        os.makedirs(os.path.dirname(change.path), exist_ok=True)  # with the usual mode: it is not ours
+        os.makedirs(os.path.dirname(change.path), exist_ok=True)  # with the usual mode
         try:
             write_atomic(change.path, data, WORKSPACE_MODE if change.scope is Scope.WORKSPACE else USER_MODE, new=True)
         except FileExistsError as error:
@@ -219,8 +253,8 @@ def _remove(path: str, was: bytes, folders: tuple[str, ...]) -> None:
 
 def _content(path: str) -> bytes | None:
     try:
-        return read_bytes(path, MAX_BYTES)
-    except (FileNotFoundError, FileProblem):
+        return content_of(path)
+    except FileProblem:
         return None
 
 
@@ -229,57 +263,18 @@ def _remove_empty(folders: tuple[str, ...]) -> None:
         try:
             os.rmdir(folder)
         except OSError:
-            return  # somebody has put something there, or it is gone
-
-
-LOCK = "registration.lock"
-WAIT_SECONDS = 10.0  # a run takes a tenth of one; whoever has it for longer hangs at a dead network drive
-
-
-def exclusively(folder: str, work: Callable[[], T], *, required: bool) -> T:
-    """Do it while no other run does, with the lock in the folder of our state; raises UserError.
-
-    Where there can be no lock, and none is required, it is done without.
-    """
-    lock = FileLock(os.path.join(folder, LOCK))
-    try:
-        if not lock.acquire(WAIT_SECONDS, lambda holder: log.debug(f"waiting for {_named(holder)}")):
-            message = f"{_named(lock.holder())} has been changing configuration files for {WAIT_SECONDS:g} s."
-            raise UserError("Busy", message, "Wait until it has ended, or end it; then run this again.")
-    except OSError as error:
-        if required:
-            raise unusable(folder, error) from error
-        log.warn(f"other runs cannot be kept out: {error}")
-        return work()
-    try:
-        return work()
-    finally:
-        lock.release()
-
-
-def unusable(folder: str, error: OSError) -> UserError:
-    message = f"The folder '{folder}', for backups and what undoes a change, cannot be used: {error.strerror}."
-    next_step = "Make it writable; install and uninstall can do without: --no-backup."
-    return UserError("StateNotWritable", message, next_step)
-
-
-def _named(holder: int | None) -> str:
-    return "Another run" if holder is None else f"Another run (process {holder})"
-
-
-CONTEXT = 3  # lines around a change, as usual
-_HUNK = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
+            return  # it is not empty, or gone
 
 
 def unified_diff(path: str, before: bytes | None, after: bytes | None) -> str:
     from difflib import unified_diff as compare
 
     old, new = _lines(before), _lines(after)
-    # Almost all of a big file is the same, and comparing it line by line takes seconds.
+    # A big file is almost the same before and after; comparing all of its lines takes seconds.
     skipped = max(0, _common(old, new) - CONTEXT)
     tail = max(0, _common(old[skipped:][::-1], new[skipped:][::-1]) - CONTEXT)
     name = path.replace("\\", "/").lstrip("/")
-    end = "\t" if " " in name else ""  # tells programs that the name goes up to here
+    end = "\t" if " " in name else ""  # marks the end of a name with blanks
     lines = compare(
         old[skipped : len(old) - tail],
         new[skipped : len(new) - tail],

@@ -1,8 +1,7 @@
-"""Asking a client itself which of the servers it sees, with the command that its users have for that.
+"""Asks a client's own command which servers it sees; imported only on request.
 
-The client is run as its user would run it in the workspace, without a terminal, within a bound; whatever it does, there
-is an answer. Nothing is believed but what it prints: a server is seen where the name of its entry stands as a word, or
-as a name in JSON.
+The client is run in the workspace, without a terminal and within a time limit; whatever it does, there is an answer.
+A server is seen if the name of its entry is a word in the output, or a name in JSON.
 """
 
 from __future__ import annotations
@@ -24,37 +23,33 @@ if TYPE_CHECKING:
     from .profiles import Profile
     from .servers import ServerDefinition
 
-SECONDS = 30.0  # they take one to five; some connect to every server first
-KEEP_BYTES = 1024 * 1024  # a list of servers has some hundred
-AT_ONCE = 4  # each is a whole editor's worth of program
-MAX_LINES = 8  # of what it says, where it says more than about our servers
+SECONDS = 30.0  # clients take one to five seconds; some connect to every server first
+KEEP_BYTES = 1024 * 1024  # a list of servers has some hundred bytes
+AT_ONCE = 4  # clients are large programs
+MAX_LINES = 8  # of the output that is reported
 MAX_LINE = 200
 MAX_DEPTH = 8  # a list of servers has three
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][0-9A-B]")
-# Why servers that are there do not count: what else a client prints is of no interest where it names them.
+# Lines with the reason why a client ignores servers; other lines are reported only if none names a server.
 _EXPLAINS = re.compile(r"untrusted|not trusted|malformed|\binvalid\b|not a valid|\[error\]", re.IGNORECASE)
-_NAMES = ("name", "id", "key")  # how a list in JSON calls its servers
+_NAMES = ("name", "id", "key")  # of servers in JSON lists
 _STATES = ("status", "state", "enabled", "disabled", "disabled_reason", "connected", "approved", "trusted", "error")
 
 
 class ClientAnswer(Value):
     client: str
-    command: str  # as one would type it
+    command: str  # as typed in a shell
     sees: Mapping[str, bool]  # by server
-    said: tuple[str, ...] = ()  # what it prints about them, with its own words for their state
+    said: tuple[str, ...] = ()  # the client's output about them
     problem: str = ""  # why there is no answer
-
-
-def can_ask(profile: Profile) -> bool:
-    return profile.program is not None and bool(profile.program.list)
 
 
 def ask_all(
     profiles: Sequence[Profile], servers: tuple[ServerDefinition, ...], workspace: str
 ) -> tuple[ClientAnswer, ...]:
-    """The answers of those that have a command for it, in their order; some at a time, for the slow ones."""
-    asked = [profile for profile in profiles if can_ask(profile)]
+    """Ask all clients that have such a command, some at a time; the answers have the order of the profiles."""
+    asked = [profile for profile in profiles if profile.cli is not None and profile.cli.list]
     if len(asked) < 2:
         return tuple(ask(profile, servers, workspace) for profile in asked)
     from concurrent.futures import ThreadPoolExecutor
@@ -63,21 +58,21 @@ def ask_all(
         try:
             return tuple(threads.map(lambda profile: ask(profile, servers, workspace), asked))
         except KeyboardInterrupt:
-            stop_all()  # nobody waits for them any more, but for the threads
+            stop_all()  # so that the threads end
             raise
 
 
 def ask(profile: Profile, servers: tuple[ServerDefinition, ...], workspace: str) -> ClientAnswer:
-    """What the client sees of the servers; a client without a command for it is one that gives no answer."""
-    if profile.program is None or not profile.program.list:
+    """Ask one client."""
+    if profile.cli is None or not profile.cli.list:
         return ClientAnswer(profile.id, "", {}, problem=f"{profile.name} has no command that lists its servers")
-    name = profile.program.executable
-    command = " ".join((name, *profile.program.list))
-    environ = {**os.environ, **profile.program.environ}
+    name = profile.cli.executable
+    command = " ".join((name, *profile.cli.list))
+    environ = {**os.environ, **profile.cli.environ}
     path = find_program(name, environ)
     if path is None:
         return ClientAnswer(profile.id, command, {}, problem=f"'{name}' is not on PATH")
-    line = (path, *profile.program.list)
+    line = (path, *profile.cli.list)
     outcome = run(line, cwd=workspace, environ=environ, seconds=SECONDS, keep_bytes=KEEP_BYTES)
     printed = _plain(outcome.output)
     if outcome.exit_code is None:
@@ -91,13 +86,13 @@ def ask(profile: Profile, servers: tuple[ServerDefinition, ...], workspace: str)
 
 
 def _names(profile: Profile, servers: tuple[ServerDefinition, ...]) -> dict[str, set[str]]:
-    """By server, what its entries are called in the files that the client reads; its own name, if there are none."""
+    """The names of each server's entries in the files that the client reads, or its own name if there are none."""
     found: dict[str, set[str]] = {server.name: set() for server in servers}
     for place in profile.places:
         if place.use is not Use.LEGACY:
-            for match in read_place(place, servers).matches:
-                if match.certain:
-                    found[match.server.name].add(match.entry.name)
+            config = read_place(place, servers)
+            for server in servers:
+                found[server.name].update(match.entry.name for match in config.entries_of(server))
     return {server: names or {server} for server, names in found.items()}
 
 
@@ -116,7 +111,7 @@ def _heard(printed: str, names: Mapping[str, set[str]]) -> tuple[dict[str, bool]
 
 
 def _in_json(printed: str) -> object:
-    """The JSON among what was printed: warnings may stand before it. None: there is none."""
+    """The JSON in the output, possibly behind warnings; None if there is none."""
     for start in re.finditer(r"^[\[{]", printed, re.MULTILINE):
         try:
             value, _ = json.JSONDecoder().raw_decode(printed, start.start())
@@ -143,28 +138,31 @@ def _named_objects(value: object, depth: int = 0) -> Iterator[tuple[str, Mapping
 
 
 def _state(settings: Mapping[str, object]) -> str:
-    """The client's own words, e.g. `enabled true`."""
+    """The state of a server in the client's words, e.g. `enabled true`."""
     words = [f"{key} {json.dumps(settings[key])}" for key in _STATES if settings.get(key) is not None]
     return ", ".join(words) or "listed"
 
 
 def _in_lines(printed: str, names: Mapping[str, set[str]]) -> tuple[dict[str, bool], tuple[str, ...]]:
     patterns = {server: _word(keys) for server, keys in names.items()}
-    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    lines = _lines(printed)
     sees = {server: any(map(pattern.search, lines)) for server, pattern in patterns.items()}
     said = [line for line in lines if _EXPLAINS.search(line) or any(one.search(line) for one in patterns.values())]
     return sees, tuple(_shortened(line) for line in said[:MAX_LINES]) or tuple(_some(printed))
 
 
 def _word(names: set[str]) -> re.Pattern[str]:
-    """One of the names for itself: neither part of another, nor of a path or an address."""
+    """A pattern for one of the names that is not part of another name, of a path or of an address."""
     either = "|".join(re.escape(name) for name in sorted(names))
     return re.compile(rf"(?<![\w./\\@-])(?:{either})(?![\w/\\@-])")
 
 
 def _some(printed: str) -> list[str]:
-    lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    return [_shortened(line) for line in lines[:MAX_LINES]]
+    return [_shortened(line) for line in _lines(printed)[:MAX_LINES]]
+
+
+def _lines(printed: str) -> list[str]:
+    return [line.strip() for line in printed.splitlines() if line.strip()]
 
 
 def _shortened(line: str) -> str:

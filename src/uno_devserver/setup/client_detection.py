@@ -1,4 +1,4 @@
-"""Whether a client is on this machine, by what it left there: its files, its own folders, its program."""
+"""Whether a client is installed on this machine: by its files, its own folders, and its program."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from .paths import Here
     from .profiles import Profile
 
-# Folders in which clients look, and which are there for other reasons: GitHub's own, and those of any agent's skills.
+# Folders that clients read and that often exist for other reasons: GitHub's own, and those for skills of any agent.
 _COMMON_NAMES = (".github", ".agents", ".agent", "_agents")
 
 
 def detected(profile: Profile, here: Here) -> bool:
-    """A file that other clients own says nothing, and neither does a folder that everybody has."""
+    """Whether the client is installed; files of other clients and common folders do not count."""
     if profile.hidden:
         return False
     paths = [place.path for place in profile.places if place.use is not Use.SHARED]
-    signs = dict.fromkeys((*paths, *_own_folders(paths, here), *profile.signs))  # each is looked at once
+    signs = dict.fromkeys((*paths, *_own_folders(paths, here), *profile.signs))  # without duplicates
     if any(map(os.path.exists, signs)):
         return True
-    return profile.program is not None and on_path(profile.program.executable, here.environ, here.platform)
+    return profile.cli is not None and on_path(profile.cli.executable, here.environ, here.platform)
 
 
 def _own_folders(paths: Iterable[str], here: Here) -> list[str]:
-    everybodys = {here.workspace, here.home, here.appdata, here.localappdata, expand("{config}", here, {})}
+    common = {here.workspace, here.home, here.appdata, here.localappdata, expand("{config}", here, {})}
     folders = dict.fromkeys(map(os.path.dirname, paths))
-    return [one for one in folders if one not in everybodys and os.path.basename(one) not in _COMMON_NAMES]
+    return [one for one in folders if one not in common and os.path.basename(one) not in _COMMON_NAMES]

@@ -1,7 +1,7 @@
-"""The clients and servers that registration knows: from the data of this package, or from files that the user names.
+"""Loads the client profiles and server definitions: from this package, or from files that the user names.
 
-A user's file is checked whole before anything of it is used, and replaces ours whole. What is wrong with it is a
-UserError (exit code 2) that names the file and the place in it.
+A user's file replaces ours completely, and is validated completely before it is used. An error in it is a UserError
+(exit code 2) with the file and the place in it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .paths import Here
-    from .profiles import Profile
-    from .servers import ServerDefinition
 
 CLIENTS, SERVERS = "client-profiles", "server-definitions"
 
@@ -31,7 +29,7 @@ class Definitions(Value):
     servers: tuple[ServerDefinition, ...]
 
     def profile(self, name: str) -> Profile | None:
-        """The one with this identifier, or with this other name; in any case of letters."""
+        """The profile with this identifier or alias, ignoring case."""
         wanted = name.lower()
         by_id = (one for one in self.profiles if one.id.lower() == wanted)
         by_alias = (one for one in self.profiles if wanted in (alias.lower() for alias in one.aliases))
@@ -39,7 +37,7 @@ class Definitions(Value):
 
 
 def load(here: Here, clients: str | None = None, servers: str | None = None) -> Definitions:
-    """With a path, that file's definitions instead of ours; raises UserError."""
+    """Load our definitions, or those of the files `clients` and `servers`; raises UserError."""
     client_data, server_data = _data(CLIENTS, clients), _data(SERVERS, servers)
     return Definitions(
         tuple(profile_from(id_, data, here) for id_, data in client_data.items()),
@@ -58,7 +56,7 @@ def _data(kind: str, path: str | None) -> dict[str, Any]:
 
 
 def packaged(name: str) -> dict[str, Any]:
-    """A JSON file of this package."""
+    """Load a JSON file of this package."""
     with open(packaged_path(name), encoding="utf-8") as stream:
         content: dict[str, Any] = json.load(stream)
         return content
@@ -68,7 +66,7 @@ def packaged_path(name: str) -> str:
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
 
 
-# What a profile says for all its places, and a place for itself.
+# Keys that a profile has for all its places, and a place for itself.
 DIALECT_KEYS = frozenset(
     ("commandKey", "argsKey", "envKey", "urlKey", "mergeCommandArgs", "includeType", "typeMap", "extra", "nameKey")
 )
@@ -91,7 +89,7 @@ def profile_from(id_: str, data: Mapping[str, Any], here: Here) -> Profile:
         transports=tuple(data.get("supportedTransports", TRANSPORTS)),
         signs=tuple(expand(sign, here, variables) for sign in data.get("signs", ())),
         hidden=data.get("excludeFromDetection", False),
-        program=_program(data["cli"]) if "cli" in data else None,
+        cli=_cli(data["cli"]) if "cli" in data else None,
         in_terminal=data.get("terminal", False),
         starts_in={Scope(scope): _STARTS_IN[folder] for scope, folder in data.get("startsIn", _NONE).items()},
         connect_seconds=data.get("connectSeconds"),
@@ -103,7 +101,7 @@ def profile_from(id_: str, data: Mapping[str, Any], here: Here) -> Profile:
 def _places(
     data: Mapping[str, Any], variables: Mapping[str, str], here: Here
 ) -> tuple[tuple[Place, ...], Place | None]:
-    """Those of this system, and the one that is written to by default."""
+    """The places on this system, and the one that is written to by default."""
     usual, target = _dialect(data), data.get("writeTarget")
     places: dict[tuple[str, tuple[str, ...]], Place] = {}
     writable: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -113,8 +111,8 @@ def _places(
             continue
         dialect = usual if DIALECT_KEYS.isdisjoint(own) else _dialect({**data, **own})
         place = _place({**data, **own}, dialect, variables, here)
-        # One file can be two places of a client, e.g. where the workspace is the home folder: the first counts, and it
-        # is the user's, since other workspaces have it, too.
+        # One file can be two places of a client, e.g. if the workspace is the home folder. The first counts, with the
+        # user's scope, because other workspaces use it, too.
         at = place.path, place.root
         if at in places:
             place = places[at].replace(scope=place.scope if place.scope is Scope.USER else places[at].scope)
@@ -143,12 +141,12 @@ def _root(keys: str | list[str], variables: Mapping[str, str], here: Here) -> tu
     if isinstance(keys, str):
         return (keys,)
     found = tuple(filled_in(key, here, variables) for key in keys)
-    # Claude Code, whose keys can be folders, writes them with slashes on Windows, too.
+    # Claude Code uses folders as keys, and writes them with slashes on Windows, too.
     return tuple(key.replace("\\", "/") for key in found) if here.platform == "win32" else found
 
 
 def _dialect(data: Mapping[str, Any]) -> Dialect:
-    # Where servers are called `servers`, that is VS Code's form, which has types.
+    # The root key `servers` is VS Code's form, which has types.
     typed, names = data.get("includeType", data["jsonRootKey"] == "servers"), data.get("typeMap", _NONE)
     transports = TRANSPORTS if typed is True else typed or ()
     return Dialect(
@@ -163,7 +161,7 @@ def _dialect(data: Mapping[str, Any]) -> Dialect:
     )
 
 
-def _program(data: Mapping[str, Any]) -> ClientCli:
+def _cli(data: Mapping[str, Any]) -> ClientCli:
     return ClientCli(data["executable"], tuple(data.get("list", ())), data.get("environment", _NONE))
 
 

@@ -1,6 +1,6 @@
-"""Definitions from a file that the user names: read, checked whole, and refused with the place of the error.
+"""Reads and validates a user's definitions file; apart from `definitions`, because validation is seldom needed.
 
-What passes here can be used without a further check. Comments and trailing commas are taken.
+Definitions that pass need no further checks. Comments and trailing commas are allowed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_BYTES = 4 * 1024 * 1024  # ours has 20 KB
-SCHEMA = "$schema"  # for editors; nothing of it is read
+SCHEMA = "$schema"  # for editors
 
 
 def read_external(kind: str, path: str) -> dict[str, Any]:
-    """The definitions in a file, by name; raises UserError."""
+    """Read the definitions in a file, by name; raises UserError."""
     definitions = _read(path)
     schema = f"{kind}.schema.json"
     problem = first_problem(definitions, packaged(schema)) or next(_further_problems(kind, definitions), None)
@@ -53,7 +53,7 @@ def _invalid(message: str, next_step: str) -> UserError:
 
 
 def _further_problems(kind: str, definitions: Mapping[str, Any]) -> Iterator[SchemaProblem]:
-    """What a schema cannot say."""
+    """Rules that the schema cannot express."""
     names = [name for name in definitions if name != SCHEMA]
     if not names:
         yield SchemaProblem("", "must have at least one definition")

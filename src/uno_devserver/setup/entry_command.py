@@ -1,4 +1,7 @@
-"""What an entry's command is, by the rules of all systems, since files travel; and whether it is there."""
+"""Commands in entries: names, paths, whether they exist; and the command of this program itself.
+
+Names and paths follow the rules of all systems, because files are copied between them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _ENDINGS = (".exe", ".cmd", ".bat")
 
 
 def base_name(command: str) -> str:
-    """The program's name, without its folder and Windows' endings: `C:\\tools\\uvx.exe` is `uvx`."""
+    """The name of a program, without folder and Windows extension: `C:\\tools\\uvx.exe` is `uvx`."""
     name = command.replace("\\", "/").rpartition("/")[2]
     ending = name[-4:].lower()
     return name[:-4] if ending in _ENDINGS else name
@@ -26,34 +29,37 @@ def is_absolute(command: str) -> bool:
     return command.startswith(("/", "\\\\")) or command[1:3] in (":\\", ":/")
 
 
+def find_command(name: str, folder: str, environ: Mapping[str, str], platform: str) -> str | None:
+    """The executable file for a command on PATH, or relative to a folder; None if there is none."""
+    found = named_program_candidates(name, folder, environ, platform)
+    return next((path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+
+
 def on_path(name: str, environ: Mapping[str, str], platform: str) -> bool:
-    return any(
-        os.path.isfile(path) and os.access(path, os.X_OK)
-        for path in named_program_candidates(name, "", environ, platform)
-    )
+    return find_command(name, "", environ, platform) is not None
 
 
 def command_problem(command: str, environ: Mapping[str, str], platform: str) -> str:
-    """Why it cannot be started, as a sentence's end; "" where it can, or where that cannot be known from here."""
+    """Why a command cannot be started, as the end of a sentence; "" if it can, or if only the client can tell."""
     if is_absolute(command):
         return "" if os.path.exists(command) else f"'{command}' does not exist"
     if any(sign in command for sign in "/\\$~%"):
-        return ""  # from a folder, or with a variable, that only the client knows
+        return ""  # relative to a folder, or with a variable, that only the client knows
     return "" if on_path(command, environ, platform) else f"'{command}' is not on PATH"
 
 
 PROGRAM_NAMES = ("uno-devserver", "uno.devserver")
 MODULE = "uno_devserver"
-# -P: clients start servers in the folder that they show, and without it Python imports what lies there before its own.
+# -P: clients start servers in the folder that they show, and without it Python would import files from there.
 RUNS_MODULE = ("-P", "-m", MODULE)
 _SCRIPT_ENDINGS = ("", ".exe")
-_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  # looked at, never written to
-# Runners such as uvx and pipx keep what they install for one run in their caches, and clear these.
-_PASSING = ("UV_CACHE_DIR", "TMPDIR", "TEMP", "TMP")
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  # only compared
+# Runners such as uvx and pipx install for one run into their caches, and clear these.
+_CLEARED = ("UV_CACHE_DIR", "TMPDIR", "TEMP", "TMP")
 
 
 def own_command(executable: str = sys.executable, called: str | None = None) -> tuple[str, ...]:
-    """The console script's absolute path; without one, the interpreter and the module."""
+    """The absolute path of the console script, or else the interpreter and the module."""
     called = sys.argv[0] if called is None else called
     for script in _scripts(executable, called):
         if os.path.isfile(script):
@@ -62,17 +68,17 @@ def own_command(executable: str = sys.executable, called: str | None = None) -> 
 
 
 def is_temporary(path: str, environ: Mapping[str, str]) -> bool:
-    """It lies where things are cleared away sooner or later, so that an entry would point to nothing."""
+    """Whether a file is in a folder that is cleared at times, so that an entry with it would break."""
     if not os.path.isabs(path):
-        return False  # a name, which is looked for anew each time
-    cleared = [environ[name] for name in _PASSING if environ.get(name)]
+        return False  # a name is searched for at each start
+    cleared = [environ[name] for name in _CLEARED if environ.get(name)]
     cleared += [*_TEMPORARY, *_caches(environ)]
     places = (os.path.realpath(path), os.path.abspath(path))
     return any(_is_below(place, os.path.realpath(folder)) for place in places for folder in cleared)
 
 
 def _scripts(executable: str, called: str) -> list[str]:
-    """The one that was called comes first: a link to it on PATH outlives the environment that it leads to."""
+    """Candidates for the console script; first the one that was called: a link on PATH outlives its environment."""
     name = os.path.basename(called).lower()
     scripts = (
         [os.path.abspath(called)] if name.removesuffix(".exe") in PROGRAM_NAMES and os.path.dirname(called) else []

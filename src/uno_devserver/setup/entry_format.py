@@ -1,7 +1,7 @@
-"""One entry in its client's words: what it says, and what has to be put into it to say something else; pure.
+"""Converts between the settings of an entry, in its client's dialect, and an `EntrySpec`.
 
-An entry is looked at as it is: a command may be a string or a list, an address may have any of the names that clients
-use, and whatever has an odd kind counts as absent. Nothing that stands in a file makes this raise.
+Reading is lenient: a command may be a string or a list, an address may have any of the names that clients use, and a
+value of an unexpected type counts as absent. No content of a file makes this raise.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"  # the transport of an entry that has neither a command nor an address
 
-_NAME = "{name}"  # in what a dialect adds: the server's
+_NAME = "{name}"  # in extra settings of a dialect: the name of the server
 
-# What clients call the same thing; the dialect's own name counts first.
+# Names that clients use for the same setting; the dialect's own name comes first.
 _COMMAND_KEYS = ("command", "cmd")
 _ARGS_KEYS = ("args",)
 _ENV_KEYS = ("env", "environment", "envs")
 _URL_KEYS = ("url", "serverUrl", "httpUrl", "uri")
-# What else belongs to one transport, and would confuse a client beside the other one.
+# Further settings of one transport that would confuse a client beside the other one.
 _ONLY_STDIO = ("envFile", "env_file", "cwd", "working_directory")
 _ONLY_HTTP = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var", "transport")
 
 
 def spec_of(entry: ServerEntry, dialect: Dialect) -> EntrySpec:
-    """What an entry says, whatever dialect it is really written in."""
+    """Read an entry, whatever dialect it is really written in."""
     settings = entry.settings
     if settings is None:
         return EntrySpec()
@@ -64,7 +64,7 @@ def transport_of(definition: EntrySpec) -> str:
 
 
 def is_disabled(entry: ServerEntry) -> bool:
-    """It is switched off, in either of the ways that clients know."""
+    """Whether the entry is switched off, in either of the ways that clients use."""
     settings = entry.settings or {}
     return settings.get("disabled") is True or settings.get("enabled") is False
 
@@ -72,9 +72,9 @@ def is_disabled(entry: ServerEntry) -> bool:
 def settings_for(
     definition: EntrySpec, server: ServerDefinition, dialect: Dialect, was: Match | None = None
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """The settings that put a definition into a new entry, or into the one that `was` there, and those to drop.
+    """The settings that write a definition into a new entry, or into the one that `was` there, and those to drop.
 
-    What the user added to an entry stays, except what belongs to a transport that it no longer has.
+    Settings of the user stay, except those that belong to the old transport.
     """
     transport = server.transport
     settings: dict[str, object] = {"type": dialect.types[transport]} if transport in dialect.types else {}
@@ -92,12 +92,12 @@ def settings_for(
     elif _changes_transport(was, server):
         drop.append("type")
     if was is not None and isinstance((was.entry.settings or {}).get("transport"), dict):
-        drop.append("transport")  # Cline's nested form: what it says would stand beside ours
+        drop.append("transport")  # Cline's nested form would contradict ours
     return settings, tuple(dict.fromkeys(key for key in drop if key not in settings))
 
 
 def _first(settings: Mapping[str, object], keys: Iterable[str], kinds: tuple[type, ...]) -> object:
-    """The first of these settings that has one of the kinds, and is not empty."""
+    """The first of these settings that has one of the types and is not empty."""
     return next((value for key in keys if isinstance(value := settings.get(key), kinds) and value), None)
 
 

@@ -1,4 +1,4 @@
-"""Which entries of a file are ours, for which server, in which variant, and what starts them; pure."""
+"""Recognises our entries in a file: for which server, in which variant, and with which runner."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from .profiles import Dialect
     from .servers import ServerDefinition
 
-# Patterns may come from a user's file, and some take a time that grows with the square of the text: so what they see is
-# bounded. A real command has some hundred characters.
+# Patterns may come from a user's file, and may take time quadratic in the length of the text, so it is limited. A real
+# command has some hundred characters.
 SEEN_CHARACTERS = 4096
 
-PATH_RUNNER = "path"  # this program itself, by its name or path
+PATH_RUNNER = "path"  # this program itself, by name or path
 
 # `name@1.2.3` of uvx, dnx and npx, and `name==1.2.3` of pip.
 _PINNED_NAME = r"(@?[\w.-]+(?:/[\w.-]+)?)(?:@|==)([^\s@/:]+)"
@@ -31,22 +31,22 @@ _STABLE_AFTER_ALL = ("disallow", "if-necessary")  # values of uvx's --prerelease
 
 
 class Match(Value):
-    """An entry that is a server's."""
+    """An entry of a server."""
 
     server: ServerDefinition
     entry: ServerEntry
-    says: EntrySpec  # in whatever dialect that is written
+    says: EntrySpec
     index: int  # among the entries of the file
     transport: str  # stdio, http or unknown
     variant: str  # stable, prerelease, pinned:<version> or legacy-http
-    runner: str | None  # what starts it, where that is one of the server's
-    certain: bool  # False: a local address such as others have, under a name that does not say whose it is
-    own_way: bool  # it starts the server in a way that no definition has: somebody's choice, and no old form of ours
-    shadowed: bool = False  # a later entry has the same name, and clients read the last of such twins
+    runner: str | None  # None: not started by one of the server's runners
+    certain: bool  # False: the address may be another program's, and the name does not tell
+    own_way: bool  # it is started in a way that no definition has: a user's choice, not an old form of ours
+    shadowed: bool = False  # a later entry has the same name; clients use the last one
 
 
 def matches(entries: Sequence[ServerEntry], servers: Iterable[ServerDefinition], dialect: Dialect) -> tuple[Match, ...]:
-    """All entries that are a server's, in the order of the file. Names of all servers count before any content."""
+    """All entries of the servers, in the order of the file. All servers' names are compared before any content."""
     known = tuple(servers)
     last = {entry.name: index for index, entry in enumerate(entries)}
     found = []
@@ -96,7 +96,7 @@ def _line(says: EntrySpec) -> str:
 
 
 def _any(patterns: tuple[str, ...], text: str) -> bool:
-    # `re` keeps what it has compiled, so each pattern costs that once, and only where it is needed.
+    # `re` caches compiled patterns, so that each is compiled once, and only if it is needed.
     return any(re.search(pattern, text[:SEEN_CHARACTERS], re.IGNORECASE) for pattern in patterns)
 
 
@@ -118,7 +118,7 @@ def _variant(says: EntrySpec, server: ServerDefinition) -> str:
 
 
 def _runner(says: EntrySpec, server: ServerDefinition) -> str | None:
-    """By its program: an entry of any version, and with any further arguments, keeps the runner that it has."""
+    """The runner, recognised by its program, whatever the version and further arguments are."""
     if not says.command or not (_ends(server).intersection(says.args) or _any(server.detection.commands, _line(says))):
         return None
     program = base_name(without_dotnet(says).command)
@@ -146,20 +146,20 @@ def _is_own_way(says: EntrySpec, server: ServerDefinition) -> bool:
 
 
 def _unpinned(word: str) -> str:
-    """Without the version, or the value of an option: these tell variants apart, and no ways."""
+    """An argument without version or option value, which distinguish variants, but not ways to start."""
     named = re.fullmatch(_PINNED_NAME, word.replace("{version}", "0"))
     return named[1] if named is not None else word.partition("=")[0] if word.startswith("--") else word
 
 
 def divided(args: tuple[str, ...], server: ServerDefinition) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is ours of an entry's arguments, and what the user put behind that."""
+    """Split an entry's arguments into ours and those that the user added behind them."""
     ends = _ends(server)
     at = next((number for number, word in enumerate(args, 1) if word in ends), len(args))
     return args[:at], args[at:]
 
 
 def _ends(server: ServerDefinition) -> set[str]:
-    """The last arguments of all definitions: for UnoApp that is `--mcp-app`, however it is started."""
+    """The last argument of each definition: for UnoApp always `--mcp-app`."""
     return {one.args[-1] for one in _definitions(server) if one.args}
 
 
@@ -174,6 +174,6 @@ def without_dotnet(definition: EntrySpec) -> EntrySpec:
 
 
 def runs_our_module(says: EntrySpec) -> bool:
-    """Also without -P, as people write it."""
+    """Whether it is `python -m uno_devserver`, with or without -P."""
     args = says.args[1:] if says.args[:1] == RUNS_MODULE[:1] else says.args
     return base_name(says.command).startswith("python") and args[:2] == RUNS_MODULE[1:]

@@ -1,7 +1,7 @@
-"""What an entry should say, whether it does, and what an outdated one becomes; pure but for a look at the disk.
+"""What an entry should say, whether it does, and what an outdated one becomes.
 
-Whatever starts an entry, and whatever the user put behind our arguments, is the user's choice, and kept. One that is
-started in a way of its own is what it should be, until somebody asks for another.
+The runner of an entry and further arguments are the user's choice, and are kept. An entry that is started in a way of
+its own is up to date until another runner or variant is asked for.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from .profiles import Dialect
     from .servers import ServerDefinition, VariantChoice
 
-_PROGRAM = "{program}"  # in a definition: the command that starts this program
+_PROGRAM = "{program}"  # in a definition: the command of this program
 
 
-def expected(server: ServerDefinition, wish: VariantChoice, runner: str | None = None) -> EntrySpec:
-    """What an entry should say, started by `runner`, else by the wished one, else by the server's default."""
-    kind, _, version = wish.variant.partition(":")
-    variants = server.runners.get(runner or wish.runner or server.runner, server.variants)
+def expected(server: ServerDefinition, choice: VariantChoice, runner: str | None = None) -> EntrySpec:
+    """What an entry should say; the runner is `runner`, else the chosen one, else the server's default."""
+    kind, _, version = choice.variant.partition(":")
+    variants = server.runners.get(runner or choice.runner or server.runner, server.variants)
     wanted = variants.get(kind) or variants.get(STABLE) or next(iter(variants.values()))
     command, *before = own_command() if wanted.command == _PROGRAM else (wanted.command,)
     return EntrySpec(
@@ -39,63 +39,63 @@ def expected(server: ServerDefinition, wish: VariantChoice, runner: str | None =
     )
 
 
-def renewed(match: Match, wish: VariantChoice) -> EntrySpec:
-    """What an outdated entry should say, with the user's arguments behind ours."""
-    definition = expected(match.server, meant(wish, match), kept_runner(match, wish))
+def renewed(match: Match, choice: VariantChoice) -> EntrySpec:
+    """What an outdated entry becomes, with the user's arguments behind ours."""
+    definition = expected(match.server, meant(choice, match), kept_runner(match, choice))
     _, users = divided(match.says.args, match.server)
     return definition.replace(args=(*definition.args, *users))
 
 
-def kept_runner(match: Match, wish: VariantChoice) -> str | None:
-    """What starts an entry after it was changed; None: the server's default."""
-    if wish.runner is None and wish.asked and match.runner == PATH_RUNNER:
-        return None  # a path cannot say which version
-    return wish.runner or match.runner
+def kept_runner(match: Match, choice: VariantChoice) -> str | None:
+    """The runner of an entry after a change; None: the server's default."""
+    if choice.runner is None and choice.asked and match.runner == PATH_RUNNER:
+        return None  # a path cannot select a version
+    return choice.runner or match.runner
 
 
-def meant(wish: VariantChoice, match: Match) -> VariantChoice:
-    """Whoever asked for no variant gets this program's, but other programs have versions of their own."""
-    if wish.asked or wish.runner is not None or match.runner in (None, match.server.runner):
-        return wish
-    return wish.replace(variant=match.variant)
+def meant(choice: VariantChoice, match: Match) -> VariantChoice:
+    """The choice for an entry: without an explicit variant, one with another runner keeps its own."""
+    if choice.asked or choice.runner is not None or match.runner in (None, match.server.runner):
+        return choice
+    return choice.replace(variant=match.variant)
 
 
 def up_to_date(
-    match: Match, wish: VariantChoice, dialect: Dialect, exists: Callable[[str], bool] = os.path.exists
+    match: Match, choice: VariantChoice, dialect: Dialect, exists: Callable[[str], bool] = os.path.exists
 ) -> bool:
-    """Whether the entry says what it should, in the form of any runner, or of the wished one."""
+    """Whether the entry is as expected for any runner, or for the chosen one."""
     if match.transport != match.server.transport or not _has_kind_of_command(match.entry, dialect):
         return False
     says = match.says
     if match.transport == HTTP:
-        return says.url == expected(match.server, wish).url and _has_needed_type(match.entry, dialect)
+        return says.url == expected(match.server, choice).url and _has_needed_type(match.entry, dialect)
     if is_absolute(says.command) and not exists(says.command):
         return False
-    if match.own_way and wish.runner is None and not wish.asked:
+    if match.own_way and choice.runner is None and not choice.asked:
         return True
     says = says.replace(args=divided(says.args, match.server)[0])
-    if wish.runner is not None:
-        return _same_command(says, expected(match.server, wish))
+    if choice.runner is not None:
+        return _same_command(says, expected(match.server, choice))
     if match.runner == PATH_RUNNER:
-        return _is_our_program(says) and not wish.asked
-    wanted = meant(wish, match)
+        return _is_our_program(says) and not choice.asked
+    wanted = meant(choice, match)
     others = (one for one in (match.server.runner, *match.server.runners) if one != PATH_RUNNER)
     return any(_same_command(says, expected(match.server, wanted, one)) for one in others)
 
 
 def _has_kind_of_command(entry: ServerEntry, dialect: Dialect) -> bool:
-    """A list where the client takes a list, and a string where it takes a string: others it refuses, or ignores."""
+    """Whether the command is a list or a string as the client expects; it refuses or ignores others."""
     command = (entry.settings or {}).get(dialect.command_key)
     return command is None or isinstance(command, list if dialect.one_array else str)
 
 
 def _has_needed_type(entry: ServerEntry, dialect: Dialect) -> bool:
-    """A client whose entries have a type for addresses alone takes one without for a broken command."""
+    """Whether the type is there if the client needs it: one that has types only for addresses fails without."""
     return set(dialect.types) != {HTTP} or "type" in (entry.settings or {})
 
 
 def _same_command(says: EntrySpec, wanted: EntrySpec) -> bool:
-    """`dotnet dnx` is `dnx`; and a program's path, which some clients need, is as good as its bare name."""
+    """Whether both start the same: `dotnet dnx` is `dnx`, and a path, which some clients need, is like a bare name."""
     says, wanted = without_dotnet(says), without_dotnet(wanted)
     if says.args != wanted.args:
         return False

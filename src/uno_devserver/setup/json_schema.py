@@ -1,6 +1,6 @@
-"""Whether a value fits a JSON schema, and if not, where and why in words for a user.
+"""Validates a value against a JSON schema, with messages for users.
 
-As much of JSON Schema as our schemas use, with its meaning; `KEYWORDS` is the list.
+Supports the part of JSON Schema that our schemas use, as listed in `KEYWORDS`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
     "string": (str,),
-    "boolean": (bool,),  # before the numbers, among which Python counts it
+    "boolean": (bool,),  # before the numbers: in Python a bool is an int
     "number": (int, float),
     "null": (type(None),),
 }
@@ -31,7 +31,7 @@ _ARTICLES = {"object": "an object", "array": "an array", "null": "null"}
 
 
 class SchemaProblem(Value):
-    path: str  # `cursor.configPaths[1]`; "" for the whole
+    path: str  # `cursor.configPaths[1]`; "" for the whole value
     reason: str  # "must be a string, not a number"
 
 
@@ -42,7 +42,7 @@ def first_problem(value: object, schema: Mapping[str, Any]) -> SchemaProblem | N
 def _problems(value: object, schema: Mapping[str, Any], whole: Mapping[str, Any], path: str) -> Iterator[SchemaProblem]:
     schema = _resolved(schema, whole)
     if "anyOf" in schema:
-        # That with the value's type says what is wrong inside; where there is none, the type is.
+        # The option with the value's type can name the error inside; if there is none, the type is the error.
         options = [_resolved(option, whole) for option in schema["anyOf"]]
         schema = next((one for one in options if _has_type(value, one)), {"type": [one["type"] for one in options]})
     if not _has_type(value, schema):
@@ -64,7 +64,7 @@ def _object_problems(
 ) -> Iterator[SchemaProblem]:
     known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
     names = schema.get("propertyNames", {})
-    for name in value:  # before what is missing: it may be that, mistyped
+    for name in value:  # before missing names, since one of these may be mistyped
         if others is False and name not in known:
             yield SchemaProblem(f"{path}.{name}" if path else name, f"is not known{_close(name, known)}")
     for name in schema.get("required", ()):

@@ -1,8 +1,8 @@
-"""Where a client's files are on this machine: path templates, expanded by each system's rules; pure but for `here`.
+"""Path templates of profiles, expanded by the rules of each system.
 
-`{workspace}`, `{home}`, `{appdata}` (the system's folder for settings), `{localappdata}`, `{config}` (`~/.config` on
-every system, or what `XDG_CONFIG_HOME` says), and the variables that a profile declares (`{CODEX_HOME}`), which count
-where they are set.
+Tokens are `{workspace}`, `{home}`, `{appdata}` (the system's folder for settings), `{localappdata}`, `{config}`
+(`XDG_CONFIG_HOME`, or `~/.config` on every system), and variables that a profile declares (`{CODEX_HOME}`), with a
+template for the case that they are not set.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from ..system.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 TOKENS = ("workspace", "home", "appdata", "localappdata", "config")
-SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}  # as profiles call them; others are like Linux
+SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}  # names in profiles; others are like Linux
 _TOKEN = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class Here(Value):
-    """The machine, as far as paths depend on it."""
+    """The facts of a machine that paths depend on."""
 
     workspace: str
     home: str
@@ -35,6 +36,11 @@ class Here(Value):
     environ: Mapping[str, str]
     platform: str  # as sys.platform
 
+    @property
+    def path_rules(self) -> Any:
+        """The module for paths of this platform: `ntpath` or `posixpath`."""
+        return ntpath if self.platform == "win32" else posixpath
+
 
 def here(workspace: str) -> Here:
     known = folders()
@@ -42,13 +48,12 @@ def here(workspace: str) -> Here:
 
 
 def expand(template: str, here: Here, variables: Mapping[str, str]) -> str:
-    """The absolute path that a template stands for; `variables` has a template for each that may not be set."""
-    path = filled_in(template, here, variables)
-    return ntpath.normpath(path) if here.platform == "win32" else posixpath.normpath(path)
+    """The absolute path that a template stands for; `variables` has the default template of each variable."""
+    return str(here.path_rules.normpath(filled_in(template, here, variables)))
 
 
 def filled_in(template: str, here: Here, variables: Mapping[str, str]) -> str:
-    """The text with its tokens replaced, each folder without a separator at its end."""
+    """Replace the tokens of a template by folders without a separator at the end."""
     return _TOKEN.sub(lambda token: _folder(token[1], here, variables).rstrip("/\\"), template)
 
 
@@ -57,7 +62,7 @@ def tokens_of(template: str) -> list[str]:
 
 
 def system_name(here: Here) -> str:
-    """What profiles call this system."""
+    """The name of this system in profiles."""
     return SYSTEMS.get(here.platform, "linux")
 
 

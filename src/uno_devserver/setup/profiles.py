@@ -1,7 +1,6 @@
-"""How one AI client stores its MCP servers: files, their format, and the shape of an entry.
+"""How an AI client stores its MCP servers: its files, their format, and the form of an entry.
 
-Profiles are data (`client-profiles.json`, or a file that the user names); these are the records they are read into,
-with every path already that of this machine and workspace.
+These records are made from data (`client-profiles.json`, or a user's file), with the paths of this machine.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ TRANSPORTS = (STDIO, HTTP)
 
 
 class Format(Enum):
-    JSON = "json"  # the client's reader is strict: a comment or trailing comma makes it ignore the file, or end
+    JSON = "json"  # strict: a comment or trailing comma makes the client ignore the file, or exit
     JSONC = "jsonc"
     TOML = "toml"
     YAML = "yaml"
@@ -31,80 +30,80 @@ class Scope(Enum):
 
 
 class Use(Enum):
-    """What a place is to the client, and so to us."""
+    """How the client, and so this program, uses a place."""
 
-    WRITE = "write"  # the client reads it, and we may put an entry there
-    READ = "read"  # the client reads it; entries are found and taken out, never put there
-    SHARED = "shared"  # the same, but it belongs to other clients first: taken out only when all scopes are asked for
-    LEGACY = "legacy"  # the client does not read it (any more); what was put there is found and taken out
+    WRITE = "write"  # the client reads it, and entries may be added
+    READ = "read"  # the client reads it; entries are found and removed, but never added
+    SHARED = "shared"  # like READ, but the file belongs to other clients: removed only with --all-scopes
+    LEGACY = "legacy"  # the client does not read it (any more); entries are found and removed
 
 
 class Dialect(Value):
-    """What an entry's keys are called, and what else it needs."""
+    """The names of an entry's keys, and further settings that it needs."""
 
     command_key: str = "command"
     args_key: str = "args"
     env_key: str = "env"
     url_key: str = "url"
-    one_array: bool = False  # program and arguments together, under `command_key`
-    types: Mapping[str, str] = {}  # by transport, the value of `type`; none: not written
-    extra: Mapping[str, Mapping[str, object]] = {}  # by transport, what else a new entry gets
+    one_array: bool = False  # program and arguments in one array, under `command_key`
+    types: Mapping[str, str] = {}  # by transport: the value of `type`, if it is written
+    extra: Mapping[str, Mapping[str, object]] = {}  # by transport: further settings of a new entry
     name_key: str | None = None  # the servers are a list, and this key of an entry is its name
 
 
 class Place(Value):
-    """One file, and where the servers are in it."""
+    """A file, and the path of keys to the servers in it."""
 
     path: str  # absolute
     scope: Scope
     use: Use
     format: Format
-    root: tuple[str, ...]  # the keys that lead to the servers, from the top
+    root: tuple[str, ...]  # the path of keys to the servers
     dialect: Dialect
-    new_text: str = ""  # what the file begins with where we create it: the client would not take it without
+    new_text: str = ""  # the beginning of a file that we create, if the client needs one
 
 
 class Gate(Value):
-    """What the user still has to do in the client before an entry counts."""
+    """An action that the client asks of the user before it uses an entry."""
 
     text: str
     scopes: tuple[Scope, ...] = (Scope.WORKSPACE, Scope.USER)
 
 
 class ClientCli(Value):
-    """The client's own command, which can say what servers it sees."""
+    """The client's own command, which can list the servers that it sees."""
 
     executable: str
-    list: tuple[str, ...]  # its arguments; none: it is only looked for
+    list: tuple[str, ...]  # its arguments; none: the command only shows that the client is installed
     environ: Mapping[str, str] = {}
 
 
 class Profile(Value):
     id: str
-    name: str  # as people know it
-    places: tuple[Place, ...]  # what the client takes first comes first
+    name: str  # for people
+    places: tuple[Place, ...]  # in the order in which the client uses them
     default_scope: Scope
-    preferred: Place | None = None  # where an entry goes by default; None: there is nothing to write to
+    preferred: Place | None = None  # where an entry goes by default; None: no place can be written to
     aliases: tuple[str, ...] = ()  # other identifiers, e.g. those of the .NET tool
     transports: tuple[str, ...] = TRANSPORTS
-    signs: tuple[str, ...] = ()  # folders and files that show that the client is there, besides the places
-    hidden: bool = False  # never detected: it is no client but a way to write a file
-    program: ClientCli | None = None
-    in_terminal: bool = False  # it has the PATH of the user's shell; others are started with a bare one
+    signs: tuple[str, ...] = ()  # further folders and files that show that the client is installed
+    hidden: bool = False  # never detected: not a client, but a way to write a file
+    cli: ClientCli | None = None
+    in_terminal: bool = False  # it has the PATH of the user's shell; others are started with a minimal one
     starts_in: Mapping[Scope, Scope] = {}  # by the entry's scope: the workspace (the default) or the home folder
-    connect_seconds: float | None = None  # how long it waits for a server, where that is known
+    connect_seconds: float | None = None  # how long it waits for a server, if known
     gates: tuple[Gate, ...] = ()
     no_client: str = ""  # why nothing can be registered there, as a sentence
 
     def holder(self, place: Place) -> Scope:
-        """Whose the whole file is: Claude Code keeps what belongs to a workspace in the user's own."""
+        """The scope of the whole file: Claude Code stores entries of a workspace in the user's file."""
         users = any(one.path == place.path and one.scope is Scope.USER for one in self.places)
         return Scope.USER if users else place.scope
 
     def targets(self, scope: Scope) -> tuple[Place, ...]:
-        """Where an entry of that scope may be put, the preferred place first.
+        """The places where an entry of that scope may be added, the preferred one first.
 
-        A file that belongs to other clients first is one only where the client has none of its own.
+        A shared file counts only if the client has no file of its own.
         """
         places = [place for place in self.places if place.scope is scope]
         own = [place for place in places if place.use is Use.WRITE]

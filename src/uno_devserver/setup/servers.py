@@ -1,6 +1,6 @@
-"""Which MCP servers are registered, how each is started, and how an entry for it is recognised.
+"""The MCP servers to register: how each is started, and how an entry for it is recognised.
 
-Definitions are data (`server-definitions.json`, or a file that the user names); these are the records.
+These records are made from data (`server-definitions.json`, or a user's file).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LEGACY_HTTP = "legacy-http"
 
 
 class EntrySpec(Value):
-    """How a server is reached, before a client's dialect: `command` and `args`, or `url`."""
+    """How a server is started or reached, in no client's dialect: `command` and `args`, or `url`."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -30,22 +30,22 @@ class Detection(Value):
     keys: tuple[str, ...]
     commands: tuple[str, ...] = ()  # over the command and its arguments, joined by blanks
     urls: tuple[str, ...] = ()
-    weak_urls: tuple[str, ...] = ()  # others have such addresses, too: nothing is changed for them alone ...
-    weak_keys: tuple[str, ...] = ()  # ... unless the entry's name fits one of these
+    weak_urls: tuple[str, ...] = ()  # addresses that other programs use, too: the entry is uncertain ...
+    weak_keys: tuple[str, ...] = ()  # ... unless its name matches one of these
 
 
 class ServerDefinition(Value):
     name: str
     transport: str
-    variants: Mapping[str, EntrySpec]  # by stable, prerelease, pinned; `{version}` stands for the pinned one
+    variants: Mapping[str, EntrySpec]  # by stable, prerelease, pinned; with `{version}` for the pinned version
     detection: Detection
-    runner: str = ""  # what `variants` are started by; "": that is not for us to choose
-    runners: Mapping[str, Mapping[str, EntrySpec]] = {}  # other ways to start it, with the same variants
+    runner: str = ""  # the name of the program that starts `variants`; "": there is no choice
+    runners: Mapping[str, Mapping[str, EntrySpec]] = {}  # by name of another runner: its variants
 
 
 class VariantChoice(Value):
-    """What a registration should say: which version, and started by what."""
+    """The version and runner that an entry should have."""
 
     variant: str  # stable, prerelease or pinned:<version>
-    runner: str | None = None  # None: the default for new entries; an entry keeps the runner that it has
-    asked: bool = True  # False: the variant follows from this program's own version, which says nothing about others
+    runner: str | None = None  # None: the default for new entries; an existing entry keeps its runner
+    asked: bool = True  # False: the variant is that of this program, and does not apply to other runners

@@ -77,8 +77,7 @@ LOADING = CONNECTED.replace("7}", '3, "addInsLoading": true}')
 
 def tried(folder: Path, *texts: str) -> Trial:
     command = (sys.executable, "-c", SERVER, *texts)
-    start = LaunchSpec(command, str(folder), {"PATH": os.environ["PATH"]}, "", {}, None, ())
-    return try_command(command[0], start, 20.0)
+    return try_command(command[0], LaunchSpec(command, str(folder), {"PATH": os.environ["PATH"]}, "", {}, None, ()))
 
 
 def test_a_proxy_is_asked_until_its_start_is_over(tmp_path: Path) -> None:

@@ -17,49 +17,71 @@ import pytest
 from support.bundled import wait_for
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
+from uno_devserver.setup.doctor import trial
 from uno_devserver.setup.doctor.launch_spec import LaunchSpec
 from uno_devserver.setup.doctor.trial import MAX_PAGES, Trial, patience_of, try_address, try_command
 
-IMPATIENT = 1.5  # for servers that never answer
 
-
-def start(command: tuple[str, ...], folder: Path, url: str = "") -> LaunchSpec:
+def spec(command: tuple[str, ...], folder: Path, url: str = "", limit: float | None = None) -> LaunchSpec:
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    return LaunchSpec(command, str(folder), environ, url, {"X-Token": "mine"}, None, ())
+    return LaunchSpec(command, str(folder), environ, url, {"X-Token": "mine"}, limit, ())
 
 
-def tried(folder: Path, patience: float = 20.0, **manners: object) -> Trial:
+def tried(folder: Path, **manners: object) -> Trial:
     command = tuple(odd_server(**manners))
-    return try_command(command[0], start(command, folder), patience)
+    return try_command(command[0], spec(command, folder))
+
+
+def script_tried(folder: Path, script: str) -> Trial:
+    return try_command(sys.executable, spec((sys.executable, "-c", script), folder))
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "PATIENCE_SECONDS", 1.5)
 
 
 def test_a_server_that_works_tells_its_tools_and_how_long_each_step_took(tmp_path: Path) -> None:
-    trial = tried(tmp_path, tools=3)
+    found = tried(tmp_path, tools=3)
 
-    assert (trial.problem, trial.tools) == ("", 3)
-    assert list(trial.milliseconds) == ["spawn", "initialize", "tools"]
-    assert trial.seconds == sum(trial.milliseconds.values()) / 1000 > 0
-
-
-def test_a_server_of_the_modern_era_works_too(tmp_path: Path) -> None:
-    assert tried(tmp_path, era="modern", tools=2).tools == 2
+    assert (found.problem, found.tools) == ("", 3)
+    assert list(found.milliseconds) == ["spawn", "initialize", "tools"]
+    assert found.seconds == sum(found.milliseconds.values()) / 1000 > 0
 
 
-def test_a_server_without_tools_works(tmp_path: Path) -> None:
-    assert tried(tmp_path, tools=0).problem == ""
+@pytest.mark.parametrize(
+    ("manners", "tools"),
+    [({"era": "modern", "tools": 2}, 2), ({"tools": 0}, 0), ({"garbage": True, "tools": 1}, 1)],
+    ids=["modern era", "no tools", "prints before it speaks"],
+)
+def test_servers_of_other_manners_work_too(tmp_path: Path, manners: dict[str, object], tools: int) -> None:
+    found = tried(tmp_path, **manners)
+
+    assert (found.problem, found.tools) == ("", tools)
 
 
-def test_one_that_prints_before_it_speaks_works_as_it_does_for_clients(tmp_path: Path) -> None:
-    assert tried(tmp_path, garbage=True, tools=1).tools == 1
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        (
+            "print('no such module', file=sys.stderr); sys.exit(3)",
+            "It ended with exit code 3 before it answered. Its last words: no such module",
+        ),
+        (
+            "sys.exit('\\n'.join(map(str, range(20))))",
+            "It ended with exit code 1 before it answered. Its last words: 15 / 16 / 17 / 18 / 19",
+        ),
+        (
+            "[print('hello', number, flush=True) for number in range(50)]",
+            "On its output, where only MCP belongs, it printed: hello 0; hello 1; hello 2",
+        ),
+    ],
+)
+def test_a_server_that_dies_is_quoted(tmp_path: Path, script: str, problem: str) -> None:
+    found = script_tried(tmp_path, f"import sys; {script}")
 
-
-def test_a_server_that_dies_is_told_with_its_exit_code_and_last_words(tmp_path: Path) -> None:
-    command = (sys.executable, "-c", "import sys; print('no such module', file=sys.stderr); sys.exit(3)")
-
-    trial = try_command(command[0], start(command, tmp_path))
-
-    assert trial.tools is None
-    assert trial.problem == "It ended with exit code 3 before it answered. Its last words: no such module"
+    assert found.tools is None
+    assert found.problem.endswith(problem)
 
 
 def test_one_that_is_killed_is_told_with_the_signal(tmp_path: Path) -> None:
@@ -67,74 +89,68 @@ def test_one_that_is_killed_is_told_with_the_signal(tmp_path: Path) -> None:
 
 
 def test_the_end_of_a_server_is_noticed_although_a_child_holds_its_output(tmp_path: Path) -> None:
-    script = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()']); sys.exit(4)"
-    command = (sys.executable, "-c", script)
     begun = time.monotonic()
 
-    trial = try_command(command[0], start(command, tmp_path), 30.0)
+    found = script_tried(
+        tmp_path, "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()']); sys.exit(4)"
+    )
 
-    assert "exit code 4" in trial.problem
-    assert time.monotonic() - begun < 10
-
-
-def test_one_that_never_answers_is_given_up(tmp_path: Path) -> None:
-    trial = tried(tmp_path, IMPATIENT, never_reads=True)
-
-    assert trial.problem == "It gave no answer within 1.5 s."
-    assert list(trial.milliseconds) == ["spawn"]
+    assert "exit code 4" in found.problem
+    assert time.monotonic() - begun < 20, "not the patience for a server that runs"
 
 
-def test_what_is_given_up_tells_how_long_its_client_would_have_waited(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("impatient")
+def test_one_that_never_answers_is_given_up_and_told_with_its_clients_limit(tmp_path: Path) -> None:
     command = tuple(odd_server(never_reads=True))
 
-    trial = try_command(command[0], start(command, tmp_path).replace(limit_seconds=0.5), IMPATIENT)
+    found = tried(tmp_path, never_reads=True)
+    limited = try_command(command[0], spec(command, tmp_path, limit=0.5))
 
-    assert trial.problem == "It gave no answer within 1.5 s; its client waits 0.5 s."
+    assert found.problem == "It gave no answer within 1.5 s."
+    assert list(found.milliseconds) == ["spawn"]
+    assert limited.problem == "It gave no answer within 1.5 s; its client waits 0.5 s."
 
 
 @pytest.mark.parametrize(("limit", "patience"), [(None, 60.0), (5.0, 15.0), (30.0, 40.0), (300.0, 60.0)])
 def test_a_server_has_somewhat_longer_than_its_client_waits(
     tmp_path: Path, limit: float | None, patience: float
 ) -> None:
-    assert patience_of(start((), tmp_path).replace(limit_seconds=limit)) == patience
+    assert patience_of(spec((), tmp_path, limit=limit)) == patience
 
 
-def test_what_stands_where_only_messages_belong_is_shown(tmp_path: Path) -> None:
-    command = (sys.executable, "-c", "print('Welcome to my tool!', flush=True); input(); input()")
+@pytest.mark.usefixtures("impatient")
+def test_what_stands_where_only_messages_belong_is_shown_although_the_server_runs(tmp_path: Path) -> None:
+    problem = script_tried(tmp_path, "print('Welcome to my tool!', flush=True); input(); input()").problem
 
-    trial = try_command(command[0], start(command, tmp_path), 2 * IMPATIENT)
-
-    assert trial.problem.startswith("It ")
-    assert "On its output, where only MCP belongs, it printed: Welcome to my tool!" in trial.problem
+    assert problem.startswith("It ")
+    assert "On its output, where only MCP belongs, it printed: Welcome to my tool!" in problem
 
 
 def test_one_that_refuses_is_quoted(tmp_path: Path) -> None:
     assert "refuses" in tried(tmp_path, refuses=-32000).problem
 
 
-def listing(*pages: str, capabilities: Sequence[str] = ("tools",)) -> tuple[str, ...]:
-    """A server that answers `tools/list` with one of these texts after the other, and then always with the last."""
+def listing(folder: Path, *pages: str, capabilities: Sequence[str] = ("tools",)) -> Trial:
+    """Of a server that answers `tools/list` with one of these texts after the other, and then always with the last."""
     offers: dict[str, object] = {name: {} for name in capabilities}
     hello = json.dumps({"protocolVersion": "2025-06-18", "capabilities": offers, "serverInfo": {}})
-    script = (
+    return script_tried(
+        folder,
         "import json, sys\n"
         f"pages = {list(pages)!r}\n"
         "for line in sys.stdin:\n"
         "    asked = json.loads(line)\n"
         "    if 'id' in asked:\n"
         f"        result = {hello!r} if asked['method'] == 'initialize' else pages.pop(0) if pages[1:] else pages[0]\n"
-        '        print(\'{"jsonrpc": "2.0", "id": %d, "result": %s}\' % (asked[\'id\'], result), flush=True)\n'
+        '        print(\'{"jsonrpc": "2.0", "id": %d, "result": %s}\' % (asked[\'id\'], result), flush=True)\n',
     )
-    return (sys.executable, "-c", script)
 
 
 @pytest.mark.parametrize("tools", ["5", '"none"', "null", "{}"])
 def test_one_whose_list_of_tools_is_no_list_does_not_work(tmp_path: Path, tools: str) -> None:
-    command = listing(f'{{"tools": {tools}}}')
+    problem = listing(tmp_path, f'{{"tools": {tools}}}').problem
 
-    trial = try_command(command[0], start(command, tmp_path), 20.0)
-
-    assert trial.problem.startswith("Its answer to tools/list has no list of tools.")
+    assert problem.startswith("Its answer to tools/list has no list of tools.")
 
 
 @pytest.mark.parametrize(
@@ -145,41 +161,13 @@ def test_one_whose_list_of_tools_is_no_list_does_not_work(tmp_path: Path, tools:
     ],
 )
 def test_tools_on_several_pages_are_counted_within_a_bound(tmp_path: Path, pages: tuple[str, ...], tools: int) -> None:
-    command = listing(*pages)
-
-    assert try_command(command[0], start(command, tmp_path), 20.0).tools == tools
+    assert listing(tmp_path, *pages).tools == tools
 
 
 def test_one_that_offers_no_tools_is_not_asked_for_them(tmp_path: Path) -> None:
-    command = listing("5", capabilities=())
+    found = listing(tmp_path, "5", capabilities=())
 
-    trial = try_command(command[0], start(command, tmp_path), 20.0)
-
-    assert (trial.problem, trial.tools) == ("", 0)
-
-
-def test_of_many_last_words_the_very_last_are_told(tmp_path: Path) -> None:
-    command = (sys.executable, "-c", "import sys; sys.exit('\\n'.join(map(str, range(20))))")
-
-    assert try_command(command[0], start(command, tmp_path)).problem.endswith(" Its last words: 15 / 16 / 17 / 18 / 19")
-
-
-def test_of_many_lines_where_only_messages_belong_the_first_are_shown(tmp_path: Path) -> None:
-    command = (sys.executable, "-c", "[print('hello', number, flush=True) for number in range(50)]")
-
-    trial = try_command(command[0], start(command, tmp_path), 20.0)
-
-    assert trial.problem.endswith("it printed: hello 0; hello 1; hello 2")
-
-
-def test_nothing_is_left_of_what_a_server_that_went_had_started(tmp_path: Path) -> None:
-    notes = Notes(tmp_path / "notes")
-
-    trial = tried(tmp_path, notes=notes, tools=1, ignores_sigterm=True, grandchild=True)
-
-    assert trial.problem == ""
-    assert notes.children
-    wait_for(lambda: None if any(map(is_running, notes.children)) else True)  # a killed one takes a moment
+    assert (found.problem, found.tools) == ("", 0)
 
 
 def test_a_program_that_cannot_be_executed_says_why(tmp_path: Path) -> None:
@@ -187,27 +175,26 @@ def test_a_program_that_cannot_be_executed_says_why(tmp_path: Path) -> None:
     script.write_text("no shebang\n")
     script.chmod(0o755)
 
-    trial = try_command(str(script), start((str(script),), tmp_path))
+    problem = try_command(str(script), spec((str(script),), tmp_path)).problem
 
-    assert trial.problem == f"'{script}' cannot be started: Exec format error."
+    assert problem == f"'{script}' cannot be started: Exec format error."
 
 
 def test_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
-    command = (sys.executable, "-c", "")
-
-    trial = try_command(command[0], start(command, tmp_path / "gone"))
-
-    assert "cannot be started: No such file or directory." in trial.problem
+    assert "cannot be started: No such file or directory." in script_tried(tmp_path / "gone", "").problem
 
 
-def test_nothing_is_left_of_a_server_that_does_not_want_to_go(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stays", [False, True])
+def test_nothing_is_left_of_a_server_and_what_it_had_started(tmp_path: Path, stays: bool) -> None:
     notes = Notes(tmp_path / "notes")
 
-    trial = tried(tmp_path, notes=notes, tools=1, stays=True, ignores_sigterm=True, grandchild=True)
+    found = tried(tmp_path, notes=notes, tools=1, stays=stays, ignores_sigterm=True, grandchild=True)
 
-    assert trial.problem == ""
+    assert found.problem == ""
     assert notes.starts
-    assert not [pid for pid in (*notes.starts, *notes.children) if is_running(pid)]
+    assert notes.children
+    assert not any(map(is_running, notes.starts))
+    wait_for(lambda: None if any(map(is_running, notes.children)) else True)  # a killed one takes a moment
 
 
 class Web(HTTPServer):
@@ -269,28 +256,22 @@ def web() -> Iterator[Web]:
 
 
 def test_an_address_is_asked_with_the_headers_of_the_entry(tmp_path: Path, web: Web) -> None:
-    trial = try_address(start((), tmp_path, web.address("/mcp")))
+    found = try_address(spec((), tmp_path, web.address("/mcp")))
 
-    assert (trial.problem, trial.tools) == ("", 2)
-    assert list(trial.milliseconds) == ["initialize", "tools"]
+    assert (found.problem, found.tools) == ("", 2)
+    assert list(found.milliseconds) == ["initialize", "tools"]
     assert set(web.heard) == {"mine"}
 
 
-def test_an_address_where_something_else_answers_is_told(tmp_path: Path, web: Web) -> None:
-    trial = try_address(start((), tmp_path, web.address("/docs")))
-
-    assert "answered with HTTP 404 and text/html" in trial.problem
-
-
-def test_an_address_where_nobody_is_says_so(tmp_path: Path) -> None:
+def test_an_address_where_something_else_or_nothing_answers_is_told(tmp_path: Path, web: Web) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+        free = f"http://127.0.0.1:{taken.getsockname()[1]}/mcp"
 
-    trial = try_address(start((), tmp_path, f"http://127.0.0.1:{port}/mcp"))
+    other, nothing, no_address = (
+        try_address(spec((), tmp_path, url)).problem for url in (web.address("/docs"), free, "file:///etc/passwd")
+    )
 
-    assert trial.problem == f"The server at http://127.0.0.1:{port}/mcp refuses connections."
-
-
-def test_what_is_no_address_says_so(tmp_path: Path) -> None:
-    assert "is no URL of an HTTP server" in try_address(start((), tmp_path, "file:///etc/passwd")).problem
+    assert "answered with HTTP 404 and text/html" in other
+    assert nothing == f"The server at {free} refuses connections."
+    assert "is no URL of an HTTP server" in no_address

@@ -1,13 +1,11 @@
-"""Whether an entry may be somebody else's: one that came with a workspace, and starts what its author wants; pure.
+"""Whether an entry may have come with the workspace, and so start whatever its author wants.
 
-A repository can bring a client's file with it. What stands there is started, or reached, without a question only where
-it says what `mcp install` writes, and nothing of the workspace decides what that leads to.
+A repository can contain a client's file. An entry in it is started, or connected to, without asking only if it says
+exactly what `mcp install` writes, and no file of the workspace can influence what that starts.
 """
 
 from __future__ import annotations
 
-import ntpath
-import posixpath
 import re
 
 from ...system.programs import named_program_candidates
@@ -23,12 +21,12 @@ if TYPE_CHECKING:
     from ..paths import Here
     from ..profiles import Place
 
-# It takes no settings from the folder that it is started in. Others do: dnx asks the feeds of a NuGet.config there, npx
-# prefers what lies in node_modules, and `python -m` imports from the folder itself.
-_HEEDLESS_RUNNER = "uvx"
-# Behind its `name@` there could also be a file of the workspace.
+# uvx takes no settings from its working folder. Others do: dnx uses the feeds of a NuGet.config there, npx prefers
+# node_modules, and `python -m` imports from the folder itself.
+_ISOLATED_RUNNER = "uvx"
+# `name@` can also be followed by a file of the workspace.
 _VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.dev|\.post)\d+)*")
-_DECIDES_MORE = ("cwd", "working_directory", "headers", "http_headers", "bearer_token_env_var", "bearerTokenEnvVar")
+_FURTHER_SETTINGS = ("cwd", "working_directory", "headers", "http_headers", "bearer_token_env_var", "bearerTokenEnvVar")
 
 
 def may_be_foreign(match: Match, place: Place, here: Here) -> bool:
@@ -36,14 +34,14 @@ def may_be_foreign(match: Match, place: Place, here: Here) -> bool:
 
 
 def _is_in_workspace(path: str, here: Here) -> bool:
-    rules = ntpath if here.platform == "win32" else posixpath
+    rules = here.path_rules
     folder: str = rules.join(rules.normcase(rules.normpath(here.workspace)), "")
     return str(rules.normcase(rules.normpath(path))).startswith(folder)
 
 
 def _is_as_installed(match: Match, here: Here) -> bool:
     says = match.says
-    if says.env or any(key in (match.entry.settings or {}) for key in _DECIDES_MORE):
+    if says.env or any(key in (match.entry.settings or {}) for key in _FURTHER_SETTINGS):
         return False
     server = match.server
     if match.transport == HTTP:
@@ -51,16 +49,16 @@ def _is_as_installed(match: Match, here: Here) -> bool:
     if match.runner == PATH_RUNNER:
         as_written = any(says.args == one.args for one in server.runners.get(PATH_RUNNER, server.variants).values())
         return as_written and _is_the_users(says.command, here)
-    if match.runner == _HEEDLESS_RUNNER:
+    if match.runner == _ISOLATED_RUNNER:
         kind, _, version = match.variant.partition(":")
-        as_written = says.args == expected(server, VariantChoice(match.variant), _HEEDLESS_RUNNER).args
+        as_written = says.args == expected(server, VariantChoice(match.variant), _ISOLATED_RUNNER).args
         as_written = as_written and (kind != PINNED or _VERSION.fullmatch(version) is not None)
         return as_written and _is_the_users(says.command, here)
     return False
 
 
 def _is_the_users(command: str, here: Here) -> bool:
-    """Of that name, it is looked for on PATH, or is a file that is there, or this program; not one from anywhere."""
+    """Whether the command is a bare name, a file of that name on PATH, or this program; not a file anywhere else."""
     if not any(separator in command for separator in "/\\"):
         return True
     return command == own_command()[0] or command in named_program_candidates(

@@ -1,7 +1,7 @@
-"""Does what a client has registered work, as the client would start it? Each entry that counts is tried, and judged.
+"""Examines whether a client's registered servers work: tries each effective entry as the client would, and judges it.
 
-An examination says what was started, how long it took against what the client waits, and, where it fails, why and what
-to do about it. What may have come with a workspace is shown, and started only where the user says so of that.
+An examination says what was started, how long it took compared with the client's limit, and, if it failed, why and what
+to do. An entry that may have come with the workspace is started only with the user's consent (`force`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...system.log import log
 from ...system.programs import named_program_candidates
 from ...system.values import Value
 from ..config_file import read_place, repair
-from ..entry_command import is_absolute
+from ..entry_command import find_command, is_absolute
 from ..entry_format import UNKNOWN, is_disabled
 from ..entry_match import PATH_RUNNER
 from ..expected_entry import up_to_date
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from ..config_file import ConfigFile, Location
     from ..entry_match import Match
     from ..paths import Here
-    from ..profiles import Place, Profile
+    from ..profiles import Profile
     from ..servers import EntrySpec, ServerDefinition
     from .launch_spec import LaunchSpec
     from .trial import Trial
 
 
-# What a proxy says of this is for agents, which have a tool for it.
+# Replaces the proxy's own step for this, which is for agents: they have a tool for it.
 NO_WORKSPACE = (
     f"Run this in the workspace's folder ('dotnet new unoapp' makes one), or name it with --workspace. {ADDINS_DO}"
 )
@@ -46,19 +46,19 @@ FOREIGN = "It may have come with the workspace: it is not what 'mcp install' wri
 
 class Examination(Value):
     ide: str
-    server: str | None  # None: a file that cannot be read, so that nobody knows what it registers
-    key: str | None
-    path: str | None  # None: there is no entry
-    transport: str | None
-    command: str | None  # as one would type it; of an entry with an address, that
-    cwd: str | None
-    milliseconds: Mapping[str, int]
-    tools: int | None
-    limit_seconds: float | None
+    server: str | None  # None: a file that cannot be read, so that its servers are not known
+    key: str | None = None
+    path: str | None = None  # None: there is no entry
+    transport: str | None = None
+    command: str | None = None  # as typed in a shell; the address of an HTTP server
+    cwd: str | None = None
+    milliseconds: Mapping[str, int] = {}
+    tools: int | None = None
+    limit_seconds: float | None = None
     problem: str = ""
     next_step: str = ""
-    refused: bool = False  # it was not started, because nobody knows whose it is
-    health: str | None = None  # of a proxy: its own word for what stands behind it
+    refused: bool = False  # it was not started, because it may have come with the workspace
+    health: str | None = None  # of a proxy: the status in its health report
     in_part: bool = False  # the problem leaves a part of it usable
 
     @property
@@ -69,173 +69,190 @@ class Examination(Value):
 def examine(
     profile: Profile, servers: tuple[ServerDefinition, ...], here: Here, *, force: bool
 ) -> tuple[Examination, ...]:
-    """All entries that count, one after the other: side by side they would slow each other down.
+    """Examine all effective entries, one after the other, because in parallel they would slow each other down.
 
-    `force`: the user knows what the workspace's files start. An agreement to the workspace does not say so: these
-    commands were not shown then, and the next pull may bring others.
+    `force` is the user's consent to start the commands in the workspace's files. Trust in the workspace does not imply
+    it: these commands were not shown then, and the next pull may bring others.
     """
-    readings = tuple(read_place(place, servers) for place in profile.places if place.use is not Use.LEGACY)
-    problems = {reading.place.path: reading.problem for reading in readings if reading.problem}
+    configs = _configs(profile, servers)
+    problems = {config.place.path: config.problem for config in configs if config.problem}
     unreadable = tuple(_unreadable(profile, path, problem) for path, problem in problems.items())
-    entries = tuple(_examined(one, profile, here, force) for one in _effective(readings, servers))
+    entries = tuple(_examined(one, profile, here, force) for one in _effective(configs, servers))
     return unreadable + entries or tuple(_missing(profile, server) for server in servers)
 
 
 def has_entries(profile: Profile, servers: tuple[ServerDefinition, ...]) -> bool:
-    readings = tuple(read_place(place, servers) for place in profile.places if place.use is not Use.LEGACY)
-    return bool(_effective(readings, servers))
+    return bool(_effective(_configs(profile, servers), servers))
 
 
-def _effective(readings: tuple[ConfigFile, ...], servers: tuple[ServerDefinition, ...]) -> list[Location]:
-    """By server the entry that the client takes; one that may be somebody else's server is left in peace."""
-    found = (next(iter(locations_of(readings, server)), None) for server in servers)
+def _configs(profile: Profile, servers: tuple[ServerDefinition, ...]) -> tuple[ConfigFile, ...]:
+    return tuple(read_place(place, servers) for place in profile.places if place.use is not Use.LEGACY)
+
+
+def _effective(configs: tuple[ConfigFile, ...], servers: tuple[ServerDefinition, ...]) -> list[Location]:
+    """For each server the entry that the client uses, unless it may be another program's."""
+    found = (next(iter(locations_of(configs, server)), None) for server in servers)
     return [one for one in found if one is not None and one.match.certain]
+
+
+class _Case(Value):
+    """An entry to examine, its client, and how the client would start it."""
+
+    location: Location
+    profile: Profile
+    here: Here
+    spec: LaunchSpec
+
+    @property
+    def match(self) -> Match:
+        return self.location.match
 
 
 def _examined(location: Location, profile: Profile, here: Here, force: bool) -> Examination:
     match, place = location.match, location.place
-    start = launch_spec_of(match.entry, place, profile, here)
+    spec = launch_spec_of(match.entry, place, profile, here)
+    case = _Case(location, profile, here, spec)
     blank = Examination(
         profile.id,
         match.server.name,
-        match.entry.name,
-        place.path,
-        match.transport,
-        _shown(match.says),
-        start.folder if start.command else None,
-        {},
-        None,
-        start.limit_seconds,
+        key=match.entry.name,
+        path=place.path,
+        transport=match.transport,
+        command=_shown(match.says),
+        cwd=spec.folder if spec.command else None,
+        limit_seconds=spec.limit_seconds,
     )
-    hindrance = _hindrance(location, profile)
+    hindrance = _hindrance(case)
     if hindrance is not None:
         return blank.replace(problem=hindrance[0], next_step=hindrance[1])
-    tried = _tried(blank, start, location, profile, here, force)
-    works_not = tried.tools is None and tried.health is None
-    return tried.replace(next_step=tried.next_step + _replaced(match, place, profile)) if works_not else tried
+    tried = _tried(case, blank, force)
+    if tried.tools is not None or tried.health is not None:
+        return tried
+    return tried.replace(next_step=tried.next_step + _replacement(case))
 
 
-def _hindrance(location: Location, profile: Profile) -> tuple[str, str] | None:
-    """Why the client would not even try."""
-    match, place = location.match, location.place
-    warning = next(warnings_of_file(profile, location.config), None)
+def _hindrance(case: _Case) -> tuple[str, str] | None:
+    """Why the client would not try the entry at all, and what to do."""
+    match, profile, path = case.match, case.profile, case.location.path
+    warning = next(warnings_of_file(profile, case.location.config), None)
     if warning is not None:
         return f"{warning}.", "Take that out of the file."
     if is_disabled(match.entry):
-        return f"It is disabled in '{place.path}'.", f"Switch it on in {profile.name}, or take that out of the file."
+        return f"It is disabled in '{path}'.", f"Switch it on in {profile.name}, or take that out of the file."
     if match.transport == UNKNOWN:
-        return f"The entry in '{place.path}' names neither a command nor an address.", _install(profile)
+        return f"The entry in '{path}' names neither a command nor an address.", _install(profile)
     if match.transport not in profile.transports:
         return f"{profile.name} cannot use a server of the kind '{match.transport}'.", _install(profile)
     return None
 
 
-def _tried(
-    blank: Examination, start: LaunchSpec, location: Location, profile: Profile, here: Here, force: bool
-) -> Examination:
-    match, place = location.match, location.place
-    if not force and may_be_foreign(match, place, here):
+def _tried(case: _Case, blank: Examination, force: bool) -> Examination:
+    spec, profile = case.spec, case.profile
+    if not force and may_be_foreign(case.match, case.location.place, case.here):
         step = f"Look at the command. If it is yours, run 'uno-devserver mcp doctor {profile.id} --force'."
         return blank.replace(problem=FOREIGN, next_step=step, refused=True)
-    log.info(f"Trying {match.server.name} as {profile.name} would: {blank.command}")
-    if not start.command:
+    log.info(f"Trying {case.match.server.name} as {profile.name} would: {blank.command}")
+    if not spec.command:
         from .trial import try_address
 
-        return _judged(blank, try_address(start), start, match, profile, here)
-    program = _program(start, here)
+        return _judged(case, blank, try_address(spec))
+    program = _program(case, spec.environ)
     if program is None:
-        problem, step = _not_found(start, match, profile, here)
+        problem, step = _not_found(case)
         return blank.replace(problem=problem, next_step=step)
     from .trial import try_command
 
-    return _judged(blank, try_command(program, start), start, match, profile, here)
+    return _judged(case, blank, try_command(program, spec))
 
 
-def _replaced(match: Match, place: Place, profile: Profile) -> str:
-    """Of an entry in an old form, in whatever version: what `mcp install` does about it."""
-    current = up_to_date(match, VariantChoice(match.variant, asked=False), place.dialect)
-    # Of the other scope it would be left as it is, and one put into the default scope's file beside it.
-    scope = "" if place.scope is profile.default_scope else f" --scope {place.scope.value}"
-    return "" if current else f" '{_command(profile)}{scope}' replaces the entry by the usual one."
+def _program(case: _Case, environ: Mapping[str, str]) -> str | None:
+    return find_command(case.spec.command[0], case.spec.folder, environ, case.here.platform)
 
 
-def _program(start: LaunchSpec, here: Here) -> str | None:
-    found = named_program_candidates(start.command[0], start.folder, start.environ, here.platform)
-    return next((path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)), None)
-
-
-def _not_found(start: LaunchSpec, match: Match, profile: Profile, here: Here) -> tuple[str, str]:
-    name = start.command[0]
-    own = _program(start.replace(environ=here.environ), here)
+def _not_found(case: _Case) -> tuple[str, str]:
+    spec, name = case.spec, case.spec.command[0]
+    own = _program(case, case.here.environ)
     if own is not None:
-        problem = f"'{name}' is at '{own}' on your own PATH, but {profile.name} is started without it."
-        return problem + _unset(start), _by_path(match, profile, f"Put '{own}' into the entry")
+        problem = f"'{name}' is at '{own}' on your own PATH, but {case.profile.name} is started without it."
+        return problem + _unset(spec), _by_path(case, f"Put '{own}' into the entry")
     if os.path.dirname(name):
-        there = named_program_candidates(name, start.folder, start.environ, here.platform)[0]
+        there = named_program_candidates(name, spec.folder, spec.environ, case.here.platform)[0]
         state = "is a file that cannot be executed" if os.path.isfile(there) else "does not exist"
-        return f"'{there}' {state}." + _unset(start), _by_path(match, profile, "Correct the entry")
-    return f"'{name}' is not on PATH." + _unset(start), _by_path(match, profile, f"Install '{name}'")
+        return f"'{there}' {state}." + _unset(spec), _by_path(case, "Correct the entry")
+    return f"'{name}' is not on PATH." + _unset(spec), _by_path(case, f"Install '{name}'")
 
 
-def _judged(
-    blank: Examination, trial: Trial, start: LaunchSpec, match: Match, profile: Profile, here: Here
-) -> Examination:
+def _judged(case: _Case, blank: Examination, trial: Trial) -> Examination:
     tried = blank.replace(milliseconds=trial.milliseconds, tools=trial.tools)
-    limit = start.limit_seconds
+    spec, limit = case.spec, case.spec.limit_seconds
     if trial.problem:
-        return tried.replace(problem=trial.problem + _unset(start), next_step=_after_failure(start, match, profile))
+        return tried.replace(problem=trial.problem + _unset(spec), next_step=_after_failure(case))
     behind = trial.behind
     if limit is not None and trial.seconds > limit and not (behind and behind.fatal):
-        problem = f"It works, but took {trial.seconds:.1f} s, and {profile.name} waits {limit:g} s."
+        problem = f"It works, but took {trial.seconds:.1f} s, and {case.profile.name} waits {limit:g} s."
         again = "Try again: a first start may have to download"
-        return tried.replace(problem=problem, next_step=_by_path(match, profile, again))
+        return tried.replace(problem=problem, next_step=_by_path(case, again))
     if behind is None:
         return tried
-    # In a client that starts everything elsewhere, a proxy has to be told the workspace.
-    waits = behind.untold and start.folder != here.workspace
+    # A client that starts its servers elsewhere tells a proxy the workspace later.
+    waits = behind.untold and spec.folder != case.here.workspace
     in_part = bool(behind.problem) and (not behind.fatal or waits)
     step = NO_WORKSPACE if behind.untold and not waits else behind.next_step
-    step += _state_apart(start, profile, here) if behind.problem else ""
+    step += _other_state(case) if behind.problem else ""
     return tried.replace(health=behind.health, problem=behind.problem, next_step=step, in_part=in_part)
 
 
-def _state_apart(start: LaunchSpec, profile: Profile, here: Here) -> str:
-    """What was done in this shell, such as agreeing to the workspace, is not seen where the client's server looks."""
-    ours, its = (folders_on(here.platform, environ, lambda: here.home) for environ in (here.environ, start.environ))
-    if ours.state == its.state or DATA_HOME in start.environ:
+def _other_state(case: _Case) -> str:
+    """A hint if the client's server has another state folder than this shell, and so does not see its trust."""
+    here, environ = case.here, case.spec.environ
+    ours, its = (folders_on(here.platform, one, lambda: here.home) for one in (here.environ, environ))
+    if ours.state == its.state or DATA_HOME in environ:
         return ""
     without = f"run that without it ('env -u {DATA_HOME} uno-devserver …')"
-    return f" {profile.name} does not pass {DATA_HOME} on: {without}, or put it into the entry's 'env'."
+    return f" {case.profile.name} does not pass {DATA_HOME} on: {without}, or put it into the entry's 'env'."
 
 
-def _after_failure(start: LaunchSpec, match: Match, profile: Profile) -> str:
-    if not start.command:
+def _after_failure(case: _Case) -> str:
+    folder = case.spec.folder
+    if not case.spec.command:
         return "See that the address is right, and that this machine reaches it."
-    if not os.path.isdir(start.folder):
-        return f"Make the folder '{start.folder}', or correct the entry."
-    return _by_path(match, profile, f"Run it yourself in '{start.folder}' to see more")
+    if not os.path.isdir(folder):
+        return f"Make the folder '{folder}', or correct the entry."
+    return _by_path(case, f"Run it yourself in '{folder}' to see more")
 
 
-def _by_path(match: Match, profile: Profile, first: str) -> str:
-    """`first`, or this program by its path, where the server can be started so and is not already."""
+def _by_path(case: _Case, first: str) -> str:
+    """`first`, or register this program by its path, if the server can be started so and is not already."""
+    match = case.match
     by_path = match.runner == PATH_RUNNER and is_absolute(match.says.command)
     if by_path or PATH_RUNNER not in match.server.runners:
         return f"{first}."
-    return f"{first}, or name this program by its path: '{_command(profile)} --runner {PATH_RUNNER}'."
+    return f"{first}, or name this program by its path: '{_command(case.profile)} --runner {PATH_RUNNER}'."
 
 
-def _unset(start: LaunchSpec) -> str:
-    return f" It refers to {', '.join(start.unset)}, which is not set here." if start.unset else ""
+def _replacement(case: _Case) -> str:
+    """For an outdated entry, of any version: the command that replaces it."""
+    match, place = case.match, case.location.place
+    if up_to_date(match, VariantChoice(match.variant, asked=False), place.dialect):
+        return ""
+    # Without the scope, an entry of the other scope would stay, and get another one beside it.
+    scope = "" if place.scope is case.profile.default_scope else f" --scope {place.scope.value}"
+    return f" '{_command(case.profile)}{scope}' replaces the entry by the usual one."
+
+
+def _unset(spec: LaunchSpec) -> str:
+    return f" It refers to {', '.join(spec.unset)}, which is not set here." if spec.unset else ""
 
 
 def _unreadable(profile: Profile, path: str, problem: str) -> Examination:
-    return Examination(profile.id, None, None, path, None, None, None, {}, None, None, f"{problem}.", repair(path))
+    return Examination(profile.id, None, path=path, problem=f"{problem}.", next_step=repair(path))
 
 
 def _missing(profile: Profile, server: ServerDefinition) -> Examination:
-    problem = profile.no_client or f"{server.name} is not registered with {profile.name}."
-    step = "" if profile.no_client else _install(profile)
-    return Examination(profile.id, server.name, None, None, None, None, None, {}, None, None, problem, step)
+    if profile.no_client:
+        return Examination(profile.id, server.name, problem=profile.no_client)
+    problem = f"{server.name} is not registered with {profile.name}."
+    return Examination(profile.id, server.name, problem=problem, next_step=_install(profile))
 
 
 def _install(profile: Profile) -> str:
@@ -247,7 +264,7 @@ def _command(profile: Profile) -> str:
 
 
 def _shown(says: EntrySpec) -> str | None:
-    """As it stands in the file: what its variables hold may be secret, and so may a name or a query in an address."""
+    """The command as written in the file; values of variables, and user and query of an address, may be secret."""
     if not says.command:
         scheme, slashes, rest = says.url.partition("?")[0].partition("//")
         owner, slash, path = rest.partition("/")

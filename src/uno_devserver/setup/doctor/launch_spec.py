@@ -1,14 +1,12 @@
-"""How a client would start a server, or reach it: the command, the folder and the environment; pure.
+"""How a client would start or reach a server: command, folder, environment.
 
-A client with windows is started by the desktop and not by a shell, so that it has neither the shell's PATH nor its
-variables. What its servers get is less again: the official SDKs pass on a few variables by name.
+A graphical client is started by the desktop and not by a shell, so that it has neither the shell's PATH nor its
+variables. Its servers get even less: the official SDKs pass on only a few named variables.
 """
 
 from __future__ import annotations
 
-import ntpath
 import os
-import posixpath
 import re
 
 from ...system.values import Value
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from ..paths import Here
     from ..profiles import Place, Profile
 
-# What a desktop gives its programs. Windows has one PATH for all.
+# The PATH that a desktop gives to its programs. Windows has one PATH for all.
 BARE_PATHS = {
     "linux": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "darwin": "/usr/bin:/bin:/usr/sbin:/sbin",
@@ -33,7 +31,7 @@ PASSED_ON_WINDOWS = (
     *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES"),
     *("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE"),
 )
-# Nobody waits for less than a second, or for a quarter of an hour, on purpose: what is larger counts milliseconds.
+# A larger limit is in milliseconds: no client waits for a quarter of an hour.
 MOST_SECONDS = 900
 
 _HEADER_KEYS = ("headers", "http_headers")
@@ -41,15 +39,15 @@ _VARIABLE = re.compile(r"\$\{(?:(?P<kind>env|input|config|command):)?(?P<name>[\
 
 
 class LaunchSpec(Value):
-    """Of an entry with an address, `command` is empty; of one with a command, `url` is."""
+    """`command` is empty for a server with an address, `url` for one with a command."""
 
     command: tuple[str, ...]
     folder: str
     environ: Mapping[str, str]
     url: str
     headers: Mapping[str, str]
-    limit_seconds: float | None  # how long the client waits; None: not known
-    unset: tuple[str, ...]  # what the entry refers to, and is not there
+    limit_seconds: float | None  # how long the client waits; None: unknown
+    unset: tuple[str, ...]  # variables that the entry refers to and that are not set
 
 
 def launch_spec_of(entry: ServerEntry, place: Place, profile: Profile, here: Here) -> LaunchSpec:
@@ -70,7 +68,7 @@ def launch_spec_of(entry: ServerEntry, place: Place, profile: Profile, here: Her
 
 
 def limit_of(settings: Mapping[str, object], profile: Profile) -> float | None:
-    """The entry's own limit, in whatever unit its client counts; else the client's."""
+    """The entry's own limit, in the unit of its client; else the client's limit."""
     for key in ("startup_timeout_sec", "startupTimeoutMs", "timeout"):
         value = settings.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
@@ -79,7 +77,7 @@ def limit_of(settings: Mapping[str, object], profile: Profile) -> float | None:
 
 
 def bare_environment(environ: Mapping[str, str], platform: str) -> dict[str, str]:
-    """What is left of an environment for the server of a client with windows."""
+    """The part of an environment that the server of a graphical client gets."""
     if platform == "win32":
         return {name: value for name, value in environ.items() if name.upper() in PASSED_ON_WINDOWS}
     kept = {name: environ[name] for name in PASSED_ON if name in environ}
@@ -92,12 +90,11 @@ def _environ(profile: Profile, here: Here) -> dict[str, str]:
 
 def _folder(settings: Mapping[str, object], scope: Scope, profile: Profile, here: Here, words: _Words) -> str:
     usual = here.home if profile.starts_in.get(scope, Scope.WORKSPACE) is Scope.USER else here.workspace
-    named = settings.get("cwd") or settings.get("working_directory")  # as Warp calls it
+    named = settings.get("cwd") or settings.get("working_directory")  # the latter is Warp's
     if not isinstance(named, str) or not named:
         return usual
-    if here.platform == "win32":
-        return ntpath.normpath(ntpath.join(usual, words.expanded(named)))
-    return posixpath.normpath(posixpath.join(usual, words.expanded(named)))
+    rules = here.path_rules
+    return str(rules.normpath(rules.join(usual, words.expanded(named))))
 
 
 def _headers(settings: Mapping[str, object], words: _Words) -> dict[str, str]:
@@ -110,7 +107,7 @@ def _headers(settings: Mapping[str, object], words: _Words) -> dict[str, str]:
 
 
 class _Words:
-    """Expands what clients expand: `${NAME}`, `${NAME:-default}`, `${env:NAME}`, and the editors' own names."""
+    """Expands variables as clients do: `${NAME}`, `${NAME:-default}`, `${env:NAME}`, and names of editors."""
 
     def __init__(self, here: Here) -> None:
         self._environ = here.environ

@@ -1,7 +1,7 @@
-"""What stands behind a proxy of this program, or of its .NET twin: asked of the proxy itself, until its start is over.
+"""Asks a proxy, of this program or of its .NET counterpart, for the health of the server behind it.
 
-A proxy answers whatever is behind it, so its first answers tell nothing of the server that they are for. What it says
-is JSON of a process that was started a moment ago, and may be anything.
+A proxy answers even if its server does not run, so its first answers say nothing about that. Its report is JSON from
+a foreign process, so any field may have any type.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 
     from ...protocol.client.connection import Connection, Peer
 
-SETTLE_SECONDS = 15.0  # a .NET Host takes 1 to 3 s, a server that a runner has to build some more
-POLL_SECONDS = 0.1  # of a question that takes a millisecond
+SETTLE_SECONDS = 15.0  # a .NET Host starts in 1 to 3 s; a server that a runner has to build needs longer
+POLL_SECONDS = 0.1  # one request takes a millisecond
 DEGRADED = "Degraded"  # the connection state in the report of a proxy that has given up
-TOLD_ISSUES = 2  # the first says what is wrong, the second as a rule why
-MAX_CHARACTERS = 1000  # of what they say
+MAX_ISSUES = 2  # the first says what is wrong, the second usually why
+MAX_CHARACTERS = 1000  # of their messages
 
 
 class ProxyHealth(Value):
-    health: str  # the proxy's own word: Healthy, Degraded or Unhealthy
+    health: str  # as in the report: Healthy, Degraded or Unhealthy
     tools: int | None  # of the server behind it; None: there is none
     problem: str = ""  # as sentences
     next_step: str = ""
-    fatal: bool = False  # because of the problem nothing can be used
-    untold: bool = False  # the problem is that nobody has told it its workspace, as a client or an agent may later
+    fatal: bool = False  # the problem makes the server unusable
+    untold: bool = False  # the problem is that the proxy does not know its workspace; a client may tell it later
 
 
 async def probe_proxy(connection: Connection, peer: Peer, connected: Callable[[], None]) -> ProxyHealth | None:
-    """How it stands when the start is over, well or not; `connected` is called once there is a server.
+    """Poll the proxy until its start has succeeded or failed; call `connected` when it has a server.
 
-    None: what answers does not say so in the way that we know.
+    Returns None if the answer is not a health report.
     """
     deadline = time.monotonic() + SETTLE_SECONDS
     is_connected = False
-    before: ProxyHealth | None = None  # a proxy learns one thing after the other: what it says twice is what it means
+    before: ProxyHealth | None = None  # facts arrive one by one, so a report counts when it comes twice
     while (report := await _asked(connection, peer)) is not None:
         if report.get("upstreamConnected") is True and not is_connected:
             is_connected = True
@@ -70,7 +70,7 @@ async def _asked(connection: Connection, peer: Peer) -> Mapping[str, Any] | None
 def _is_settled(report: Mapping[str, Any]) -> bool:
     if report.get("connectionState") == DEGRADED:
         return True
-    # Our Host is asked by its proxy how its add-ins are, soon after it is connected; until then nobody knows this.
+    # A proxy asks our Host about its add-ins soon after it is connected; until then this field is null.
     unasked = report.get("hostKind") == HostKind.BUNDLED.value and report.get("ideChannelConnected") is None
     fresh = _object(report.get("proxy")).get("listsFresh", True)
     return report.get("upstreamConnected") is True and bool(fresh) and not unasked and not report.get("addInsLoading")
@@ -78,7 +78,7 @@ def _is_settled(report: Mapping[str, Any]) -> bool:
 
 def health_of_report(report: Mapping[str, Any]) -> ProxyHealth:
     told = report.get("issues")
-    issues = [_object(issue) for issue in told][:TOLD_ISSUES] if isinstance(told, list) else []
+    issues = [_object(issue) for issue in told][:MAX_ISSUES] if isinstance(told, list) else []
     count = report.get("toolCount")
     tools = (count if isinstance(count, int) else 0) if report.get("upstreamConnected") is True else None
     severe = any(issue.get("severity") == Severity.FATAL.value for issue in issues)

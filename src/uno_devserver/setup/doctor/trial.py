@@ -1,8 +1,7 @@
-"""One attempt to use a server as a client does: start or reach it, shake hands, ask for its tools; with its times.
+"""One attempt to use a server as a client does: start or reach it, shake hands, list its tools; with timings.
 
-Of a proxy it is also asked what stands behind it.
-
-Whatever it does, this returns within a bound and says what happened; nothing that was started is left running.
+A proxy is also asked for the health of its server. Whatever the server does, a trial returns within a bound and says
+what happened, and leaves no process behind.
 """
 
 from __future__ import annotations
@@ -38,51 +37,50 @@ if TYPE_CHECKING:
     from .launch_spec import LaunchSpec
     from .proxy_probe import ProxyHealth
 
-PATIENCE_SECONDS = 60.0  # longer than any client's own limit that counts: the first start by a runner downloads
-MORE_SECONDS = 10.0  # than a client waits: what comes too late for it is told apart from what never comes
-INPUT_SECONDS = 2.0  # a server sees the end of its input, and ends with all that it started: so MCP means it
-STOP_SECONDS = 2.0  # then it is asked by signal, then ended
-LAST_WORDS_SECONDS = 0.5  # between the end of a process and the end of its output, and the other way round
-POLL_SECONDS = 0.05  # for the end of a process, where the system cannot tell us
+PATIENCE_SECONDS = 60.0  # more than the usual limits of clients: at the first start a runner downloads
+MORE_SECONDS = 10.0  # beyond the client's limit, to tell a slow server from one that never answers
+INPUT_SECONDS = 2.0  # for a server to end by itself after its input was closed, as MCP asks for
+STOP_SECONDS = 2.0  # after a signal, before it is killed
+LAST_OUTPUT_SECONDS = 0.5  # between the exit of a process and the end of its output, in either order
+POLL_SECONDS = 0.05  # for the exit of a process, on systems that do not report it
 LAST_LINES = 5
 MAX_STRAYS = 3
-MAX_CHARACTERS = 500  # of what a server says about itself
+MAX_CHARACTERS = 500  # of each message of a server
 MAX_PAGES = 100  # of a list of tools
-READY = "ready"  # until there is a server behind a proxy, which the client does not wait for
+READY = "ready"  # until a proxy has a server; the client does not wait for that
 
 T = TypeVar("T")
 
 
 class Trial(Value):
-    milliseconds: Mapping[str, int]  # of `spawn`, `initialize`, `tools`, `ready`, as far as it came, each for itself
-    tools: int | None = None  # how many it offers
-    problem: str = ""  # why it cannot be used, as sentences; "": it can
-    behind: ProxyHealth | None = None  # what stands behind it, if it is a proxy that says so
+    milliseconds: Mapping[str, int]  # of each completed step: `spawn`, `initialize`, `tools`, `ready`
+    tools: int | None = None  # their number
+    problem: str = ""  # why the server cannot be used, as sentences; "": it can
+    behind: ProxyHealth | None = None  # of the server behind a proxy
 
     @property
     def seconds(self) -> float:
-        """What its client waits for."""
+        """The time that the client has to wait."""
         return sum(spent for name, spent in self.milliseconds.items() if name != READY) / 1000
 
 
-def patience_of(start: LaunchSpec) -> float:
-    limit = start.limit_seconds
+def patience_of(spec: LaunchSpec) -> float:
+    limit = spec.limit_seconds
     return PATIENCE_SECONDS if limit is None else min(limit + MORE_SECONDS, PATIENCE_SECONDS)
 
 
-def try_command(program: str, start: LaunchSpec, patience: float | None = None) -> Trial:
-    """`program`: the file that the command's first word means."""
-    patience = patience_of(start) if patience is None else patience
+def try_command(program: str, spec: LaunchSpec) -> Trial:
+    """`program` is the file that the command's first word stands for."""
     with tempfile.TemporaryDirectory(prefix="uno-devserver-") as folder:
         output = Output(os.path.join(folder, "stderr.log"))
         try:
-            return asyncio.run(_over_pipes(program, start, output, patience))
+            return asyncio.run(_over_pipes(program, spec, output))
         finally:
             output.close()
 
 
-def try_address(start: LaunchSpec) -> Trial:
-    return asyncio.run(_over_http(start, patience_of(start)))
+def try_address(spec: LaunchSpec) -> Trial:
+    return asyncio.run(_over_http(spec))
 
 
 class _Stopwatch:
@@ -96,11 +94,11 @@ class _Stopwatch:
         self._last = now
 
 
-async def _over_pipes(program: str, start: LaunchSpec, output: Output, patience: float) -> Trial:
+async def _over_pipes(program: str, spec: LaunchSpec, output: Output) -> Trial:
     watch = _Stopwatch()
-    line = (program, *start.command[1:])
+    line = (program, *spec.command[1:])
     try:
-        child = spawn(line, folder=start.folder, environ=start.environ, output=output, spoken_to=True)
+        child = spawn(line, folder=spec.folder, environ=spec.environ, output=output, spoken_to=True)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return Trial({}, problem=f"'{program}' cannot be started: {reason}.")
@@ -108,16 +106,20 @@ async def _over_pipes(program: str, start: LaunchSpec, output: Output, patience:
     assert child.pipes is not None
     strays: list[bytes] = []
     lines = PipeLines(lambda: None)
-    keep = lambda line: strays.append(line) if len(strays) < MAX_STRAYS else None  # noqa: E731
-    connection = StdioConnection(_Nobody(), lines, keep)
+
+    def keep(line: bytes) -> None:
+        if len(strays) < MAX_STRAYS:
+            strays.append(line)
+
+    connection = StdioConnection(_SilentClient(), lines, keep)
     try:
         await lines.open(*child.pipes, connection)
         try:
-            problem, tools = await _until_it_ends(_talk(connection, watch), child, start, patience)
+            problem, tools = await _until_it_ends(_talk(connection, watch), child, spec)
             behind: ProxyHealth | None = None
             if HEALTH_TOOL in (tools or ()):
-                asking = probe_proxy(connection, _Nobody(), lambda: watch.lap(READY))
-                problem, behind = await _until_it_ends(asking, child, start, patience)
+                asking = probe_proxy(connection, _SilentClient(), lambda: watch.lap(READY))
+                problem, behind = await _until_it_ends(asking, child, spec)
         finally:
             lines.close_output()
             gone = asyncio.ensure_future(process_exit(child.pid, POLL_SECONDS))
@@ -139,22 +141,20 @@ async def _talk(connection: StdioConnection, watch: _Stopwatch) -> list[object]:
     return tools
 
 
-async def _until_it_ends(
-    talk: Coroutine[Any, Any, T], child: Child, start: LaunchSpec, patience: float
-) -> tuple[str, T | None]:
-    """Talk, unless the process ends meanwhile: something that it started may hold its output open."""
+async def _until_it_ends(talk: Coroutine[Any, Any, T], child: Child, spec: LaunchSpec) -> tuple[str, T | None]:
+    """Talk until the process exits: its output alone may be held open by a process that it started."""
     talking = asyncio.ensure_future(talk)
     gone = asyncio.ensure_future(process_exit(child.pid, POLL_SECONDS))
     try:
-        await asyncio.wait((talking, gone), timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((talking, gone), timeout=patience_of(spec), return_when=asyncio.FIRST_COMPLETED)
         if gone.done():
-            await asyncio.wait((talking,), timeout=LAST_WORDS_SECONDS)
+            await asyncio.wait((talking,), timeout=LAST_OUTPUT_SECONDS)
         if not talking.done():
-            return (_ended(child) if gone.done() else _silence(start, patience)), None
+            return (_ended(child) if gone.done() else _silence(spec)), None
         try:
             return "", talking.result()
         except ConnectionLost:
-            await asyncio.wait((gone,), timeout=LAST_WORDS_SECONDS)
+            await asyncio.wait((gone,), timeout=LAST_OUTPUT_SECONDS)
             return _ended(child), None
         except (UnusableServer, RpcError) as refused:
             return _sentence(refused), None
@@ -164,13 +164,14 @@ async def _until_it_ends(
         await asyncio.wait((talking, gone))
 
 
-async def _over_http(start: LaunchSpec, patience: float) -> Trial:
+async def _over_http(spec: LaunchSpec) -> Trial:
+    patience = patience_of(spec)
     watch = _Stopwatch()
     connection: Connection | None = None
     try:
         async with asyncio.timeout(patience):
             connection = await connect_http(
-                start.url, _Nobody(), modern_first=False, seconds=patience, headers=start.headers
+                spec.url, _SilentClient(), modern_first=False, seconds=patience, headers=spec.headers
             )
             watch.lap("initialize")
             tools = await _tools(connection)
@@ -179,20 +180,20 @@ async def _over_http(start: LaunchSpec, patience: float) -> Trial:
     except (ConnectionLost, UnusableServer, RpcError) as error:
         return Trial(watch.milliseconds, problem=_sentence(error))
     except TimeoutError:
-        return Trial(watch.milliseconds, problem=_silence(start, patience))
+        return Trial(watch.milliseconds, problem=_silence(spec))
     finally:
         if connection is not None:
             await connection.close()
 
 
 async def _tools(connection: Connection) -> list[object]:
-    """Their names."""
+    """List the names of all tools."""
     if "tools" not in connection.server.capabilities:
         return []
     names: list[object] = []
     params: Params = {}
     for _ in range(MAX_PAGES):
-        page = object_in(await connection.request("tools/list", params, _Nobody())) or {}
+        page = object_in(await connection.request("tools/list", params, _SilentClient())) or {}
         tools = page.get("tools")
         if not isinstance(tools, list):
             raise UnusableServer("its answer to tools/list has no list of tools")
@@ -203,8 +204,8 @@ async def _tools(connection: Connection) -> list[object]:
     return names
 
 
-class _Nobody:
-    """A client that wants nothing but answers."""
+class _SilentClient:
+    """A client that answers pings and nothing else."""
 
     client = ClientInfo("uno-devserver-doctor", __version__, {}, NEWEST_HANDSHAKE)
     log_level = None
@@ -218,9 +219,9 @@ class _Nobody:
         raise RpcError(METHOD_NOT_FOUND, f"'{method}' is not answered here.")
 
 
-def _silence(start: LaunchSpec, patience: float) -> str:
-    waits = f"; its client waits {start.limit_seconds:g} s" if start.limit_seconds is not None else ""
-    return f"It gave no answer within {patience:g} s{waits}."
+def _silence(spec: LaunchSpec) -> str:
+    waits = f"; its client waits {spec.limit_seconds:g} s" if spec.limit_seconds is not None else ""
+    return f"It gave no answer within {patience_of(spec):g} s{waits}."
 
 
 def _ended(child: Child) -> str:
@@ -237,7 +238,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _explained(problem: str, strays: list[bytes], child: Child) -> str:
-    """With what it printed: on its output, where only messages belong, and beside that."""
+    """The problem with what the server printed, to its output and to its error output."""
     if strays:
         lines = "; ".join(shown(line.decode("utf-8", "replace").strip()) for line in strays)
         problem += f" On its output, where only MCP belongs, it printed: {lines}"
