@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..issues import warning
 from ..protocol.http.messages import Answer, Request, Response
 from ..protocol.http.server import HIGHEST_PORT, HttpServer, ListenProblem, open_sockets
+from ..protocol.http.server_connection import HttpLimits
 from ..system.files import FileProblem, read_bytes
 from ..system.log import log
 from ..system.ports import PortTaken
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from ..protocol.http.messages import Handler
     from .feed import Feed
 
-MAX_CONNECTIONS = 128  # some pages with some requests each; the proxy may serve MCP over HTTP beside it
+# Some pages with some requests each; the proxy may serve MCP over HTTP beside it.
+LIMITS = HttpLimits(max_connections=128)
 ATTEMPTS = 50  # ports that are tried behind the wanted one
 PAGE, MCP, HEALTH, EVENTS = "", "/mcp", "/health", "/events"
 HEALTHY, NOT_HEALTHY = 200, 503
@@ -57,7 +59,7 @@ async def open_inspector(
     except (PortTaken, ListenProblem) as problem:
         return warning("InspectorNotServed", f"The inspector page is not served: {_reason(problem, port)}.")
     routes = _Routes(token, mcp, health, feed)
-    server = HttpServer(routes.handle, sockets, guard=stranger, max_connections=MAX_CONNECTIONS, extra_headers=HEADERS)
+    server = HttpServer(routes.handle, sockets, guard=stranger, limits=LIMITS, extra_headers=HEADERS)
     await server.start()
     if port not in (0, server.port):
         log.info(f"Port {port} is taken: the inspector uses {server.port}.")

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from uno_devserver.protocol.http.messages import Answer, Handler, Request, Response
 from uno_devserver.protocol.http.server import HttpServer, open_sockets
+from uno_devserver.protocol.http.server_connection import HttpLimits
 
 T = TypeVar("T")
 PATIENCE = 10.0  # seconds after which a test gives up waiting
@@ -164,7 +165,8 @@ class Running:
         self._thread.start()
         self._clients: list[Client] = []
         self._stopped = False
-        self.server = HttpServer(handler, open_sockets(0, bind), **options)
+        others = {name: options.pop(name) for name in ("guard", "extra_headers", "any_user") if name in options}
+        self.server = HttpServer(handler, open_sockets(0, bind), limits=HttpLimits(**options), **others)
         self.port = self.server.port
         self.do(self.server.start())
 

@@ -46,7 +46,7 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("value", ["a\r\nb: c", "a\nb", "a\rb", "\0", "\x7f", "€"])
 def test_a_value_that_would_break_out_is_refused(value: str) -> None:
-    with pytest.raises(ValueError, match="does not allow the value of the header 'Name'") as refused:
+    with pytest.raises(ValueError, match="the value of the header 'Name' has characters") as refused:
         check_headers((("Name", f"secret{value}"),))
 
     assert "secret" not in str(refused.value)

@@ -1,1 +1,1 @@
-"""HTTP/1.1 and WebSocket over asyncio: the parsers are httptools and websockets, the sockets are ours."""
+"""HTTP/1.1 and WebSocket over asyncio, with the parsers of httptools and websockets. Knows no JSON-RPC."""

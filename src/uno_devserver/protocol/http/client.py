@@ -1,7 +1,6 @@
-"""A small HTTP/1.1 client for one server: connections that are kept, and used again, and bounded in number.
+"""An HTTP/1.1 client for one server, with connections that are kept for the next request and bounded in number.
 
-No request is sent twice unless that cannot matter: whether a server has seen one that it did not answer is told by
-`HttpFailure.sent`.
+Only safe requests are sent twice. `HttpFailure.sent` says whether the server may have seen a request.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
     import ssl
 
 CONNECT_SECONDS = 5.0  # a server of this machine takes microseconds, one elsewhere a few hundred milliseconds
-# uvicorn and Node close a connection that was idle for 5 s: a request must not meet that.
+# uvicorn and Node close connections that were idle for 5 s, which must not happen during a request.
 IDLE_SECONDS = 4.0
-MAX_IDLE = 512  # as many calls may be under way at once; opening a connection costs as much as three calls
+MAX_IDLE = 512  # as many as calls may run at once; opening a connection costs as much as three calls
 MAX_CONNECTIONS = 1000
 NAME_DELAY_SECONDS = 0.25  # until the next address of a name is tried beside the first (RFC 8305)
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # asking twice changes nothing
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 DEFAULT_PORTS = {"http": 80, "https": 443}
-LOCALHOST = ("127.0.0.1", "::1")  # a server may listen on either; no resolver has to be asked
+LOCALHOST = ("127.0.0.1", "::1")  # a server may listen on either; no resolver is needed
 
 _URL = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[^/?#@:\[\]\s\0-\x1f\x7f]+)(?::(?P<port>\d{1,5}))?(?P<target>[/?][^#\s]*)?(?:#.*)?",
@@ -36,7 +35,7 @@ _URL = re.compile(
 
 
 class Origin(Value):
-    """Where a server is."""
+    """The address of a server."""
 
     scheme: str
     host: str  # without brackets
@@ -52,7 +51,7 @@ class Origin(Value):
 
 
 def split_url(url: str) -> tuple[Origin, str]:
-    """The origin and the target of a request; ValueError for what is no such URL."""
+    """The origin and the target of a request; ValueError if it is no URL of an HTTP server."""
     found = _URL.fullmatch(url.strip())
     port = int(found["port"]) if found and found["port"] else None
     if found is None or port == 0 or (port or 0) > 65535:
@@ -64,7 +63,7 @@ def split_url(url: str) -> tuple[Origin, str]:
 
 
 def encode_headers(headers: Mapping[str, str]) -> bytes:
-    """Header lines for a request; ValueError for what HTTP does not allow."""
+    """Header lines for a request; ValueError for headers that HTTP does not allow."""
     fields = tuple(headers.items())
     check_headers(fields)
     return header_lines(fields)
@@ -81,11 +80,11 @@ class HttpClient:
         self._open: set[ClientConnection] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._tls: ssl.SSLContext | None = None
-        self._left = 0  # how often it was broken off
+        self._left = 0  # how often `break_off` was called
         self._closed = False
 
     async def request(self, method: str, target: str, headers: bytes = b"", body: bytes | None = None) -> Reply:
-        """Send; the answer, as soon as its head came. HttpFailure when there is none; cancelling breaks it off."""
+        """Send a request; returns its answer when the head has come. HttpFailure if there is none."""
         length = b"" if body is None else b"Content-Length: %d\r\n" % len(body)
         request = b"".join((self._start(method, target), headers, length, b"\r\n", body or b""))
         left = self._left
@@ -103,7 +102,7 @@ class HttpClient:
         return await connection.exchange(request)
 
     def send(self, method: str, target: str, headers: bytes, body: bytes, taker: Taker) -> ClientConnection | None:
-        """Send over a connection that is kept, without waiting; None, and nothing is sent, where there is none."""
+        """Send over a kept connection without waiting; None if there is none, and nothing is sent."""
         kept = self._kept()
         if kept is not None:
             head = b"%b%bContent-Length: %d\r\n\r\n" % (self._start(method, target), headers, len(body))
@@ -111,13 +110,13 @@ class HttpClient:
         return kept
 
     def break_off(self) -> None:
-        """Close all connections; who still waits for one, or for an answer, is told that there is none."""
+        """Close all connections; requests that wait fail."""
         self._left += 1
         for connection in list(self._open):
             connection.fail("was left before it had answered")
 
     def close(self) -> None:
-        """Break off, and connect no more."""
+        """Break off, and refuse new requests."""
         self._closed = True
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -134,7 +133,7 @@ class HttpClient:
     # --- connections
 
     def _kept(self) -> ClientConnection | None:
-        """The one that was used last: it is the least likely to have been closed."""
+        """The idle connection that was used last: it is the least likely to have been closed."""
         if not self._idle:
             return None
         oldest = self._loop.time() - IDLE_SECONDS
@@ -166,7 +165,7 @@ class HttpClient:
     async def _connect_to(self, address: str) -> ClientConnection:
         secure = self.origin.scheme == "https"
         if secure and self._tls is None:
-            import ssl  # 15 ms, and servers of this machine need none
+            import ssl  # takes 15 ms, and servers of this machine do not need it
 
             self._tls = ssl.create_default_context()
         _, connection = await self._loop.create_connection(
@@ -177,7 +176,7 @@ class HttpClient:
             server_hostname=self.origin.host if secure else None,
             happy_eyeballs_delay=None if _is_literal(address) else NAME_DELAY_SECONDS,
         )
-        # The next connection must not meet another program, which has the same port on another address.
+        # The next connection must not reach another program with the same port on another address.
         self._addresses = (address, *(other for other in self._addresses if other != address))
         self._open.add(connection)
         return connection
@@ -192,7 +191,7 @@ class HttpClient:
             self._sweeper = self._loop.call_later(IDLE_SECONDS, self._sweep)
 
     def _sweep(self) -> None:
-        """Close what was not used for long. The last used is the last in the list."""
+        """Close the connections that have been idle for too long."""
         oldest = self._loop.time() - IDLE_SECONDS
         for connection in self._idle:
             if connection.idle_since <= oldest:

@@ -1,7 +1,7 @@
-"""One connection to an HTTP server: a request at a time, and its answer as it comes.
+"""One connection to an HTTP server: one request at a time, and its answer as it comes.
 
-An exchange has an end, whatever the server does: an answer whose body can be read to its end, or an `HttpFailure`.
-Nothing grows without a bound: heads and trailers have one, and a body is not read faster than it is taken.
+Every exchange ends with an answer whose body can be read to its end, or with an `HttpFailure`. Heads and trailers are
+bounded, and a body is not received faster than it is read.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Protocol
 import httptools
 
 from .headers import joined_headers
+from .sse import EVENT_STREAM
 
 MAX_BODY = 64 * 1024 * 1024
-MAX_HEAD = 64 * 1024  # also of what the parser keeps without telling: a trailer, the extension of a chunk
-UNREAD_BYTES = 1024 * 1024  # of a body that is taken bit by bit; the server waits when there are more
-REST_BYTES = 64 * 1024  # that may follow what counts in an answer; for more a new connection is cheaper
+MAX_HEAD = 64 * 1024  # also of what the parser keeps without a callback: a trailer, the extension of a chunk
+UNREAD_BYTES = 1024 * 1024  # of a body that is read in parts; then the server has to wait
+REST_BYTES = 64 * 1024  # of an answer that is not needed; for more, a new connection is cheaper
 REST_SECONDS = 1.0
-EVENT_STREAM = "text/event-stream"
-# A machine that went away is noticed after a minute.
+# A machine that is gone is noticed after a minute.
 KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
 class HttpFailure(Exception):
-    """There is no answer, or not all of it. The message is the end of a sentence whose subject is the server.
+    """There is no answer, or only a part of it. The text completes a sentence whose subject is the server.
 
-    `sent` tells whether the server may have seen the request, `began` whether it had begun to answer.
+    `sent`: the server may have seen the request. `began`: it had begun to answer.
     """
 
     def __init__(self, why: str, *, sent: bool, began: bool = False) -> None:
@@ -39,14 +39,14 @@ class HttpFailure(Exception):
 
 
 class BodyTooLong(HttpFailure):
-    """The body is longer than it may be."""
+    """The body is longer than the limit."""
 
 
 class Taker(Protocol):
-    """Who takes the answer to a request that was sent without waiting."""
+    """Gets the answer to a request that was sent without waiting."""
 
     def replied(self, reply: Reply) -> None:
-        """The whole answer came; or the beginning of one that is long, or an event stream."""
+        """The whole answer has come, or the beginning of a long one or of an event stream."""
 
     def failed(self, failure: HttpFailure) -> None:
         """There is no answer."""
@@ -58,16 +58,16 @@ class Reply:
     def __init__(self, connection: ClientConnection, status: int, headers: Mapping[str, str]) -> None:
         self.status = status
         self.headers = headers  # names in lower case; repeated ones joined by ", "
-        self.ended = False  # all of the body came
+        self.ended = False  # the whole body has come
         self._connection = connection
-        self._body = bytearray()  # what came and was not taken; an object for each chunk may cost 60 times as much
+        self._body = bytearray()  # received and not read; an object for each chunk could take 60 times as much
         self._limit = UNREAD_BYTES
         self._failure: HttpFailure | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._released: asyncio.TimerHandle | None = None
 
     async def read(self, limit: int = MAX_BODY) -> bytes:
-        """The whole body; HttpFailure where it breaks off, or is longer."""
+        """The whole body; HttpFailure if it breaks off or is longer than the limit."""
         self._limit = limit
         while True:
             if len(self._body) > limit:
@@ -78,17 +78,17 @@ class Reply:
             await self._more()
 
     def body(self) -> bytes:
-        """The whole body of an answer that has ended; it can still be read."""
+        """The whole body of an answer that has ended, without reading it."""
         return bytes(self._body)
 
     async def part(self) -> bytes:
-        """What came since the last part, b"" at the end of the body; HttpFailure where it breaks off."""
+        """The data since the last part, b"" at the end of the body; HttpFailure if it breaks off."""
         while not self._body and not self.ended:
             await self._more()
         return self._take()
 
     def release(self) -> None:
-        """The rest is not wanted; if it is short, the connection stays."""
+        """Skip the rest; if it is short, the connection is kept."""
         if self.ended or self._released is not None:
             return
         self._take()
@@ -97,7 +97,7 @@ class Reply:
         self._connection.go_on_reading()
 
     def close(self) -> None:
-        """Break it off, and the connection with it, unless all of it came."""
+        """Close the connection, unless the whole answer has come."""
         if not self.ended:
             self._connection.fail("was not heard to the end")
 
@@ -116,7 +116,7 @@ class Reply:
         body, self._body = self._body, bytearray()
         return bytes(body)
 
-    # --- what the connection tells
+    # --- called by the connection
 
     def add(self, chunk: bytes) -> None:
         self._body += chunk
@@ -137,13 +137,13 @@ class Reply:
             self._waiter.set_result(None)
 
 
-# What is received is read before anything else happens in the event loop, so all connections can share it. Without,
-# asyncio would have 256 KiB allocated for each answer, which takes longer than the answer.
+# Shared by all connections, because received data is read before anything else happens in the event loop. Without it,
+# asyncio would allocate 256 KiB for each answer, which takes longer than the answer.
 _BUFFER = memoryview(bytearray(64 * 1024))
 
 
 class ClientConnection(asyncio.BufferedProtocol):
-    """`free` is called whenever it can take another request, `gone` when it never can again."""
+    """`free` is called when it can take another request, `gone` when it is closed."""
 
     def __init__(self, free: Callable[[ClientConnection], None], gone: Callable[[ClientConnection], None]) -> None:
         self.idle_since = 0.0
@@ -162,9 +162,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._last_headers: Mapping[str, str] = {}
         self._keeps_alive = False
         self._framed = False  # the head says where the body ends
-        self._heard = False  # something of the answer came
-        self._surplus = False  # something came that was not asked for
-        self._untold = 0  # bytes since the parser last told us something
+        self._heard = False  # a part of the answer has come
+        self._surplus = False  # data has come that belongs to no request
+        self._untold = 0  # bytes since the last callback of the parser
         self._poller: select.poll | None = None
 
     @property
@@ -172,7 +172,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def has_input(self) -> bool:
-        """Whether something waits on an idle connection: its end, most likely, that the event loop has yet to tell."""
+        """Whether an idle connection is readable, most likely because the server has closed it."""
         assert self._transport is not None
         if not hasattr(select, "poll"):  # Windows
             return bool(select.select([self._transport.get_extra_info("socket")], [], [], 0)[0])
@@ -182,7 +182,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         return bool(self._poller.poll(0))
 
     async def exchange(self, request: bytes) -> Reply:
-        """Send, and wait for the head of the answer. Cancelling closes the connection."""
+        """Send a request, and wait for the head of the answer. Cancelling closes the connection."""
         if self._transport is None or self._transport.is_closing():
             raise HttpFailure("hung up at once", sent=False)
         self._open, self._heard = True, False
@@ -195,18 +195,18 @@ class ClientConnection(asyncio.BufferedProtocol):
             if self._waiter is waiter:
                 self.fail("was not waited for")
             elif not waiter.cancelled() and waiter.exception() is None:
-                waiter.result().close()  # it came in the same moment
+                waiter.result().close()  # the answer came at the same moment
             raise
 
     def send(self, request: bytes, taker: Taker) -> None:
-        """Send, without waiting, over a connection that is usable."""
+        """Send a request without waiting. The connection must be usable."""
         assert self._transport is not None
         self._open, self._heard = True, False
         self._taker = taker
         self._transport.write(request)
 
     def fail(self, why: str) -> None:
-        """Nothing of use can come any more."""
+        """Close the connection, and fail the request that waits."""
         failure = HttpFailure(why, sent=True, began=self._heard)
         waiter, self._waiter = self._waiter, None
         taker, self._taker = self._taker, None
@@ -236,14 +236,14 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._paused = False
             self._transport.resume_reading()
 
-    # --- what the event loop tells
+    # --- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         _watch(transport.get_extra_info("socket"))
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # the system's word for how much there may be
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         return _BUFFER
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -263,7 +263,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> None:
         if self._reply is not None and not self._framed:
-            self._reply.end()  # that is how such an answer ends
+            self._reply.end()  # the end of the connection is the end of such an answer
             self._tell()
         self.fail("broke off in the middle of its answer" if self._heard else "hung up without an answer")
 
@@ -271,7 +271,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.fail("hung up without an answer" if error is None else f"broke off: {error}")
         self._gone(self)
 
-    # --- what the parser tells
+    # --- called by the parser
 
     def on_message_begin(self) -> None:
         self._surplus = not self._open
@@ -285,8 +285,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         status = self._parser.get_status_code()
         fields, self._fields = self._fields, []
         if status < 200 or not self._open:
-            return  # the answer is still to come; or nobody asked for this
-        if fields != self._last_fields:  # answers of one server are much alike, and reading a head is half of the work
+            return  # the answer is still to come, or there is no request
+        if fields != self._last_fields:  # heads of one server are often equal, and reading them is half of the work
             self._last_fields, self._last_headers = fields, joined_headers(fields)
         headers = self._last_headers
         self._keeps_alive = self._parser.should_keep_alive()
@@ -307,7 +307,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     # ---
 
     def _tell(self) -> None:
-        """Hand over what came, and get ready for the next request where that was all."""
+        """Report what has come, and get ready for the next request if the answer is complete."""
         reply, waiter = self._reply, self._waiter
         if reply is None:
             if self._surplus:
@@ -339,7 +339,7 @@ def _is_stream(reply: Reply) -> bool:
 
 
 def _watch(connected: socket.socket) -> None:
-    """Have the system ask whether the other machine is still there: an answer may take hours, silence must not."""
+    """Have the system check whether the other machine is still there: an answer may take hours."""
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEEP_ALIVE:
         if hasattr(socket, name):

@@ -1,6 +1,6 @@
-"""What a page of another port of this machine may do here: a WebAssembly app, an inspector. Pure.
+"""CORS headers for pages of another port of this machine: a WebAssembly app, an inspector. Pure.
 
-Asked only about requests that the guard let pass, so an Origin that comes here is one of this machine.
+Used only for requests that the guard let pass, so every Origin here is one of this machine.
 """
 
 from __future__ import annotations
@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from .headers import HEADER_NAME
 from .messages import Headers
 
 METHODS = ("GET", "POST", "DELETE", "OPTIONS")
-EXPOSED = "Mcp-Session-Id, MCP-Protocol-Version"  # answer headers that a page's script needs to see
+EXPOSED = "Mcp-Session-Id, MCP-Protocol-Version"  # answer headers that the script of a page needs
 PREFLIGHT_SECONDS = 600  # how long a browser need not ask again
 
-_HEADER_NAMES = re.compile(r"[\w!#$%&'*+.^`|~-]+(?:\s*,\s*[\w!#$%&'*+.^`|~-]+)*", re.ASCII)
+_HEADER_NAMES = re.compile(rf"{HEADER_NAME.pattern}(?:\s*,\s*{HEADER_NAME.pattern})*", re.ASCII)
 
 
 def answer_headers(request: Mapping[str, str]) -> Headers:
-    """The headers that let the asking page read the answer; none when no page asks."""
+    """The headers that let the page read the answer; none if no page asks."""
     origin = request.get("origin")
     if origin is None:
         return ()
@@ -30,7 +31,7 @@ def answer_headers(request: Mapping[str, str]) -> Headers:
 
 
 def is_preflight(method: str, request: Mapping[str, str]) -> bool:
-    """Whether a browser asks if it may ask."""
+    """Whether it is the request that a browser sends before a page's own request."""
     return method == "OPTIONS" and "origin" in request and "access-control-request-method" in request
 
 
@@ -45,7 +46,7 @@ def preflight_refusal(request: Mapping[str, str]) -> str | None:
 
 
 def preflight_headers(request: Mapping[str, str]) -> Headers:
-    """What a browser may send, said to a preflight that was not refused."""
+    """The answer to a preflight that is not refused: what the page may send."""
     names = request.get("access-control-request-headers", "")
     allowed = (("Access-Control-Allow-Headers", names),) if names else ()
     return (

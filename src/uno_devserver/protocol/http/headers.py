@@ -1,4 +1,4 @@
-"""The head of an answer as bytes: status line, the handler's headers, and those that only the server may set."""
+"""HTTP headers: the head of an answer as bytes, checks of a handler's headers, and the headers of a request."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ REASONS = {
     501: "Not Implemented",
     503: "Service Unavailable",
     505: "HTTP Version Not Supported",
-}  # a status without a reason is valid too; `http.HTTPStatus` would cost an import
+}  # a status without a reason is valid; `http.HTTPStatus` would cost an import
 BODILESS = (204, 304)
-# They frame the answer: a second one would make client and server disagree about where it ends.
+# Set by the server alone: a second one could make client and server disagree about the end of an answer.
 RESERVED = frozenset({"connection", "content-length", "date", "transfer-encoding", "upgrade"})
 
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # not strftime's, which speak the user's language
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # strftime's are in the user's language
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -43,7 +43,7 @@ _dated = (-1, b"")
 
 
 def response_head(status: int, headers: Headers, framing: bytes, extra: bytes = b"", keep_alive: bool = True) -> bytes:
-    """The head with its final empty line; `framing` says where the body ends, `extra` is encoded already."""
+    """The head with its final empty line; `framing` says where the body ends, `extra` are encoded header lines."""
     return b"".join(
         (
             b"HTTP/1.1 %d %s\r\n" % (status, REASONS.get(status, "").encode()),
@@ -58,14 +58,14 @@ def response_head(status: int, headers: Headers, framing: bytes, extra: bytes = 
 
 
 def check_headers(headers: Headers) -> None:
-    """Raise ValueError for headers that a handler cannot or must not set."""
+    """Raise ValueError for headers that are invalid, or that a handler must not set."""
     for name, value in headers:
         if HEADER_NAME.fullmatch(name) is None:
             raise ValueError(f"HTTP does not allow a header with the name {name!r}")
-        if _VALUE.fullmatch(value) is None:  # which may be secret
-            raise ValueError(f"HTTP does not allow the value of the header {name!r}, for its characters")
+        if _VALUE.fullmatch(value) is None:  # not shown: it may be secret
+            raise ValueError(f"the value of the header {name!r} has characters that HTTP does not allow")
         if name.lower() in RESERVED:
-            raise ValueError(f"the header {name!r} is set by the server and by nobody else")
+            raise ValueError(f"the header {name!r} is set by the server alone")
 
 
 def header_lines(headers: Headers) -> bytes:
@@ -91,7 +91,7 @@ class Accepts(Value):
 
 
 def accepted_types(headers: Mapping[str, str]) -> Accepts:
-    """The kinds of answer that the client takes. One that does not say takes both."""
+    """The kinds of answer that the client takes; both, if it does not say."""
     listed = headers.get("accept")
     if listed is None:
         return Accepts(json=True, events=True)
@@ -103,12 +103,12 @@ def accepted_types(headers: Mapping[str, str]) -> Accepts:
 
 
 def is_json(headers: Mapping[str, str]) -> bool:
-    """Whether the body says that it is JSON. Absent does not count: a web page can send that without asking us."""
+    """Whether the Content-Type is JSON. It must be present: a web page can send other requests without a preflight."""
     return headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
 
 
 def joined_headers(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """The headers as they were received: names in lower case, and one value for each."""
+    """Received headers by their names in lower case; repeated ones are joined by ", "."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in fields:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")

@@ -1,4 +1,4 @@
-"""What an HTTP handler gets and gives: a request, and one of three kinds of answer."""
+"""What an HTTP handler gets and returns: a request, and one of three kinds of answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Request(Value):
-    """One request, its body read to the end."""
+    """A request with its whole body."""
 
     method: str
     path: str  # as sent, still percent-encoded, without the query
@@ -21,7 +21,7 @@ class Request(Value):
 
 
 class Response(Value):
-    """An answer that is known as a whole."""
+    """A complete answer."""
 
     status: int
     body: bytes = b""
@@ -30,11 +30,11 @@ class Response(Value):
 
 class Sink(Protocol):
     async def write(self, data: bytes) -> None:
-        """Send a chunk, waiting while the client reads slowly; ConnectionError when it is gone."""
+        """Send a chunk; waits while the client reads slowly. ConnectionError if it is gone."""
 
 
 class Streaming(Value):
-    """An answer that is written bit by bit. `run` is cancelled when the client goes away or the server stops."""
+    """An answer that is written in chunks. `run` is cancelled if the client leaves or the server stops."""
 
     status: int
     headers: Headers
@@ -43,18 +43,18 @@ class Streaming(Value):
 
 class WebSocket(Protocol):
     async def receive(self) -> bytes | None:
-        """The next message, text as UTF-8; None when the other side closed or is gone."""
+        """The next message, text as UTF-8; None if the other side has closed or is gone."""
 
     async def send(self, data: bytes) -> None:
-        """Send a binary message; ConnectionError when the other side is gone."""
+        """Send a binary message; ConnectionError if the other side is gone."""
 
     async def close(self, code: int = 1000) -> None: ...
 
 
 class Upgrade(Value):
-    """Turn the connection into a WebSocket; refused with 400 when the client did not ask for one.
+    """Turn the connection into a WebSocket; 400 if the client did not ask for one.
 
-    `run` is cancelled when the server stops, and the close frame is sent for it.
+    `run` is cancelled if the server stops; the close frame is sent for it.
     """
 
     run: Callable[[WebSocket], Awaitable[None]]

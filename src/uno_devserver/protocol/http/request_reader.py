@@ -1,7 +1,7 @@
-"""Requests out of bytes. No sockets: bytes in, whole requests out, or one problem after which nothing is read.
+"""Parses bytes into requests, without sockets. After the first problem nothing more is read.
 
-httptools (llhttp in its strict mode) refuses what request smuggling lives on: two lengths, a length beside chunks,
-folded headers, bare line feeds. Added here are the limits, and the rules of HTTP that a parser leaves to a server.
+httptools (llhttp in its strict mode) refuses what request smuggling relies on: two lengths, a length beside chunks,
+folded headers, bare line feeds. Added here are limits, and the rules of HTTP that a parser leaves to a server.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from ...system.values import Value
 from .headers import joined_headers
 from .messages import Request
 
-FIELD_COST = 32  # bytes counted for each header field beside its text, as HTTP/2 does: a field costs memory too
+FIELD_COST = 32  # bytes counted for each header field beside its text, as in HTTP/2, for its memory
 
 _URL = re.compile(rb"https?://(?P<authority>[^/?#]+)(?P<rest>.*)", re.IGNORECASE)
 
 
 class ReadStage(enum.Enum):
-    BETWEEN = "nothing of the next request came"
-    HEAD = "some of it came"
-    BODY = "the headers came"
+    BETWEEN = "no byte of the next request has come"
+    HEAD = "the headers are incomplete"
+    BODY = "the headers have come"
 
 
 class IncomingRequest(Value):
-    """A request, and what its answer has to heed."""
+    """A request, and what its connection must know."""
 
     request: Request
     keep_alive: bool
-    chunks: bool  # whether the client understands chunks: HTTP/1.1 does, 1.0 does not
-    websocket: bool  # the client asks for one; what follows the request is no HTTP if it gets it
+    chunks: bool  # the client understands chunks, which HTTP/1.0 does not have
+    websocket: bool  # the client asks for a WebSocket; if it gets one, the following data is no HTTP
 
 
 class RequestProblem(Value):
-    """Why the rest of the connection cannot be understood, or is not wanted."""
+    """Why the rest of the connection is not read."""
 
     status: int
     reason: str
@@ -52,12 +52,12 @@ class RequestReader:
         self.problem: RequestProblem | None = None
         self.wants_continue = False  # the client waits for "100 Continue" before it sends the body
         self.stage = ReadStage.BETWEEN
-        self._unfinished = 0  # bytes that came since the parser last told us anything that it does not keep itself
+        self._unfinished = 0  # bytes since the last callback: the parser may be keeping them
         self._start_message()
         self._parser = httptools.HttpRequestParser(self)
 
     def feed(self, data: bytes) -> bytes:
-        """Read; requests appear in `complete`. Returns what follows a request for a WebSocket, unread."""
+        """Read data; requests appear in `complete`. Returns the unread data behind a request for a WebSocket."""
         while True:
             self._unfinished += len(data)
             try:
@@ -68,8 +68,8 @@ class RequestReader:
                 if self._asks_for_websocket():
                     self._finish(websocket=True)
                     return data
-                # Java's HTTP client asks for HTTP/2 with every request. A server may ignore that, and then the
-                # request has a body like any other, which the parser did not look for: read it again.
+                # Java's HTTP client asks for HTTP/2 with every request. A server may ignore that, but the parser has
+                # not looked for a body then: parse the request again.
                 data = self._without_upgrade() + data
                 continue
             except httptools.HttpParserError as error:
@@ -78,7 +78,7 @@ class RequestReader:
                 self.problem = RequestProblem(431, f"the headers are longer than {self._max_headers} bytes")
             return b""
 
-    # --- what the parser tells
+    # --- called by the parser
 
     def on_message_begin(self) -> None:
         self._start_message()
@@ -90,7 +90,7 @@ class RequestReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count(len(name) + len(value) + FIELD_COST)
-        if self.stage is ReadStage.HEAD:  # later ones are trailers, which could smuggle what the headers must say
+        if self.stage is ReadStage.HEAD:  # later ones are trailers, which must not change the headers
             self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -104,7 +104,7 @@ class RequestReader:
 
     def on_body(self, body: bytes) -> None:
         self._unfinished = 0
-        self.wants_continue = False  # it did not wait
+        self.wants_continue = False  # the client did not wait
         self._body += body
         if len(self._body) > self._max_body:
             self._stop(413, f"the body is longer than {self._max_body} bytes")
@@ -121,7 +121,7 @@ class RequestReader:
     def _start_message(self) -> None:
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
-        self._body = bytearray()  # not a list: millions of tiny chunks would cost forty times their size
+        self._body = bytearray()  # not a list: tiny chunks would take forty times their size
         self._head_size = 0
 
     def _count(self, size: int) -> None:
@@ -136,7 +136,7 @@ class RequestReader:
         if self._method == b"CONNECT":
             self._stop(501, "this is no proxy")
         host = headers.get("host")
-        if "," in (host or "") or (host is None and self._version == "1.1"):  # a comma: two, joined
+        if "," in (host or "") or (host is None and self._version == "1.1"):  # a comma: two headers
             self._stop(400, "a request needs exactly one Host header")
         coding = headers.get("transfer-encoding")
         if coding is not None and self._version == "1.0":
@@ -154,7 +154,7 @@ class RequestReader:
     def _split_target(self) -> tuple[str, str]:
         target = self._target
         if not target.startswith(b"/") and target != b"*":
-            # The whole URL, as a proxy is asked. Its host is the one that counts, for the guard too.
+            # A whole URL, as a proxy gets it. Its host replaces the header, also for the guard.
             url = _URL.fullmatch(target)
             if url is None:
                 self._stop(400, "the request target is no path")
@@ -177,7 +177,7 @@ class RequestReader:
         return wish == "websocket" and self._method == b"GET" and self._version == "1.1" and not has_body
 
     def _without_upgrade(self) -> bytes:
-        """The head of the present request again, without the wish for another protocol."""
+        """The head of the present request without its Upgrade header."""
         kept = [b"%s: %s" % (name, value) for name, value in self._fields if name.lower() != b"upgrade"]
         start = b"%s %s HTTP/%s" % (self._method, self._target, self._version.encode())
         return b"\r\n".join([start, *kept, b"", b""])

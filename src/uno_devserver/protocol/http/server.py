@@ -1,7 +1,7 @@
-"""An HTTP/1.1 server for the programs of this machine: small, strict in what it takes, bounded in everything.
+"""An HTTP/1.1 server for the programs of this machine: strict in what it accepts, and bounded in everything.
 
-`stop` ends within its bounds whatever handlers and clients do, and leaves no task, timer or socket behind, unless a
-handler refuses to be cancelled; that is logged.
+`stop` is bounded in time, and leaves no task, timer or socket behind. A handler that ignores its cancellation is
+logged.
 """
 
 from __future__ import annotations
@@ -17,23 +17,15 @@ from ...system.ports import BACKLOG, PortTaken, listen_on, loopback_addresses
 from .guard import Guard, refusal
 from .headers import check_headers, header_lines
 from .messages import Handler, Headers
-from .server_connection import ServerConnection, ServerSettings
+from .server_connection import DEFAULT_HTTP_LIMITS, HttpLimits, ServerConnection, ServerSettings
 
 if TYPE_CHECKING:
     from ...system.ports import Address
 
-
-# Of the usual limit of open files, with room for a second server; fewer where fewer may be open.
-MAX_CONNECTIONS = 512
-BUFFER_BYTES = 64 * 1024
-MAX_BODY = 16 * 1024 * 1024
-MAX_HEADERS = 64 * 1024
-HEADER_TIMEOUT_SECONDS = 10.0  # a program of this machine sends its headers at once
-IDLE_TIMEOUT_SECONDS = 120.0  # clients keep a connection for their next request about that long
 GRACE_SECONDS = 2.0
-ACCEPT_TURNS = 4  # of the event loop, from the accepting of a connection until asyncio tells us of it
+ACCEPT_TURNS = 4  # of the event loop, until asyncio reports a connection that was accepted
 CANCEL_SECONDS = 1.0  # for a handler to clean up when it is cancelled
-CLOSE_SECONDS = 1.0  # for clients to take what was sent, and to answer the close of a WebSocket
+CLOSE_SECONDS = 1.0  # for clients to read the rest of an answer, and to answer the close of a WebSocket
 
 
 class HttpServer:
@@ -45,29 +37,16 @@ class HttpServer:
         sockets: Sequence[socket.socket],
         *,
         guard: Guard = refusal,
-        max_connections: int = MAX_CONNECTIONS,
-        max_body: int = MAX_BODY,
-        max_headers: int = MAX_HEADERS,
-        header_timeout: float = HEADER_TIMEOUT_SECONDS,
-        idle_timeout: float = IDLE_TIMEOUT_SECONDS,
+        limits: HttpLimits = DEFAULT_HTTP_LIMITS,
         extra_headers: Headers = (),
         any_user: bool = False,
     ) -> None:
-        """`any_user`: also programs of other users of this machine, which are refused otherwise."""
+        """`any_user`: serve programs of other users of this machine too."""
         check_headers(extra_headers)
         self._sockets = list(sockets)
-        self._settings = ServerSettings(
-            handler,
-            guard,
-            max_body,
-            max_headers,
-            header_timeout,
-            idle_timeout,
-            max_connections * open_files() // USUAL_OPEN_FILES,
-            memoryview(bytearray(BUFFER_BYTES)),
-            header_lines(extra_headers),
-            any_user,
-        )
+        # Fewer connections where the system allows fewer open files.
+        scaled = limits.replace(max_connections=limits.max_connections * open_files() // USUAL_OPEN_FILES)
+        self._settings = ServerSettings(handler, guard, scaled, header_lines(extra_headers), any_user)
         self._listeners: list[asyncio.Server] = []
         self._connections: set[ServerConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,7 +59,7 @@ class HttpServer:
             self._listeners.append(await loop.create_server(self._connection, sock=each, backlog=BACKLOG))
 
     async def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Accept nothing more, end streams and WebSockets, give handlers at work the grace, then close everything."""
+        """Stop accepting, end streams and WebSockets, give running handlers the grace, then close all connections."""
         self._stopping = True
         for listener in self._listeners:
             listener.close()
@@ -95,12 +74,12 @@ class HttpServer:
 
     def _connection(self) -> ServerConnection:
         connection = ServerConnection(self._settings, self._connections, self._tasks)
-        if self._stopping:  # it was accepted just before
+        if self._stopping:  # it was accepted just before the stop
             connection.stop()
         return connection
 
     async def _end_tasks(self, grace_seconds: float) -> None:
-        """Handlers whose client left are at work without a connection, so tasks are what counts."""
+        """End the tasks, not the connections: a handler goes on after its client has left."""
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=grace_seconds)
         for task in self._tasks:
@@ -119,12 +98,12 @@ class HttpServer:
             await asyncio.wait([each.closed for each in self._connections], timeout=CLOSE_SECONDS)
 
 
-# Linux's default. More may be allowed, but whoever needs them all has lost some.
+# Linux's default. More may be allowed, but a process that needs more has a leak.
 USUAL_OPEN_FILES = 1024
 
 
 def open_files() -> int:
-    """How many files, pipes and sockets may be open at once; never more than is usual."""
+    """How many files, pipes and sockets may be open at once; at most the usual number."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -137,11 +116,11 @@ HIGHEST_PORT = 65535
 
 
 class ListenProblem(OSError):
-    """It cannot listen there, for another reason than that the port is taken; the text is for the user."""
+    """The server cannot listen there, for another reason than a taken port; the text is for the user."""
 
 
 def open_sockets(port: int, bind: str | None = None) -> list[socket.socket]:
-    """Listening sockets on the loopback addresses, or on those of `bind`; port 0 picks a free one.
+    """Listening sockets on the loopback addresses, or on those of `bind`; port 0 picks a free port.
 
     Raises PortTaken or ListenProblem.
     """
@@ -162,9 +141,9 @@ def _addresses_of(bind: str, port: int) -> list[Address]:
         raise ListenProblem("the address to listen on is empty; name one, like 0.0.0.0, or leave it out for loopback")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as error:  # UnicodeError: no host name can be that long
+    except (OSError, UnicodeError) as error:  # UnicodeError: the name is too long
         raise ListenProblem(f"'{bind}' is no address of this machine: {_text(error)}") from error
-    # The third form of an address is of Pythons without IPv6.
+    # The type of an address has a third form, of Pythons without IPv6.
     return list(dict.fromkeys((int(family), cast("tuple[str | int, ...]", where)) for family, _, _, _, where in found))
 
 

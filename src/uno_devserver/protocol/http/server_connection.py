@@ -1,8 +1,7 @@
 """One client's connection: its requests are answered one after the other, in the order they came.
 
-A plain handler is never cancelled because its client left: what it does may matter. A stream is, it has no reader any
-more. Every state has a deadline, except a handler at work and a stream with its client: these end by themselves or
-with the server.
+A plain handler is not cancelled when its client leaves, because what it does may matter; a stream is. Every state has a
+deadline, except a running handler and a stream with a client: these end by themselves or with the server.
 """
 
 from __future__ import annotations
@@ -24,9 +23,32 @@ from .transport import DeadlineTimer, ServerTransport
 if TYPE_CHECKING:
     from .websocket import ServerWebSocket
 
-# After the last answer we go on reading for a while: closing with unread bytes would destroy the answer on its way.
+# How long we read on after the last answer: closing with unread bytes would destroy the answer on its way.
 LINGER_SECONDS = 2.0
-CROWD = 8  # of the connections that may be open, the part that may linger beyond them
+CROWD = 8  # one connection in so many may linger beyond the limit
+# Shared by all connections, because received data is read before anything else happens in the event loop. Without it,
+# asyncio would map and unmap 256 KiB for each request.
+_BUFFER = memoryview(bytearray(64 * 1024))
+
+
+class HttpLimits(Value):
+    # Half of the usual limit of open files, which leaves room for a second server.
+    max_connections: int = 512
+    max_body: int = 16 * 1024 * 1024
+    max_headers: int = 64 * 1024
+    header_timeout: float = 10.0  # a program of this machine sends its headers at once
+    idle_timeout: float = 120.0  # clients keep a connection for their next request about that long
+
+
+DEFAULT_HTTP_LIMITS = HttpLimits()
+
+
+class ServerSettings(Value):
+    handler: Handler
+    guard: Guard
+    limits: HttpLimits
+    extra: bytes  # header lines for every answer
+    any_user: bool  # other users of this machine may connect
 
 
 class ServerConnection(asyncio.BufferedProtocol):
@@ -39,18 +61,19 @@ class ServerConnection(asyncio.BufferedProtocol):
         self, settings: ServerSettings, open_ones: set[ServerConnection], tasks: set[asyncio.Task[None]]
     ) -> None:
         self._settings = settings
+        self._limits = settings.limits
         self._open_ones = open_ones
         self._tasks = tasks  # may outlive their connections
         self._task: asyncio.Task[None] | None = None
         self._interruptible: asyncio.Task[None] | None = None  # the task, while it can be cancelled without harm
         self._websocket: ServerWebSocket | None = None
-        self._half_closed = False  # the client sends nothing more
-        self._last = False  # nothing is answered after the present request
+        self._half_closed = False  # the client has closed its side
+        self._last = False  # no request is answered after the present one
         self._stopping = False
         self._undelivered = 0
 
     async def _serve(self) -> None:
-        """Answer the client's requests until one of us has enough."""
+        """Answer the client's requests until either side ends the connection."""
         try:
             while not self._last and (incoming := await self._inbox.next()) is not None:
                 await self._answer(incoming)
@@ -60,14 +83,14 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._last = True
                 self._send(error_response(self._inbox.problem.status, self._inbox.problem.reason))
         except ConnectionError:
-            pass  # it left without its answer
+            pass  # the client left without its answer
         except Exception as error:
             log_failure("a connection", error)
         finally:
             self._finish()
 
     def stop(self) -> None:
-        """The server stops: end what is idle or a stream, let a handler finish its answer."""
+        """The server stops: end the connection if it is idle or a stream; a handler may finish its answer."""
         self._stopping = self._last = True
         if self._interruptible is not None:
             self._interruptible.cancel()
@@ -77,17 +100,17 @@ class ServerConnection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         self._wire.abort()
 
-    # --- what the event loop tells
+    # --- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         loop = asyncio.get_running_loop()
         self._wire = ServerTransport(cast(asyncio.Transport, transport))
         self._alarm = DeadlineTimer(loop, self._deadline_passed)
-        self._inbox = RequestInbox(self._settings, self._wire, self._alarm)
+        self._inbox = RequestInbox(self._limits, self._wire, self._alarm)
         self.closed = loop.create_future()
         self._open_ones.add(self)
-        if len(self._open_ones) > self._settings.max_connections:
-            self._inbox.refuse(RequestProblem(503, f"{self._settings.max_connections} connections are open already"))
+        if len(self._open_ones) > self._limits.max_connections:
+            self._inbox.refuse(RequestProblem(503, f"{self._limits.max_connections} connections are open already"))
         elif not self._settings.any_user and is_another_users(
             transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         ):
@@ -96,20 +119,20 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._tasks.add(self._task)
         self._task.add_done_callback(self._tasks.discard)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # the system's word for how much there may be
-        return self._settings.buffer
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        return _BUFFER
 
     def buffer_updated(self, nbytes: int) -> None:
-        data = bytes(self._settings.buffer[:nbytes])
+        data = bytes(_BUFFER[:nbytes])
         if self._websocket is not None:
             self._websocket.received(data)
         elif not self._last:
             self._inbox.received(data)
 
     def eof_received(self) -> bool:
-        """The client sends no more. While a handler works it may still want the answer, so keep the connection.
+        """The client has closed its side. It may still wait for the answer of a running handler.
 
-        A stream ends here: a reader that leaves shows itself like this, and one that only ends its side is very rare.
+        A stream ends here: a client that leaves looks the same, and one that closes only its side is very rare.
         """
         idle = self._inbox.idle
         self._half_closed = True
@@ -132,7 +155,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._alarm.stop()
         self._inbox.end()
         if self._websocket is not None:
-            self._websocket.lost()  # its handler sees that by itself
+            self._websocket.lost()  # its handler notices by itself
         elif self._interruptible is not None:
             self._interruptible.cancel()
         self._open_ones.discard(self)
@@ -197,10 +220,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         return response_head(status, headers, framing, self._settings.extra, keep_alive=not self._last)
 
     async def _interruptibly(self, work: Awaitable[None], what: str) -> bool:
-        """Do work that may be cancelled when the server stops, or its reader left; whether it came to its end."""
+        """Do work that is cancelled if the server stops or the client leaves; whether it was completed."""
         task = self._interruptible = _running_task()
         if self._stopping or (self._websocket is None and (self._half_closed or self._wire.gone)):
-            task.cancel()  # takes effect where the work first waits, so it can clean up
+            task.cancel()  # takes effect where the work first waits, so that it can clean up
         try:
             await work
             return True
@@ -208,20 +231,20 @@ class ServerConnection(asyncio.BufferedProtocol):
             return False
         except Exception as error:
             left = self._wire.closing or (self._websocket is not None and self._websocket.ended)
-            if not (left and isinstance(error, ConnectionError)):  # that is how it hears that nobody listens any more
+            if not (left and isinstance(error, ConnectionError)):  # which tells the work that its client has left
                 log_failure(what, error)
             return False
         finally:
             self._interruptible = None
-            # A cancellation that the work survived would hit whatever waits next.
+            # A cancellation that the work ignored would affect the next wait.
             self._last = self._last or task.cancelling() > 0
 
     # --- the end of an answer, and of the connection
 
     async def _delivered(self) -> None:
-        """Wait until the client took its answer, so that one that never reads cannot make us pile them up."""
+        """Wait until the client has read its answer: one that never reads must not make answers pile up."""
         self._undelivered = self._wire.backlog
-        self._alarm.set(self._settings.idle_timeout)
+        self._alarm.set(self._limits.idle_timeout)
         self._interruptible = _running_task()
         try:
             await self._wire.drain()
@@ -230,11 +253,11 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._alarm.clear()
 
     def _takes_its_answer(self) -> bool:
-        """Whether the client took some since we last looked; then we wait on."""
+        """Whether the client has read something since the last check; then the deadline is extended."""
         before, self._undelivered = self._undelivered, self._wire.backlog
         if not 0 < self._undelivered < before:
             return False
-        self._alarm.set(self._settings.idle_timeout)
+        self._alarm.set(self._limits.idle_timeout)
         return True
 
     def _finish(self) -> None:
@@ -242,7 +265,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._wire.gone:
             return
         if self._websocket is not None:
-            self._websocket.start_closing(1011)  # of no effect, unless something went wrong on the way
+            self._websocket.start_closing(1011)  # has no effect if it is closing already
             return
         self._undelivered = self._wire.backlog
         if self._stopping or self._half_closed or self._is_crowded():
@@ -253,8 +276,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._alarm.set(LINGER_SECONDS)
 
     def _is_crowded(self) -> bool:
-        """Whether so many come that no file would be left if each could linger."""
-        most = self._settings.max_connections
+        """Whether there are so many connections that no file would be left if each could linger."""
+        most = self._limits.max_connections
         return len(self._open_ones) > most + most // CROWD
 
 
@@ -264,31 +287,33 @@ def _running_task() -> asyncio.Task[None]:
     return task
 
 
-HELD_BYTES = 64 * 1024  # what a client may send ahead while it waits for an answer, before we stop receiving
+HELD_BYTES = 64 * 1024  # that a client may send while it waits for an answer, before we stop receiving
 
 
 class RequestInbox:
-    def __init__(self, settings: ServerSettings, wire: ServerTransport, alarm: DeadlineTimer) -> None:
-        self._settings = settings
+    """The requests of a connection, one at a time. Data that comes during an answer is held unread, within a bound."""
+
+    def __init__(self, limits: HttpLimits, wire: ServerTransport, alarm: DeadlineTimer) -> None:
+        self._limits = limits
         self._wire = wire
         self._alarm = alarm
-        self._reader = RequestReader(settings.max_body, settings.max_headers)
+        self._reader = RequestReader(limits.max_body, limits.max_headers)
         self._held = bytearray()
         self._waiting: asyncio.Future[None] | None = None
         self._ended = False
 
     @property
     def problem(self) -> RequestProblem | None:
-        """Why there are no more requests, if the client is to be told."""
+        """Why there are no more requests, if the client must be told."""
         return self._reader.problem
 
     @property
     def idle(self) -> bool:
-        """Whether a request is waited for, and none is here."""
+        """Whether `next` waits for data."""
         return self._waiting is not None and not self._waiting.done()
 
     async def next(self) -> IncomingRequest | None:
-        """Wait for a request; None when there will be none."""
+        """Wait for a request; None if there will be none."""
         while not self._reader.complete:
             if self._held and self.problem is None:
                 self._read(self.take_held())
@@ -311,29 +336,29 @@ class RequestInbox:
             self._wire.stop_reading()
 
     def take_held(self) -> bytes:
-        """What came ahead and was not read."""
+        """Return the data that is held, and receive again."""
         held = bytes(self._held)
         self._held.clear()
         self._wire.go_on_reading()
         return held
 
     def refuse(self, problem: RequestProblem) -> None:
-        """Hand out no requests, because of that."""
+        """Return no more requests, because of this problem."""
         self._reader.problem = problem
         self._wake()
 
     def end(self) -> None:
-        """The client sends nothing more."""
+        """The client has closed its side."""
         self._ended = True
         self._wake()
 
     def on_alarm(self) -> None:
-        """The client took too long, while we were idle."""
+        """The deadline for the next request has passed."""
         if self._reader.stage is ReadStage.BETWEEN:
             self._wire.close()
-            self._alarm.set(self._settings.idle_timeout)  # it may not even take the rest of its last answer
+            self._alarm.set(self._limits.idle_timeout)  # it may not even read the rest of its last answer
         else:
-            self.refuse(RequestProblem(408, "the request did not come to its end in time"))
+            self.refuse(RequestProblem(408, "the request was not complete in time"))
 
     def _read(self, data: bytes) -> None:
         before = self._reader.stage
@@ -341,11 +366,11 @@ class RequestInbox:
         if self._reader.complete or self.problem is not None:
             self._wake()
         elif self._reader.stage is ReadStage.BODY or self._reader.stage is not before:
-            self._expect_more()  # a body may take long as long as it comes; the headers have one deadline together
+            self._expect_more()  # each part of a body extends the deadline, but not parts of the headers
 
     def _expect_more(self) -> None:
         in_head = self._reader.stage is ReadStage.HEAD
-        self._alarm.set(self._settings.header_timeout if in_head else self._settings.idle_timeout)
+        self._alarm.set(self._limits.header_timeout if in_head else self._limits.idle_timeout)
         if self._reader.wants_continue:
             self._reader.wants_continue = False
             self._wire.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -359,7 +384,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 class StreamSink:
-    """Implements `Sink`. Nothing gets through once the answer is over, whoever still holds it."""
+    """Implements `Sink`. Writes fail once the answer is over."""
 
     def __init__(self, wire: ServerTransport, chunks: bool) -> None:
         self._wire = wire
@@ -369,19 +394,19 @@ class StreamSink:
     async def write(self, data: bytes) -> None:
         if self._over or self._wire.gone:
             raise ConnectionResetError("the client is gone, or its answer is over")
-        if data:  # an empty chunk would mean the end
+        if data:  # an empty chunk would be the last one
             self._wire.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunks else data)
         await self._wire.drain()
 
     def end(self, whole: bool) -> None:
-        """Nothing more comes; `whole` tells the client that it has everything."""
+        """End the answer; `whole` tells the client that it is complete."""
         self._over = True
         if whole and self._chunks:
             self._wire.write(LAST_CHUNK)
 
 
 async def respond(request: Request, guard: Guard, handler: Handler) -> Answer:
-    """The answer to a request. A handler that fails is one too: 500, with the reason in the log alone."""
+    """The answer to a request; 500 if the handler fails, with the reason in the log only."""
     headers = request.headers
     if (reason := guard(headers)) is not None:
         return error_response(403, reason)
@@ -395,14 +420,14 @@ async def respond(request: Request, guard: Guard, handler: Handler) -> Answer:
 
 
 def error_response(status: int, reason: str) -> Response:
-    import json  # errors are rare, and it is not needed otherwise
+    import json  # needed for errors only, which are rare
 
     body = json.dumps({"error": reason}, ensure_ascii=False).encode("utf-8", "replace")
     return Response(status, body, (("Content-Type", "application/json"),))
 
 
 def log_failure(what: str, error: BaseException) -> None:
-    """A handler's failure: a line for everybody, the traceback for those who look for it."""
+    """Log a failure in one line, and its traceback at the debug level."""
     import traceback
 
     log.warn(f"{what} failed: {type(error).__name__}: {error}")
@@ -426,23 +451,8 @@ async def _handled(request: Request, handler: Handler) -> Answer:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise  # the server stops
-        failure: BaseException = error  # something that the handler waited for was cancelled: its own affair
+        failure: BaseException = error  # something that the handler waited for was cancelled
     except Exception as error:
         failure = error
     log_failure(f"{request.method} {request.path}", failure)
     return error_response(500, "the request failed; the server's log has the reason")
-
-
-class ServerSettings(Value):
-    handler: Handler
-    guard: Guard
-    max_body: int
-    max_headers: int
-    header_timeout: float
-    idle_timeout: float
-    max_connections: int
-    # What is received is read before anything else happens in the event loop, so all connections can share it. Without,
-    # asyncio would have 256 KiB mapped and unmapped for each request.
-    buffer: memoryview
-    extra: bytes  # header lines for every answer
-    any_user: bool  # other users of this machine may connect

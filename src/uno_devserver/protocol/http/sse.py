@@ -1,4 +1,4 @@
-"""Server-sent events on the wire: events, their ids, comments; written, and read out of bytes as they come."""
+"""Server-sent events: writing events, ids and comments, and reading events from the bytes of a stream."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from ...system.values import Value
 
 EVENT_STREAM = "text/event-stream"
-# The last one keeps reverse proxies from holding events back.
+# The last one keeps reverse proxies from buffering events.
 HEADERS = (("Content-Type", EVENT_STREAM), ("Cache-Control", "no-cache, no-transform"), ("X-Accel-Buffering", "no"))
 KEEP_ALIVE = b": keep-alive\n\n"
-MAX_EVENT = 64 * 1024 * 1024  # as much as a whole answer may have
+MAX_EVENT = 64 * 1024 * 1024  # like a whole answer
 
 _BOM = b"\xef\xbb\xbf"
-_HEADER_VALUE = re.compile(rb"[\x20-\x7e\x80-\xff]+")  # an id travels back in a header
+_HEADER_VALUE = re.compile(rb"[\x20-\x7e\x80-\xff]+")  # an id is sent back in a header
 _MILLISECONDS = re.compile(rb"[0-9]{1,9}")
 
 
@@ -24,7 +24,7 @@ def event(data: bytes, name: str | None = None) -> bytes:
 
 
 def priming(name: str, retry_ms: int) -> bytes:
-    """An id to resume from before anything was said, and how long to wait before resuming."""
+    """An event without data: an id to resume from, and how long to wait before resuming."""
     return b"id: %s\nretry: %d\ndata: \n\n" % (name.encode(), retry_ms)
 
 
@@ -38,7 +38,7 @@ def event_id(stream: str, number: int) -> str:
 
 
 def position(name: str) -> tuple[str, int] | None:
-    """The stream and the number that an event id names; None when it is none of ours."""
+    """The stream and the number in an event id; None if it is not one of ours."""
     stream, dash, number = name.rpartition("-")
     if not dash or not (number.isascii() and number.isdigit()) or len(number) > 18:
         return None
@@ -51,22 +51,22 @@ class SseEvent(Value):
 
 
 class EventReader:
-    """Events out of the bytes of a stream, however they are cut; ValueError for one that is too long."""
+    """Reads events from the bytes of a stream, in any pieces."""
 
     def __init__(self, limit: int = MAX_EVENT) -> None:
-        self.last_id: bytes | None = None  # from where the stream can be resumed
-        self.retry_ms: int | None = None  # how long the server wants us to wait before
+        self.last_id: bytes | None = None  # after which the stream can be resumed
+        self.retry_ms: int | None = None  # how long the server wants us to wait before that
         self._limit = limit
         self._first = True
         self._after_return = False
-        self._line = bytearray()  # of which the end is still to come
+        self._line = bytearray()  # incomplete
         self._name = ""
         self._id: bytes | None = None
-        self._data = bytearray()  # its lines; an object for each may cost many times as much
+        self._data = bytearray()  # not a list of lines, which could take many times as much
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that are complete now."""
-        if self._after_return and chunk.startswith(b"\n"):  # the second half of a line's end
+        """The events that are complete now; ValueError if one is too long."""
+        if self._after_return and chunk.startswith(b"\n"):  # the second half of a line end
             chunk = chunk[1:]
         self._after_return = chunk.endswith(b"\r")
         if b"\r" in chunk:
@@ -107,7 +107,7 @@ class EventReader:
     def _finish(self, events: list[SseEvent]) -> None:
         self.last_id = self._id
         if self._data:
-            del self._data[-1]  # the end of the last line is not part of it
+            del self._data[-1]  # the end of the last line
             events.append(SseEvent(self._name or "message", bytes(self._data)))
             self._data.clear()
         self._name = ""

@@ -1,4 +1,4 @@
-"""The way to the client: bytes go out, slowly when it reads slowly, and not at all when it is gone."""
+"""Writing to a client: flow control, the end of a connection, and deadlines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class ServerTransport:
-    """A connection as plain answers, streams and WebSockets use it."""
+    """The transport of a connection, as plain answers, streams and WebSockets use it."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -18,7 +18,7 @@ class ServerTransport:
 
     @property
     def stalled(self) -> bool:
-        """Whether the client has yet to take what was sent."""
+        """Whether the client reads slower than we write."""
         return not self._flowing.is_set()
 
     @property
@@ -27,21 +27,21 @@ class ServerTransport:
 
     @property
     def backlog(self) -> int:
-        """Bytes that were written and not yet taken."""
+        """The bytes that were written and not read yet."""
         return self._transport.get_write_buffer_size()
 
     def write(self, data: bytes) -> None:
-        """Send, if anybody is there and nothing ended the sending."""
-        # A transport that is closing sends nothing either, but soon complains of each attempt on standard error.
+        """Send data; dropped if the connection is closing or `end` was called."""
+        # asyncio would warn on standard error about each write to a transport that is closing.
         if data and not self.closing and not self._ended:
             self._transport.write(data)
 
     async def drain(self) -> None:
-        """Wait until the client has taken most of what was written; ConnectionError when it is gone."""
+        """Wait until the client has read most of what was written; ConnectionError if it is gone."""
         if not self._flowing.is_set():
             await self._flowing.wait()
         elif self.closing:
-            # Let the event loop tell us what happened: a writer that never has to wait would never hear of it.
+            # Let the event loop report what happened: a writer that never waits would never notice.
             await asyncio.sleep(0)
         if self.gone:
             raise ConnectionResetError("the client is gone")
@@ -53,23 +53,23 @@ class ServerTransport:
         self._transport.resume_reading()
 
     def end(self) -> None:
-        """Say that nothing more comes; what was written is still delivered."""
+        """Close our side; what was written is still delivered."""
         if not self.gone and not self.closing:
             self._ended = True
             try:
                 self._transport.write_eof()
-            except OSError:  # it has reset the connection, and the event loop is yet to tell us
+            except OSError:  # the client has reset the connection, and the event loop has not reported it yet
                 self._transport.abort()
 
     def close(self) -> None:
-        """Take nothing more, and close when what was written is delivered."""
+        """Close the connection when what was written is delivered."""
         self._transport.close()
 
     def abort(self) -> None:
-        """Close now, whatever is still to be delivered."""
+        """Close the connection now."""
         self._transport.abort()
 
-    # --- what the event loop tells
+    # --- called by the event loop
 
     def pause(self) -> None:
         self._flowing.clear()
@@ -83,6 +83,8 @@ class ServerTransport:
 
 
 class DeadlineTimer:
+    """A deadline that is moved often: the timer of the event loop is replaced only if it would fire too late."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
         self._loop = loop
         self._ring = ring
@@ -90,7 +92,7 @@ class DeadlineTimer:
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, seconds: float) -> None:
-        """Ring in that many seconds, and not at the time that was set before."""
+        """Call `ring` in so many seconds, and not at the deadline that was set before."""
         self._deadline = self._loop.time() + seconds
         if self._timer is not None and self._timer.when() > self._deadline:
             self._timer.cancel()
@@ -99,7 +101,6 @@ class DeadlineTimer:
             self._timer = self._loop.call_at(self._deadline, self._fired)
 
     def clear(self) -> None:
-        """Do not ring."""
         self._deadline = None
 
     def stop(self) -> None:

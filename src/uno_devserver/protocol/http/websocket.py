@@ -1,7 +1,7 @@
-"""A WebSocket over a connection that began as HTTP: messages in and out, the rest of the protocol handled here.
+"""A WebSocket over a connection that began as HTTP. A module of its own because `websockets` takes 25 ms to import.
 
-What was received is delivered before the end is told. Memory is bounded on both sides: a handler that does not
-receive stops the reading, a client that does not read makes `send` wait.
+Messages that were received are delivered before the end is reported. Memory is bounded on both sides: if the handler
+does not receive, reading stops; if the client does not read, `send` waits.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from .transport import DeadlineTimer, ServerTransport
 
 MAX_MESSAGE = 16 * 1024 * 1024
-MAX_QUEUED = 4 * 1024 * 1024  # received and not yet asked for; then we stop reading
-MESSAGE_COST = 64  # counted for each message beside its bytes: empty ones cost memory too
-MAX_BACKLOG = 1024 * 1024  # answers to pings that a client does not read; then we stop reading its pings
-PING_SECONDS = 20.0  # keeps routers from forgetting the connection, and lets the kernel notice a vanished machine
-SILENCE_SECONDS = 300.0  # an app that a debugger has stopped answers nothing for minutes, and is still there
+MAX_QUEUED = 4 * 1024 * 1024  # received but not taken by the handler; then we stop reading
+MESSAGE_COST = 64  # counted for each message beside its bytes, because empty ones take memory too
+MAX_BACKLOG = 1024 * 1024  # answers to pings that the client has not read; then we stop reading its pings
+PING_SECONDS = 20.0  # keeps the connection alive in routers, and lets the kernel notice a machine that is gone
+SILENCE_SECONDS = 300.0  # an app that a debugger has stopped may be silent for minutes
 CLOSE_SECONDS = 1.0  # for the other side to answer a close frame
 
 
 class HandshakeRefused(Exception):
-    """The client's opening handshake is wrong; the text says how."""
+    """The client's opening handshake is invalid; the text says why."""
 
 
 def accept(request: Request, extra: bytes) -> bytes:
-    """The answer to an opening handshake, with extra header lines; HandshakeRefused if it is wrong."""
+    """The answer to an opening handshake, with extra header lines; HandshakeRefused if it is invalid."""
     protocol = ServerProtocol()
     response = protocol.accept(HandshakeRequest(request.path, Headers(request.headers)))
     if protocol.handshake_exc is not None:
@@ -47,7 +47,7 @@ class ServerWebSocket:
     """Implements `WebSocket`."""
 
     def __init__(self, wire: ServerTransport, alarm: DeadlineTimer) -> None:
-        self._protocol = ServerProtocol(state=OPEN, max_size=MAX_MESSAGE)  # the handshake is behind us
+        self._protocol = ServerProtocol(state=OPEN, max_size=MAX_MESSAGE)  # after the handshake
         self._wire = wire
         self._alarm = alarm
         self._messages: deque[bytes] = deque()
@@ -57,12 +57,12 @@ class ServerWebSocket:
         self._partial_is_text = False
         self._silent_seconds = 0.0
         self._lost = False
-        self._closing = False  # we take no more messages; those that came before are still delivered
+        self._closing = False  # new messages are ignored; those that came before are still delivered
         alarm.set(PING_SECONDS)
 
     @property
     def ended(self) -> bool:
-        """Whether one side has closed, or the other is gone."""
+        """Whether either side has closed, or the client is gone."""
         return self._lost or self._protocol.state is not OPEN
 
     async def receive(self) -> bytes | None:
@@ -86,7 +86,7 @@ class ServerWebSocket:
     async def close(self, code: int = 1000) -> None:
         self.start_closing(code)
 
-    # --- what the connection tells
+    # --- called by the connection
 
     def received(self, data: bytes) -> None:
         if self._lost or not data:
@@ -100,19 +100,19 @@ class ServerWebSocket:
         self.balance()
 
     def balance(self) -> None:
-        """Read while the handler and the client take what there is."""
+        """Stop reading while the handler or the client is too slow; else go on."""
         if not self._closing and (self._queued > MAX_QUEUED or self._wire.backlog > MAX_BACKLOG):
             self._wire.stop_reading()
         else:
             self._wire.go_on_reading()
 
     def lost(self) -> None:
-        """The other side sends nothing more."""
+        """The client has closed its side of the connection, or is gone."""
         self._lost = True
         self._news.set()
 
     def start_closing(self, code: int) -> None:
-        """Send the close frame, if none was sent; the connection ends when it is answered, or soon."""
+        """Send the close frame, once; the connection ends when it is answered, or after a short time."""
         if not self.ended:
             self._protocol.send_close(code)
         self._end()
@@ -122,7 +122,7 @@ class ServerWebSocket:
         if self.ended:
             self._wire.abort()
             return
-        if self._queued <= MAX_QUEUED:  # else it is we who do not listen
+        if self._queued <= MAX_QUEUED:  # else we do not read
             self._silent_seconds += PING_SECONDS
         if self._silent_seconds > SILENCE_SECONDS:
             self._wire.abort()
@@ -157,16 +157,16 @@ class ServerWebSocket:
         if self._protocol.state is not OPEN:
             self._end()
         if SEND_EOF in pieces and self._protocol.close_rcvd is not None:
-            self._wire.close()  # both have said goodbye
+            self._wire.close()  # both sides have closed
         elif SEND_EOF in pieces:
-            self._wire.end()  # it may still be sending; closing now could destroy our close frame on its way
+            self._wire.end()  # the client may still be sending; closing now could destroy our close frame on its way
 
     def _end(self) -> None:
         if not self._closing:
             self._closing = True
             self._alarm.set(CLOSE_SECONDS)
         self._news.set()
-        self._wire.go_on_reading()  # the answer to our close frame may come behind messages that nobody wants
+        self._wire.go_on_reading()  # the answer to our close frame may come behind other messages
 
 
 def _is_utf8(data: bytes) -> bool:
