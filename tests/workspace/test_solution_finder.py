@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from support.files import write, write_all
-from uno_devserver.workspace.solution_finder import find_files, find_solutions
+from uno_devserver.workspace.solution_finder import find_candidates, find_files
 
 
 def found(directory: Path) -> list[str]:
-    return [Path(path).relative_to(directory).as_posix() for path in find_solutions(str(directory))]
+    return [Path(path).relative_to(directory).as_posix() for path in find_candidates(str(directory))]
 
 
 def test_solutions_are_found_down_to_the_third_level(tmp_path: Path) -> None:
@@ -66,15 +66,15 @@ def test_folders_of_tools_and_build_output_are_skipped(tmp_path: Path, folder: s
 def test_a_missing_directory_and_a_file_have_no_solutions(tmp_path: Path) -> None:
     file = write(tmp_path / "App.sln", "")
 
-    assert find_solutions(str(tmp_path / "missing")) == ()
-    assert find_solutions(str(file)) == ()
+    assert find_candidates(str(tmp_path / "missing")) == ()
+    assert find_candidates(str(file)) == ()
 
 
 def test_a_relative_directory_gives_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "src" / "App.sln", "")
     monkeypatch.chdir(tmp_path)
 
-    assert find_solutions("src") == (str(tmp_path / "src" / "App.sln"),)
+    assert find_candidates("src") == (str(tmp_path / "src" / "App.sln"),)
 
 
 def test_a_removed_current_folder_has_no_solutions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_a_removed_current_folder_has_no_solutions(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(gone)
     gone.rmdir()
 
-    assert find_solutions(".") == ()
+    assert find_candidates(".") == ()
 
 
 def test_a_folder_that_vanishes_during_the_search_is_passed_over(

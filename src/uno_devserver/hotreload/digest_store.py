@@ -7,15 +7,12 @@ it has put.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 
-from ..system.files import FileProblem, read_bytes, write_atomic
-from ..system.jsonc import JsonProblem, parse
 from ..system.locks import FileLock
 from ..system.log import log
-from ..system.state_files import name_for
+from ..system.state_files import name_for, read_state, write_state
 from ..system.values import Value
 
 VERSION = 1
@@ -85,20 +82,12 @@ class DigestStore:
         if after == before:
             return
         packages = {package: _members(digests) for package, digests in known.items()}
-        content = json.dumps({"version": VERSION, "packages": packages}, indent=2)
-        write_atomic(self._path, content.encode("ascii"))
+        write_state(self._path, {"version": VERSION, "packages": packages})
 
     def _read(self) -> dict[str, StoredDigests]:
-        try:
-            document = parse(read_bytes(self._path, MAX_BYTES))
-        except FileNotFoundError:
-            return {}
-        except (FileProblem, JsonProblem) as problem:
-            log.debug(f"{self._path} is not used: {problem}")
-            return {}
-        packages = document.get("packages") if isinstance(document, dict) else None
-        if not isinstance(packages, dict) or not isinstance(document, dict) or document.get("version") != VERSION:
-            log.debug(f"{self._path} is not used: it was not written by this version.")
+        document = read_state(self._path, MAX_BYTES)
+        packages = document.get("packages")
+        if not isinstance(packages, dict) or document.get("version") != VERSION:
             return {}
         # Entries of other types are dropped: a number like NaN would make the next file invalid JSON.
         return {key: digests for key, value in packages.items() if (digests := _entry(value)) is not None}

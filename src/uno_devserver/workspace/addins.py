@@ -1,4 +1,4 @@
-"""The add-ins that lie in a workspace: every Python file and package in `.devtools/addins/`, by name."""
+"""The Python add-ins of a workspace: every Python file and package in `.devtools/addins/`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 from binascii import crc32
 
 ADDINS_FOLDER = os.path.join(".devtools", "addins")
-# Of a folder of add-ins; whoever keeps a whole environment in there has its first files looked at.
+# Of a folder of add-ins; it may hold a whole environment.
 MAX_SOURCES = 256
 MAX_SOURCE_BYTES = 1024 * 1024
 
 
 def workspace_addins(workspace: str) -> list[str]:
-    """Absolute paths, in the order they are loaded. Names that begin with `_` or `.` are the add-ins' own business."""
+    """Absolute paths, in the order of loading; names that begin with `_` or `.` are left to the add-ins."""
     folder = os.path.join(os.path.abspath(workspace), ADDINS_FOLDER)
     try:
         names = sorted(os.listdir(folder))
@@ -22,7 +22,7 @@ def workspace_addins(workspace: str) -> list[str]:
 
 
 def addin_sources(workspace: str) -> list[str]:
-    """Every Python file below the folder of add-ins: what is loaded, and what that may import."""
+    """Every Python file below the folder of add-ins: the add-ins, and the modules that they may import."""
     found: list[str] = []
     for folder, below, names in os.walk(os.path.join(os.path.abspath(workspace), ADDINS_FOLDER)):
         below[:] = sorted(name for name in below if name != "__pycache__" and not name.startswith("."))
@@ -33,13 +33,13 @@ def addin_sources(workspace: str) -> list[str]:
 
 
 def sources_key(workspace: str) -> int:
-    """Another number where the content of these files is another, by all that can be expected."""
+    """A checksum of the sources of the add-ins."""
     key = 0
     for path in addin_sources(workspace):
         try:
             with open(path, "rb") as stream:
                 content = stream.read(MAX_SOURCE_BYTES)
-        except OSError:  # just removed, or not for us to read
+        except OSError:  # just removed, or not readable
             continue
         key = crc32(content, crc32(os.fsencode(path), key))
     return key

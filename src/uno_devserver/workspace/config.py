@@ -1,7 +1,7 @@
-"""`.devtools/host.config.jsonc`: what a workspace says about its server.
+"""Reads `.devtools/host.config.jsonc`, the settings of a workspace.
 
-Reading never raises. What is wrong is an issue that names the place in the file, and the default counts there. Cheap to
-import: it stands before the start of the server.
+Reading never raises. An error is an issue with its position in the file, and the default counts instead. Cheap to
+import: the start of the server waits for it.
 """
 
 from __future__ import annotations
@@ -17,63 +17,63 @@ from ..system.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     Document = Mapping[str, Any]
     Trail = tuple[str, ...]  # the names that lead to a place in the file
 
-MAX_BYTES = 1024 * 1024  # a page in real life
-LONGEST_DELAY_MS = 600_000  # somebody who wants to wait for ten minutes meant seconds
+MAX_BYTES = 1024 * 1024  # real files have a page
+LONGEST_DELAY_MS = 600_000  # ten minutes; more was probably meant as another unit
 LONGEST_STATUS_MS = 3_600_000
 MOST_CALLS = 1024
 HIGHEST_PORT = 65_535
-MOST_ISSUES = 20  # who has that many has given us another file
-LONGEST_NAME = 100  # of an unknown setting, where it is quoted
-SCHEMA = "$schema"  # for editors; nothing of it is read
+MOST_ISSUES = 20  # a file with more of them is another kind of file
+LONGEST_NAME = 100  # characters of an unknown setting that are quoted
+SCHEMA = "$schema"  # for editors; it is not read
 
-# What helps a file that cannot be read: where nobody has read it before, and where a proxy has.
-MAKE_READABLE = "Correct the file (comments and trailing commas are allowed); until then the defaults count."
-AS_BEFORE = "Correct the file (comments and trailing commas are allowed); until then what was read before counts."
+CORRECT_FILE = "Correct the file (comments and trailing commas are allowed)"
+MAKE_READABLE = f"{CORRECT_FILE}; until then the defaults count."
+AS_BEFORE = f"{CORRECT_FILE}; until then what was read before counts."
 
 
 class Strategy(Enum):
-    """How new code takes the place of old."""
+    """How new code replaces the old code."""
 
-    RESTART = "restart"  # calls are told to come again; the old server is stopped, then the new one started
+    RESTART = "restart"  # callers are asked to call again; the old server is stopped, then the new one started
     SWAP = "swap"  # calls wait; the new server is started beside the old one, and takes over when it answers
 
 
 class ServerCommand(Value):
-    """How the MCP server is started, as far as the config says so itself."""
+    """The parts of the server's command line that the config contains."""
 
-    command: str | None = None  # None: what the package in its root names
+    command: str | None = None  # None: that of the package in its root
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()  # in addition to ours
     cwd: str | None = None  # absolute; None: the server's root
 
 
 class ClientCommand(Value):
-    """A process that uses the extension, and is started again when that was rebuilt."""
+    """A process that uses the extension, and is restarted after a build of it."""
 
     command: str
     args: tuple[str, ...] = ()
     cwd: str | None = None  # absolute; None: clientWorkspace, else the extension's folder
-    ready_pattern: str | None = None  # a regular expression: a line that it prints when it is ready
+    ready_pattern: str | None = None  # a regular expression for a line that it prints when it is ready
 
 
 class HotReloadSettings(Value):
     enabled: bool = True
-    server_name: str | None = None  # what the MCP server is called in sentences
+    server_name: str | None = None  # the name of the MCP server in messages
     restart_delay_ms: int = 0  # between stopping and starting
-    status_timeout_ms: int = 60_000  # how long mcpStatus waits
+    status_timeout_ms: int = 60_000  # the limit of mcpStatus
     strategy: Strategy = Strategy.RESTART
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
 
 class InspectorSettings(Value):
-    enabled: bool = False  # whether proxies of the workspace open it, if the user trusts that
+    enabled: bool = False  # whether proxies of the workspace open it, if the workspace is trusted
     port: int | None = None  # 0: any; None: the usual one
 
 
@@ -81,9 +81,9 @@ class Config(Value):
     """All paths are absolute."""
 
     path: str | None = None  # None: there is none
-    readable: bool = True  # False: what it says is not known, and all of this are defaults
+    readable: bool = True  # False: all values are defaults
     wait_calls: bool = False  # hold calls until the upstream is ready, instead of answering that it is not
-    concurrency: int | None = None  # pipeline.concurrency: how many calls may run at once; None: not said
+    concurrency: int | None = None  # pipeline.concurrency: the number of concurrent calls; None: not given
     client_workspace: str | None = None
     extension_path: str | None = None
     server_root: str | None = None  # mcpServerRoot
@@ -92,24 +92,24 @@ class Config(Value):
     hot_reload: HotReloadSettings = HotReloadSettings()
     inspector: InspectorSettings = InspectorSettings()
     unclear: Issue | None = None  # why it is not known whether it names a server
-    given: frozenset[str] = frozenset()  # the fields that the file gives, and that count
+    given: frozenset[str] = frozenset()  # the valid fields of the file
     issues: tuple[Issue, ...] = ()
 
     @property
     def names_server(self) -> bool:
-        """Whether the config declares an MCP server, so that this is behind the proxy and not a Host."""
+        """Whether the config declares an MCP server, which the proxy then runs instead of a Host."""
         return self.server is not None or self.server_root is not None
 
     @property
     def server_folder(self) -> str | None:
-        """Where the code of that server lies; None where none is declared."""
+        """The folder of the code of that server; None if none is declared."""
         if self.path is None or not self.names_server:
             return None
         return self.server_root or (self.server and self.server.cwd) or os.path.dirname(os.path.dirname(self.path))
 
     @property
     def client_folder(self) -> str | None:
-        """Where the client runs; None where none is declared."""
+        """The working directory of the client; None if none is declared."""
         if self.path is None or self.client is None:
             return None
         own = self.client.cwd or self.client_workspace or self.extension_path
@@ -117,7 +117,7 @@ class Config(Value):
 
 
 class FieldKind(Enum):
-    """What a field may hold; the sentence goes on behind "must be"."""
+    """The kinds of values, as the end of a sentence "must be ..."."""
 
     SWITCH = "true or false"
     NUMBER = "a whole number"
@@ -131,13 +131,13 @@ class FieldKind(Enum):
 
 
 class Field(Value):
-    section: str  # empty: it stands at the top
+    section: str  # empty: at the top level
     key: str
     name: str  # in the class of the section
     kind: FieldKind
     least: int = 0
     most: int = 0
-    stays: bool = False  # a folder that is missing is not replaced by the default: nothing else may run instead
+    stays: bool = False  # a missing folder is not replaced by the default: nothing else may run instead
 
     @property
     def trail(self) -> Trail:
@@ -148,7 +148,7 @@ class Field(Value):
         return ".".join(self.trail)
 
 
-# All that is read of the file.
+# All settings.
 FIELDS = (
     Field("", "clientWorkspace", "client_workspace", FieldKind.FOLDER),
     Field("", "extensionPath", "extension_path", FieldKind.FOLDER),
@@ -175,15 +175,15 @@ FIELDS = (
 )
 SECTIONS = tuple(dict.fromkeys(field.section for field in FIELDS if field.section))
 
-_NAMING = ("mcpServer", "mcpServerRoot")  # what makes a server the one behind the proxy
-# What makes a folder that of a server; without one of these there is neither a command to find nor code to watch.
+_NAMING = ("mcpServer", "mcpServerRoot")  # either of them declares a server
+# The folder of a server has one of these; without them there is neither a command line nor code to watch.
 _PACKAGES = ("package.json", "pyproject.toml")
 _CODE = (".csproj", ".fsproj", ".py")
 _NEEDED = "package.json, pyproject.toml, .csproj or Python file"
 
 
 def read_config(path: str | None) -> Config:
-    """The config in this file; the defaults where there is none."""
+    """The config in this file; the defaults if there is none."""
     if path is None:
         return Config()
     try:
@@ -206,20 +206,20 @@ def _unreadable(path: str, message: str) -> Config:
 
 
 class _ConfigReader:
-    """One file, field by field."""
+    """Reads one file, field by field."""
 
     def __init__(self, path: str, text: bytes, document: Document) -> None:
         self._path = path
         self._text = text
-        self._places: JsonPositions | None = None  # most files have nothing to complain about
+        self._places: JsonPositions | None = None  # made for the first issue
         self._document = document
         self._folder = os.path.dirname(os.path.abspath(path))
         self._given: set[str] = set()
-        self._issues: list[tuple[tuple[int, int], str]] = []  # where, and what
-        self._unclear: tuple[tuple[int, int], str] | None = None  # the first of them that is about naming a server
+        self._issues: list[tuple[tuple[int, int], str]] = []  # the position and the problem
+        self._unclear: tuple[tuple[int, int], str] | None = None  # the first issue about the declaration of a server
 
     def config(self) -> Config:
-        self._look_for_strangers()
+        self._report_unknown()
         found: dict[str, dict[str, Any]] = {"": {}, **{section: {} for section in SECTIONS}}
         for field in FIELDS:
             if (value := self._value(field)) is not None:
@@ -236,13 +236,13 @@ class _ConfigReader:
             hot_reload=HotReloadSettings(**found["hotReload"]),
             inspector=InspectorSettings(**found["inspector"]),
         )
-        self._look_at_root(config)
-        unclear = None if self._unclear is None or config.names_server else self._told(self._unclear)
-        issues = tuple(self._told(issue) for issue in sorted(self._issues))  # in the order of the file
+        self._check_root(config)
+        unclear = None if self._unclear is None or config.names_server else self._issue(self._unclear)
+        issues = tuple(self._issue(issue) for issue in sorted(self._issues))  # in the order of the file
         return config.replace(given=frozenset(self._given), issues=issues, unclear=unclear)
 
     def _section(self, name: str) -> Document | None:
-        """None where the file has none, or something else in its place."""
+        """None if the file has no such object."""
         section = self._document if not name else self._document.get(name)
         return section if isinstance(section, dict) else None
 
@@ -253,12 +253,12 @@ class _ConfigReader:
         try:
             value = _checked(field, section[field.key])
         except ValueError as problem:
-            self._complain(field.trail, str(problem))
+            self._report(field.trail, str(problem))
             return None
         if field.kind is FieldKind.FOLDER:
             value = os.path.normpath(os.path.join(self._folder, value))
             if not os.path.isdir(value):
-                self._complain(field.trail, f"there is no folder {value}; paths are relative to {self._folder}")
+                self._report(field.trail, f"there is no folder {value}; paths are relative to {self._folder}")
                 return value if field.stays else None
         return value
 
@@ -267,40 +267,40 @@ class _ConfigReader:
         if section is None:
             return None
         if "command" not in section:
-            self._complain(("client",), "it needs a command, and is left out until it has one")
+            self._report(("client",), "it needs a command, and is left out until it has one")
         return ClientCommand(**found) if "command" in found else None
 
-    def _look_for_strangers(self) -> None:
+    def _report_unknown(self) -> None:
         known = {SCHEMA, *SECTIONS, *(field.key for field in FIELDS if not field.section)}
-        self._unknown((), known, self._document)
+        self._report_keys((), known, self._document)
         for name in SECTIONS:
             if name in self._document and self._section(name) is None:
-                self._complain((name,), "it must be an object")
+                self._report((name,), "it must be an object")
             else:
                 keys = {field.key for field in FIELDS if field.section == name}
-                self._unknown((name,), keys, self._section(name) or {})
+                self._report_keys((name,), keys, self._section(name) or {})
 
-    def _unknown(self, trail: Trail, known: set[str], section: Document) -> None:
+    def _report_keys(self, trail: Trail, known: set[str], section: Document) -> None:
         for key in section:
             if len(self._issues) >= MOST_ISSUES:
-                return  # what may be meant by each of a hundred thousand would take a minute
+                return  # finding similar names for a hundred thousand of them would take a minute
             if key not in known:
                 meant = _meant(key, known)
                 hint = f"; did you mean '{meant}'?" if meant else ""
-                self._complain((*trail, key), f"there is no such setting{hint}", at_key=True, about=meant)
+                self._report((*trail, key), f"there is no such setting{hint}", at_key=True, about=meant)
 
-    def _look_at_root(self, config: Config) -> None:
-        """A root that is not the server's is the usual mistake: the config does not lie beside what it tells of."""
+    def _check_root(self, config: Config) -> None:
+        """Report a root without a server, the usual mistake: paths are relative to the folder of the config."""
         root = config.server_root
         if root is None or not os.path.isdir(root) or config.hot_reload.include or _is_package(root):
             return
         above = os.path.dirname(self._folder)
         hint = "" if root == above else f", so '..' is {above}"
         problem = f"the folder {root} has no {_NEEDED}; paths are relative to the folder of this file{hint}"
-        self._complain(("mcpServerRoot",), problem)
+        self._report(("mcpServerRoot",), problem)
 
-    def _complain(self, trail: Trail, problem: str, *, at_key: bool = False, about: str | None = None) -> None:
-        """`about`: the setting that is meant; None: the one that the trail leads to."""
+    def _report(self, trail: Trail, problem: str, *, at_key: bool = False, about: str | None = None) -> None:
+        """`about`: the setting that was probably meant; None: that of the trail."""
         if len(self._issues) < MOST_ISSUES:
             self._places = self._places or JsonPositions(self._text)
             issue = self._places.position(trail, at_key=at_key), f"{'.'.join(trail)[:LONGEST_NAME]}: {problem}"
@@ -308,13 +308,13 @@ class _ConfigReader:
             if (about or trail[0]) in _NAMING:
                 self._unclear = self._unclear or issue
 
-    def _told(self, issue: tuple[tuple[int, int], str]) -> Issue:
+    def _issue(self, issue: tuple[tuple[int, int], str]) -> Issue:
         (line, column), problem = issue
         return warning("ConfigInvalid", f"{self._path}:{line}:{column}: {problem}{'' if problem[-1] == '?' else '.'}")
 
 
 def _checked(field: Field, value: object) -> Any:
-    """The value as the classes above have it; ValueError says what it must be."""
+    """The value for the classes above. Raises ValueError with the expected kind."""
     kind = field.kind
     if kind is FieldKind.SWITCH and isinstance(value, bool):
         return value
@@ -341,7 +341,7 @@ def _checked(field: Field, value: object) -> Any:
 
 
 def can_be_given(value: object) -> bool:
-    """Whether a program can be given it; the system knows no text with a null in it, or with half a surrogate pair."""
+    """Whether this can be an argument of a program, which has no null and no half of a surrogate pair."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -363,11 +363,7 @@ def _meant(key: str, known: set[str]) -> str | None:
 
 
 def _is_package(folder: str) -> bool:
-    return any(name in _PACKAGES or name.endswith(_CODE) for name in _names(folder))
-
-
-def _names(folder: str) -> Iterator[str]:
     try:
-        yield from os.listdir(folder)
+        return any(name in _PACKAGES or name.endswith(_CODE) for name in os.listdir(folder))
     except OSError:
-        return
+        return False

@@ -1,4 +1,4 @@
-"""Where the config of a workspace lies. Kept apart because it is cheap to import: a proxy's launch waits for it."""
+"""The path of the config of a workspace. Apart from `config` for cheap imports: the launch of a proxy waits for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from .paths import absolute, upwards
 
-# This file makes its directory a workspace for any server, also one that is not about Uno.
+# This file makes its directory a workspace for any server, also without Uno.
 CONFIG = os.path.join(".devtools", "host.config.jsonc")
 
 

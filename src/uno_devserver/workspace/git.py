@@ -1,8 +1,7 @@
-"""Which files does git ignore? Asked of git itself, once for all files.
+"""Asks git which files it ignores, once for all files.
 
-The answer is a courtesy: without git, or when git fails or takes too long, nothing counts as ignored. The call is
-bounded in time and leaves no process behind, and neither the workspace's folders nor its git configuration can make
-another program run.
+Without git, or if git fails or takes too long, no file counts as ignored. The call is limited in time and leaves no
+process behind, and neither the folders of the workspace nor its git configuration can make another program run.
 """
 
 from __future__ import annotations
@@ -17,18 +16,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# git answers in 5 ms; on a cold network drive 2 s is still bearable, and longer is worse than no answer.
-LIMIT_SECONDS = 2.0
-KEEP_BYTES = 16 * 1024 * 1024  # it repeats the questions
+LIMIT_SECONDS = 2.0  # git answers in 5 ms, on a cold network drive within this limit
+KEEP_BYTES = 16 * 1024 * 1024  # git prints the ignored paths
 
-# Set inside git's own hooks: they would point git at another repository than the one we found.
+# Set inside of git hooks: they would make git use another repository.
 _REPOSITORY_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
-# A partial clone fetches a missing .gitignore, by a program that its configuration names.
+# A partial clone would fetch a missing .gitignore, by a program that its configuration names.
 _OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
 
 
 def ignored(paths: Sequence[str], directory: str) -> frozenset[str]:
-    """Those of `paths` that the repository around `directory` ignores. All paths lie in `directory` or below."""
+    """Those of `paths` that the repository of `directory` ignores; all paths lie in `directory` or below."""
     root = repository(directory)
     git = find_program("git", os.environ) if root else None
     if not root or not git or not paths:
@@ -39,18 +37,15 @@ def ignored(paths: Sequence[str], directory: str) -> frozenset[str]:
 
 
 def repository(directory: str) -> str | None:
-    """The nearest folder upwards with a `.git` folder, or file as in worktrees and submodules."""
-    for folder in upwards(directory):
-        if os.path.exists(os.path.join(folder, ".git")):
-            return folder
-    return None
+    """The nearest folder upwards with a `.git` folder, or with such a file, as in worktrees and submodules."""
+    return next((folder for folder in upwards(directory) if os.path.exists(os.path.join(folder, ".git"))), None)
 
 
 def _question(root: str, path: str) -> str:
-    """What to ask git for `path`, relative to the root.
+    """The path to pass to git, relative to the root.
 
-    git refuses the whole question for a path inside a submodule or behind a symbolic link. Such a file stands or
-    falls with that folder or link, so that is asked instead.
+    git refuses all paths if one of them is inside a submodule or behind a symbolic link. For such a file, the submodule
+    or link is passed instead.
     """
     parts = os.path.relpath(path, root).split(os.sep)
     folder = root
@@ -62,7 +57,7 @@ def _question(root: str, path: str) -> str:
 
 
 def _ask(git: str, root: str, questions: list[str]) -> frozenset[str]:
-    # `./` keeps a leading colon from being read as git's pathspec magic. fsmonitor can name a program to run.
+    # `./`, because a leading colon has a special meaning for git. fsmonitor could name a program to run.
     outcome = run(
         [git, "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin"],
         cwd=root,
@@ -72,6 +67,6 @@ def _ask(git: str, root: str, questions: list[str]) -> frozenset[str]:
         input_bytes=os.fsencode("".join(f"./{question}\0" for question in questions)),
         with_errors=False,
     )
-    if not outcome.succeeded:  # 1: none is ignored; others: git could not tell
+    if not outcome.succeeded:  # 1: none is ignored; others: git has failed
         return frozenset()
     return frozenset(os.fsdecode(answer).removeprefix("./") for answer in outcome.output.split(b"\0"))

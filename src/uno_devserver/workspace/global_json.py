@@ -1,6 +1,6 @@
-"""global.json: the one place in the project that finds it and knows what its `msbuild-sdks` say about Uno.
+"""Finds and reads global.json, which names the Uno SDK in `msbuild-sdks`.
 
-Reading never raises: a file that is missing, malformed or not about Uno is a value with an issue that names it.
+Reading never raises: the result for a file that is missing, malformed or without Uno has an issue that names it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,12 @@ from .paths import absolute, upwards
 
 GLOBAL_JSON = "global.json"
 SECTION = "msbuild-sdks"
-# The public package first: a file that names both means the public one.
-UNO_SDKS = ("Uno.Sdk", "Uno.Sdk.Private")
-
-# A real file has some hundred bytes.
-MAX_BYTES = 1024 * 1024
+UNO_SDKS = ("Uno.Sdk", "Uno.Sdk.Private")  # the first one counts, if a file names both
+MAX_BYTES = 1024 * 1024  # real files have some hundred bytes
 
 
 class UnoSdk(Value):
-    """Name and version belong together: both packages may exist with the same version."""
+    """Both packages may exist with the same version."""
 
     package: str
     version: str
@@ -33,25 +30,21 @@ class GlobalJson(Value):
     path: str
     uno_sdk: UnoSdk | None
     issue: Issue | None
-    document: object  # the parsed text, for those who need other sections; None when it could not be parsed
+    document: object  # the whole content; None if it could not be parsed
 
 
 def find_global_json(directory: str) -> str | None:
     """The nearest global.json in the directory or above it. A folder of that name does not count."""
-    for folder in upwards(absolute(directory)):
-        path = os.path.join(folder, GLOBAL_JSON)
-        if os.path.isfile(path):
-            return path
-    return None
+    paths = (os.path.join(folder, GLOBAL_JSON) for folder in upwards(absolute(directory)))
+    return next((path for path in paths if os.path.isfile(path)), None)
 
 
 def read_global_json(path: str) -> GlobalJson:
     try:
         document = parse(read_bytes(path, MAX_BYTES))
     except JsonProblem as problem:
-        return _invalid(
-            path, f"{path} is not valid JSON: line {problem.line}, column {problem.column}: {problem.reason}."
-        )
+        where = f"line {problem.line}, column {problem.column}"
+        return _invalid(path, f"{path} is not valid JSON: {where}: {problem.reason}.")
     except FileNotFoundError:
         return _invalid(path, f"{path} does not exist.")
     except FileProblem as problem:
@@ -68,7 +61,7 @@ def read_global_json(path: str) -> GlobalJson:
 
 
 def _can_name_a_folder(version: str) -> bool:
-    """A version becomes a folder name in the NuGet cache, so it must not be able to lead out of it."""
+    """A version becomes a folder name in the NuGet cache, and must not lead out of it."""
     return version.isprintable() and version.strip(" .") != "" and not {"/", "\\"} & set(version)
 
 

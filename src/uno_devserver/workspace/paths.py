@@ -1,6 +1,9 @@
-"""When two spellings name the same file, by the rules that all launchers of the DevServer share.
+"""Comparison of paths. There are two rules:
 
-The rules are pure: the platform is a parameter, so that each system's are tested on every system.
+- `same_path` and `path_key` compare spellings, by the rules that all launchers of the DevServer share. They do not read
+  the disk. The platform is a parameter, so that the rules of each system are tested on every system.
+- `same_place` and `is_inside` find out whether two paths lead to the same place, also through links or with another
+  case, as for paths that other programs have written.
 """
 
 from __future__ import annotations
@@ -13,19 +16,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Windows drives as WSL shows them: their file systems ignore case although Linux does not.
-WSL_DRIVES = "/mnt/"
+WSL_DRIVES = "/mnt/"  # the drives of Windows in WSL, whose file systems ignore case
+UNDECODABLE = re.compile("[\ud800-\udfff]")
 
 
 def absolute(path: str) -> str:
     try:
         return os.path.abspath(path)
-    except OSError:  # the current folder was removed; whoever opens the path will say so
+    except OSError:  # the current folder was removed; opening the path will fail
         return path
 
 
 def path_key(path: str, platform: str = sys.platform) -> str:
-    """Equal for absolute paths that count as the same file. macOS counts as case-sensitive, as for all launchers."""
+    """Equal for absolute paths of the same file. macOS counts as case-sensitive, as for all launchers."""
     key = path.replace("\\", "/").rstrip("/") or "/"
     ignores_case = platform == "win32" or key.lower().startswith(WSL_DRIVES)
     return key.lower() if ignores_case else key
@@ -43,9 +46,6 @@ def upwards(directory: str) -> Iterator[str]:
         if above == directory:
             return
         directory = above
-
-
-UNDECODABLE = re.compile("[\ud800-\udfff]")
 
 
 def same_place(one: str | None, other: str | None) -> bool:
@@ -66,9 +66,9 @@ def _spellings(path: str | None) -> set[str]:
         return set()
     try:
         spellings = {os.path.normpath(path), os.path.realpath(path)}
-    except (OSError, ValueError):  # a file may say anything: a NUL, a path beyond the system's limits
+    except (OSError, ValueError):  # not possible as a path: a NUL, or too long
         spellings = {os.path.normpath(path)}
-    # The registry has no way to write bytes that are no text; what it says instead has to mean the same.
+    # The registry cannot contain undecodable bytes; what it has instead has to be equal.
     return {UNDECODABLE.sub("\ufffd", spelling) for spelling in spellings}
 
 
@@ -77,5 +77,5 @@ def _are_one(path: str, other: str) -> bool:
         return path == other
     try:
         return os.path.samefile(path, other)
-    except (OSError, ValueError):  # one of them is not there: it is only another way to write it
+    except (OSError, ValueError):  # one of them does not exist
         return True

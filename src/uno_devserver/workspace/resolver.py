@@ -1,6 +1,6 @@
-"""Which workspace does a directory stand for?
+"""Resolves a directory to its workspace.
 
-Always an answer, never an exception: a `Workspace` says what was chosen, among what, and what stood in the way.
+Nothing raises: a `Workspace` has the chosen solution, the candidates, and the issues that prevented a choice.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# Enough to recognise the situation; a list of hundreds helps nobody.
-NAMED_PATHS = 10
+NAMED_PATHS = 10  # in one message
 
 
 class ResolutionKind(Enum):
@@ -40,7 +39,7 @@ class SelectionSource(Enum):
 
 class Workspace(Value):
     requested_directory: str
-    working_directory: str  # the effective directory, or the requested one where there is none
+    working_directory: str  # the effective directory, else the requested one
     effective_directory: str | None
     solution: str | None
     global_json: str | None
@@ -56,7 +55,7 @@ class Workspace(Value):
 
 
 def resolve(directory: str, *, explicit: bool = False) -> Workspace:
-    """The workspace of `directory`; `explicit` when the user named it (--solution-dir) rather than stood in it."""
+    """The workspace of `directory`; `explicit`: the user named it (--solution-dir), it is not just the current one."""
     source = SelectionSource.UserSelected if explicit else SelectionSource.Automatic
     directory = absolute(directory)
     try:
@@ -76,13 +75,13 @@ def resolve(directory: str, *, explicit: bool = False) -> Workspace:
 
 
 def select_solution(workspace: Workspace, solution: str) -> Workspace:
-    """The workspace with the user's choice among its candidates, or an unresolved one that says why not."""
+    """The workspace with the solution that the user chose, or an unresolved one with the reason."""
     selected = _select(workspace, os.path.normpath(os.path.join(workspace.requested_directory, solution)))
     return selected.replace(source=SelectionSource.UserSelected, candidates=workspace.candidates)
 
 
 def _choose(directory: str, candidates: tuple[str, ...]) -> Workspace:
-    """The solution nearest to its global.json, where that names an Uno SDK; others are out, however near."""
+    """The solution that is nearest to its global.json, among those whose global.json names an Uno SDK."""
     homes = _homes(candidates)
     uno = {solution: home.path for solution, home in homes.items() if home and home.uno_sdk}
     if not uno:
@@ -90,7 +89,7 @@ def _choose(directory: str, candidates: tuple[str, ...]) -> Workspace:
     issues = _as_warnings(_malformed(homes))
     distances = {solution: _distance(solution, path) for solution, path in uno.items()}
     nearest = [solution for solution in uno if distances[solution] == min(distances.values())]
-    # A submodule's solution with a global.json of its own does not compete with the one of the directory itself.
+    # The solution of a submodule with its own global.json does not compete with the one of the directory itself.
     here = [solution for solution in nearest if _is_at(directory, solution) or _is_at(directory, uno[solution])]
     winners = here if len(here) == 1 else nearest
     if len(winners) > 1:
@@ -101,7 +100,7 @@ def _choose(directory: str, candidates: tuple[str, ...]) -> Workspace:
 
 
 def _homes(solutions: Iterable[str]) -> dict[str, GlobalJson | None]:
-    """The nearest global.json of each solution, each file read once."""
+    """The nearest global.json of each solution; each file is read once."""
     read: dict[str | None, GlobalJson | None] = {None: None}
     homes = {}
     for solution in solutions:
@@ -121,7 +120,7 @@ def _is_at(directory: str, path: str) -> bool:
 
 
 def _without_solution(directory: str) -> Workspace:
-    """A directory that the user named may be a workspace by its own global.json alone."""
+    """A directory that the user named may be a workspace by its global.json alone."""
     path = os.path.join(directory, GLOBAL_JSON)
     if not os.path.isfile(path):
         return _nothing_found(directory)
@@ -134,10 +133,7 @@ def _without_solution(directory: str) -> Workspace:
 
 
 def _by_config(workspace: Workspace) -> Workspace:
-    """Where there is no Uno workspace, the nearest config or folder of add-ins makes one.
-
-    What was wrong is only worth a warning then.
-    """
+    """If there is no Uno workspace, the nearest config or folder of add-ins makes one; the issues become warnings."""
     for folder in upwards(workspace.requested_directory):
         config = config_in(folder)
         if config is not None or os.path.isdir(os.path.join(folder, ADDINS)):
@@ -167,7 +163,7 @@ def _select(workspace: Workspace, path: str) -> Workspace:
     home = homes[solution]
     if home and home.uno_sdk:
         return _resolved(directory, solution, home.path)
-    if workspace.resolved and workspace.global_json is None:  # it is one for any server
+    if workspace.resolved and workspace.global_json is None:  # it is a workspace for any server
         return workspace.replace(solution=solution)
     return _no_uno(directory, homes)
 

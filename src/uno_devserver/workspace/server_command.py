@@ -1,7 +1,7 @@
-"""How the MCP server of a config is started: as the config says, else as the package in its folder does.
+"""The command line of the MCP server of a config: from the config itself, else from the package in its folder.
 
-Nothing is run, and no program is looked for but `uv`; whoever starts the server does that. What cannot be known is an
-issue that says what to write. Cheap to import: it stands before the start of the server.
+Nothing is run, and no program but `uv` is searched for; that is done when the server is started. If the command line is
+not known, the result is an issue that says what to write. Cheap to import: the start of the server waits for it.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ if TYPE_CHECKING:
 
     from .config import Config
 
-MAX_BYTES = 1024 * 1024  # of a package.json or pyproject.toml; a page or two in real life
+MAX_BYTES = 1024 * 1024  # of a package.json or pyproject.toml, which have a few KB
 NODE = "node"
 PACKAGE = "package.json"
 PYPROJECT = "pyproject.toml"
 PROJECTS = (".csproj", ".fsproj")
-SCRIPTS = ("server.py", "main.py", "__main__.py")  # what a server in one file is usually called
+SCRIPTS = ("server.py", "main.py", "__main__.py")  # the usual names of a server in one file
 LACKS = f"has no {PACKAGE} with 'bin' or 'main', no {PYPROJECT} with 'project.scripts', and no {PROJECTS[0]}"
 
 
 class ServerLine(Value):
     """A command line without a shell."""
 
-    line: tuple[str, ...]  # the program as it was named: a path, relative to the folder, or a name
+    line: tuple[str, ...]  # the program as it is given: a path, relative to the folder, or a name
     folder: str  # where it runs
     environment: tuple[tuple[str, str], ...]  # in addition to ours
-    origin: str  # who says so, in words
+    origin: str  # where the command line comes from, in words
 
     def environ(self, ours: Mapping[str, str]) -> dict[str, str]:
         return {**ours, **dict(self.environment)}
 
 
 class _Problem(Exception):
-    """There is a package, and it does not say how its server is started."""
+    """There is a package, but it has no usable command line."""
 
 
 def server_command(config: Config, environ: Mapping[str, str], platform: str) -> ServerLine | Issue:
-    """For a config that names a server."""
+    """The command line for a config that names a server."""
     root = config.server_folder
     assert root is not None
     own = config.server or ServerCommand()
@@ -73,12 +73,12 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
 
 
 def server_name(config: Config) -> str:
-    """What the server of a config that names one is called."""
+    """The name of the server of a config that names one."""
     return given_name(config) or folder_name(config)
 
 
 def given_name(config: Config) -> str | None:
-    """What the config or the package calls it."""
+    """The name that the config or the package gives."""
     if config.hot_reload.server_name:
         return config.hot_reload.server_name
     root = config.server_folder
@@ -97,7 +97,7 @@ def folder_name(config: Config) -> str:
 
 
 def _elsewhere(config: Config) -> Issue | None:
-    """The usual mistake: a path from the workspace, and not from the folder of the config."""
+    """The issue for a path that is relative to the workspace instead of the folder of the config, a usual mistake."""
     folder, root = os.path.dirname(os.path.abspath(config.path or "")), config.server_root
     if root is None or not os.path.join(root, "").startswith(os.path.join(folder, "")):
         return None
@@ -120,16 +120,16 @@ def _unknown(config: Config, why: str, platform: str) -> Issue:
 
 
 def _by_hand(root: str, platform: str) -> tuple[str, str]:
-    """How one would start what lies there; else, how one starts some server."""
+    """An example of a program and its script, for the server in the folder if it is a Python file."""
     script = next((name for name in SCRIPTS if os.path.isfile(os.path.join(root, name))), None)
     if script is None:
         return NODE, "dist/index.js"
     own = ".venv/Scripts/python.exe" if platform == "win32" else ".venv/bin/python"
-    anybodys = "python" if platform == "win32" else "python3"
-    return own if os.path.isfile(os.path.join(root, own)) else anybodys, script
+    usual = "python" if platform == "win32" else "python3"
+    return own if os.path.isfile(os.path.join(root, own)) else usual, script
 
 
-# The packages that we know.
+# The kinds of packages: each gives a command line and its origin.
 
 
 def _of_package(root: str) -> tuple[tuple[str, ...], str] | None:
@@ -168,7 +168,7 @@ def _of_pyproject(root: str, environ: Mapping[str, str], platform: str) -> tuple
 
 
 def _of_project(root: str, *, is_built: bool) -> tuple[tuple[str, ...], str] | None:
-    """`is_built`: hot reload sees to that, and shows what a build prints to whoever can repair it."""
+    """`is_built`: hot reload builds the project, and reports the errors to the client."""
     try:
         projects = sorted(name for name in os.listdir(root) if name.endswith(PROJECTS))
     except OSError:
@@ -182,7 +182,7 @@ def _of_project(root: str, *, is_built: bool) -> tuple[tuple[str, ...], str] | N
 
 
 def _chosen(programs: Mapping[str, Any], package: str, where: str) -> Any | None:
-    """The program that is named like its package, else the only one."""
+    """The program with the name of the package, else the only one."""
     if package in programs or len(programs) < 2:
         return programs.get(package, next(iter(programs.values()), None))
     raise _Problem(f"{where} has several programs: {', '.join(programs)}")
@@ -215,7 +215,7 @@ def _read_toml(root: str) -> dict[str, Any]:
         return {}
     except FileProblem as problem:
         raise _Problem(f"{path} cannot be read: {problem.reason}") from problem
-    import tomllib  # 10 ms, which only Python's servers need, who take far longer themselves
+    import tomllib  # takes 10 ms, and only Python servers need it
 
     try:
         return tomllib.loads(content.decode("utf-8"))

@@ -1,7 +1,7 @@
-"""Finding solution and project files near a directory.
+"""Finds solution and project files near a directory.
 
-The search ends whatever the file system looks like: it goes a fixed number of levels down, folders that cannot be
-read or that vanish are passed over, and a symbolic link never leads to a place that is searched anyway.
+The search goes a fixed number of levels down, skips folders that cannot be read, and follows a symbolic link only to
+places that are not searched anyway.
 """
 
 from __future__ import annotations
@@ -14,21 +14,45 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Deep enough for repository/src/App, and what every launcher of the DevServer uses.
-LEVELS_BELOW = 3
-
-# Folders that hold tools, downloads or build output, never a user's own solution or project (compared in lower case).
+LEVELS_BELOW = 3  # as in all launchers of the DevServer; enough for repository/src/App
+# Folders of tools, downloads or build output, without solutions or projects of the user; in lower case.
 SKIPPED = frozenset({".git", "node_modules", "bin", "obj", ".vs", ".idea", "packages"})
 SKIPPED_PREFIX = ".codex"
 
 
-def find_solutions(directory: str) -> tuple[str, ...]:
-    """Each .sln and .slnx; a folder's .sln files come before its .slnx files."""
-    return find_files(directory, (".sln", ".slnx"))
+def find_candidates(directory: str) -> tuple[str, ...]:
+    """The solutions near a directory, without those that git ignores and without a .sln that has a .slnx beside it."""
+    found = find_files(directory, (".sln", ".slnx"))
+    if len(found) > 1:  # a single solution counts, even if git ignores it
+        found = _without_ignored(found, directory)
+    modern = {_stem(path) for path in found if _extension(path) == ".slnx"}
+    return tuple(path for path in found if _extension(path) == ".slnx" or _stem(path) not in modern)
+
+
+def twins(one: str, other: str) -> bool:
+    """Whether these are a .sln and a .slnx of one name in one folder: one solution during a migration."""
+    return {_extension(one), _extension(other)} == {".sln", ".slnx"} and _stem(one) == _stem(other)
+
+
+def _without_ignored(found: tuple[str, ...], directory: str) -> tuple[str, ...]:
+    from .git import ignored  # rarely needed, and it starts a process
+
+    unwanted = ignored(found, directory)
+    # Generated solutions are often ignored; if there are no others, the user works with them.
+    return tuple(path for path in found if path not in unwanted) or found
+
+
+def _stem(path: str) -> tuple[str, str]:
+    folder, name = os.path.split(path)
+    return path_key(folder), os.path.splitext(name)[0].lower()
+
+
+def _extension(path: str) -> str:
+    return os.path.splitext(path)[1].lower()
 
 
 def find_files(directory: str, extensions: tuple[str, ...]) -> tuple[str, ...]:
-    """The files at most three levels below: folder by folder, in the order of the extensions, then by name."""
+    """The files at most three levels below: by folder, then in the order of the extensions, then by name."""
     return tuple(_Search(absolute(directory), extensions).found)
 
 
@@ -42,7 +66,7 @@ class _Search:
     def __init__(self, start: str, extensions: tuple[str, ...]) -> None:
         self.found: list[str] = []
         self._rank = {extension: rank for rank, extension in enumerate(extensions)}
-        # Real paths being searched; filled at the first symbolic link, since most workspaces have none.
+        # The searched real paths; filled at the first symbolic link, because most workspaces have none.
         self._searched: list[str] = []
         self._start = start
         self._search(start, LEVELS_BELOW)
@@ -67,11 +91,11 @@ class _Search:
                     elif descend and self._leads_on(entry):
                         folders.append(name)
         except OSError:
-            pass  # unreadable or just removed; what was seen before the failure still counts
+            pass  # unreadable or just removed; the entries before the failure count
         return files, folders
 
     def _leads_on(self, entry: os.DirEntry[str]) -> bool:
-        # Answered by the directory listing; only a link costs another system call.
+        # Known from the listing of the folder; only a link costs another system call.
         return (
             is_searched(entry.name)
             and _is(entry.is_dir)
@@ -79,7 +103,7 @@ class _Search:
         )
 
     def _leads_elsewhere(self, link: str) -> bool:
-        """Whether a link leaves everything searched so far. Else a loop would show each file several times."""
+        """Whether a link leads out of everything searched so far; else files would be found several times."""
         if not self._searched:
             self._searched.append(_real_key(self._start))
         target = _real_key(link)
@@ -99,33 +123,3 @@ def _is(kind: Callable[[], bool]) -> bool:
 
 def _real_key(path: str) -> str:
     return path_key(os.path.realpath(path)).rstrip("/") + "/"
-
-
-def find_candidates(directory: str) -> tuple[str, ...]:
-    found = find_solutions(directory)
-    if len(found) > 1:  # a single solution is the user's only one, whatever git thinks of it
-        found = _without_ignored(found, directory)
-    modern = {_stem(path) for path in found if _extension(path) == ".slnx"}
-    return tuple(path for path in found if _extension(path) == ".slnx" or _stem(path) not in modern)
-
-
-def twins(one: str, other: str) -> bool:
-    """A .sln and a .slnx of one name in one folder, as during a migration, are one solution."""
-    return {_extension(one), _extension(other)} == {".sln", ".slnx"} and _stem(one) == _stem(other)
-
-
-def _without_ignored(found: tuple[str, ...], directory: str) -> tuple[str, ...]:
-    from .git import ignored  # rarely needed, and it starts a process
-
-    unwanted = ignored(found, directory)
-    # Generated solutions are often ignored; where there is nothing else, they are what the user works with.
-    return tuple(path for path in found if path not in unwanted) or found
-
-
-def _stem(path: str) -> tuple[str, str]:
-    folder, name = os.path.split(path)
-    return path_key(folder), os.path.splitext(name)[0].lower()
-
-
-def _extension(path: str) -> str:
-    return os.path.splitext(path)[1].lower()

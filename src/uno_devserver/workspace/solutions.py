@@ -1,7 +1,7 @@
-"""The projects of a solution file: .sln, .slnx, and .slnf (a selection of another solution's projects).
+"""Reads the projects of a solution file: .sln, .slnx, and .slnf (a selection of the projects of another solution).
 
-Reading never raises. A solution that is damaged in one place still gives the projects of the others, with an issue
-that names the file and the first thing that is wrong; .NET's own reader gives none of them.
+Reading never raises. If a solution is damaged in one place, the other projects are still read, with an issue that names
+the file and the first error; .NET's own reader returns none of them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,11 @@ from .solution_finder import find_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..issues import Issue
     from .resolver import Workspace
 
-
-# A thousand projects with all their configurations are 4 MB.
-MAX_BYTES = 32 * 1024 * 1024
-# Of a bad path, enough characters to find it by.
-SHOWN = 80
-
+MAX_BYTES = 32 * 1024 * 1024  # a thousand projects with all their configurations have 4 MB
+SHOWN_CHARACTERS = 80  # of a bad path
+PROJECT_EXTENSIONS = (".csproj", ".fsproj", ".vbproj")
 _HEADER = "Microsoft Visual Studio Solution File"
 _SOLUTION_FOLDER = "{2150e333-8fdc-42a3-9474-1a3956d46de8}"
 
@@ -54,7 +50,7 @@ def read_solution(path: str) -> Solution:
 
 
 class _Listing:
-    """The projects read so far, and the first thing that was wrong."""
+    """The projects read so far, and the first error."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -85,12 +81,12 @@ def _can_be_a_path(text: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """A web site is listed by its address, which is no project file. A drive has one letter before its colon."""
+    """Whether this is the address of a web site, which is no project file; a drive has one letter before its colon."""
     return text.find("://") > 1
 
 
 def _shown(written: object) -> str:
-    return repr(str(written).replace("\\", "/")[:SHOWN])  # control characters must not reach a terminal
+    return repr(str(written).replace("\\", "/")[:SHOWN_CHARACTERS])  # no control characters for a terminal
 
 
 def _read(path: str, listing: _Listing) -> None:
@@ -116,7 +112,7 @@ def _read_classic(text: str, listing: _Listing) -> None:
             inside = False
         elif keyword == "project":
             inside = True
-            # Project("type") = "name", "path", "id": cut at the quotes, the type is at 1 and the path at 5.
+            # Project("type") = "name", "path", "id": split at the quotes, the type is at 1 and the path at 5.
             parts = line.split('"', 6)
             if len(parts) < 7 or parts[4].strip() != ",":
                 listing.complain(f"line {number} is not a complete Project line")
@@ -132,9 +128,9 @@ def _read_xml(data: bytes, listing: _Listing) -> None:
         listing.complain(f"its root element is <{root.name}>, not <Solution>")
         return
     parents = [root]
-    for parent in parents:  # grows while it is walked: folders may be nested, however deep
+    for parent in parents:  # grows during the loop: folders may be nested
         for element in parent.elements:
-            name = element.name.lower()  # element names ignore case here, attribute names do not
+            name = element.name.lower()  # here names of elements ignore case, those of attributes do not
             if name == "project":
                 listing.add(element.attributes.get("Path", "").strip())
             elif name == "folder":
@@ -159,14 +155,11 @@ def _read_filter(data: bytes, listing: _Listing) -> None:
     listing.folder = os.path.dirname(path)
     known = {path_key(project) for project in whole.projects}
     for project in projects:
-        # A damaged solution cannot tell what belongs to it; then the filter is believed.
+        # If the solution is damaged, all projects of the filter count.
         if not isinstance(project, str) or (not whole.issue and path_key(listing.locate(project)) not in known):
             listing.complain(f"it selects {_shown(project)}, which is not in {path}")
         else:
             listing.add(project)
-
-
-PROJECT_EXTENSIONS = (".csproj", ".fsproj", ".vbproj")
 
 
 class WorkspaceProjects(Value):
@@ -175,7 +168,7 @@ class WorkspaceProjects(Value):
 
 
 def project_files(workspace: Workspace) -> WorkspaceProjects:
-    """Each project once, in the order of the solution; when several solutions compete, the projects of all."""
+    """Each project once, in the order of the solution; if there are several candidates, the projects of all."""
     paths: dict[str, None] = {}
     issues: list[Issue] = []
     for path in (workspace.solution,) if workspace.solution else workspace.candidates:

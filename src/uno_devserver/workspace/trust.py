@@ -1,20 +1,18 @@
-"""Has the user agreed that code of this workspace may run?
+"""Whether the user has agreed that code of a workspace may run.
 
-Nothing that lies in a workspace can agree for the user. Automation does so by the environment, people by a command;
-their answer is kept outside the workspace, for its real path and the content of its config. Another path or a changed
-config is another question; an edited add-in is not, because people edit them all day.
+No file of a workspace can agree for the user. Automation agrees by the environment, people by a command. The answer is
+stored outside the workspace, for its real path and the content of its config. Another path or a changed config needs a
+new agreement; an edited add-in does not, because people edit them all day.
 """
 
 from __future__ import annotations
 
-import json
 import os
 
 from ..issues import Issue, fatal, warning
-from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.files import FileProblem, read_bytes
 from ..system.folders import folders
-from ..system.jsonc import JsonProblem, parse
-from ..system.state_files import name_for, sha256
+from ..system.state_files import name_for, read_state, sha256, write_state
 from ..system.values import Value
 from .addins import workspace_addins
 from .config import MAX_BYTES
@@ -31,64 +29,46 @@ CONFIG_CHANGED = "its config was changed since the user agreed to it"
 
 
 class TrustQuestion(Value):
-    """What there is to agree to."""
+    """The code to which the user can agree."""
 
     directory: str  # the real path
     addins: tuple[str, ...]
     config: str | None
-    digest: str  # of the config's content; empty where there is none
+    digest: str  # of the config; empty if there is none
 
     @property
     def empty(self) -> bool:
-        """Whether nothing here would run; something may come later."""
+        """Whether there is no code yet."""
         return not self.addins and self.config is None
 
 
 class Agreement(Value):
-    """A kept answer, and what has become of its workspace since."""
+    """A stored answer, and what has become of its workspace since."""
 
     directory: str
     command: str  # by which the user agreed
     time: str  # ISO 8601
-    outdated: str  # why it does not count any more: the end of a sentence; empty where it does
+    outdated: str  # why it does not count any more: the end of a sentence; empty if it counts
 
 
 def is_trusted(environ: Mapping[str, str], directory: str) -> bool:
-    """Whether code of the workspace in this directory may run, now."""
-    return environ.get(TRUST_VARIABLE, "").strip() == "1" or is_agreed(folders(environ).state, directory)
+    """Whether code of the workspace in this directory may run, as it is now."""
+    return _trusts_all(environ) or is_agreed(folders(environ).state, directory)
 
 
 def was_trusted(environ: Mapping[str, str], directory: str) -> bool:
-    """Whether the user has agreed to this workspace, whatever its config says by now: what counted then may go on."""
-    if environ.get(TRUST_VARIABLE, "").strip() == "1":
-        return True
-    return _answer(folders(environ).state, directory).get("workspace") == os.path.realpath(directory)
-
-
-def trust_question(directory: str) -> TrustQuestion:
-    """FileProblem where the config cannot be read: nobody can agree to what nobody sees."""
-    directory = os.path.realpath(directory)
-    addins = tuple(workspace_addins(directory))
-    config = os.path.join(directory, CONFIG)
-    try:
-        content = read_bytes(config, MAX_BYTES)
-    except FileNotFoundError:
-        return TrustQuestion(directory, addins, None, "")
-    return TrustQuestion(directory, addins, config, sha256(content))
+    """Whether the user has agreed to this workspace with any config: code that was read then may go on running."""
+    return _trusts_all(environ) or _names(read_state(agreement_path(folders(environ).state, directory)), directory)
 
 
 def is_agreed(state: str, directory: str) -> bool:
-    """Whether the user's kept answer is yes, to what is there now."""
-    kept, asked = _kept(state, directory)
-    return asked is not None and kept == (asked.directory, asked.digest)
+    """Whether the stored answer is for the workspace as it is now."""
+    return _refusal(state, directory) == ""
 
 
 def refusal(state: str, directory: str) -> str:
-    """Why code of a workspace does not run that is not trusted: the end of a sentence."""
-    kept, asked = _kept(state, directory)
-    if asked is not None and kept[0] == asked.directory and kept[1] != asked.digest:
-        return CONFIG_CHANGED
-    return NOT_AGREED
+    """Why code of a workspace that is not trusted does not run: the end of a sentence."""
+    return _refusal(state, directory) or NOT_AGREED
 
 
 def not_run(what: str, why: str = NOT_AGREED, *, nothing_else: bool = False, remediation: str = "") -> Issue:
@@ -105,60 +85,29 @@ def not_reloaded(why: str) -> str:
     return f"New code is not loaded: {why}. What runs stays until the user agrees by {AGREE}."
 
 
-def agreements(state: str) -> list[Agreement]:
-    """All that the user has agreed to, by the path of the workspace."""
-    folder = os.path.join(state, "trust")
+def trust_question(directory: str) -> TrustQuestion:
+    """Raises FileProblem if the config cannot be read: the user could not see what to agree to."""
+    directory = os.path.realpath(directory)
+    addins = tuple(workspace_addins(directory))
+    config = os.path.join(directory, CONFIG)
     try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    found = (_agreement(state, os.path.join(folder, name)) for name in names if name.endswith(".json"))
-    return sorted((one for one in found if one is not None), key=lambda one: one.directory)
-
-
-def _agreement(state: str, path: str) -> Agreement | None:
-    try:
-        kept = parse(read_bytes(path, MAX_BYTES))
-    except (FileNotFoundError, FileProblem, JsonProblem):
-        return None
-    if not isinstance(kept, dict) or not isinstance(directory := kept.get("workspace"), str):
-        return None
-    if not os.path.isdir(directory):
-        outdated = "it does not exist any more"
-    else:
-        outdated = "" if is_agreed(state, directory) else refusal(state, directory)
-    return Agreement(directory, str(kept.get("agreedBy")), str(kept.get("agreedAt")), outdated)
-
-
-def _kept(state: str, directory: str) -> tuple[tuple[object, object], TrustQuestion | None]:
-    """The workspace and the config that the user has agreed to, and what would be asked now."""
-    kept = _answer(state, directory)
-    try:
-        return (kept.get("workspace"), kept.get("config")), trust_question(directory)
-    except FileProblem:
-        return (None, None), None
-
-
-def _answer(state: str, directory: str) -> Mapping[str, object]:
-    """As it was kept; empty where there is none."""
-    try:
-        kept = parse(read_bytes(agreement_path(state, directory), MAX_BYTES))
-    except (FileNotFoundError, FileProblem, JsonProblem):
-        return {}
-    return kept if isinstance(kept, dict) else {}
+        content = read_bytes(config, MAX_BYTES)
+    except FileNotFoundError:
+        return TrustQuestion(directory, addins, None, "")
+    return TrustQuestion(directory, addins, config, sha256(content))
 
 
 def agree(state: str, asked: TrustQuestion, command: str) -> None:
-    """Keep the user's yes, which they gave by this command; OSError."""
+    """Store that the user agrees, by this command. Raises OSError."""
     import time
 
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    kept = {"workspace": asked.directory, "config": asked.digest, "agreedBy": command, "agreedAt": now}
-    write_atomic(agreement_path(state, asked.directory), json.dumps(kept, indent=2).encode("ascii"))
+    answer = {"workspace": asked.directory, "config": asked.digest, "agreedBy": command, "agreedAt": now}
+    write_state(agreement_path(state, asked.directory), answer)
 
 
 def revoke(state: str, directory: str) -> bool:
-    """Forget the user's yes; whether there was one. OSError."""
+    """Remove the answer of the user; whether there was one. Raises OSError."""
     try:
         os.remove(agreement_path(state, directory))
     except FileNotFoundError:
@@ -166,6 +115,45 @@ def revoke(state: str, directory: str) -> bool:
     return True
 
 
+def agreements(state: str) -> list[Agreement]:
+    """All stored answers, by the path of the workspace."""
+    folder = os.path.join(state, "trust")
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    found = (_agreement(state, read_state(os.path.join(folder, name))) for name in names if name.endswith(".json"))
+    return sorted((one for one in found if one is not None), key=lambda one: one.directory)
+
+
 def agreement_path(state: str, directory: str) -> str:
-    """Paths may share this name; the one that is meant is in the file."""
+    """Several directories may share this path; the file contains the one that is meant."""
     return os.path.join(state, "trust", f"{name_for(directory)}.json")
+
+
+def _trusts_all(environ: Mapping[str, str]) -> bool:
+    return environ.get(TRUST_VARIABLE, "").strip() == "1"
+
+
+def _names(answer: Mapping[str, object], directory: str) -> bool:
+    return answer.get("workspace") == os.path.realpath(directory)
+
+
+def _refusal(state: str, directory: str) -> str:
+    """Why the stored answer does not count; empty if it does."""
+    answer = read_state(agreement_path(state, directory))
+    try:
+        asked = trust_question(directory)
+    except FileProblem:
+        return NOT_AGREED
+    if not _names(answer, directory):
+        return NOT_AGREED
+    return "" if answer.get("config") == asked.digest else CONFIG_CHANGED
+
+
+def _agreement(state: str, answer: Mapping[str, object]) -> Agreement | None:
+    directory = answer.get("workspace")
+    if not isinstance(directory, str):
+        return None
+    outdated = _refusal(state, directory) if os.path.isdir(directory) else "it does not exist any more"
+    return Agreement(directory, str(answer.get("agreedBy")), str(answer.get("agreedAt")), outdated)

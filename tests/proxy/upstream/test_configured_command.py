@@ -15,7 +15,7 @@ from support.mcp_peers import TestPeer
 from support.odd_servers import odd_server
 from uno_devserver.issues import Issue
 from uno_devserver.proxy.upstream.base import StartFailure
-from uno_devserver.proxy.upstream.configured_command import CORRECT_FILE, UNNAMED, ConfiguredUpstream
+from uno_devserver.proxy.upstream.configured_command import STARTED_WHEN_SAVED, UNNAMED, ConfiguredUpstream
 from uno_devserver.workspace.resolver import resolve
 from uno_devserver.workspace.trust import TRUST_VARIABLE
 
@@ -214,4 +214,4 @@ def test_a_config_of_which_nobody_knows_what_it_names_says_where_to_mend_it(tmp_
 
     assert issue.code == "ConfigInvalid"
     assert issue.message.startswith(f"{world.path}:1:")
-    assert issue.remediation == CORRECT_FILE
+    assert issue.remediation == STARTED_WHEN_SAVED

@@ -11,7 +11,7 @@ import sys
 from ...issues import Issue, fatal
 from ...system.folders import folders
 from ...system.text import usable_name
-from ...workspace.config import read_config
+from ...workspace.config import CORRECT_FILE, read_config
 from ...workspace.server_command import folder_name, given_name, server_command
 from ...workspace.trust import is_trusted, not_run, refusal, was_trusted
 from .base import StartFailure, Upstream
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .launcher import UpstreamObserver
 
 UNNAMED = "The server of the workspace"
-CORRECT_FILE = "Correct the file (comments and trailing commas are allowed): when it is saved, the server is started."
+STARTED_WHEN_SAVED = f"{CORRECT_FILE}: when it is saved, the server is started."
 
 
 class ConfiguredUpstream(Upstream):
@@ -105,6 +105,6 @@ class ConfiguredUpstream(Upstream):
     def _names_no_server(self, config: Config) -> Issue:
         """The issue of a config that has named a server before; the next save leads to another upstream."""
         if config.unclear is not None:
-            return fatal(config.unclear.code, config.unclear.message, CORRECT_FILE)
+            return fatal(config.unclear.code, config.unclear.message, STARTED_WHEN_SAVED)
         message = f"{self._path} names no server any more."
         return fatal("ConfigInvalid", message, "Write mcpServerRoot or mcpServer into it.")
