@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, settings
 from support.machine import Machine
 from support.servers import Processes, Registry, registry_of
 from support.workspace import WorkspaceBuilder
-from uno_devserver.instances import child
 from uno_devserver.system import run
 
 ASYNC_TEST_SECONDS = 90  # for a busy machine; below the limit of pytest-timeout, so that the loop is closed well
@@ -64,8 +63,7 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test says about the end of its process does not count for those behind it."""
-    monkeypatch.setattr(run, "_may_run", True)
-    monkeypatch.setattr(child, "_may_spawn", True)
+    monkeypatch.setattr(run, "_ending", False)
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ import pytest
 
 from support.hosts import is_running, wait_for
 from uno_devserver.host.banner import banner
-from uno_devserver.instances.child import TAIL_LINES, Child, Output, end_all_children, last_lines, spawn
+from uno_devserver.instances.child import TAIL_LINES, Child, Output, last_lines, spawn
 from uno_devserver.system.processes import GRACE_SECONDS
-from uno_devserver.system.run import ENDING, RunOutcome, run
+from uno_devserver.system.run import ENDING, RunOutcome, run, stop_all
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -226,7 +226,7 @@ def test_at_the_end_all_that_still_run_are_ended_whichever_thread_has_spawned_th
     with ThreadPoolExecutor(8) as threads:
         children = list(threads.map(spawn_one, range(8)))
 
-    end_all_children()
+    stop_all()
 
     assert [child.wait() for child in children] == [-signal.SIGKILL] * 8
 
@@ -243,6 +243,6 @@ def test_at_the_end_a_program_that_is_run_to_its_own_end_is_ended_too() -> None:
         running = threads.submit(build)
         assert heard.wait(30)
 
-        end_all_children()
+        stop_all()
 
         assert running.result(30) == RunOutcome(None, b"", ENDING)

@@ -15,7 +15,9 @@ import pytest
 from uno_devserver.proxy.health.status_file import running_proxies, status_of
 from uno_devserver.proxy.lists.catalogue import Catalogue, identity_of, save
 from uno_devserver.proxy.lists.merge import Offered, entries
+from uno_devserver.proxy.main import _end_children
 from uno_devserver.proxy.options import ProxyOptions
+from uno_devserver.system import run
 from uno_devserver.system.folders import folders
 
 from .front_process import PATIENCE, FrontProcess, command, eventually
@@ -360,3 +362,13 @@ def test_without_stderr_it_works_too(tmp_path: Path) -> None:
         proxy.close()
 
         assert proxy.process.returncode == 0
+
+
+def test_at_the_end_all_children_are_killed_by_the_module_that_knows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module is looked up by its name, because importing it would cost time where there are no children."""
+    ended: list[bool] = []
+    monkeypatch.setattr(run, "stop_all", lambda: ended.append(True))
+
+    _end_children()
+
+    assert ended == [True]

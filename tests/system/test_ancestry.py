@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from support.servers import Processes
-from uno_devserver.system import ancestry
+from uno_devserver.system import ancestry, proc
 from uno_devserver.system.ancestry import Ancestor, ancestors, wait_for_end
 
 PATIENCE = 10.0
@@ -41,7 +41,7 @@ def test_an_ancestor_has_a_name_and_arguments() -> None:
 @pytest.mark.parametrize("way", ["told", "looked for", "psutil"])
 def test_the_end_of_any_of_them_is_noticed(processes: Processes, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     if way != "told":
-        monkeypatch.setattr(ancestry, "_pidfd", lambda pid: None)
+        monkeypatch.setattr(proc, "pidfd", lambda pid: None)
     if way == "psutil":
         monkeypatch.setattr(ancestry, "_ancestor", ancestry._from_psutil)
     one, two = processes.start(), processes.start()

@@ -297,6 +297,6 @@ def first_state(options: ProxyOptions) -> ProxyState:
 
 def _end_children() -> None:
     """Kill all child processes. If the module is not imported completely, there are none."""
-    end_all = getattr(sys.modules.get("uno_devserver.instances.child"), "end_all_children", None)
-    if end_all is not None:
-        end_all()
+    stop_all = getattr(sys.modules.get("uno_devserver.system.run"), "stop_all", None)
+    if stop_all is not None:
+        stop_all()

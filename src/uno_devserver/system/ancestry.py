@@ -1,6 +1,6 @@
-"""Who started us, and who started that; and waiting until one of them ends.
+"""The ancestors of this process, and waiting until one of them ends.
 
-A process id names somebody else one day, so an ancestor has the moment of its start too.
+A process id may be given to another process later, so an ancestor is identified by its start time, too.
 """
 
 from __future__ import annotations
@@ -10,25 +10,26 @@ import select
 import sys
 import time
 
+from . import proc
 from .values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LIMIT = 16  # a client, a few wrappers, a terminal, a desktop; nobody nests deeper on purpose
-POLL_SECONDS = 0.3  # where the system does not tell us of an end
+LIMIT = 16  # a client, a few wrappers, a terminal, a desktop session
+POLL_SECONDS = 0.3  # where the system does not report the end of a process
 
 
 class Ancestor(Value):
     pid: int
     name: str
     arguments: tuple[str, ...]  # with the program at the front; empty where the system does not tell
-    started: float  # in whatever the system counts
+    started: float  # in the units of the system
 
 
 def ancestors() -> tuple[Ancestor, ...]:
-    """Our parent first; as far as they live and the system tells."""
+    """The parent first, as far as they are alive and visible."""
     found: list[Ancestor] = []
     pid = os.getppid()
     while pid > 0 and len(found) < LIMIT:
@@ -41,14 +42,14 @@ def ancestors() -> tuple[Ancestor, ...]:
 
 
 def wait_for_end(those: Sequence[Ancestor]) -> Ancestor:
-    """Blocks until one of them has ended, also if nobody has asked yet how; returns which."""
+    """Block until one of them has ended, and return it. One that its parent has not waited for has ended, too."""
     handles: dict[int, Ancestor] = {}
     try:
         for ancestor in those:
-            handle = _pidfd(ancestor.pid)
+            handle = proc.pidfd(ancestor.pid)
             if handle is not None:
                 handles[handle] = ancestor
-        ended = _ended(those)  # asked behind the handles, which else could be those of other processes
+        ended = _ended(those)  # after the handles were opened, which otherwise could be those of other processes
         if ended is not None:
             return ended
         return handles[_first_readable(list(handles))] if len(handles) == len(those) else _poll(those)
@@ -67,15 +68,6 @@ def _poll(those: Sequence[Ancestor]) -> Ancestor:
     return ended
 
 
-def _pidfd(pid: int) -> int | None:
-    if sys.platform != "linux":
-        return None
-    try:
-        return os.pidfd_open(pid)
-    except OSError:  # an old kernel, a sandbox that forbids it, or the process is gone
-        return None
-
-
 def _first_readable(handles: list[int]) -> int:
     waiting = select.poll()
     for handle in handles:
@@ -89,24 +81,17 @@ def _lives(ancestor: Ancestor) -> bool:
 
 
 def _ancestor(pid: int) -> tuple[Ancestor, int] | None:
-    """A living process, and its parent; None where there is none, or none of our business."""
+    """A process that is alive, and its parent; None where there is none, or it is hidden."""
     return _from_proc(pid) if sys.platform == "linux" else _from_psutil(pid)
 
 
 def _from_proc(pid: int) -> tuple[Ancestor, int] | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            head, _, rest = file.read().rpartition(b")")  # a name may have parentheses itself
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read().split(b"\0")
+        status = proc.stat(pid)
+        arguments = tuple(filter(None, proc.command_line(pid)))
     except OSError:
         return None
-    state, parent, *others = rest.split()
-    if state in (b"Z", b"X"):
-        return None
-    arguments = tuple(os.fsdecode(word) for word in words if word)
-    name = os.fsdecode(head.partition(b"(")[2])
-    return Ancestor(pid, name, arguments, int(others[17])), int(parent)
+    return None if status.dead else (Ancestor(pid, status.name, arguments, status.started), status.parent)
 
 
 def _from_psutil(pid: int) -> tuple[Ancestor, int] | None:
@@ -118,7 +103,7 @@ def _from_psutil(pid: int) -> tuple[Ancestor, int] | None:
             return None
         try:
             arguments = tuple(process.cmdline())
-        except psutil.AccessDenied:  # another user's; its end can be seen all the same
+        except psutil.AccessDenied:  # another user's, whose end can still be seen
             arguments = ()
         return Ancestor(pid, process.name(), arguments, process.create_time()), process.ppid()
     except psutil.Error:

@@ -1,59 +1,87 @@
-"""What Linux tells of processes in the files of /proc. psutil tells the same, but takes 20 ms to import: as long as two
-bare interpreter starts, at every launch.
-"""
+"""What Linux tells about processes in /proc. psutil tells the same, but takes 20 ms to import, at every launch."""
 
 from __future__ import annotations
 
 import os
 import sys
 
+from .values import Value
+
 AVAILABLE = sys.platform == "linux" and os.path.isfile("/proc/self/stat")
-DEAD = ("Z", "X")  # a process that has ended, but whose parent has not asked how
-LISTENING = b"0A"  # how the table of sockets writes the state
+LISTENING = b"0A"  # the state in the kernel's table of sockets
+
+
+class ProcessStat(Value):
+    name: str
+    dead: bool  # it has ended, but its parent has not waited for it
+    parent: int
+    group: int
+    started: int  # in clock ticks since the boot
+
+
+def stat(pid: int) -> ProcessStat:
+    """Raises OSError where there is no such process, or it is hidden."""
+    with open(f"/proc/{pid}/stat", "rb") as stream:
+        head, _, rest = stream.read().rpartition(b") ")  # the name may contain blanks and parentheses
+    state, parent, group, *others = rest.split()
+    name = os.fsdecode(head.partition(b"(")[2])
+    return ProcessStat(name, state in (b"Z", b"X"), int(parent), int(group), int(others[16]))
+
+
+def command_line(pid: int) -> tuple[str, ...]:
+    """Raises OSError where there is no such process, or it is hidden."""
+    with open(f"/proc/{pid}/cmdline", "rb") as stream:
+        return tuple(os.fsdecode(word) for word in stream.read().split(b"\0")[:-1])
 
 
 def is_alive(pid: int) -> bool:
     try:
-        return _status(pid)[0] not in DEAD
+        return not stat(pid).dead
     except PermissionError:  # another user's, where the system hides those
         return True
     except OSError:
         return False
 
 
+def is_group_alive(group: int) -> bool:
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                status = stat(int(name))
+            except OSError:
+                continue  # it has ended since
+            if status.group == group and not status.dead:
+                return True
+    return False
+
+
 def created(pid: int) -> float | None:
     """When the process was created, in seconds since 1970; None when it has ended, or is hidden."""
     try:
-        fields = _status(pid)
-        return None if fields[0] in DEAD else int(fields[19]) / os.sysconf("SC_CLK_TCK") + _boot_time()
+        status = stat(pid)
+        return None if status.dead else status.started / os.sysconf("SC_CLK_TCK") + _boot_time()
     except OSError:
         return None
 
 
+def pidfd(pid: int) -> int | None:
+    """A handle that becomes readable when the process ends; None where the system has none."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # an old kernel, a sandbox that forbids it, or the process is gone
+        return None
+
+
 def listens_on(pid: int, port: int) -> bool:
-    """Whether the process accepts TCP connections on that port; False also where it is another user's."""
+    """Whether the process accepts TCP connections on that port; False also for another user's process."""
     try:
         listening = {f"socket:[{inode}]" for inode in _listening_inodes(pid, port)}
         handles = os.listdir(f"/proc/{pid}/fd") if listening else []
     except OSError:
         return False
     return any(_target(f"/proc/{pid}/fd/{handle}") in listening for handle in handles)
-
-
-def command_line(pid: int) -> tuple[str, ...]:
-    """The words that started the process; none where it has ended, or is hidden."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as stream:
-            words = stream.read().split(b"\0")
-    except OSError:
-        return ()
-    return tuple(os.fsdecode(word) for word in words[:-1])
-
-
-def _status(pid: int) -> list[str]:
-    """The fields behind the name, which may hold blanks and brackets: the state comes first."""
-    with open(f"/proc/{pid}/stat", "rb") as stream:
-        return stream.read().rpartition(b") ")[2].decode("ascii").split()
 
 
 def _boot_time() -> float:
@@ -65,7 +93,7 @@ def _boot_time() -> float:
 
 
 def _listening_inodes(pid: int, port: int) -> list[str]:
-    """Of the sockets that the process can see: a container has its own."""
+    """Of the sockets in the network of the process: a container has its own."""
     wanted, inodes = b":%04X" % port, []
     for table in ("tcp", "tcp6"):
         try:
@@ -80,5 +108,5 @@ def _listening_inodes(pid: int, port: int) -> list[str]:
 def _target(link: str) -> str:
     try:
         return os.readlink(link)
-    except OSError:  # closed meanwhile
+    except OSError:  # closed since it was listed
         return ""

@@ -1,18 +1,19 @@
-"""Waiting in an event loop for the end of any process; on Linux the system tells, elsewhere we look.
-
-A child of ours counts as ended although nobody has asked for its exit code yet.
-"""
+"""Wait in an event loop for the end of any process. Apart from `processes`, because it imports asyncio."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
+
+from . import proc
 
 
 async def process_exit(pid: int, poll_seconds: float) -> None:
-    """Returns at once when the process ends on Linux, within the poll interval elsewhere."""
-    handle = _pidfd(pid)
+    """Return when the process has ended: at once on Linux, within the poll interval elsewhere.
+
+    A child counts as ended before its exit code is read.
+    """
+    handle = proc.pidfd(pid)
     if handle is not None:
         try:
             loop = asyncio.get_running_loop()
@@ -29,12 +30,3 @@ async def process_exit(pid: int, poll_seconds: float) -> None:
 
     while is_alive(pid):
         await asyncio.sleep(poll_seconds)
-
-
-def _pidfd(pid: int) -> int | None:
-    if sys.platform != "linux":
-        return None
-    try:
-        return os.pidfd_open(pid)
-    except OSError:  # an old kernel, or the process is gone already: polling finds out
-        return None

@@ -1,7 +1,7 @@
-"""Processes of this machine: does one live, since when, what is it called, who started it; and stopping one.
+"""Processes of this machine: whether one is alive, since when, its name, ancestors and ports; and stopping one.
 
-A process id alone names nobody: the system gives it to another process one day. What stops a process therefore takes
-the moment of its creation too, and leaves every other process alone. Every wait is bounded.
+The system gives the id of a process that has ended to another one. What stops a process therefore takes its creation
+time, too, and leaves every other process alone. Every wait is bounded.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
     import psutil
 
-MAX_PID = 2**31 - 1  # what a process id can be at most; a file may say anything
-CHAIN_LIMIT = 8  # deeper ancestors are the desktop session, of no use to anybody
-# Creation times are counted in ticks since a boot whose moment is known to the second.
+MAX_PID = 2**31 - 1  # the largest possible id; a file may contain any number
+CHAIN_LIMIT = 8  # ancestors beyond are the desktop session, which does not help
+# Creation times are counted in ticks since the boot, whose time is known to the second.
 START_SLACK_SECONDS = 2.0
 GRACE_SECONDS = 5.0  # a Host that closes its connections needs some 60 ms
 KILL_SECONDS = 2.0  # a killed process goes at once, except while the kernel waits for a disk
-POLL_SECONDS = 0.01  # nobody but the parent is told of the end of a process
+POLL_SECONDS = 0.01  # only a parent is notified of the end of a process
 
 
 class Process(Value):
     pid: int
-    name: str | None  # None: it is gone, or another user's
+    name: str | None  # None: it has ended, or is hidden
 
 
 class StopOutcome(Value):
-    """How the stopping of a process ended: it is gone, or `problem` says why not."""
+    """The process is gone, or `problem` says why not."""
 
     problem: str | None = None
     killed: bool = False  # it did not go when asked to
@@ -44,7 +44,7 @@ class StopOutcome(Value):
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; one that has ended, but whose parent has not asked how, does not."""
+    """Whether it runs; one that has ended and whose parent has not waited for it does not."""
     if not 0 < pid <= MAX_PID:
         return False
     if proc.AVAILABLE:
@@ -55,12 +55,12 @@ def is_alive(pid: int) -> bool:
         return not _is_dead(psutil.Process(pid))
     except psutil.NoSuchProcess:
         return False
-    except psutil.Error:  # another user's, where the system tells nothing of those
+    except psutil.Error:  # another user's, where the system hides those
         return True
 
 
 def process_started(pid: int) -> float | None:
-    """When it was created, in seconds since 1970; None when it has ended, or is none of our business."""
+    """When it was created, in seconds since 1970; None when it has ended, or is hidden."""
     if not 0 < pid <= MAX_PID:
         return None
     if proc.AVAILABLE:
@@ -98,9 +98,12 @@ def working_directory(pid: int) -> str | None:
 
 
 def command_line(pid: int) -> tuple[str, ...]:
-    """The words that started it; none where the system does not tell."""
+    """The words that started it; empty where the system does not tell."""
     if proc.AVAILABLE:
-        return proc.command_line(pid)
+        try:
+            return proc.command_line(pid)
+        except OSError:
+            return ()
     import psutil
 
     try:
@@ -135,8 +138,8 @@ def stop_process(
 ) -> StopOutcome:
     """End the process that was created at `started` (see `process_started`), by asking, then by force.
 
-    By force its children go too: they would be left without anybody to end them. A process that has already ended,
-    or whose id is another's by now, counts as stopped. Returns after `grace_seconds + kill_seconds` at the latest.
+    By force its children are ended, too, since no other program would do that. A process that has already ended, or
+    whose id is another's by now, counts as stopped. Returns after `grace_seconds + kill_seconds` at the latest.
     """
     import psutil
 
@@ -146,7 +149,7 @@ def stop_process(
         process = psutil.Process(pid)
         if not _is_still(process, started):
             return StopOutcome()
-        process.terminate()  # on Windows that is already force; there is no other way
+        process.terminate()  # which kills it on Windows, where there is no other way
         if _wait_until_gone([process], grace_seconds):
             return StopOutcome()
         family = [process, *process.children(recursive=True)]
@@ -165,7 +168,7 @@ def _is_dead(process: psutil.Process) -> bool:
     import psutil
 
     try:
-        # The status alone could be that of another process, which has got the id meanwhile.
+        # The status alone could be that of another process, which has got the id since.
         return not process.is_running() or process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.NoSuchProcess:
         return True
@@ -191,7 +194,7 @@ def _kill(process: psutil.Process) -> None:
 
     try:
         process.kill()
-    except psutil.Error:  # it went meanwhile, or a child runs as another user
+    except psutil.Error:  # it has ended, or is a child that runs as another user
         pass
 
 
@@ -215,7 +218,7 @@ def user_name(environ: Mapping[str, str] | None = None) -> str:
 
 
 def listener_in_family(pid: int, port: int) -> int | None:
-    """The process, or that of its descendants, which listens on the port."""
+    """The id of the process if it listens on the port, else of the descendant that does; None: there is none."""
     if listens_on(pid, port):
         return pid
     import psutil
@@ -228,28 +231,18 @@ def listener_in_family(pid: int, port: int) -> int | None:
 
 
 def listener(port: int) -> Process | None:
-    """The process that listens on the port; None when nobody does, or it is another user's and cannot be told."""
+    """The process that listens on the port; None when there is none, or it is hidden."""
     import psutil
 
     try:
         connections = psutil.net_connections("tcp")
-    except psutil.Error:  # macOS tells only root
+    except psutil.Error:  # macOS shows them only to root
         return None
     for connection in connections:
         listens = connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
         if listens and connection.pid:
-            return Process(connection.pid, _name(connection.pid))
+            return Process(connection.pid, _name_and_parent(connection.pid)[0])
     return None
-
-
-def _name(pid: int) -> str | None:
-    import psutil
-
-    try:
-        name: str = psutil.Process(pid).name()
-    except psutil.Error:
-        return None
-    return name
 
 
 def how_it_ended(exit_code: int | None, subject: str = "it") -> str:

@@ -1,13 +1,14 @@
-"""Running another program to its end, within bounds.
+"""Run another program to its end within bounds; and end all processes of this one at once.
 
-It gets no terminal and no input but what is given, a process group of its own, a time limit after which the whole
-group is killed, and a limit on the output that is kept. Whatever happens, this returns; nothing is left running
-that belongs to the group.
+A program that is run gets no terminal, no input but what is given, a process group of its own, a time limit after which
+the whole group is killed, and a limit on the output that is kept. `run` always returns, and leaves no process of the
+group behind.
 """
 
 from __future__ import annotations
 
 import _thread
+import errno
 import os
 import sys
 
@@ -20,20 +21,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 POLL_SECONDS = 0.05  # the end of the output is noticed at once; this only counts where something holds it open
-BEGIN_SECONDS = 0.1  # for a program that is just being started; a busy machine takes 20 ms
+BEGIN_SECONDS = 0.1  # for a process that is just being started; a busy machine takes 20 ms
 KILL_SECONDS = 0.5  # a killed process goes at once, except while the kernel waits for a disk
 ENDING = "was given up, because this process is ending"
 GIVEN_UP = "was given up"
 
-_beginning = _thread.allocate_lock()  # held while a program is started: it has to be known before all are ended
-_running: set[subprocess.Popen[bytes]] = set()
-_may_run = True
+_starting = _thread.allocate_lock()  # held while a process is started: it must be known before all are ended
+_running: set[subprocess.Popen[bytes]] = set()  # those that may still run; several threads start some
+_ending = False
 
 
 class RunOutcome(Value):
     exit_code: int | None  # None: it was not started, or killed by us
     output: bytes  # standard output, and standard error if that was asked for
-    problem: str = ""  # why there is no exit code, as a sentence's end: "gave no answer within 2 s"
+    problem: str = ""  # why there is no exit code, as the end of a sentence: "gave no answer within 2 s"
 
     @property
     def succeeded(self) -> bool:
@@ -55,8 +56,8 @@ def run(
 ) -> RunOutcome:
     """Run `arguments` (the program by its full path) and return what it printed, cut at `keep_bytes`.
 
-    `hear` is told all of it while it runs, on another thread. When `go_on` says no, the program is stopped.
-    `input_stays`: nothing comes on its input, whose end is that of this process.
+    `hear` gets all of the output while it runs, in another thread. The program is stopped when `go_on` returns False.
+    `input_stays`: its input stays open, without data, until the program or this process ends.
     """
     import subprocess
     import threading
@@ -68,10 +69,8 @@ def run(
     interrupts = _Interrupts()
     try:
         try:
-            with _beginning:
-                if _ending():
-                    return RunOutcome(None, b"", ENDING)
-                process = subprocess.Popen(
+            process = start_process(
+                lambda: subprocess.Popen(
                     list(arguments),
                     cwd=cwd,
                     env=dict(environ),
@@ -82,27 +81,27 @@ def run(
                     start_new_session=True,
                     creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
                 )
-                _running.add(process)
+            )
         except (OSError, ValueError) as error:
-            return RunOutcome(None, b"", f"could not be started: {error}")
+            return RunOutcome(None, b"", ENDING if _ending else f"could not be started: {error}")
         finally:
             interrupts.release()
-        # On threads, because something that the program left running could hold a pipe open for ever.
+        # In threads, because a process that the program left running could hold a pipe open for ever.
         reader = threading.Thread(target=_read, args=(process, output, keep_bytes, hear), daemon=True)
         reader.start()
         if input_bytes:
             threading.Thread(target=_write, args=(process, input_bytes), daemon=True).start()
-        in_time = not _ending() and _wait(process, reader, deadline, go_on)
-    finally:  # also when we are interrupted, and for what the program itself left running
+        in_time = not _ending and _wait(process, reader, deadline, go_on)
+    finally:  # also after an interrupt, and for processes that the program itself left running
         if process is not None:
             _kill(process)
-            _running.discard(process)
+            forget_process(process)
             if input_stays and process.stdin:
                 process.stdin.close()
-    if _ending():  # meanwhile
+    if _ending:  # since it was started
         return RunOutcome(None, bytes(output), ENDING)
     if not in_time:
-        reader.join(KILL_SECONDS)  # nothing that it printed before is lost
+        reader.join(KILL_SECONDS)  # so that nothing that it printed before is lost
         if not go_on():
             return RunOutcome(None, bytes(output), GIVEN_UP)
         return RunOutcome(None, bytes(output), f"gave no answer within {seconds:g} s and was stopped")
@@ -111,18 +110,18 @@ def run(
 
 
 class _Interrupts:
-    """Ctrl+C waits until `release`: between the birth of a process and the line that remembers it, it would be lost."""
+    """Delays Ctrl+C until `release`: between the start of a process and the assignment, the process would be lost."""
 
     def __init__(self) -> None:
         import signal
 
         self._came = False
         self._before = signal.getsignal(signal.SIGINT)
-        self._held = callable(self._before)  # what is ignored stays ignored
+        self._held = callable(self._before)  # an ignored signal stays ignored
         try:
             if self._held:
                 signal.signal(signal.SIGINT, self._remember)
-        except ValueError:  # other threads are never interrupted; `threading` may take one of them for the main thread
+        except ValueError:  # not in the main thread, which alone is interrupted
             self._held = False
 
     def release(self) -> None:
@@ -137,19 +136,32 @@ class _Interrupts:
         self._came = True
 
 
+def start_process(start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+    """Start a process that `stop_all` ends; OSError where it has been called already."""
+    with _starting:
+        if _ending:
+            raise OSError(errno.ECANCELED, "this process ends")
+        process = start()
+        _running.difference_update([one for one in _running if one.poll() is not None])
+        _running.add(process)
+    return process
+
+
+def forget_process(process: subprocess.Popen[bytes]) -> None:
+    """Let a process outlive `stop_all`."""
+    _running.discard(process)
+
+
 def stop_all() -> None:
-    """End what threads of this process are running, and let nothing more begin: for a process that ends."""
-    global _may_run
-    _may_run = False
-    held = _beginning.acquire(timeout=BEGIN_SECONDS)
-    for process in tuple(_running):
-        _kill(process)
+    """Kill the groups of all processes of this one, and let no more start: for a process that has no time left."""
+    global _ending
+    _ending = True
+    held = _starting.acquire(timeout=BEGIN_SECONDS)
+    running = [process for process in tuple(_running) if process.poll() is None]
+    for process in running:
+        kill_group(process)
     if held:
-        _beginning.release()
-
-
-def _ending() -> bool:
-    return not _may_run
+        _starting.release()
 
 
 def _read(
@@ -169,13 +181,13 @@ def _write(process: subprocess.Popen[bytes], data: bytes) -> None:
         with process.stdin as stream:
             stream.write(data)
     except OSError:
-        pass  # it ended without reading
+        pass  # the program ended without reading it
 
 
 def _wait(
     process: subprocess.Popen[bytes], reader: threading.Thread, deadline: float, go_on: Callable[[], bool]
 ) -> bool:
-    """Whether the program ended in time. The end of its output tells it at once, as a rule."""
+    """Whether the program ended in time. Usually the end of its output shows it at once."""
     import time
 
     while process.poll() is None:
@@ -183,24 +195,30 @@ def _wait(
             return False
         if reader.is_alive():
             reader.join(POLL_SECONDS)
-        else:  # it closed its output, and works on; or ends at this moment
-            _wait_a_little(process)
+        else:  # it closed its output and goes on, or is about to end
+            _wait_for_exit(process, POLL_SECONDS)
     return True
 
 
-def _wait_a_little(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    kill_group(process)
+    _wait_for_exit(process, KILL_SECONDS)
+
+
+def _wait_for_exit(process: subprocess.Popen[bytes], seconds: float) -> None:
     import subprocess
 
     try:
-        process.wait(POLL_SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         pass
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Stop the whole group, if any of it still runs."""
-    import subprocess
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and all others of its group; on Windows, which has no groups to kill, the process alone.
 
+    The process may have ended just now. Later its id may be that of another group.
+    """
     try:
         if sys.platform == "win32":
             process.kill()
@@ -208,6 +226,5 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             import signal
 
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(KILL_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        pass
+    except OSError:
+        pass  # all of them are gone

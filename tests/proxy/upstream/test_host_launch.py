@@ -17,7 +17,6 @@ import pytest
 from support.hosts import is_running
 from support.mcp_peers import TestPeer
 from support.stand_in_host import StandInHost, answer, bundled_host
-from uno_devserver.instances.child import end_all_children
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.launch import (
     LaunchFailure,
@@ -35,6 +34,7 @@ from uno_devserver.proxy.upstream.host_process import HostLimits, HostProcess, l
 from uno_devserver.system.folders import Folders, folders
 from uno_devserver.system.locks import FileLock
 from uno_devserver.system.processes import how_it_ended
+from uno_devserver.system.run import stop_all
 from uno_devserver.system.state_files import name_for
 from uno_devserver.workspace.resolver import resolve
 from uno_devserver.workspace.trust import TRUST_VARIABLE
@@ -252,7 +252,7 @@ async def test_a_host_that_is_nobodys_is_replaced_by_one_that_is_nobodys_on_the_
     assert not is_running(users.process_id)
     assert await tools(renewed) == ["uno_health", "wave"]
     await renewed.stop()
-    end_all_children()
+    stop_all()
     assert is_running(renewed.process_id), "it does not end with us"
     again = place.start(upstream)
     assert (again.owned, again.process_id) == (False, renewed.process_id)
