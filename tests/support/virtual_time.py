@@ -39,6 +39,16 @@ def run_virtually(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
+def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an async test in such a loop."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        run_virtually(test(*args, **kwargs))
+
+    return run
+
+
 async def turns(count: int = 20) -> None:
     """Let everybody go on who can, without any time passing."""
     for _ in range(count):

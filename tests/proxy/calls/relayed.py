@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import IO, Any
 
+from hypothesis import strategies as st
+
 from protocol.conversations import until
-from support.relays import CONNECTED, MODERN, QUICK, Asked, Scene, ScriptedLink, ScriptedState
-from uno_devserver.protocol.client.connection import Connection, Peer
+from support.relays import CONNECTED, DEGRADED, MODERN, QUICK, Asked, Scene, ScriptedLink, ScriptedState
+from uno_devserver.protocol.client.connection import Connection, ConnectionLost, Peer
 from uno_devserver.protocol.client.pipe_lines import PipeLines
 from uno_devserver.protocol.client.stdio import StdioConnection
 from uno_devserver.protocol.client.streamable_http import connect_http
@@ -153,6 +155,62 @@ class RelayedClient:
 
     def use_queue(self, queue: CallQueue | None) -> None:
         self.service.forwarding.queue = queue
+
+
+class Upstreams:
+    """What may happen to the upstream of a scene, for scripts of steps."""
+
+    scene: Scene
+
+    @property
+    def waiting(self) -> list[Asked]:
+        return [asked for asked in self.scene.link.asked if asked.open]
+
+    def lose(self, which: int, sent: bool) -> None:
+        """One request loses its connection; the upstream stays."""
+        if self.waiting:
+            self.waiting[which % len(self.waiting)].lose(sent=sent)
+
+    def crash(self, sent: bool, told: bool) -> None:
+        if self.scene.link.state is CONNECTED:
+            self.scene.link.crash(sent=sent)
+            self._tell(told)
+
+    def give_up(self) -> None:
+        self.scene.link.crash(DEGRADED)
+        self._tell(True)
+
+    def come(self, told: bool) -> None:
+        """Another upstream is there; the old one may not even have been missed."""
+        self.scene.link.connect_anew()
+        self._tell(told)
+
+    def swap(self) -> None:
+        """Another upstream takes the place of the one that works, which answers what it was asked."""
+        if self.scene.link.state is CONNECTED:
+            self.scene.link.connect_anew()
+            self.scene.service.conversations.renew(old_answers=True)
+
+    def _tell(self, told: bool) -> None:
+        if told:
+            self.scene.service.conversations.renew()
+
+
+which = st.integers(0, 9)
+upstream_steps = st.one_of(
+    st.tuples(st.just("answer"), which),
+    st.tuples(st.just("lose"), which, st.booleans()),
+    st.tuples(st.just("cancel"), which),
+    st.tuples(st.just("crash"), st.booleans(), st.booleans()),
+    st.tuples(st.just("give_up")),
+    st.tuples(st.just("come"), st.booleans()),
+    st.tuples(st.just("swap")),
+)
+
+
+def was_lost_unsent(run: Asked) -> bool:
+    error = run.outcome.exception() if run.outcome.done() and not run.outcome.cancelled() else None
+    return isinstance(error, ConnectionLost) and not error.sent
 
 
 @contextmanager

@@ -202,7 +202,7 @@ steps = st.one_of(
 gaps = st.sampled_from((0, 0, 0, 1, 1, 2, 3, 5, 8, 0.3, 2.0, 200.0))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(steps, gaps), min_size=12, max_size=40),
     st.sampled_from(Strategy),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import in_virtual_time, timers, until
+from protocol.conversations import timers, until
 from support.relays import (
     CONNECTED,
     DEGRADED,
@@ -21,11 +21,11 @@ from support.relays import (
     text_of,
     tool_call,
 )
-from support.virtual_time import run_virtually
+from support.virtual_time import run_virtually, virtual
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import STOPPED, RpcError
 from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
-from uno_devserver.proxy.calls.forwarding import QUEUE_STEP, Caller, Progress, report
+from uno_devserver.proxy.calls.forwarding import QUEUE_STEP, Caller, ForwardedRequest, Progress, report
 from uno_devserver.proxy.state import ConnectionState
 
 READ_ONLY = {"name": "look", "annotations": {"readOnlyHint": True}}
@@ -36,6 +36,11 @@ def _scene(**limits: Any) -> Scene:
     scene = Scene(limits=QUICK.replace(**limits))
     scene.link.tools = {"look": READ_ONLY, "set": IDEMPOTENT, "plain": {"name": "plain"}}
     return scene
+
+
+async def _text(scene: Scene, name: str = "echo") -> str:
+    """The answer to a tool call."""
+    return text_of(await scene.service.answer(tool_call(name)))
 
 
 async def test_a_call_whose_upstream_ended_says_that_its_outcome_is_unknown_and_is_not_repeated() -> None:
@@ -80,17 +85,6 @@ async def test_what_may_be_done_twice_is_done_again_by_the_next_upstream(method:
     assert [(asked.method, asked.params) for asked in scene.link.asked] == [(method, params)] * 2
 
 
-async def test_a_host_that_says_itself_that_it_stopped_is_one_that_ended() -> None:
-    scene = _scene()
-
-    answer = scene.start(tool_call("look"))
-    (await scene.next_asked()).fail(STOPPED, "The server stopped before the call was done.")
-    scene.link.connect_anew()
-    (await scene.next_asked()).answer(b'{"again":true}')
-
-    assert said(await answer) == {"again": True}
-
-
 @pytest.mark.parametrize(("tool", "times"), [("plain", 1), ("look", 3)])
 async def test_what_a_host_says_when_it_stops_is_passed_on_where_the_call_is_not_repeated(
     tool: str, times: int
@@ -115,11 +109,7 @@ async def test_only_a_clear_hint_lets_a_call_be_repeated(annotations: object) ->
     scene = _scene()
     scene.link.tools = {"odd": {"name": "odd", "annotations": annotations}}
 
-    answer = scene.start(tool_call("odd"))
-    await scene.next_asked()
-    scene.link.crash()
-
-    assert "outcome is unknown" in text_of(await answer)
+    assert not scene.service.forwarding.may_repeat(ForwardedRequest("tools/call", {"name": "odd"}))
 
 
 async def test_a_request_that_is_unknown_here_is_not_repeated_either_and_fails_with_a_code() -> None:
@@ -216,30 +206,29 @@ async def test_an_upstream_that_cannot_be_reached_is_given_up_after_a_while(gree
     scene = _scene(again_seconds=0.02)
     scene.link.unreachable = ConnectionLost("refused", sent=greeted)
 
-    result = text_of(await scene.service.answer(tool_call("plain")))
+    result = await _text(scene, "plain")
 
     assert "could not be reached for 0.02 s" in result
     assert "has not been run" in result
 
 
-async def test_no_other_upstream_comes_for_a_call_that_never_reached_one() -> None:
+@pytest.mark.parametrize(
+    ("tool", "sent", "state", "words"),
+    [
+        ("plain", False, RECONNECTING, "has gone, and is not back yet. This request has not been run."),
+        ("look", True, DEGRADED, "was lost while it ran 'look'"),
+    ],
+)
+async def test_where_no_other_upstream_comes_a_call_is_told_whether_it_ran(
+    tool: str, sent: bool, state: ConnectionState, words: str
+) -> None:
     scene = _scene(again_seconds=0.02)
 
-    answer = scene.start(tool_call("plain"))
+    answer = scene.start(tool_call(tool))
     await scene.next_asked()
-    scene.link.crash(sent=False)
+    scene.link.crash(state, sent=sent)
 
-    assert "has gone, and is not back yet. This request has not been run." in text_of(await answer)
-
-
-async def test_no_other_upstream_comes_for_a_read_only_call_that_was_running() -> None:
-    scene = _scene()
-
-    answer = scene.start(tool_call("look"))
-    await scene.next_asked()
-    scene.link.crash(DEGRADED)
-
-    assert "was lost while it ran 'look'" in text_of(await answer)
+    assert words in text_of(await answer)
 
 
 async def test_each_run_of_a_call_gives_it_the_full_time_to_wait_for_another_upstream() -> None:
@@ -293,14 +282,8 @@ async def test_a_call_that_hangs_is_cancelled_and_told_so() -> None:
     assert result["isError"] is True
     assert "Nothing has been heard of 'plain' for 0.01 s" in result["content"][0]["text"]
     assert "outcome is unknown" in result["content"][0]["text"]
-
-
-async def test_another_request_that_hangs_fails_with_a_code() -> None:
-    scene = _scene(silence_seconds=0.01)
-
     with pytest.raises(RpcError) as failed:
         await scene.service.answer(ScriptedCall("resources/read", {"uri": "file:///a"}))
-
     assert failed.value.code == TIMED_OUT
 
 
@@ -358,23 +341,11 @@ async def test_a_call_without_an_upstream_waits_for_a_first_start_and_is_answere
     assert scene.link.waited == ([QUICK.grace_seconds] * 2 if waits else [])
 
 
-async def test_a_call_that_comes_before_the_first_start_is_over_is_run_by_it() -> None:
-    scene = Scene(ConnectionState.LAUNCHING, limits=QUICK.replace(grace_seconds=10.0))
-
-    answer = scene.start(tool_call("plain"))
-    await until(lambda: bool(scene.link.waited))
-    scene.link.connect_anew()
-    (await scene.next_asked()).answer({"content": []})
-
-    assert said(await answer) == {"content": []}
-    assert scene.link.waited == [10.0]
-
-
 async def test_a_call_is_not_held_while_the_workspace_is_unknown() -> None:
     scene = Scene(ConnectionState.INITIALIZING)
     scene.link.fallback = True
 
-    assert "uno_app_initialize" in text_of(await scene.service.answer(tool_call()))
+    assert "Call uno_app_initialize" in await _text(scene)
     assert scene.link.waited == []
 
 
@@ -384,9 +355,10 @@ AFTER_A_CRASH = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["first start", "after a crash"])
 @AFTER_A_CRASH
-async def test_a_call_shortly_after_a_crash_waits_for_the_next_upstream(state: ConnectionState) -> None:
-    scene = _scene(grace_seconds=10.0)
+async def test_a_call_before_a_start_is_over_is_run_by_the_new_upstream(state: ConnectionState, first: bool) -> None:
+    scene = Scene(state if first else CONNECTED, limits=QUICK.replace(grace_seconds=10.0))
     scene.link.be(state)
 
     answer = scene.start(tool_call("plain"))
@@ -403,18 +375,10 @@ async def test_but_not_for_long(state: ConnectionState) -> None:
     scene = Scene()
     scene.link.be(state)
 
-    text = text_of(await scene.service.answer(tool_call()))
+    text = await _text(scene)
 
     assert "has gone, and is not back yet. This request has not been run." in text
     assert scene.link.waited == [QUICK.grace_seconds]
-
-
-async def test_a_call_to_a_server_that_was_given_up_does_not_wait() -> None:
-    scene = Scene()
-    scene.link.be(DEGRADED)
-
-    assert "does not work" in text_of(await scene.service.answer(tool_call()))
-    assert scene.link.waited == []
 
 
 async def test_whoever_is_told_to_wait_is_told_so_once() -> None:
@@ -423,14 +387,7 @@ async def test_whoever_is_told_to_wait_is_told_so_once() -> None:
     unknown = Scene(ConnectionState.LAUNCHING, state=state_of(health={"status": "Degraded", "issues": []}))
 
     for scene in (known, unknown):
-        assert text_of(await scene.service.answer(tool_call())).lower().count("try again") == 1
-
-
-async def test_without_a_workspace_a_call_says_how_to_name_one() -> None:
-    scene = Scene(ConnectionState.INITIALIZING)
-    scene.link.fallback = True
-
-    assert "Call uno_app_initialize" in text_of(await scene.service.answer(tool_call()))
+        assert (await _text(scene)).lower().count("try again") == 1
 
 
 @pytest.mark.parametrize("code", ["WorkspaceNotTrusted", "ConfigInvalid"])
@@ -438,7 +395,7 @@ async def test_where_only_a_person_can_help_no_attempt_is_promised(code: str) ->
     issue = {"code": code, "severity": "Fatal", "message": "It is refused.", "remediation": "Agree."}
     scene = Scene(DEGRADED, state=state_of(health={"status": "Unhealthy", "issues": [issue]}))
 
-    result = text_of(await scene.service.answer(tool_call()))
+    result = await _text(scene)
 
     assert result.endswith("It is refused. This request has not been run. Agree. uno_health tells more.")
 
@@ -452,7 +409,7 @@ async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt
     ]
     scene = Scene(DEGRADED, state=state_of(health={"status": "Unhealthy", "issues": issues}))
 
-    result = text_of(await scene.service.answer(tool_call()))
+    result = await _text(scene)
     with pytest.raises(RpcError) as failed:
         await scene.service.answer(ScriptedCall("prompts/get"))
 
@@ -469,12 +426,12 @@ async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt
 async def test_a_call_does_not_tell_of_a_reason_that_the_user_has_settled_by_now() -> None:
     scene = Scene(DEGRADED)
     scene.link.settled = ConnectionState.DISCOVERING
-    assert "is starting, and is not ready yet" in text_of(await scene.service.answer(tool_call()))
+    assert "is starting, and is not ready yet" in await _text(scene)
 
     scene = Scene()
     scene.link.be(DEGRADED)
     scene.link.settled = ConnectionState.DISCOVERING
-    assert "has gone, and is not back yet" in text_of(await scene.service.answer(tool_call()))
+    assert "has gone, and is not back yet" in await _text(scene)
     assert scene.link.waited == [QUICK.grace_seconds], "it is back soon"
 
 
@@ -482,23 +439,25 @@ async def test_a_call_does_not_tell_of_a_reason_that_the_user_has_settled_by_now
 async def test_a_report_without_reasons_still_gives_an_answer(health: dict[str, object]) -> None:
     scene = Scene(DEGRADED, state=state_of(health={"status": "Unhealthy", **health}))
 
-    assert "does not work. It could not be started." in text_of(await scene.service.answer(tool_call()))
+    assert "does not work. It could not be started." in await _text(scene)
+    assert scene.link.waited == []
 
 
 async def test_a_call_that_may_wait_is_held_until_there_is_an_upstream_and_reports_that() -> None:
     scene = Scene(ConnectionState.LAUNCHING)
     scene.service.forwarding.waits = True
-    call = tool_call(_meta={"progressToken": "tok"})
+    scene.link.answers = lambda asked: asked.answer(b'{"done":1}')
+    call, other = tool_call(_meta={"progressToken": "tok"}), tool_call()
 
-    answer = scene.start(call)
+    answers = [scene.start(each) for each in (call, other)]
     await until(lambda: len(call.heard) >= 2)
     scene.link.be(ConnectionState.CONNECTING)
     seen = len(call.heard)
     await until(lambda: len(call.heard) > seen)
     scene.link.connect_anew()
-    (await scene.next_asked()).answer(b'{"done":1}')
 
-    assert said(await answer) == {"done": 1}
+    assert [said(await answer) for answer in answers] == [{"done": 1}] * 2
+    assert other.heard == [], "it did not ask for progress"
     reports = [params for method, params in call.heard if method == "notifications/progress" and params]
     assert len(reports) == len(call.heard)
     assert {report["progressToken"] for report in reports} == {"tok"}
@@ -508,25 +467,11 @@ async def test_a_call_that_may_wait_is_held_until_there_is_an_upstream_and_repor
     assert "Connecting" in reports[seen]["message"]
 
 
-async def test_a_call_that_is_held_reports_to_nobody_who_did_not_ask() -> None:
-    scene = Scene(ConnectionState.LAUNCHING)
-    scene.service.forwarding.waits = True
-    call = tool_call()
-
-    answer = scene.start(call)
-    await until(lambda: bool(scene.link.waited))
-    scene.link.connect_anew()
-    (await scene.next_asked()).answer()
-    await answer
-
-    assert call.heard == []
-
-
 async def test_a_call_is_held_for_a_while_only() -> None:
     scene = Scene(ConnectionState.LAUNCHING, limits=QUICK.replace(hold_seconds=0.01))
     scene.service.forwarding.waits = True
 
-    assert "is starting, and is not ready yet" in text_of(await scene.service.answer(tool_call()))
+    assert "is starting, and is not ready yet" in await _text(scene)
 
 
 async def test_a_held_call_that_is_cancelled_is_over() -> None:
@@ -551,7 +496,7 @@ async def test_a_held_call_asks_for_a_new_attempt_when_degraded() -> None:
     scene = Scene(DEGRADED)
     scene.service.forwarding.waits = True
 
-    result = text_of(await scene.service.answer(tool_call()))
+    result = await _text(scene)
 
     assert "does not work" in result
     assert scene.link.attempts_wanted == 1
@@ -562,7 +507,7 @@ async def test_what_an_upstream_printed_stands_on_lines_of_its_own() -> None:
     lines = "It ended. Its last lines:\n  File 'a.py'\nNameError: x"
     scene = Scene(DEGRADED, state=state_of(health={"issues": [{"severity": "Fatal", "message": lines}]}))
 
-    text = text_of(await scene.service.answer(tool_call()))
+    text = await _text(scene)
 
     assert f"{lines}\n\nThis request has not been run." in text
 
@@ -605,7 +550,7 @@ async def test_a_try_of_which_nothing_is_heard_is_given_up_and_not_much_later() 
     assert task.cancelling() == 0
 
 
-@in_virtual_time
+@virtual
 async def test_whatever_is_heard_gives_the_upstream_the_full_time_again() -> None:
     call = tool_call()
     trial = Trial(call)
@@ -617,7 +562,7 @@ async def test_whatever_is_heard_gives_the_upstream_the_full_time_again() -> Non
     assert call.heard == [("notifications/message", {"level": "debug"})]
 
 
-@in_virtual_time
+@virtual
 async def test_while_somebody_is_asked_nobody_is_silent() -> None:
     call = tool_call()
     call.reply = asyncio.get_running_loop().create_future()
@@ -634,7 +579,7 @@ async def test_while_somebody_is_asked_nobody_is_silent() -> None:
     assert await trial.task > 0.1
 
 
-@in_virtual_time
+@virtual
 async def test_a_refused_question_ends_the_time_to_think() -> None:
     call = tool_call()
     call.reply = asyncio.get_running_loop().create_future()

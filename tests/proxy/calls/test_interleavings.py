@@ -9,20 +9,12 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.relays import (
-    CONNECTED,
-    DEGRADED,
-    MODERN,
-    QUICK,
-    Asked,
-    Scene,
-    ScriptedCall,
-    ScriptedSession,
-    said,
-)
+from support.relays import MODERN, QUICK, Scene, ScriptedCall, ScriptedSession, said
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Result
 from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, UNAVAILABLE
+
+from .relayed import Upstreams, upstream_steps, was_lost_unsent, which
 
 # What a request is, and whether it may run twice.
 KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
@@ -56,7 +48,7 @@ class Request:
             return None
 
 
-class World:
+class World(Upstreams):
     """Clients that call, an upstream that answers or dies, and a record of it all."""
 
     def __init__(self, *, wait_calls: bool, modern: bool) -> None:
@@ -69,10 +61,6 @@ class World:
         self.requests: list[Request] = []
         self.answered: dict[int, int] = {}  # which answer a request was given, by its place among all asked
 
-    @property
-    def waiting(self) -> list[Asked]:
-        return [asked for asked in self.scene.link.asked if asked.open]
-
     def call(self, kind: str, session: int) -> None:
         self.requests.append(Request(self.scene, len(self.requests), kind, self.sessions[session]))
 
@@ -83,35 +71,10 @@ class World:
             self.answered[asked.params[NUMBER]] = place
             asked.answer({"place": place})
 
-    def lose(self, which: int, sent: bool) -> None:
-        """One request loses its connection; the upstream stays."""
-        if self.waiting:
-            self.waiting[which % len(self.waiting)].lose(sent=sent)
-
     def cancel(self, which: int) -> None:
         running = [request for request in self.requests if not request.task.done()]
         if running:
             running[which % len(running)].cancelled = running[which % len(running)].task.cancel()
-
-    def crash(self, sent: bool, told: bool) -> None:
-        if self.scene.link.state is CONNECTED:
-            self.scene.link.crash(sent=sent)
-            self._tell(told)
-
-    def give_up(self) -> None:
-        self.scene.link.crash(DEGRADED)
-        self._tell(True)
-
-    def come(self, told: bool) -> None:
-        """Another upstream is there; the old one may not even have been missed."""
-        self.scene.link.connect_anew()
-        self._tell(told)
-
-    def swap(self) -> None:
-        """Another upstream takes the place of the one that works, which answers what it was asked."""
-        if self.scene.link.state is CONNECTED:
-            self.scene.link.connect_anew()
-            self.scene.service.conversations.renew(old_answers=True)
 
     async def end(self) -> None:
         """Whatever still waits is answered."""
@@ -122,25 +85,11 @@ class World:
                 await asyncio.sleep(0)
         await self.scene.service.close()
 
-    def _tell(self, told: bool) -> None:
-        if told:
-            self.scene.service.conversations.renew()
 
-
-which = st.integers(0, 9)
-steps = st.one_of(
-    st.tuples(st.just("call"), st.sampled_from(sorted(KINDS)), st.integers(0, SESSIONS - 1)),
-    st.tuples(st.just("call"), st.sampled_from(sorted(KINDS)), st.integers(0, SESSIONS - 1)),
-    st.tuples(st.just("answer"), which),
-    st.tuples(st.just("lose"), which, st.booleans()),
-    st.tuples(st.just("cancel"), which),
-    st.tuples(st.just("crash"), st.booleans(), st.booleans()),
-    st.tuples(st.just("give_up")),
-    st.tuples(st.just("come"), st.booleans()),
-    st.tuples(st.just("swap")),
-)
+calls = st.tuples(st.just("call"), st.sampled_from(sorted(KINDS)), st.integers(0, SESSIONS - 1))
+steps = st.one_of(calls, calls, upstream_steps)
 gentle_steps = st.one_of(
-    st.tuples(st.just("call"), st.sampled_from(sorted(KINDS)), st.integers(0, SESSIONS - 1)),
+    calls,
     st.tuples(st.just("answer"), which),
     st.tuples(st.just("cancel"), which),
     st.tuples(st.just("swap")),
@@ -148,7 +97,7 @@ gentle_steps = st.one_of(
 turns = st.integers(0, 12)  # of the loop until the next step; connecting and asking take ten
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(steps, turns), max_size=25), st.booleans(), st.booleans())
 def test_every_request_has_one_true_outcome_and_nothing_runs_twice_that_must_not(
     script: list[tuple[tuple[Any, ...], int]], wait_calls: bool, modern: bool
@@ -160,7 +109,7 @@ def test_every_request_has_one_true_outcome_and_nothing_runs_twice_that_must_not
         _check(request, world)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(gentle_steps, turns), max_size=25), st.booleans())
 def test_where_upstreams_only_take_each_others_place_every_request_is_run_and_answered_once(
     script: list[tuple[tuple[Any, ...], int]], modern: bool
@@ -191,7 +140,7 @@ async def _play(
 
 def _check(request: Request, world: World) -> None:
     runs = [asked for asked in world.scene.link.asked if asked.params[NUMBER] == request.number]
-    sent = [run for run in runs if not _was_lost_unsent(run)]
+    sent = [run for run in runs if not was_lost_unsent(run)]
     outcome = request.outcome()
     if outcome is None:
         assert request.cancelled
@@ -209,11 +158,6 @@ def _check(request: Request, world: World) -> None:
         assert not isinstance(outcome, RpcError)
         assert said(outcome)["place"] == world.answered[request.number]
         assert world.scene.link.asked[world.answered[request.number]] is runs[-1]
-
-
-def _was_lost_unsent(run: Asked) -> bool:
-    error = None if run.outcome.cancelled() else run.outcome.exception()
-    return error is not None and not getattr(error, "sent", True)
 
 
 def _refusal(outcome: Result | msgspec.Raw | RpcError) -> tuple[int | None, str]:

@@ -243,15 +243,9 @@ async def test_a_bad_argument_is_named(tool: str, arguments: dict[str, Any], wor
 
     assert told.startswith(f"{tool}: ")
     assert words in told
+    odd = ScriptedCall("tools/call", {"name": tool, "arguments": "all"})
+    assert text_of(await scene.service.answer(odd)) == f"{tool}: arguments must be an object."
     assert (scene.link.workspaces, scene.link.selections, scene.link.asked) == ([], [], [])
-
-
-async def test_arguments_that_are_no_object_are_refused() -> None:
-    scene = _scene()
-
-    result = await scene.service.answer(ScriptedCall("tools/call", {"name": "uno_health", "arguments": "all"}))
-
-    assert text_of(result) == "uno_health: arguments must be an object."
 
 
 @pytest.mark.parametrize("name", ["uno_app_initialize", "uno_app_set_roots", "uno_app_select_solution"])
@@ -318,9 +312,22 @@ class Reloader(Scene):
         await until(lambda: len(self.authority.checks) == count)
         return self.authority.checks[-1]  # type: ignore[return-value]
 
+    async def restarted(self, result: RestartResult = RestartResult(ok=True), *, anew: bool = True) -> None:  # noqa: B008
+        """The check finds new code, and the server is replaced."""
+        (await self.check()).set_result(CHANGED)
+        await until(lambda: bool(self.authority.restarts))
+        self.authority.known = False
+        if anew:
+            self.link.connect_anew()
+        self.authority.restarts[0].set_result(result)
+
 
 def status(**more: Any) -> ScriptedCall:
     return tool_call("mcpStatus", **more)
+
+
+def reading() -> ScriptedCall:
+    return ScriptedCall("resources/read", {"uri": "file:///a"})
 
 
 async def test_the_whole_way_of_an_agent_through_a_restart() -> None:
@@ -402,11 +409,7 @@ async def test_status_has_the_code_of_a_server_that_does_not_run_looked_at() -> 
     scene = Reloader(DEGRADED)
 
     waiting = scene.start(status())
-    (await scene.check()).set_result(CHANGED)
-    await until(lambda: bool(scene.authority.restarts))
-    scene.authority.known = False
-    scene.link.connect_anew()
-    scene.authority.restarts[0].set_result(RestartResult(ok=True))
+    await scene.restarted()
 
     assert said(await waiting)["_meta"][META_KEY] == {"state": "ready", "run": True}
 
@@ -445,9 +448,7 @@ async def test_status_says_that_what_answers_is_not_the_newest_code(strategy: St
     scene = Reloader(strategy=strategy)
     call = scene.start(tool_call())
     if strategy is Strategy.SWAP:
-        (await scene.check()).set_result(CHANGED)
-        await until(lambda: bool(scene.authority.restarts))
-        scene.authority.restarts[0].set_result(RestartResult(ok=False, kept=True, problem="There was an error 7."))
+        await scene.restarted(RestartResult(ok=False, kept=True, problem="There was an error 7."), anew=False)
         (await scene.next_asked()).answer()
     else:
         (await scene.check()).set_result(failed_build("> tsc\na.ts: error 7.\nend"))
@@ -472,18 +473,13 @@ async def test_status_says_that_the_extension_is_not_built() -> None:
     assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": ["extensionBuildFailed"]}
 
 
-async def test_status_without_a_workspace_says_who_has_to_name_it() -> None:
-    scene = Reloader(ConnectionState.INITIALIZING)
-    scene.link.fallback = True
+async def test_status_works_without_a_workspace_and_before_hot_reload_has_begun() -> None:
+    unnamed, ready = Reloader(ConnectionState.INITIALIZING), Reloader()
+    unnamed.link.fallback = True
+    ready.service.forwarding.queue = None
 
-    assert "uno_app_initialize" in text_of(await scene.service.answer(status()))
-
-
-async def test_status_works_before_hot_reload_has_begun() -> None:
-    scene = Reloader()
-    scene.service.forwarding.queue = None
-
-    assert text_of(await scene.service.answer(status())).startswith("The MCP server is ready.")
+    assert "uno_app_initialize" in text_of(await unnamed.service.answer(status()))
+    assert text_of(await ready.service.answer(status())).startswith("The MCP server is ready.")
 
 
 async def test_a_call_where_new_code_did_not_start_tells_the_reasons_once() -> None:
@@ -528,24 +524,19 @@ async def test_what_is_no_tool_call_waits_for_the_new_code_and_is_told_nothing(m
     scene = Reloader(strategy=strategy)
 
     answer = scene.start(ScriptedCall(method, {"uri": "file:///a"}))
-    (await scene.check()).set_result(CHANGED)
-    await until(lambda: bool(scene.authority.restarts))
-    before = list(scene.link.asked)
-    scene.authority.known = False
-    scene.link.connect_anew()
-    scene.authority.restarts[0].set_result(RestartResult(ok=True))
+    await scene.restarted()
     asked = await scene.next_asked()
     asked.answer(b'{"contents":[]}')
 
-    assert before == []
     assert asked.connection.generation == 2
     assert said(await answer) == {"contents": []}
+    assert len(scene.link.asked) == 1
 
 
 async def test_what_is_no_tool_call_runs_on_the_old_code_if_the_new_cannot_be_built_and_a_call_is_told_of_it() -> None:
     scene = Reloader()
 
-    answer = scene.start(ScriptedCall("resources/read", {"uri": "file:///a"}))
+    answer = scene.start(reading())
     (await scene.check()).set_result(failed_build("error 7"))
     (await scene.next_asked()).answer(b'{"contents":[]}')
     called = scene.start(tool_call())
@@ -563,7 +554,7 @@ async def test_what_is_no_tool_call_has_no_turn() -> None:
     pausing = asyncio.ensure_future(scene.queue.pause(hold=False))
     await asyncio.sleep(0)
 
-    answer = scene.start(ScriptedCall("resources/read", {"uri": "file:///a"}))
+    answer = scene.start(reading())
     await until(lambda: len(scene.link.asked) == 2)
     scene.link.asked[1].answer(b'{"contents":[]}')
     read = said(await answer)
@@ -576,7 +567,7 @@ async def test_what_is_no_tool_call_has_no_turn() -> None:
 async def test_an_authority_that_is_always_silent_does_not_keep_what_is_no_tool_call() -> None:
     scene = Reloader(news=True, limits=QUICK.replace(check_seconds=0.01))
 
-    answer = scene.start(ScriptedCall("resources/read", {"uri": "file:///a"}))
+    answer = scene.start(reading())
     (await scene.next_asked()).answer(b'{"contents":[]}')
 
     assert said(await answer) == {"contents": []}
@@ -610,10 +601,7 @@ async def test_a_call_that_waited_for_the_first_start_passes_the_queue_that_came
     late = scene.start(tool_call())
     scene.service.forwarding.queue = scene.queue
     arranging.set_result(None)
-    (await scene.check()).set_result(CHANGED)
-    await until(lambda: bool(scene.authority.restarts))
-    scene.authority.known = False
-    scene.authority.restarts[0].set_result(RestartResult(ok=True))
+    await scene.restarted(anew=False)
     scene.link.answers = lambda asked: asked.answer()
 
     assert [said(await call)["_meta"][META_KEY]["state"] for call in (early, late)] == ["reloaded", "reloaded"]
@@ -625,10 +613,7 @@ async def test_a_call_is_not_silent_while_it_waits_for_a_check() -> None:
 
     answer = scene.start(tool_call())
     check = await scene.check()
-    loop = asyncio.get_running_loop()
-    waited: asyncio.Future[None] = loop.create_future()
-    loop.call_later(0.1, waited.set_result, None)  # longer than a call may be silent
-    await waited
+    await asyncio.wait([answer], timeout=0.1)  # longer than a call may be silent
     check.set_result(UNCHANGED)
     (await scene.next_asked()).answer()
 

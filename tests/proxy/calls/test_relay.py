@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,7 +17,7 @@ from support.authorities import ScriptedAuthority
 from support.raw_servers import Asked as HttpAsked
 from support.raw_servers import RawServer, Visitor
 from support.relays import DEGRADED, QUICK, RECONNECTING, Asked
-from support.virtual_time import run_virtually, turns
+from support.virtual_time import turns, virtual
 from uno_devserver.hotreload.authority import UNCHANGED
 from uno_devserver.protocol.client.raw_messages import RawMessage
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_REQUEST, STOPPED
@@ -38,16 +37,6 @@ ODD_RESULT = b'{"content": [ {"n":1.50,"big":12345678901234567890123,"huge":-1e9
 READ_ONLY = {"look": {"name": "look", "annotations": {"readOnlyHint": True}}}
 
 eras = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
-
-
-def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test on a clock of its own."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        run_virtually(test(*args, **kwargs))
-
-    return run
 
 
 @asynccontextmanager
@@ -341,17 +330,6 @@ async def test_a_modern_call_that_brings_answers_goes_the_general_way(member: st
         assert member in asked.params
 
 
-async def test_a_tool_of_ours_is_answered_here() -> None:
-    async with connected() as client:
-        client.state.own_tools = frozenset({"uno_execute_tool"})
-
-        client.call("uno_execute_tool", arguments={})
-        text = await client.text()
-
-        assert "toolName must be" in text
-        assert client.link.asked == []
-
-
 async def test_health_is_answered_by_the_front_while_calls_are_relayed() -> None:
     async with connected() as client:
         client.state.own_tools = frozenset({"uno_health"})
@@ -362,13 +340,38 @@ async def test_health_is_answered_by_the_front_while_calls_are_relayed() -> None
         assert client.asked.relayed
 
 
-async def test_without_an_upstream_a_call_is_told_so() -> None:
+async def _execute_is_ours(client: RelayedClient) -> None:
+    client.state.own_tools = frozenset({"uno_execute_tool"})
+
+
+async def _degraded(client: RelayedClient) -> None:
+    client.link.be(DEGRADED)
+
+
+async def _restarting(client: RelayedClient) -> None:
+    client.use_queue(queue_of(ScriptedAuthority(False)))
+    queue = client.service.forwarding.queue
+    assert queue is not None
+    await queue.pause(hold=False)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (_execute_is_ours, "toolName must be"),
+        (_degraded, "does not work"),
+        (_restarting, "is restarting with new code"),
+    ],
+)
+async def test_a_call_that_is_not_for_the_upstream_now_is_answered_here(
+    reason: Callable[[RelayedClient], Awaitable[None]], words: str
+) -> None:
     async with connected() as client:
-        client.link.be(DEGRADED)
+        await reason(client)
 
-        client.call()
+        client.call("uno_execute_tool", arguments={})
 
-        assert "does not work" in await client.text()
+        assert words in await client.text()
         assert client.link.asked == []
 
 
@@ -545,30 +548,31 @@ async def test_an_error_of_the_upstream_stays_that_error(modern: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [b"{}", b'{"result":null}', b'{"result":5}', b'{"error":null}', b'{"error":null,"result":[]}'],
+    ("answer", "told"),
+    [
+        *(
+            (answer, "neither a result object nor an error object")
+            for answer in (b"{}", b'{"result":null}', b'{"result":5}', b'{"error":null}', b'{"error":null,"result":[]}')
+        ),
+        (b'{"error":null,"result":{"content":[]}}', {"content": []}),
+    ],
 )
-async def test_an_answer_without_a_result_and_without_an_error_is_a_failure(answer: bytes) -> None:
+async def test_an_answer_without_a_result_and_without_an_error_is_a_failure(
+    answer: bytes, told: str | dict[str, Any]
+) -> None:
     async with connected() as client:
         client.call()
         call = client.asked.call
         assert call is not None
         call.settle(msgspec.json.decode(answer, type=RawMessage))
-        error = (await client.answer())["error"]
-
-        assert error["code"] == INTERNAL_ERROR
-        assert "neither a result object nor an error object" in error["message"]
-
-
-async def test_an_answer_whose_error_is_null_is_its_result() -> None:
-    async with connected() as client:
-        client.call()
-        call = client.asked.call
-        assert call is not None
-        call.settle(msgspec.json.decode(b'{"error":null,"result":{"content":[]}}', type=RawMessage))
         call.turn_over()
+        said = await client.answer()
 
-        assert (await client.answer())["result"] == {"content": []}
+        if isinstance(told, str):
+            assert said["error"]["code"] == INTERNAL_ERROR
+            assert told in said["error"]["message"]
+        else:
+            assert said["result"] == told
 
 
 async def test_an_answer_that_cannot_be_read_fails_its_call() -> None:
@@ -644,18 +648,21 @@ async def test_a_call_that_the_lost_upstream_had_has_an_unknown_outcome_and_is_n
         assert len(client.link.asked) == 1
 
 
-async def test_a_call_that_the_lost_upstream_had_is_repeated_if_that_does_no_harm() -> None:
+@pytest.mark.parametrize(("tool", "sent"), [("look", True), ("look", False), ("act", False)])
+@virtual
+async def test_a_call_that_may_run_again_or_never_ran_goes_to_the_next_upstream(tool: str, sent: bool) -> None:
     async with connected() as client:
-        client.call("look", arguments={"x": 1})
-        client.link.crash()
-        await turns()
+        client.call(tool, arguments={"x": 1})
+        client.link.crash(sent=sent)
+        await asyncio.sleep(QUICK.again_seconds * 0.8)  # almost as long as it is waited for
         client.link.connect_anew()
         again = await client.next_asked()
         again.answer({"content": ["again"]})
 
         assert (await client.answer())["result"] == {"content": ["again"]}
-        assert again.params == {"name": "look", "arguments": {"x": 1}}
+        assert again.params == {"name": tool, "arguments": {"x": 1}}
         assert again.connection.generation == 2
+        assert len(client.link.asked) == 2
 
 
 async def test_a_call_is_repeated_as_often_as_on_the_general_way() -> None:
@@ -685,34 +692,6 @@ async def test_after_a_loss_the_next_call_goes_over_another_connection_and_the_o
         second.answer()
         await until(lambda: old.closed)
         assert len(client.answers(2)) == 1
-
-
-@pytest.mark.parametrize("tool", ["act", "look"])
-async def test_a_call_that_the_lost_upstream_never_had_goes_to_the_next(tool: str) -> None:
-    async with connected() as client:
-        client.call(tool)
-        client.link.crash(sent=False)
-        await turns()
-        client.link.connect_anew()
-        (await client.next_asked()).answer({"content": ["next"]})
-
-        assert (await client.answer())["result"] == {"content": ["next"]}
-        assert len(client.link.asked) == 2
-
-
-@pytest.mark.parametrize(("tool", "sent"), [("look", True), ("look", False), ("act", False)])
-@virtual
-async def test_a_call_that_has_lost_its_upstream_waits_as_long_for_the_next_as_on_the_general_way(
-    tool: str, sent: bool
-) -> None:
-    async with connected() as client:
-        client.call(tool)
-        client.link.crash(sent=sent)
-        await asyncio.sleep(QUICK.again_seconds * 0.8)
-        client.link.connect_anew()
-        (await client.next_asked()).answer({"content": ["next"]})
-
-        assert (await client.answer())["result"] == {"content": ["next"]}
 
 
 @pytest.mark.parametrize(
@@ -1133,18 +1112,6 @@ async def test_a_call_that_its_connection_does_not_take_holds_no_place_in_the_qu
         assert is_balanced(client)
 
 
-async def test_a_call_during_a_restart_is_told_to_wait() -> None:
-    async with connected() as client:
-        queue = queue_of(ScriptedAuthority(False))
-        client.use_queue(queue)
-        await queue.pause(hold=False)
-
-        client.call("act")
-
-        assert "is restarting with new code" in await client.text()
-        assert client.link.asked == []
-
-
 async def test_a_call_that_is_lost_while_a_restart_waits_for_it_is_not_said_to_have_never_run() -> None:
     async with connected() as client:
         queue = queue_of(ScriptedAuthority(False))
@@ -1200,18 +1167,21 @@ async def test_a_recorded_call_is_still_relayed_without_a_task(modern: bool) -> 
 @pytest.mark.parametrize(
     ("end", "state"),
     [
-        (lambda asked: asked.answer({"content": [], "isError": True}), "failed"),
-        (lambda asked: asked.fail(-1, "no"), "failed"),
-        (lambda asked: asked.lose(), "failed"),
+        (lambda client: client.asked.answer({"content": [], "isError": True}), "failed"),
+        (lambda client: client.asked.fail(-1, "no"), "failed"),
+        (lambda client: client.asked.lose(), "failed"),
+        (lambda client: client.cancel(1), "cancelled"),
+        (lambda client: None, "failed"),
     ],
-    ids=["a tool's error", "an error", "lost"],
+    ids=["a tool's error", "an error", "lost", "cancelled", "silent"],
 )
-async def test_a_recorded_call_that_fails_is_recorded_once(end: Callable[[Asked], None], state: str) -> None:
+@virtual
+async def test_a_recorded_call_that_fails_is_recorded_once(end: Callable[[RelayedClient], None], state: str) -> None:
     async with connected() as client:
         watched = Watched(client)
         client.call("act")
-        end(client.asked)
-        await client.answer()
+        end(client)
+        await asyncio.sleep(SILENCE * 1.2)
 
         assert watched.calls() == [("act", state)]
 
@@ -1226,26 +1196,6 @@ async def test_a_recorded_call_that_is_made_again_is_recorded_once(sent: bool) -
 
         assert (await client.answer()).get("result") == {"content": ["again"]}
         assert watched.calls() == [("look", "done")]
-
-
-async def test_a_recorded_call_that_is_cancelled_is_recorded_as_that() -> None:
-    async with connected() as client:
-        watched = Watched(client)
-        client.call("act")
-        client.cancel(1)
-
-        assert watched.calls() == [("act", "cancelled")]
-
-
-@virtual
-async def test_a_recorded_call_that_was_silent_has_failed() -> None:
-    async with connected() as client:
-        watched = Watched(client)
-        client.call("act")
-        await asyncio.sleep(SILENCE * 1.2)
-        await client.answer()
-
-        assert watched.calls() == [("act", "failed")]
 
 
 async def test_a_call_is_answered_though_the_observer_goes_while_it_runs() -> None:
@@ -1326,8 +1276,9 @@ async def test_a_call_that_was_cancelled_just_before_the_end_is_not_answered(gen
         assert client.answers() == []
 
 
-async def test_a_call_that_comes_after_the_end_is_refused() -> None:
-    async with connected() as client:
+@eras
+async def test_a_call_that_comes_after_the_end_is_refused(modern: bool) -> None:
+    async with connected(modern=modern) as client:
         await client.session.close()
 
         client.call("act")

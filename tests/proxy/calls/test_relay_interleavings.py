@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.authorities import CHANGED, ScriptedAuthority, failed_build
-from support.relays import CONNECTED, DEGRADED, QUICK, Asked
+from support.relays import QUICK
 from support.virtual_time import run_virtually, turns
 from uno_devserver.hotreload.authority import UNCHANGED, RestartResult
-from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.jsonrpc import STOPPED
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.inspection.call_recorder import CANCELLED, DONE, FAILED, RESTARTING, CallRecorder
 from uno_devserver.workspace.config import Strategy
 
-from .relayed import RelayedClient, message
+from .relayed import RelayedClient, Upstreams, message, upstream_steps, was_lost_unsent, which
 
 TOOLS = {"act": False, "look": True}  # and whether each may run twice
 SILENCE = QUICK.silence_seconds
@@ -31,11 +31,12 @@ class Request:
         self.answered_before_cancel: bool | None = None  # None: it was not cancelled
 
 
-class World:
+class World(Upstreams):
     """A client that calls and cancels, an upstream that answers, fails and is replaced, and code that changes."""
 
     def __init__(self, *, modern: bool, strategy: Strategy, concurrency: int | None) -> None:
         self.client = RelayedClient(modern=modern)
+        self.scene = self.client.scene
         self.client.link.turns = 2
         self.client.link.tools = {"look": {"annotations": {"readOnlyHint": True}}}
         self.authority = ScriptedAuthority(False)
@@ -48,10 +49,6 @@ class World:
     async def begin(self) -> None:
         await self.client.begin()
         self.client.use_queue(self.queue)
-
-    @property
-    def waiting(self) -> list[Asked]:
-        return [asked for asked in self.client.link.asked if asked.open]
 
     @property
     def unanswered(self) -> list[Request]:
@@ -78,37 +75,12 @@ class World:
         if self.waiting:
             self.waiting[which % len(self.waiting)].fail(code, "It says no.")
 
-    def lose(self, which: int, sent: bool) -> None:
-        """One connection breaks; the upstream stays."""
-        if self.waiting:
-            self.waiting[which % len(self.waiting)].lose(sent=sent)
-
     def cancel(self, which: int) -> None:
         if self.requests:
             request = self.requests[which % len(self.requests)]
             if request.answered_before_cancel is None:
                 request.answered_before_cancel = bool(self.client.answers(request.number))
                 self.client.cancel(request.number)
-
-    def crash(self, sent: bool, told: bool) -> None:
-        if self.client.link.state is CONNECTED:
-            self.client.link.crash(sent=sent)
-            self._tell(told)
-
-    def give_up(self) -> None:
-        self.client.link.crash(DEGRADED)
-        self._tell(True)
-
-    def come(self, told: bool) -> None:
-        """Another upstream is there; perhaps the old one has not even been missed."""
-        self.client.link.connect_anew()
-        self._tell(told)
-
-    def swap(self) -> None:
-        """Another upstream takes the place of one that still answers what it was asked."""
-        if self.client.link.state is CONNECTED:
-            self.client.link.connect_anew()
-            self.client.service.conversations.renew(old_answers=True)
 
     def edit(self) -> None:
         self.authority.known = True
@@ -137,10 +109,6 @@ class World:
 
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-    def _tell(self, told: bool) -> None:
-        if told:
-            self.client.service.conversations.renew()
 
     # How it ends.
 
@@ -171,19 +139,13 @@ class World:
         self.queue.close()
 
 
-which = st.integers(0, 9)
 tools = st.sampled_from(sorted(TOOLS))
+calls = st.tuples(st.just("call"), st.lists(tools, min_size=1, max_size=3))
 steps = st.one_of(
-    st.tuples(st.just("call"), st.lists(tools, min_size=1, max_size=3)),
-    st.tuples(st.just("call"), st.lists(tools, min_size=1, max_size=3)),
-    st.tuples(st.just("answer"), which),
+    calls,
+    calls,
+    upstream_steps,
     st.tuples(st.just("refuse"), which, st.sampled_from([STOPPED, -32602])),
-    st.tuples(st.just("lose"), which, st.booleans()),
-    st.tuples(st.just("cancel"), which),
-    st.tuples(st.just("crash"), st.booleans(), st.booleans()),
-    st.tuples(st.just("give_up")),
-    st.tuples(st.just("come"), st.booleans()),
-    st.tuples(st.just("swap")),
     st.tuples(st.just("edit")),
     st.tuples(st.just("check"), st.sampled_from(["changed", "unchanged", "broken"])),
     st.tuples(st.just("restart"), st.booleans()),
@@ -196,20 +158,13 @@ strategies = st.sampled_from([Strategy.RESTART, Strategy.SWAP])
 concurrencies = st.sampled_from([None, 1, 2])
 
 
-@settings(max_examples=400, deadline=None)
-@given(scripts, st.booleans(), strategies, concurrencies)
+@pytest.mark.parametrize("stops", [False, True], ids=["all is answered", "the proxy ends while they run"])
+@settings(max_examples=100, deadline=None)
+@given(script=scripts, modern=st.booleans(), strategy=strategies, concurrency=concurrencies)
 def test_every_call_has_one_answer_or_was_cancelled_and_nothing_is_left_of_it(
-    script: list[tuple[tuple[Any, ...], int]], modern: bool, strategy: Strategy, concurrency: int | None
+    script: list[tuple[tuple[Any, ...], int]], modern: bool, strategy: Strategy, concurrency: int | None, stops: bool
 ) -> None:
-    run_virtually(_play(script, modern, strategy, concurrency, stops=False))
-
-
-@settings(max_examples=200, deadline=None)
-@given(scripts, st.booleans(), strategies, concurrencies)
-def test_the_same_holds_when_the_proxy_ends_while_they_run(
-    script: list[tuple[tuple[Any, ...], int]], modern: bool, strategy: Strategy, concurrency: int | None
-) -> None:
-    run_virtually(_play(script, modern, strategy, concurrency, stops=True))
+    run_virtually(_play(script, modern, strategy, concurrency, stops=stops))
 
 
 async def _play(
@@ -245,7 +200,7 @@ async def _play(
 def _check(request: Request, world: World) -> None:
     answers = world.client.answers(request.number)
     runs = [one for one in world.client.link.asked if one.params["arguments"]["number"] == request.number]
-    sent = [run for run in runs if not _was_lost_unsent(run)]
+    sent = [run for run in runs if not was_lost_unsent(run)]
     assert not any(run.outdated for run in runs)
     if request.answered_before_cancel is False:
         assert answers == []
@@ -258,11 +213,6 @@ def _check(request: Request, world: World) -> None:
         if "has not been run." in str(result):
             assert not sent
     assert len(sent) <= (1 + QUICK.repetitions if TOOLS[request.tool] else 1)
-
-
-def _was_lost_unsent(run: Asked) -> bool:
-    error = run.outcome.exception() if run.outcome.done() and not run.outcome.cancelled() else None
-    return isinstance(error, ConnectionLost) and not error.sent
 
 
 def _check_balance(world: World) -> None:

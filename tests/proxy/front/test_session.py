@@ -592,7 +592,7 @@ _OTHERS = st.builds(RpcNotification, st.sampled_from(["notifications/initialized
 _RESPONSES = st.builds(RpcResponse, _IDS | st.just("server-1"), _VALUES, _VALUES)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(_REQUESTS | _OTHERS | _RESPONSES, max_size=6), st.sampled_from([None, *HANDSHAKE_VERSIONS]))
 def test_every_request_gets_one_answer(
     messages: list[RpcRequest | RpcNotification | RpcResponse], version: str | None
