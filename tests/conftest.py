@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from support.machine import Machine
 from support.servers import Processes, Registry, registry_of
+from support.virtual_time import run_virtually
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system import run
 
@@ -48,7 +49,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(test):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
-    asyncio.run(asyncio.wait_for(test(**arguments), ASYNC_TEST_SECONDS))
+    if pyfuncitem.get_closest_marker("virtual_time"):
+        run_virtually(test(**arguments))
+    else:
+        asyncio.run(asyncio.wait_for(test(**arguments), ASYNC_TEST_SECONDS))
     return True
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import selectors
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -37,16 +36,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 def run_virtually(work: Coroutine[Any, Any, T]) -> T:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
-
-
-def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test in such a loop."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        run_virtually(test(*args, **kwargs))
-
-    return run
 
 
 async def turns(count: int = 20) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -12,7 +10,7 @@ import pytest
 
 from support.authorities import CHANGED, ScriptedAuthority, failed_build
 from support.relays import QUICK, ScriptedCall, said, text_of, tool_call
-from support.virtual_time import run_virtually, turns
+from support.virtual_time import turns
 from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, RestartResult
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Result
@@ -21,18 +19,10 @@ from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT
 from uno_devserver.proxy.calls.reload_messages import META_KEY
 from uno_devserver.workspace.config import Strategy
 
+pytestmark = pytest.mark.virtual_time
+
 NOT_STARTED = CheckResult(server_digest="d1")  # what lies on disk was tried before
 LIMITS = QUICK.replace(check_seconds=10.0, restart_seconds=120.0, progress_seconds=1.0)
-
-
-def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test on a clock of its own."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        run_virtually(test(*args, **kwargs))
-
-    return run
 
 
 class Run:
@@ -115,6 +105,13 @@ class Stage:
             check.set_result(outcome)
         await turns()
 
+    async def batch(self, outcome: CheckResult | Exception) -> Run:
+        """A call whose check has this outcome."""
+        run = self.call()
+        await turns()
+        await self.checked(outcome)
+        return run
+
     async def restarted(self, outcome: RestartResult | None = None) -> None:
         self.authority.restarts[-1].set_result(outcome or RestartResult(ok=True))
         await turns()
@@ -133,7 +130,6 @@ async def finish(*runs: Run) -> None:
 # Batches.
 
 
-@virtual
 async def test_where_nothing_has_changed_a_call_runs_without_a_check() -> None:
     stage = Stage(news=False)
 
@@ -143,7 +139,6 @@ async def test_where_nothing_has_changed_a_call_runs_without_a_check() -> None:
     assert stage.authority.checks == []
 
 
-@virtual
 async def test_the_first_call_of_a_batch_has_the_code_checked_and_the_others_wait_for_that() -> None:
     stage = Stage(news=None)
 
@@ -158,7 +153,6 @@ async def test_the_first_call_of_a_batch_has_the_code_checked_and_the_others_wai
     assert len(stage.authority.checks) == 1
 
 
-@virtual
 async def test_a_batch_ends_when_nothing_runs_and_the_next_is_checked_again() -> None:
     stage = Stage(news=None)
     runs = await stage.calls(2)
@@ -176,7 +170,6 @@ async def test_a_batch_ends_when_nothing_runs_and_the_next_is_checked_again() ->
     assert len(stage.authority.checks) == 2
 
 
-@virtual
 async def test_a_source_that_is_known_to_have_changed_begins_a_new_batch_while_others_run() -> None:
     stage = Stage(news=False)
     [running] = await stage.calls(1)
@@ -192,7 +185,6 @@ async def test_a_source_that_is_known_to_have_changed_begins_a_new_batch_while_o
     assert call.began
 
 
-@virtual
 async def test_an_edit_during_a_check_is_seen_by_the_call_that_comes_after_it() -> None:
     stage = Stage(news=True)
     [first] = await stage.calls(1)
@@ -208,33 +200,27 @@ async def test_an_edit_during_a_check_is_seen_by_the_call_that_comes_after_it() 
     assert late.told["state"] == "restarting"
 
 
-@virtual
 async def test_one_at_a_time_means_in_the_order_of_coming() -> None:
     stage = Stage(news=False, concurrency=1)
 
     runs = await stage.calls(3)
-    seen = [began(runs)]
-    for run in runs:
+    for count, run in enumerate(runs, 1):
+        assert began(runs) == [True] * count + [False] * (3 - count)
         await finish(run)
-        seen.append(began(runs))
 
-    assert seen[:3] == [[True, False, False], [True, True, False], [True, True, True]]
     assert stage.order == runs
 
 
-@virtual
 async def test_as_many_run_at_once_as_are_allowed() -> None:
     stage = Stage(news=False, concurrency=2)
 
     runs = await stage.calls(4)
-    first = began(runs)
+    assert began(runs) == [True, True, False, False]
     await finish(runs[1])
 
-    assert first == [True, True, False, False]
     assert began(runs) == [True, True, True, False]
 
 
-@virtual
 async def test_the_error_of_a_call_is_its_own_and_makes_room_for_the_next() -> None:
     stage = Stage(news=False, concurrency=1)
     runs = await stage.calls(2)
@@ -249,28 +235,19 @@ async def test_the_error_of_a_call_is_its_own_and_makes_room_for_the_next() -> N
 # Cancelling.
 
 
-@virtual
-async def test_a_cancelled_call_leaves_the_queue_and_is_not_run() -> None:
+@pytest.mark.parametrize("moment", ["while it waits", "in the moment of its turn"])
+async def test_a_cancelled_call_is_not_run_and_gives_its_place_to_the_next(moment: str) -> None:
     stage = Stage(news=False, concurrency=1)
     running, waiting, last = await stage.calls(3)
 
-    waiting.task.cancel()
-    await turns()
-    gone = waiting.task.cancelled()
-    await finish(running)
-
-    assert gone
-    assert not waiting.began
-    assert last.began
-
-
-@virtual
-async def test_a_call_that_is_cancelled_in_the_moment_of_its_turn_gives_its_place_to_the_next() -> None:
-    stage = Stage(news=False, concurrency=1)
-    running, waiting, last = await stage.calls(3)
-
-    running.finish()
-    waiting.task.cancel()
+    if moment == "while it waits":
+        waiting.task.cancel()
+        await turns()
+        assert waiting.task.cancelled()
+        running.finish()
+    else:
+        running.finish()
+        waiting.task.cancel()
     await turns()
 
     assert running.task.result() == {"content": []}
@@ -279,7 +256,6 @@ async def test_a_call_that_is_cancelled_in_the_moment_of_its_turn_gives_its_plac
 
 
 @pytest.mark.parametrize("moment", range(8))
-@virtual
 async def test_at_whatever_moment_a_call_is_cancelled_its_place_is_free(moment: int) -> None:
     stage = Stage(news=None, concurrency=1)
     trigger, other = await stage.calls(2)
@@ -294,7 +270,6 @@ async def test_at_whatever_moment_a_call_is_cancelled_its_place_is_free(moment: 
     assert other.began
 
 
-@virtual
 async def test_cancelling_the_call_that_asked_does_not_cancel_the_check_for_the_others() -> None:
     stage = Stage(news=None)
     trigger, other = await stage.calls(2)
@@ -307,7 +282,6 @@ async def test_cancelling_the_call_that_asked_does_not_cancel_the_check_for_the_
     assert other.told["state"] == "buildFailed", "somebody has to hear of it"
 
 
-@virtual
 async def test_a_call_that_runs_is_cancelled_by_its_client_as_ever() -> None:
     stage = Stage(news=False)
     [run] = await stage.calls(1)
@@ -322,7 +296,6 @@ async def test_a_call_that_runs_is_cancelled_by_its_client_as_ever() -> None:
 # Restarting.
 
 
-@virtual
 async def test_with_new_code_the_trigger_and_all_who_wait_are_told_and_there_is_one_restart() -> None:
     stage = Stage(news=None)
     runs = await stage.calls(8)
@@ -339,7 +312,6 @@ async def test_with_new_code_the_trigger_and_all_who_wait_are_told_and_there_is_
     assert restarts == len(stage.authority.restarts) == len(stage.authority.checks) == 1
 
 
-@virtual
 async def test_calls_that_run_are_waited_for_and_those_that_come_meanwhile_are_told() -> None:
     stage = Stage(news=False)
     [running] = await stage.calls(1)
@@ -357,23 +329,19 @@ async def test_calls_that_run_are_waited_for_and_those_that_come_meanwhile_are_t
     assert running.noted is None
 
 
-@virtual
 async def test_after_the_restart_calls_run_again() -> None:
     stage = Stage(news=None)
-    await stage.calls(1)
-    await stage.checked(CHANGED)
+    await stage.batch(CHANGED)
 
     during = await stage.queue.settled(0.5)
     await stage.restarted()
     after = await stage.queue.settled(0.5)
-    [run] = await stage.calls(1)
-    await stage.checked(UNCHANGED)
+    run = await stage.batch(UNCHANGED)
 
     assert (during, after) == (False, True)
     assert run.began
 
 
-@virtual
 async def test_with_wait_calls_they_are_held_and_run_on_the_new_server() -> None:
     stage = Stage(news=False, waits=True)
     [running] = await stage.calls(1)
@@ -392,7 +360,6 @@ async def test_with_wait_calls_they_are_held_and_run_on_the_new_server() -> None
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-@virtual
 async def test_a_restart_function_that_pauses_and_resumes_itself_does_no_harm(strategy: Strategy) -> None:
     stage = Stage(news=None, strategy=strategy)
     paused = asyncio.Event()
@@ -404,8 +371,7 @@ async def test_a_restart_function_that_pauses_and_resumes_itself_does_no_harm(st
         return RestartResult(ok=True)
 
     stage.authority.ready_to_restart = replace  # type: ignore[method-assign]
-    [trigger] = await stage.calls(1)
-    await stage.checked(CHANGED)
+    trigger = await stage.batch(CHANGED)
     await turns()
 
     assert paused.is_set()
@@ -413,9 +379,9 @@ async def test_a_restart_function_that_pauses_and_resumes_itself_does_no_harm(st
     assert trigger.began is (strategy is Strategy.SWAP)
 
 
-@virtual
-async def test_a_restart_that_somebody_else_wants_is_the_same_for_calls() -> None:
-    stage = Stage(news=False)
+@pytest.mark.parametrize("strategy", Strategy)
+async def test_a_restart_that_another_part_wants_is_the_same_for_calls(strategy: Strategy) -> None:
+    stage = Stage(news=False, strategy=strategy)
     [running] = await stage.calls(1)
 
     pausing = asyncio.ensure_future(stage.queue.pause(hold=False))
@@ -423,18 +389,16 @@ async def test_a_restart_that_somebody_else_wants_is_the_same_for_calls() -> Non
     [meanwhile] = await stage.calls(1)
     waits = not pausing.done()
     await finish(running)
-    paused = pausing.done()
+    paused, before = pausing.done(), meanwhile.began
     stage.queue.resume()
     [after] = await stage.calls(1)
 
-    assert meanwhile.told["state"] == "restarting"
-    assert waits
-    assert paused
+    assert (waits, paused, before) == (True, True, False)
+    assert meanwhile.began if strategy is Strategy.SWAP else meanwhile.told["state"] == "restarting"
     assert after.began
     assert stage.authority.restarts == []
 
 
-@virtual
 async def test_calls_that_wait_for_a_check_are_told_of_a_restart_that_comes_first() -> None:
     stage = Stage(news=None)
     runs = await stage.calls(2)
@@ -447,23 +411,19 @@ async def test_calls_that_wait_for_a_check_are_told_of_a_restart_that_comes_firs
     assert [run.told["state"] for run in runs] == ["restarting"] * 2
 
 
-@virtual
 async def test_a_pause_that_holds_returns_at_once_and_held_calls_run_afterwards() -> None:
     stage = Stage(news=False)
     [running] = await stage.calls(1)
 
     await stage.queue.pause(hold=True)
     [held] = await stage.calls(1)
-    before = held.began
+    assert began([running, held]) == [True, False]
     stage.queue.resume()
     await turns()
 
-    assert running.began
-    assert not before
     assert held.began
 
 
-@virtual
 async def test_who_comes_when_the_new_server_is_there_waits_for_the_end_of_the_restart() -> None:
     stage = Stage(news=False)
     await stage.queue.pause(hold=False)
@@ -481,15 +441,12 @@ async def test_who_comes_when_the_new_server_is_there_waits_for_the_end_of_the_r
 
 
 @pytest.mark.parametrize(("code", "run_perhaps"), [(UNAVAILABLE, False), (OUTCOME_UNKNOWN, True), (TIMED_OUT, True)])
-@virtual
 async def test_a_new_server_that_does_not_start_is_told_with_the_next_answer(code: int, run_perhaps: bool) -> None:
     stage = Stage(news=None, serves=False)
-    await stage.calls(1)
-    await stage.checked(CHANGED)
+    await stage.batch(CHANGED)
     await stage.restarted(RestartResult(ok=False, problem="It ended with exit code 1.", last_lines=("SyntaxError",)))
 
-    [run] = await stage.calls(1)
-    await stage.checked(NOT_STARTED)
+    run = await stage.batch(NOT_STARTED)
     run.ending.set_exception(UnansweredRequest(code, "The dev server does not work.", "Repair it."))
     await turns()
 
@@ -503,7 +460,6 @@ async def test_a_new_server_that_does_not_start_is_told_with_the_next_answer(cod
 # Swapping.
 
 
-@virtual
 async def test_a_swap_holds_calls_and_runs_them_on_the_new_server() -> None:
     stage = Stage(news=False, strategy=Strategy.SWAP)
     [running] = await stage.calls(1)
@@ -525,27 +481,6 @@ async def test_a_swap_holds_calls_and_runs_them_on_the_new_server() -> None:
     assert said(late.task.result())["content"] == [], "there is nothing that a model needs to know"
 
 
-@virtual
-async def test_where_servers_are_swapped_calls_are_held_also_if_somebody_else_restarts_it() -> None:
-    stage = Stage(news=False, strategy=Strategy.SWAP)
-    [running] = await stage.calls(1)
-
-    pausing = asyncio.ensure_future(stage.queue.pause(hold=False))
-    await turns()
-    [held] = await stage.calls(1)
-    waits = not pausing.done()
-    await finish(running)
-    paused, before = pausing.done(), held.began
-    stage.queue.resume()
-    await turns()
-
-    assert waits
-    assert paused
-    assert not before
-    assert held.began
-
-
-@virtual
 async def test_a_swap_that_fails_runs_the_held_calls_on_the_old_server_and_the_first_result_says_why() -> None:
     stage = Stage(news=None, strategy=Strategy.SWAP)
     runs = await stage.calls(2)
@@ -566,18 +501,15 @@ async def test_a_swap_that_fails_runs_the_held_calls_on_the_old_server_and_the_f
     assert "NameError" not in text_of(second.task.result())
 
 
-@virtual
 async def test_as_long_as_what_lies_on_disk_did_not_start_each_result_of_the_old_code_says_so() -> None:
     stage = Stage(news=None, strategy=Strategy.SWAP)
-    [trigger] = await stage.calls(1)
-    await stage.checked(CHANGED)
+    trigger = await stage.batch(CHANGED)
     await stage.restarted(RestartResult(ok=False, kept=True, problem="It ended at once."))
     await finish(trigger)
 
     noted = []
     for result in (NOT_STARTED, NOT_STARTED, UNCHANGED):
-        [run] = await stage.calls(1)
-        await stage.checked(result)
+        run = await stage.batch(result)
         await finish(run)
         noted.append(run.noted)
         stage.authority.known = None
@@ -589,11 +521,9 @@ async def test_as_long_as_what_lies_on_disk_did_not_start_each_result_of_the_old
     assert after.noted is None
 
 
-@virtual
 async def test_a_failed_swap_that_is_known_to_lie_there_still_is_not_looked_at_again() -> None:
     stage = Stage(news=True, strategy=Strategy.SWAP)
-    [trigger] = await stage.calls(1)
-    await stage.checked(CHANGED)
+    trigger = await stage.batch(CHANGED)
     await stage.restarted(RestartResult(ok=False, kept=True))
     await finish(trigger)
     stage.authority.known = False
@@ -605,23 +535,19 @@ async def test_a_failed_swap_that_is_known_to_lie_there_still_is_not_looked_at_a
     assert len(stage.authority.checks) == 1
 
 
-@virtual
 async def test_a_swap_that_failed_is_of_no_interest_any_more_when_the_next_one_went_well() -> None:
     stage = Stage(news=None, strategy=Strategy.SWAP)
-    [cancelled] = await stage.calls(1)
-    await stage.checked(CHANGED)
+    cancelled = await stage.batch(CHANGED)
     cancelled.task.cancel()
     await stage.restarted(RestartResult(ok=False, kept=True))
 
-    [run] = await stage.calls(1)
-    await stage.checked(CHANGED)
+    run = await stage.batch(CHANGED)
     await stage.restarted()
     await finish(run)
 
     assert run.noted == {"state": "swapped", "run": True}
 
 
-@virtual
 async def test_held_calls_report_that_they_wait() -> None:
     stage = Stage(news=None, strategy=Strategy.SWAP)
     run = stage.call(_meta={"progressToken": "tok"})
@@ -647,7 +573,6 @@ async def test_held_calls_report_that_they_wait() -> None:
 # Failed builds.
 
 
-@virtual
 async def test_a_failed_build_is_told_once_in_full_and_the_other_calls_run_on_the_old_server() -> None:
     stage = Stage(news=None)
     trigger, other = await stage.calls(2)
@@ -662,14 +587,11 @@ async def test_a_failed_build_is_told_once_in_full_and_the_other_calls_run_on_th
     assert stage.authority.restarts == []
 
 
-@virtual
 async def test_a_failed_build_without_a_server_does_not_say_that_old_code_answers() -> None:
     stage = Stage(news=None, serves=False)
-    [trigger] = await stage.calls(1)
-    await stage.checked(failed_build("e", "d1"))
+    trigger = await stage.batch(failed_build("e", "d1"))
 
-    [again] = await stage.calls(1)
-    await stage.checked(failed_build("e", "d1"))
+    again = await stage.batch(failed_build("e", "d1"))
     again.ending.set_exception(UnansweredRequest(UNAVAILABLE, "The dev server does not work.", "Repair it."))
     await turns()
 
@@ -680,15 +602,12 @@ async def test_a_failed_build_without_a_server_does_not_say_that_old_code_answer
     assert result["_meta"][META_KEY] == {"state": "buildFailed", "run": False}
 
 
-@virtual
 async def test_while_the_same_code_still_fails_each_batch_tries_again_and_its_calls_run_with_a_note() -> None:
     stage = Stage(news=None)
-    await stage.calls(1)
-    await stage.checked(failed_build("took 1.2 s", "d1"))
+    await stage.batch(failed_build("took 1.2 s", "d1"))
     stage.authority.known = False  # nothing was edited
 
-    [again] = await stage.calls(1)
-    await stage.checked(failed_build("took 1.3 s", "d1"))
+    again = await stage.batch(failed_build("took 1.3 s", "d1"))
     [joining] = await stage.calls(1)
     await finish(again, joining)
 
@@ -696,30 +615,25 @@ async def test_while_the_same_code_still_fails_each_batch_tries_again_and_its_ca
     assert [run.noted for run in (again, joining)] == [{"state": "buildFailed", "run": True}] * 2
 
 
-@virtual
 async def test_other_code_that_fails_is_told_anew_and_well_built_code_restarts() -> None:
     stage = Stage(news=None)
     outcomes = []
     for result in (failed_build("e", "d1"), failed_build("e", "d2"), CHANGED):
-        [run] = await stage.calls(1)
-        await stage.checked(result)
+        run = await stage.batch(result)
         outcomes.append(run.told["state"])
     await stage.restarted()
-    [after] = await stage.calls(1)
-    await stage.checked(UNCHANGED)
+    after = await stage.batch(UNCHANGED)
     await finish(after)
 
     assert outcomes == ["buildFailed", "buildFailed", "restarting"]
     assert after.noted is None
 
 
-@virtual
 async def test_an_authority_that_names_no_digest_is_told_apart_by_what_its_builds_print() -> None:
     stage = Stage(news=None)
     told = []
     for output in ("error 1", "error 2", "error 2"):
-        [run] = await stage.calls(1)
-        await stage.checked(failed_build(output))
+        run = await stage.batch(failed_build(output))
         told.append(not run.began)
         if run.began:
             await finish(run)
@@ -727,14 +641,11 @@ async def test_an_authority_that_names_no_digest_is_told_apart_by_what_its_build
     assert told == [True, True, False]
 
 
-@virtual
 async def test_a_failed_build_that_was_edited_away_is_of_no_interest_any_more() -> None:
     stage = Stage(news=None)
-    await stage.calls(1)
-    await stage.checked(failed_build("e", "d1"))
+    await stage.batch(failed_build("e", "d1"))
 
-    [run] = await stage.calls(1)
-    await stage.checked(UNCHANGED)
+    run = await stage.batch(UNCHANGED)
     await finish(run)
 
     assert run.noted is None
@@ -743,7 +654,6 @@ async def test_a_failed_build_that_was_edited_away_is_of_no_interest_any_more() 
 # The extension.
 
 
-@virtual
 async def test_a_call_that_had_the_extension_rebuilt_runs_and_says_so_once() -> None:
     stage = Stage(news=None)
     runs = await stage.calls(2)
@@ -754,13 +664,11 @@ async def test_a_call_that_had_the_extension_rebuilt_runs_and_says_so_once() -> 
     assert [run.noted for run in runs] == [{"state": "extensionReloaded", "run": True}, None]
 
 
-@virtual
 async def test_an_extension_that_cannot_be_built_is_told_in_full_the_first_time() -> None:
     stage = Stage(news=None)
     texts = []
     for _ in range(2):
-        [run] = await stage.calls(1)
-        await stage.checked(CheckResult(extension_changed=True, extension_build_error="TS2304"))
+        run = await stage.batch(CheckResult(extension_changed=True, extension_build_error="TS2304"))
         await finish(run)
         assert run.noted == {"state": "extensionBuildFailed", "run": True}
         texts.append(text_of(run.task.result()))
@@ -770,7 +678,6 @@ async def test_an_extension_that_cannot_be_built_is_told_in_full_the_first_time(
     assert "still fails" in texts[1]
 
 
-@virtual
 async def test_where_both_have_changed_the_trigger_hears_of_both() -> None:
     stage = Stage(news=None)
     [trigger] = await stage.calls(1)
@@ -784,14 +691,12 @@ async def test_where_both_have_changed_the_trigger_hears_of_both() -> None:
 # An authority that fails.
 
 
-@virtual
 async def test_an_authority_that_fails_stops_no_call_and_the_log_says_so_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     stage = Stage(news=None)
     for outcome in (OSError("disk gone"), OSError("disk gone"), UNCHANGED, OSError("disk gone again")):
-        [run] = await stage.calls(1)
-        await stage.checked(outcome)
+        run = await stage.batch(outcome)
         assert run.began
         await finish(run)
 
@@ -800,18 +705,15 @@ async def test_an_authority_that_fails_stops_no_call_and_the_log_says_so_once(
     assert log.count("disk gone again") == 1
 
 
-@virtual
 async def test_news_that_cannot_be_told_are_as_good_as_unknown() -> None:
     stage = Stage()
     stage.authority.known = RuntimeError("no")
 
-    [run] = await stage.calls(1)
-    await stage.checked(UNCHANGED)
+    run = await stage.batch(UNCHANGED)
 
     assert run.began
 
 
-@virtual
 async def test_an_authority_that_is_silent_is_given_up_and_nobody_waits_for_the_same_answer_again() -> None:
     stage = Stage(news=None)
     loop = asyncio.get_running_loop()
@@ -836,7 +738,6 @@ async def test_an_authority_that_is_silent_is_given_up_and_nobody_waits_for_the_
     assert len(stage.authority.checks) == 2
 
 
-@virtual
 async def test_a_build_that_says_what_it_does_is_waited_for() -> None:
     stage = Stage(news=None)
     [run] = await stage.calls(1)
@@ -851,16 +752,13 @@ async def test_a_build_that_says_what_it_does_is_waited_for() -> None:
     assert run.began
 
 
-@virtual
 async def test_a_restart_that_fails_or_never_ends_lets_calls_through() -> None:
     stage = Stage(news=None)
-    await stage.calls(1)
-    await stage.checked(CHANGED)
+    await stage.batch(CHANGED)
     stage.authority.restarts[-1].set_exception(ConnectionError("gone"))
     await turns()
     after_failure = await stage.queue.settled(0)
-    [again] = await stage.calls(1)
-    await stage.checked(CHANGED)
+    again = await stage.batch(CHANGED)
 
     settled = await stage.queue.settled(121)
 
@@ -869,7 +767,6 @@ async def test_a_restart_that_fails_or_never_ends_lets_calls_through() -> None:
     assert settled
 
 
-@virtual
 async def test_the_end_of_hot_reload_runs_whatever_waits() -> None:
     stage = Stage(news=None, concurrency=1)
     runs = await stage.calls(3)
@@ -880,11 +777,9 @@ async def test_the_end_of_hot_reload_runs_whatever_waits() -> None:
     assert began(runs) == [True] * 3
 
 
-@virtual
 async def test_the_end_of_hot_reload_does_not_break_off_a_restart() -> None:
     stage = Stage(news=None, waits=True)
-    [held] = await stage.calls(1)
-    await stage.checked(CHANGED)
+    held = await stage.batch(CHANGED)
 
     stage.queue.close()
     await turns()
@@ -896,13 +791,11 @@ async def test_the_end_of_hot_reload_does_not_break_off_a_restart() -> None:
     assert held.task.result() == {"content": []}
 
 
-@virtual
 async def test_hot_reload_that_ends_before_its_restart_asks_for_none() -> None:
     stage = Stage(news=False)
     [running] = await stage.calls(1)
     stage.authority.known = True
-    await stage.calls(1)
-    await stage.checked(CHANGED)
+    await stage.batch(CHANGED)
 
     stage.queue.close()
     await finish(running)
@@ -919,7 +812,6 @@ async def is_current(stage: Stage) -> asyncio.Task[None]:
     return asked
 
 
-@virtual
 async def test_a_request_waits_for_the_new_code_and_has_it_looked_for() -> None:
     stage = Stage(news=True)
 
@@ -932,13 +824,11 @@ async def test_a_request_waits_for_the_new_code_and_has_it_looked_for() -> None:
     assert asked.done()
 
 
-@virtual
 async def test_a_request_waits_for_no_restart_that_waits_for_a_call_which_may_need_it() -> None:
     stage = Stage(news=False)
     (running,) = await stage.calls(1)
     stage.authority.known = True
-    (told,) = await stage.calls(1)
-    await stage.checked(CHANGED)
+    told = await stage.batch(CHANGED)
 
     asked = await is_current(stage)
 
@@ -947,7 +837,6 @@ async def test_a_request_waits_for_no_restart_that_waits_for_a_call_which_may_ne
     await finish(running)
 
 
-@virtual
 async def test_nor_where_the_owner_of_a_host_restarts_it_although_code_is_swapped() -> None:
     stage = Stage(news=False, strategy=Strategy.SWAP)
     (running,) = await stage.calls(1)
@@ -961,7 +850,6 @@ async def test_nor_where_the_owner_of_a_host_restarts_it_although_code_is_swappe
     assert pausing.done()
 
 
-@virtual
 async def test_a_request_waits_for_a_swap_also_while_calls_run() -> None:
     stage = Stage(news=False, strategy=Strategy.SWAP)
     (running,) = await stage.calls(1)
@@ -976,7 +864,6 @@ async def test_a_request_waits_for_a_swap_also_while_calls_run() -> None:
     await finish(running)
 
 
-@virtual
 async def test_a_request_waits_for_two_looks_at_most_while_sources_change_all_the_time() -> None:
     stage = Stage(news=True)
 
@@ -989,7 +876,6 @@ async def test_a_request_waits_for_two_looks_at_most_while_sources_change_all_th
     assert len(stage.authority.checks) == 2
 
 
-@virtual
 async def test_a_request_that_waits_goes_on_when_nothing_is_reloaded_any_more() -> None:
     stage = Stage(news=True)
     asked = await is_current(stage)
@@ -1004,61 +890,50 @@ async def test_a_request_that_waits_goes_on_when_nothing_is_reloaded_any_more() 
 # --- what hot reload is asked
 
 
-def test_an_answer_is_passed_on_and_so_is_what_is_said_meanwhile() -> None:
-    async def ask() -> tuple[CheckResult | None, list[str]]:
-        authority, said = ScriptedAuthority(), list[str]()
-        checking = asyncio.ensure_future(ReloadQuery(authority, LIMITS).check(said.append))
-        await turns()
-        authority.tells[0]("Building.")
-        authority.checks[0].set_result(UNCHANGED)
-        return await checking, said
+async def test_an_answer_is_passed_on_and_so_is_what_is_said_meanwhile() -> None:
+    authority, messages = ScriptedAuthority(), list[str]()
+    checking = asyncio.ensure_future(ReloadQuery(authority, LIMITS).check(messages.append))
+    await turns()
+    authority.tells[0]("Building.")
+    authority.checks[0].set_result(UNCHANGED)
 
-    assert run_virtually(ask()) == (UNCHANGED, ["Building."])
+    assert (await checking, messages) == (UNCHANGED, ["Building."])
 
 
-def test_without_a_word_a_check_is_given_up_after_its_bound_and_a_restart_after_a_longer_one() -> None:
-    async def ask() -> tuple[float, float]:
-        asking, loop = ReloadQuery(ScriptedAuthority(), LIMITS), asyncio.get_running_loop()
-        assert await asking.check(lambda _: None) is None
-        checked = loop.time()
-        assert await asking.restart() is None
-        asking.close()
-        return checked, loop.time()
+@pytest.mark.parametrize("word_at", [None, 7])
+async def test_a_check_is_abandoned_after_its_bound_without_a_word_and_a_restart_after_a_longer_one(
+    word_at: int | None,
+) -> None:
+    authority, loop = ScriptedAuthority(), asyncio.get_running_loop()
+    query = ReloadQuery(authority, LIMITS)
+    if word_at is not None:
+        loop.call_later(word_at, lambda: authority.tells[0]("Still at it."))
 
-    assert run_virtually(ask()) == pytest.approx((10.0, 130.0))
+    assert await query.check(lambda _: None) is None
+    checked = loop.time()
+    assert await query.restart() is None
+    query.close()
 
-
-def test_a_word_gives_it_the_full_time_again() -> None:
-    async def ask() -> float:
-        authority = ScriptedAuthority()
-        asking, loop = ReloadQuery(authority, LIMITS), asyncio.get_running_loop()
-        loop.call_later(7, lambda: authority.tells[0]("Still at it."))
-        assert await asking.check(lambda _: None) is None
-        asking.close()
-        return loop.time()
-
-    assert run_virtually(ask()) == pytest.approx(17.0)
+    assert checked == pytest.approx((word_at or 0) + 10.0)
+    assert loop.time() == pytest.approx(checked + 120.0)
 
 
-def test_cancelling_who_asks_cancels_the_question() -> None:
-    async def ask() -> bool:
-        authority = ScriptedAuthority()
-        restarting = asyncio.ensure_future(ReloadQuery(authority, LIMITS).restart())
-        await turns()
-        restarting.cancel()
-        await turns()
-        return authority.restarts[0].cancelled() and restarting.cancelled()
+async def test_cancelling_who_asks_cancels_the_question() -> None:
+    authority = ScriptedAuthority()
+    restarting = asyncio.ensure_future(ReloadQuery(authority, LIMITS).restart())
+    await turns()
+    restarting.cancel()
+    await turns()
 
-    assert run_virtually(ask())
+    assert authority.restarts[0].cancelled()
+    assert restarting.cancelled()
 
 
-def test_an_authority_that_cancels_itself_is_one_that_gives_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    async def ask() -> RestartResult | None:
-        authority = ScriptedAuthority()
-        restarting = asyncio.ensure_future(ReloadQuery(authority, LIMITS).restart())
-        await turns()
-        authority.restarts[0].cancel()
-        return await restarting
+async def test_an_authority_that_cancels_itself_gives_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    authority = ScriptedAuthority()
+    restarting = asyncio.ensure_future(ReloadQuery(authority, LIMITS).restart())
+    await turns()
+    authority.restarts[0].cancel()
 
-    assert run_virtually(ask()) is None
+    assert await restarting is None
     assert "it was cancelled" in capsys.readouterr().err

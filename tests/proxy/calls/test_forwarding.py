@@ -21,7 +21,6 @@ from support.relays import (
     text_of,
     tool_call,
 )
-from support.virtual_time import run_virtually, virtual
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import STOPPED, RpcError
 from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
@@ -550,7 +549,7 @@ async def test_a_try_of_which_nothing_is_heard_is_given_up_and_not_much_later() 
     assert task.cancelling() == 0
 
 
-@virtual
+@pytest.mark.virtual_time
 async def test_whatever_is_heard_gives_the_upstream_the_full_time_again() -> None:
     call = tool_call()
     trial = Trial(call)
@@ -562,7 +561,7 @@ async def test_whatever_is_heard_gives_the_upstream_the_full_time_again() -> Non
     assert call.heard == [("notifications/message", {"level": "debug"})]
 
 
-@virtual
+@pytest.mark.virtual_time
 async def test_while_somebody_is_asked_nobody_is_silent() -> None:
     call = tool_call()
     call.reply = asyncio.get_running_loop().create_future()
@@ -579,7 +578,7 @@ async def test_while_somebody_is_asked_nobody_is_silent() -> None:
     assert await trial.task > 0.1
 
 
-@virtual
+@pytest.mark.virtual_time
 async def test_a_refused_question_ends_the_time_to_think() -> None:
     call = tool_call()
     call.reply = asyncio.get_running_loop().create_future()
@@ -658,17 +657,15 @@ def test_a_client_that_does_not_ask_for_progress_gets_none() -> None:
         assert call.heard == []
 
 
-def test_a_wait_is_told_again_and_again_until_it_is_over() -> None:
-    async def wait(call: ScriptedCall) -> None:
+@pytest.mark.virtual_time
+async def test_a_wait_is_told_again_and_again_until_it_is_over() -> None:
+    asking, other = tool_call(_meta={"progressToken": "t"}), tool_call()
+    for call in (asking, other):
         words = iter(("One.", "Two.", "Three.", "Four."))
-        reporting = asyncio.ensure_future(report(call, lambda: next(words), 1.0))
+        reporting = asyncio.ensure_future(report(call, lambda: next(words), 1.0))  # noqa: B023
         await asyncio.sleep(2.5)
         reporting.cancel()
         await asyncio.sleep(5)
-
-    asking, other = tool_call(_meta={"progressToken": "t"}), tool_call()
-    run_virtually(wait(asking))
-    run_virtually(wait(other))
 
     assert [params["message"] for _, params in asking.heard if params] == ["One.", "Two.", "Three."]
     assert other.heard == []
