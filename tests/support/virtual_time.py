@@ -7,7 +7,11 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+import pytest
+
 T = TypeVar("T")
+
+virtual = pytest.mark.virtual_time  # runs an async test by `run_virtually`, see tests/conftest.py
 
 
 class Deadlock(Exception):
@@ -42,13 +46,3 @@ async def turns(count: int = 20) -> None:
     """Let everybody go on who can, without any time passing."""
     for _ in range(count):
         await asyncio.sleep(0)
-
-
-def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test on a clock of its own."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        run_virtually(test(*args, **kwargs))
-
-    return run

@@ -17,7 +17,7 @@ from support.authorities import ScriptedAuthority
 from support.raw_servers import Asked as HttpAsked
 from support.raw_servers import RawServer, Visitor
 from support.relays import DEGRADED, QUICK, RECONNECTING, Asked
-from support.virtual_time import turns
+from support.virtual_time import turns, virtual
 from uno_devserver.hotreload.authority import UNCHANGED
 from uno_devserver.protocol.client.raw_messages import RawMessage
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_REQUEST, STOPPED
@@ -37,7 +37,6 @@ ODD_RESULT = b'{"content": [ {"n":1.50,"big":12345678901234567890123,"huge":-1e9
 READ_ONLY = {"look": {"name": "look", "annotations": {"readOnlyHint": True}}}
 
 eras = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
-virtual = pytest.mark.virtual_time
 
 
 @asynccontextmanager
