@@ -102,8 +102,8 @@ def test_a_page_that_is_loaded_again_in_between_changes_nothing() -> None:
 def test_a_page_that_does_not_read_holds_up_nobody_and_gets_another_snapshot(
     monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(module, "MOST_WAITING", limits[0])
-    monkeypatch.setattr(module, "MOST_WAITING_BYTES", limits[1])
+    monkeypatch.setattr(module, "MAX_WAITING", limits[0])
+    monkeypatch.setattr(module, "MAX_WAITING_BYTES", limits[1])
 
     async def run() -> None:
         told, line = feed(), "x" * 1024
@@ -124,7 +124,7 @@ def test_a_page_that_does_not_read_holds_up_nobody_and_gets_another_snapshot(
 
 
 def test_a_page_that_reads_gets_one_snapshot_however_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_WAITING_BYTES", 2048)
+    monkeypatch.setattr(module, "MAX_WAITING_BYTES", 2048)
 
     async def run() -> None:
         told = feed()
@@ -154,7 +154,7 @@ def test_when_it_ends_pages_are_told() -> None:
 
 
 def test_more_pages_than_anybody_can_look_at_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_VIEWERS", 1)
+    monkeypatch.setattr(module, "MAX_VIEWERS", 1)
 
     async def run() -> None:
         async with inspecting() as inspector, viewing(inspector) as viewer:

@@ -1,7 +1,7 @@
-"""Who may see the page and call tools through it: whoever has its URL, on this machine, and no other web site. Pure.
+"""Access to the inspector page: only for programs that have its token, and not for other web sites.
 
-A browser says which site asks (Origin, Sec-Fetch-Site); another port of this machine is another site. A link to the
-page may stand anywhere, because nothing is shown without the token, and nothing is changed by looking.
+Browsers name the site that sends a request (Origin, Sec-Fetch-Site); another port of this machine is another site. A
+link from another site to the page is allowed, because nothing is shown without the token, and reading changes nothing.
 """
 
 from __future__ import annotations
@@ -20,71 +20,70 @@ from ..system.log import log
 from ..system.state_files import name_for
 
 try:
-    from _operator import _compare_digest as same  # in constant time; `hmac` would load OpenSSL for it, some MB
-except ImportError:  # another Python than CPython
+    from _operator import _compare_digest as same  # in constant time; `hmac` would load OpenSSL, which has some MB
+except ImportError:  # not CPython
     from hmac import compare_digest as same  # type: ignore[no-redef]
 
-OWN = ("same-origin", "none")  # of Sec-Fetch-Site; none: the user typed the address
+OWN_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site; none: the user typed the address
 _IN_QUERY = re.compile(r"(?:^|&)token=([^&]*)")
-_IN_PATH = re.compile(r"/mcp/([^/]+)/?", re.IGNORECASE)  # for MCP clients, of which some lose the query of a URL
+_IN_PATH = re.compile(r"/mcp/([^/]+)/?", re.IGNORECASE)  # for MCP clients that drop the query of a URL
 _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 
 
 def stranger(headers: Mapping[str, str]) -> str | None:
-    """Why a request with these headers (names in lower case) is refused, whatever it asks for; None: it is not."""
+    """Why a request with these headers (names in lower case) is refused; None if it is not."""
     reason = misdirected(headers)
     if reason is not None:
         return reason
     origin, host = headers.get("origin"), headers["host"]
     if origin is not None and origin.lower() != f"http://{host.lower()}":
         return f"requests of the origin {origin!r} are not served; only this page itself may ask"
-    if headers.get("sec-fetch-site", "none").lower() not in OWN and not _follows_link(headers):
+    if headers.get("sec-fetch-site", "none").lower() not in OWN_SITES and not _follows_link(headers):
         return "requests of other web sites are not served; only this page itself may ask"
     return None
 
 
 def is_known(request: Request, token: str) -> bool:
-    """Whether it brings the token: as `Authorization: Bearer`, behind `?token=`, or behind `/mcp/`."""
+    """Whether the request has the token: as `Authorization: Bearer`, after `?token=`, or after `/mcp/`."""
     bearer = _BEARER.fullmatch(request.headers.get("authorization", ""))
     sent = bearer or _IN_QUERY.search(request.query) or _IN_PATH.fullmatch(request.path)
     return sent is not None and same(sent[1].encode("utf-8", "replace"), token.encode())
 
 
 def _follows_link(headers: Mapping[str, str]) -> bool:
-    """A whole page that the user opens, and no frame."""
+    """Whether the user opens a page in a tab, not in a frame."""
     return headers.get("sec-fetch-mode", "").lower() == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 TOKEN_FOLDER = "inspector"  # noqa: S105
-RANDOM_BYTES = 24  # 192 bits: nobody guesses them
+RANDOM_BYTES = 24  # 192 bits cannot be guessed
 MAX_BYTES = 64 * 1024
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{32}")
 
 
 def token_for(state: str, folder: str) -> str:
-    """The token of the workspace in `folder`. Waits for the disk."""
+    """The token of the workspace in `folder`, made and stored if it has none. Blocks on the disk."""
     path = os.path.join(state, TOKEN_FOLDER, f"{name_for(folder)}.json")
     place = os.path.normcase(os.path.realpath(folder))
     missing = False
     try:
-        known = _read_token(path, place)
+        if token := _read_token(path, place):
+            return token
     except FileNotFoundError:
-        known, missing = None, True
-    if known is not None:
-        return known
+        missing = True
     token = urlsafe_b64encode(os.urandom(RANDOM_BYTES)).decode()
     try:
-        # Where there is none, another process may be faster; what is there and cannot be used may go.
+        # A missing file may be written by another process meanwhile; an unusable one is replaced.
         write_atomic(path, json.dumps({"folder": place, "token": token}).encode(), new=missing)
     except FileExistsError:
         return token_for(state, folder)
     except OSError as error:
-        log.debug(f"the inspector's token is not kept: {error}")
+        log.debug(f"The inspector's token could not be stored: {error}")
     return token
 
 
 def _read_token(path: str, place: str) -> str | None:
-    """None: it cannot be used, or is another folder's. FileNotFoundError: there is none."""
+    """None if the file cannot be used or belongs to another folder; FileNotFoundError if there is none."""
     try:
         kept = parse(read_bytes(path, MAX_BYTES))
     except (FileProblem, JsonProblem):

@@ -1,7 +1,7 @@
-"""What pages hear while they are open: a snapshot, then what changes, as server-sent events.
+"""The events for open pages: a snapshot, then changes, as server-sent events.
 
-Whoever tells something never waits, and does nothing while nobody looks. A page that reads too slowly is not told all
-that it missed, but gets another snapshot. Everything happens in one event loop.
+`tell` never waits, and does nothing while no page is open. A page that reads too slowly gets another snapshot instead
+of what it missed. Everything happens in one event loop.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from ..protocol.http.messages import Answer, Response, Sink, Streaming
 from ..system.event_loop import wait_for_event
 from ..system.log import log
 
-MOST_VIEWERS = 20  # tabs that were left open; more are a mistake
-MOST_WAITING = 2000  # events, and their bytes, of one page that does not read
-MOST_WAITING_BYTES = 4 * 1024 * 1024
+MAX_VIEWERS = 20  # more open tabs are a mistake
+MAX_WAITING = 2000  # events for one page that does not read
+MAX_WAITING_BYTES = 4 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 15.0
-LINGER_SECONDS = 10.0  # a page that is loaded again finds what was recorded meanwhile
+LINGER_SECONDS = 10.0  # a page that is reloaded finds what was recorded meanwhile
 
 Snapshot = Callable[[], Awaitable[dict[str, object]]]
 
 
 class Feed:
     def __init__(
-        self, snapshot: Snapshot, looked: Callable[[bool], None], linger_seconds: float = LINGER_SECONDS
+        self, snapshot: Snapshot, on_watched: Callable[[bool], None], linger_seconds: float = LINGER_SECONDS
     ) -> None:
-        """`looked` hears when the first page comes, and when the last has been gone for a while."""
+        """`on_watched` is called with True when the first page opens, and with False a while after the last closed."""
         self._snapshot = snapshot
-        self._looked = looked
+        self._on_watched = on_watched
         self._linger_seconds = linger_seconds
         self._viewers: set[_Viewer] = set()
         self._leaving: asyncio.TimerHandle | None = None
@@ -39,7 +39,7 @@ class Feed:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody looks, or did a moment ago."""
+        """Whether a page is open, or was a moment ago."""
         return self._watched
 
     def tell(self, event: str, data: object) -> None:
@@ -49,70 +49,69 @@ class Feed:
                 viewer.put(message)
 
     def answer(self) -> Answer:
-        """For one page that wants to hear it."""
-        if self._closed or len(self._viewers) >= MOST_VIEWERS:
+        """The answer to a page that requests the events."""
+        if self._closed or len(self._viewers) >= MAX_VIEWERS:
             why = "the proxy is ending" if self._closed else "too many pages are open; close some"
             return Response(503, json.dumps({"error": why}).encode(), (("Content-Type", "application/json"),))
         return Streaming(200, sse.HEADERS, self._attend)
 
     def close(self) -> None:
-        """Nothing follows; pages are told."""
+        """Send a last event, and end all streams."""
         self.tell("closing", {})
         self._closed = True
         for viewer in self._viewers:
             viewer.end()
-        self._forget()
+        self._stop_watching()
 
     async def _attend(self, sink: Sink) -> None:
         viewer = _Viewer()
-        self._came(viewer)
+        self._viewer_opened(viewer)
         try:
             await self._deliver(viewer, sink)
         except ConnectionError:
-            pass  # it is closed, which is how all of them end
+            pass  # the page was closed
         finally:
-            self._left(viewer)
+            self._viewer_closed(viewer)
 
     async def _deliver(self, viewer: _Viewer, sink: Sink) -> None:
         while True:
             if viewer.behind and not viewer.ended:
-                viewer.begin()  # what changes while the snapshot is made is told behind it
+                viewer.begin()  # changes while the snapshot is made follow it
                 await sink.write(_message("snapshot", await self._snapshot()))
-            elif (news := viewer.take()) or viewer.ended:
-                if news:
-                    await sink.write(news)
-                if viewer.ended:
-                    return
+            elif events := viewer.take():
+                await sink.write(events)
+            elif viewer.ended:
+                return
             else:
                 await wait_for_event(viewer.woken, KEEP_ALIVE_SECONDS)
                 if viewer.idle:
                     await sink.write(sse.KEEP_ALIVE)
 
-    def _came(self, viewer: _Viewer) -> None:
+    def _viewer_opened(self, viewer: _Viewer) -> None:
         self._viewers.add(viewer)
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
         if not self._watched:
             self._watched = True
-            self._looked(True)
+            self._on_watched(True)
 
-    def _left(self, viewer: _Viewer) -> None:
+    def _viewer_closed(self, viewer: _Viewer) -> None:
         self._viewers.discard(viewer)
         if not self._viewers and self._watched and self._leaving is None:
-            self._leaving = asyncio.get_running_loop().call_later(self._linger_seconds, self._forget)
+            self._leaving = asyncio.get_running_loop().call_later(self._linger_seconds, self._stop_watching)
 
-    def _forget(self) -> None:
+    def _stop_watching(self) -> None:
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
         if self._watched:
             self._watched = False
-            self._looked(False)
+            self._on_watched(False)
 
 
 class _Viewer:
-    """One page."""
+    """One open page."""
 
     def __init__(self) -> None:
         self.behind = True  # it needs a snapshot
@@ -130,8 +129,8 @@ class _Viewer:
             return
         self._waiting.append(message)
         self._bytes += len(message)
-        if len(self._waiting) > MOST_WAITING or self._bytes > MOST_WAITING_BYTES:
-            log.debug("a page reads too slowly: it gets a snapshot instead of what it missed")
+        if len(self._waiting) > MAX_WAITING or self._bytes > MAX_WAITING_BYTES:
+            log.debug("A page reads too slowly: it gets a snapshot instead of what it missed.")
             self.take()
             self.behind = True
         self.woken.set()
@@ -140,11 +139,11 @@ class _Viewer:
         self.behind = False
 
     def take(self) -> bytes:
-        """All that waits."""
-        news = b"".join(self._waiting)
+        """Remove and return all that waits."""
+        events = b"".join(self._waiting)
         self._waiting.clear()
         self._bytes = 0
-        return news
+        return events
 
     def end(self) -> None:
         self.ended = True
@@ -152,5 +151,5 @@ class _Viewer:
 
 
 def _message(event: str, data: object) -> bytes:
-    # Not msgspec: a file name need not be valid text, and json writes whatever it is.
+    # Not msgspec, which refuses lone surrogates, as in file names that are not valid text.
     return b"event: %s\ndata: %s\n\n" % (event.encode(), json.dumps(data).encode())

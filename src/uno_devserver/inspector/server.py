@@ -1,6 +1,6 @@
-"""The inspector's HTTP server: the page, its events, MCP, and health, on loopback, behind a token.
+"""The inspector's HTTP server: the page, its events, MCP, and health, on loopback, protected by a token.
 
-A port that is taken is no reason to fail: the next free one is used. When `close` returns, the port is free again.
+If the port is taken, the next free one is used. When `close` returns, the port is free again.
 """
 
 from __future__ import annotations
@@ -27,14 +27,36 @@ if TYPE_CHECKING:
     from ..protocol.http.messages import Handler
     from .feed import Feed
 
-# Some pages with some requests each; the proxy may serve MCP over HTTP beside it.
-LIMITS = HttpLimits(max_connections=128)
-ATTEMPTS = 50  # ports that are tried behind the wanted one
+LIMITS = HttpLimits(max_connections=128)  # for some pages with some requests each
+ATTEMPTS = 50  # ports that are tried after the wanted one
 PAGE, MCP, HEALTH, EVENTS = "", "/mcp", "/health", "/events"
 HEALTHY, NOT_HEALTHY = 200, 503
 JSON = (("Content-Type", "application/json"),)
+NOT_FOUND = Response(404, b'{"error": "there is nothing here"}', JSON)
 NO_TOKEN = b'{"error": "the token is missing or wrong; uno-devserver inspect --no-open prints the URL that has it"}'
-GRACE_SECONDS = 0.05  # the proxy has to be gone within 300 ms, with everything that it holds
+GRACE_SECONDS = 0.05  # the proxy has to end within 300 ms
+
+PAGE_FOLDER = os.path.join(os.path.dirname(__file__), "page")
+ASSETS_PREFIX = "/assets/"
+# Nothing in a tool's answer can run, and nothing is loaded from elsewhere.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = (
+    ("Content-Security-Policy", CONTENT_SECURITY_POLICY),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Referrer-Policy", "no-referrer"),  # the URL has the token
+    ("X-Content-Type-Options", "nosniff"),
+)
+MEDIA_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+FRESH = ("Cache-Control", "no-store")  # another version may answer on this port a minute later
+_NAME = re.compile(r"(?:[a-z][a-z0-9-]*/)?[a-z][a-z0-9-]*\.(?P<kind>css|js|svg)")
 
 
 class Inspector:
@@ -53,7 +75,7 @@ class Inspector:
 async def open_inspector(
     port: int, token: str, *, mcp: Handler, health: Callable[[], dict[str, object]], feed: Feed
 ) -> Inspector | Issue:
-    """Serve there, or on the next free port; 0: on any. The issue where that is not possible."""
+    """Serve on that port or the next free one, with 0 on any; an issue if none can be opened."""
     try:
         sockets = _sockets(port)
     except (PortTaken, ListenProblem) as problem:
@@ -93,7 +115,7 @@ class _Routes:
         self._feed = feed
 
     async def handle(self, request: Request) -> Answer:
-        if request.path.startswith(ASSETS_PREFIX):  # the same for everybody, and no secret
+        if request.path.startswith(ASSETS_PREFIX):  # public, so without a token
             return asset(request.path.removeprefix(ASSETS_PREFIX)) if reads(request) else only_read()
         place = request.path.lower().rstrip("/")
         if not is_known(request, self._token):
@@ -110,7 +132,7 @@ class _Routes:
 
 
 def health_answer(report: dict[str, object]) -> Response:
-    """With a status that monitors understand."""
+    """The report, with a status code for monitors."""
     status = HEALTHY if report.get("status") == "Healthy" else NOT_HEALTHY
     return Response(status, json.dumps(report).encode(), JSON)
 
@@ -123,32 +145,6 @@ def only_read() -> Response:
     return Response(405, headers=(("Allow", "GET, HEAD"),))
 
 
-PAGE_FOLDER = os.path.join(os.path.dirname(__file__), "page")
-ASSETS_PREFIX = "/assets/"
-# Nothing that a tool answers can run here, and nothing is fetched from elsewhere.
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-# For every answer of the server.
-HEADERS = (
-    ("Content-Security-Policy", CONTENT_SECURITY_POLICY),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
-    ("Referrer-Policy", "no-referrer"),  # the address holds the token
-    ("X-Content-Type-Options", "nosniff"),
-)
-MEDIA_TYPES = {
-    "css": "text/css; charset=utf-8",
-    "html": "text/html; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-}
-FRESH = ("Cache-Control", "no-store")  # another version may answer on this port a minute later
-_NAME = re.compile(r"(?:[a-z][a-z0-9-]*/)?[a-z][a-z0-9-]*\.(?P<kind>css|js|svg)")
-
-NOT_FOUND = Response(404, b'{"error": "there is nothing here"}', (("Content-Type", "application/json"),))
-
-
 def page() -> Response:
     return _file("index.html", "html")
 
@@ -158,15 +154,14 @@ def refused_page() -> Response:
 
 
 def asset(name: str) -> Response:
-    """The file of that name, a path below the folder of the page."""
+    """The file with that path below the folder of the page."""
     found = _NAME.fullmatch(name)
     return _file(name, found["kind"]) if found else NOT_FOUND
 
 
 def _file(name: str, kind: str, status: int = 200) -> Response:
     try:
-        return Response(
-            status, read_bytes(os.path.join(PAGE_FOLDER, name)), (("Content-Type", MEDIA_TYPES[kind]), FRESH)
-        )
+        body = read_bytes(os.path.join(PAGE_FOLDER, name))
     except (FileNotFoundError, FileProblem):
         return NOT_FOUND
+    return Response(status, body, (("Content-Type", MEDIA_TYPES[kind]), FRESH))

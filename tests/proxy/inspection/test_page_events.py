@@ -19,7 +19,7 @@ from support.files import snapshot
 from support.relays import Scene, tool_call
 from support.servers import Processes, Registry
 from uno_devserver import __version__
-from uno_devserver.inspector.feed import MOST_WAITING, Feed
+from uno_devserver.inspector.feed import MAX_WAITING, Feed
 from uno_devserver.protocol.http.messages import Streaming
 from uno_devserver.protocol.http.sse import EventReader
 from uno_devserver.proxy.inspection import page_events as module
@@ -373,7 +373,7 @@ async def test_a_page_that_does_not_read_slows_no_call(tmp_path: Path) -> None:
         await asyncio.gather(slow.hears("snapshot"), quick.hears("snapshot"))
         slow.reads.clear()
 
-        for batch in range(MOST_WAITING // REMEMBERED + 2):  # of calls that are told at once, whatever the machine
+        for batch in range(MAX_WAITING // REMEMBERED + 2):  # of calls that are told at once, whatever the machine
             for number in range(REMEMBERED):
                 await made.scene.start(tool_call(f"tool-{batch}-{number}"))
             await quick.hears("call", _is_of(last := f"tool-{batch}-{REMEMBERED - 1}"))

@@ -1,11 +1,11 @@
-// Moments as "12 s ago", kept true while they are shown.
+// Times as "12 s ago", updated while they are shown.
 
 import { el } from "./dom.js";
 import { ago } from "./format.js";
 
 const REFRESH_MS = 1000;
 
-/** The exact moment is the tooltip's. */
+/** The tooltip has the exact time. */
 export function age(date) {
   return el(
     "time",
@@ -18,7 +18,7 @@ export function keepAges(root) {
   setInterval(() => {
     for (const element of root.querySelectorAll("time[data-age]")) {
       const text = ago(new Date(Number(element.dataset.age)));
-      if (element.textContent !== text) element.textContent = text; // a selection over it stays
+      if (element.textContent !== text) element.textContent = text; // otherwise a selection would be lost
     }
   }, REFRESH_MS);
 }

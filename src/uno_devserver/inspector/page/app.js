@@ -1,7 +1,7 @@
-// The page's frame: which view is shown, what stands around it, and the connection. A view knows nothing of the others.
+// The frame of the page: the current view, the header around it, and the connection. Views know nothing of each other.
 //
 // A view module exports create(context) -> {element, show?(parts), update?(state, change, details)}. It is created at
-// its first visit; while it is shown it hears of changes, and of "snapshot" whenever it is shown again. The context is
+// its first visit; while it is shown it is updated, with "snapshot" whenever it is shown again. The context is
 // {store, token, announce(text)}.
 
 import { keepAges } from "./ages.js";
@@ -32,7 +32,7 @@ const VIEWS = [
 
 const CONNECTIONS = {
   connecting: "Connecting…",
-  connected: "Live", // of this page; "Connected" is a state of what is behind the proxy
+  connected: "Live", // of this page; "Connected" is a state of the server behind the proxy
   reconnecting: "Reconnecting…",
   refused: "Not allowed",
 };
@@ -61,7 +61,7 @@ start();
 function start() {
   fill(document.getElementById("links"), VIEWS.map(link));
   document.getElementById("skip").addEventListener("click", (event) => {
-    event.preventDefault(); // the hash says which view is shown
+    event.preventDefault(); // the hash names the view
     main.focus();
   });
   addEventListener("hashchange", route);
@@ -79,7 +79,7 @@ function link({ route: name, title }) {
   return el("li", {}, anchor);
 }
 
-// --- the way to a view
+// --- navigation
 
 function route() {
   const [name, ...parts] = location.hash.slice(1).split("/").map(decoded);
@@ -101,7 +101,7 @@ function decoded(part) {
   try {
     return decodeURIComponent(part);
   } catch {
-    return part; // typed by hand, with a bare %
+    return part; // typed by hand, with a % that encodes nothing
   }
 }
 
@@ -112,7 +112,7 @@ function mark(current) {
   }
 }
 
-/** As after the load of a page: at its top, and a screen reader begins at its heading. */
+/** As after loading a page: scrolls to the top, and a screen reader begins at the heading. */
 function land(element) {
   scrollTo(0, 0);
   const heading = element.querySelector("h2");
@@ -120,7 +120,7 @@ function land(element) {
   heading?.focus({ preventScroll: true });
 }
 
-// --- what stands around it
+// --- header
 
 function changed(state, change, details) {
   if (change !== "log") frame(state);
@@ -131,7 +131,7 @@ function frame(state) {
   const connection = document.getElementById("connection");
   document.body.dataset.connection = state.connection;
   if (connection.dataset.shown !== state.connection) {
-    connection.dataset.shown = state.connection; // text that is set again would be read out again
+    connection.dataset.shown = state.connection; // setting the text again would read it out again
     fill(connection, el("span", { class: "dot", "aria-hidden": "true" }), CONNECTIONS[state.connection]);
   }
   refusal.hidden = state.connection !== "refused";
@@ -146,7 +146,7 @@ function frame(state) {
 }
 
 function place(element, path, home) {
-  if (element.title === path) return; // a selection stays
+  if (element.title === path) return; // otherwise a selection would be lost
   element.title = path;
   element.textContent = shortened(path, home);
 }
@@ -166,7 +166,7 @@ function underWay(all) {
   return number;
 }
 
-/** For what is seen but not where the user is. Sparingly: each interrupts. */
+/** Reads out a change elsewhere on the page. Used sparingly, because each one interrupts. */
 function announce(text) {
   document.getElementById("announcements").textContent = text;
 }

@@ -1,5 +1,5 @@
-// A form, its call, and what came of it. Guarantee: one call at a time, which can be cancelled; whatever happens to it
-// is shown with its time, and the form keeps what was typed.
+// A form, its call, and the result. There is one call at a time, which can be cancelled; its outcome is shown with its
+// time, and the form keeps its input.
 
 import { badge, el, fill } from "./dom.js";
 import { ms, plural, ticking } from "./format.js";
@@ -8,14 +8,13 @@ import { answerAll } from "./questions.js";
 import { jsonBlock } from "./results.js";
 
 const TICK_MS = 100;
-const LOG_LINES = 500; // of one call; a tool that says more is read in the Log view
+const LOG_LINES = 500; // of one call; the Log view has the rest
 const OUTCOMES = { ok: ["ok", "OK"], error: ["bad", "Error"], cancelled: ["warn", "Cancelled"] };
 
 /**
- * `field` is null where there is nothing to fill in. `run(values, options)` makes the call (options as in mcp.js),
+ * `field` is null if there is nothing to fill in. `run(values, options)` makes the call (options as in mcp.js),
  * `render(result)` gives { outcome: "ok" | "error", nodes }. `memory`, if given, keeps the values of the last call.
- * Returns { element, submit, change }; `change` takes another field, and neither what was typed nor a running call is
- * lost by it.
+ * Returns { element, submit, change }; `change` takes another field, and keeps the input and a running call.
  */
 export function createCalling({ field, label, verb, run, render, memory }) {
   let form = field && createForm(field, memory?.read());
@@ -26,7 +25,7 @@ export function createCalling({ field, label, verb, run, render, memory }) {
   const result = el("div", { class: "result", role: "region", "aria-label": "Result", "aria-live": "polite" });
   const attributes = { class: "call", "aria-label": label, novalidate: true, onsubmit: submit };
   const actions = el("div", { class: "actions" }, call, cancel, progress.element, form?.tools);
-  // Questions are forms, and stand beside this one: forms do not nest.
+  // Questions are forms of their own beside this one, because forms cannot be nested.
   const element = el("div", { class: "calling" }, el("form", attributes, form?.element, actions), questions, result);
   let running = null;
 
@@ -48,7 +47,7 @@ export function createCalling({ field, label, verb, run, render, memory }) {
         onLog: (entry) => log.length < LOG_LINES && log.push(entry),
         onQuestions: async (asked) => {
           const answers = await answerAll(asked, questions, running.signal);
-          cancel.focus(); // the question that had the focus is gone
+          cancel.focus(); // the question that had the focus was removed
           return answers;
         },
       });
@@ -72,7 +71,7 @@ export function createCalling({ field, label, verb, run, render, memory }) {
   }
 
   function begin() {
-    call.setAttribute("aria-disabled", "true"); // and not `disabled`, which would take the focus away
+    call.setAttribute("aria-disabled", "true"); // not `disabled`, which would lose the focus
     cancel.hidden = false;
     progress.start();
     delete result.dataset.outcome;
@@ -112,7 +111,7 @@ function said(log) {
   return el("details", {}, title, el("ul", { class: "said mono" }, lines));
 }
 
-/** How long it takes, and how far it is. Not read out: the result is. */
+/** Elapsed time and progress. Not read out; the result is. */
 function createProgress() {
   const bar = el("progress", { "aria-label": "Progress", hidden: true });
   const time = el("span", { class: "muted number" });
@@ -132,7 +131,7 @@ function createProgress() {
 
   function tell(params) {
     const { progress: done, total, message: text } = params;
-    const measured = Number.isFinite(done) && Number.isFinite(total) && total > 0; // a bar throws at anything else
+    const measured = Number.isFinite(done) && Number.isFinite(total) && total > 0; // a bar throws for other values
     bar.hidden = false;
     if (measured) Object.assign(bar, { max: total, value: Math.min(done, total) });
     else bar.removeAttribute("value");

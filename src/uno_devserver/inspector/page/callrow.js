@@ -1,16 +1,16 @@
-// One call in the table: a row, and below it, when it is opened, what was asked and what was answered.
+// One call in the table: a row, and below it, when it is opened, the arguments and the result.
 
 import { el, fill, unique } from "./dom.js";
 import { parseExactly } from "./exact.js";
 import { clock, moment, ms, ticking, when } from "./format.js";
 import { kindOf } from "./kinds.js";
 
-const MOST_ASKED = 200; // characters of the arguments; more than that no line has room for
+const MOST_ASKED = 200; // characters of the arguments; a line has no room for more
 
 export class CallRow {
   call;
-  text = ""; // all that can be searched
-  elements; // the row, and the one that is opened
+  text = ""; // the text that is searched
+  elements; // the row, and the row with the details
 
   #badge = el("span", { class: "badge" });
   #why = el("p", { class: "muted why-waiting" });
@@ -69,7 +69,7 @@ export class CallRow {
     this.#opened.hidden = hidden || !this.#isOpen;
   }
 
-  /** As it is now. */
+  /** Updates the row. */
   show(call) {
     this.call = call;
     this.text = [call.method, call.name, call.client, call.arguments, call.outcome].join("\n").toLowerCase();
@@ -84,7 +84,7 @@ export class CallRow {
     if (this.#isOpen) this.#fillDetails();
   }
 
-  /** The times of a call that is under way, at this moment of the proxy's clock. */
+  /** Updates the times of a running call; `now` is the proxy's clock. */
   tick(now) {
     const passed = now - this.call.at * 1000;
     const runs = this.call.state === "running";
@@ -134,12 +134,12 @@ export class CallRow {
   }
 }
 
-/** In a line; all of them are there when it is opened. */
+/** The arguments in one line; the details have all of them. */
 function asked(text) {
   return /^(\{\s*\})?$/.test(text) ? "" : el("span", { class: "mono" }, text.slice(0, MOST_ASKED));
 }
 
-/** Arguments that were cut are no JSON any more, and stay as they came. */
+/** Arguments that were cut are not valid JSON, and are shown unchanged. */
 function pretty(text) {
   try {
     return JSON.stringify(parseExactly(text), null, 2);

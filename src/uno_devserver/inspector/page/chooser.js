@@ -1,12 +1,12 @@
-// A searchable list and what was chosen of it, as Tools, Resources and Prompts show theirs. Guarantee: the list is read
-// again whenever the proxy says so or comes back, and what is shown of an entry is changed then, never thrown away.
+// A searchable list with the details of the chosen entry, for Tools, Resources and Prompts. The list is read again
+// whenever the proxy announces a change or reconnects; the details of an entry are then updated, never discarded.
 
 import { el, empty, fill, unique } from "./dom.js";
 import { plural } from "./format.js";
 
 /**
  * `load()` resolves to entries { key, name, group?, hint?, search, shape, ... }; entries of the same `shape`
- * are the same. `detail(entry)` gives { element, refresh(entry) }; `refresh` is told when the entry has changed.
+ * are the same. `detail(entry)` gives { element, refresh(entry) }; `refresh` is called when the entry has changed.
  * `stranger(key)`, if given, makes an entry for a key that is not in the list.
  */
 export function createChooser({ title, noun, route, hint, context, load, detail, stranger }) {
@@ -64,7 +64,7 @@ export function createChooser({ title, noun, route, hint, context, load, detail,
       const again = el("button", { class: "button small", type: "button", onclick: retry }, "Try again");
       const text = `The ${noun}s could not be read: ${error.message}`;
       if (entries === null) fill(body, el("div", { class: "notice", "data-kind": "bad" }, el("p", {}, text), again));
-      else context.announce(text); // what was read before is still the best there is
+      else context.announce(text); // the list that was read before stays
     }
   }
 
@@ -125,7 +125,7 @@ export function createChooser({ title, noun, route, hint, context, load, detail,
     return before;
   }
 
-  /** The list may be out of sight, so the keyboard and the screen reader go where the eyes go. */
+  /** Moves the focus to the details, because the list may be out of sight. */
   function arrive() {
     const heading = chosen.querySelector("h3");
     heading?.setAttribute("tabindex", "-1");

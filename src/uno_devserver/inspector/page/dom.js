@@ -1,6 +1,6 @@
-// Elements from data. Whatever comes from the proxy becomes text nodes and attributes here, never markup.
+// Elements from data. Data from the proxy becomes text nodes and attributes, never markup.
 
-/** el("button", {class: "button", type: "button", onclick: go}, "Go", icon). What is null or false is left out. */
+/** el("button", {class: "button", type: "button", onclick: go}, "Go", icon). Null and false are left out. */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -12,7 +12,7 @@ export function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Puts these children in the place of all that the element has. */
+/** Replaces all children of the element. */
 export function fill(element, ...children) {
   element.replaceChildren(...nodes(children));
   return element;
@@ -25,7 +25,7 @@ function nodes(children) {
     .map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
 }
 
-/** A labelled control; the label's text is what assistive technology and tests find it by. */
+/** A labelled control; assistive technology and tests find it by the text of the label. */
 export function field(label, control, hint = null) {
   control.id ||= unique("field");
   const note = hint === null ? null : el("p", { class: "hint", id: unique("hint") }, hint);
@@ -35,15 +35,15 @@ export function field(label, control, hint = null) {
 
 let count = 0;
 
-/** An id that no other element of the page has. */
+/** An id that is unique on the page. */
 export function unique(prefix) {
   count += 1;
   return `${prefix}-${count}`;
 }
 
-const COPIED_MS = 1500; // long enough to be read, short enough to be ready for the next
+const COPIED_MS = 1500; // long enough to read, short enough for the next press
 
-/** `read` is asked when the button is pressed, so that what is copied is what is shown then. */
+/** `read` is called when the button is pressed, so that the current text is copied. */
 export function copyButton(read, label = "Copy", classes = "button small") {
   const button = el("button", { class: classes, type: "button", onclick: copy }, label);
   let resetting = 0;
@@ -54,14 +54,14 @@ export function copyButton(read, label = "Copy", classes = "button small") {
       await navigator.clipboard.writeText(read());
       button.textContent = "Copied";
     } catch {
-      button.textContent = "Not allowed"; // the browser asks its user, who may say no
+      button.textContent = "Not allowed"; // the browser asks the user, who may refuse
     }
     resetting = setTimeout(() => (button.textContent = label), COPIED_MS);
   }
   return button;
 }
 
-/** What stands where there is nothing to show: a sentence, and what would change that. */
+/** A placeholder where there is nothing to show: a sentence, and what would change that. */
 export function empty(title, hint = "") {
   return el(
     "div",
@@ -76,8 +76,8 @@ export function badge(kind, ...children) {
 }
 
 /**
- * A table that becomes a list of blocks where it is narrow. `columns` are names; a row is an array of cells (nodes or
- * texts) or {attributes, cells}. The roles are repeated because a changed `display` takes them away.
+ * A table that becomes a list of blocks on narrow screens. `columns` are names; a row is an array of cells (nodes or
+ * texts) or {attributes, cells}. The roles are explicit, because a changed `display` removes them.
  */
 export function table(caption, columns, rows, attributes = {}) {
   return el(

@@ -1,23 +1,22 @@
-// What a person has typed into the fields of schema.js, and what is sent for it. Guarantee: `valueOf` invents nothing
-// (what is optional and empty is left out, what cannot be sent is an error at its path), and `draftOf` holds the whole
-// value or throws.
+// Drafts: the input in the fields of schema.js, and the values that are sent for it. `valueOf` leaves out optional
+// empty fields and reports invalid ones as errors at their paths; `draftOf` holds the complete value or throws.
 //
 // Draft by kind: string, number and json a text; boolean a boolean; choice an index (-1: none); array a list of drafts;
 // object { sent, fields, extra } (extra: members that have no field); union { branch (-1: none), drafts }.
 
 import { parseExactly } from "./exact.js";
 
-const MAX_PREFILLED = 10; // items of a list that are there from the start
+const MAX_PREFILLED = 10; // items of a list that are shown at first
 
 export class Unfit extends Error {}
 
-/** What the fields show at first. A box has no third state: it always shows its default. */
+/** The initial content of the fields. A checkbox has no third state, so it always shows its default. */
 export function emptyDraft(field) {
   if (field.default !== undefined && field.prefilled) {
     try {
       return draftOf(field, field.default);
     } catch (error) {
-      if (!(error instanceof Unfit)) throw error; // a default that its own schema does not allow is none
+      if (!(error instanceof Unfit)) throw error; // a default that its own schema does not allow is ignored
     }
   }
   switch (field.kind) {
@@ -38,7 +37,7 @@ export function emptyDraft(field) {
   }
 }
 
-/** { value, errors: [{ path, message }] }; with errors, the value is what could be read. */
+/** { value, errors: [{ path, message }] }; with errors, the value has the valid parts. */
 export function valueOf(field, draft) {
   const errors = [];
   return { value: read(field, draft, [], errors), errors };
@@ -67,7 +66,7 @@ function read(field, draft, path, errors) {
   }
 }
 
-/** What a server takes an optional box for that was not sent. */
+/** The server's default for an optional checkbox that was not sent. */
 function unsent(field) {
   return field.default === true;
 }
@@ -114,7 +113,7 @@ function readNumber(field, draft, fail) {
 }
 
 function readString(field, draft, fail) {
-  const length = [...draft].length; // as schemas count: characters, not their halves
+  const length = [...draft].length; // schemas count characters, not UTF-16 units
   if (length < field.minLength) return fail(`This needs at least ${plural(field.minLength, "character")}.`);
   if (length > field.maxLength) return fail(`This may have at most ${plural(field.maxLength, "character")}.`);
   if (field.pattern !== undefined && mismatches(field.pattern, draft)) return fail(`This must match ${field.pattern}`);
@@ -131,7 +130,7 @@ function readJson(field, draft, fail) {
   }
 }
 
-/** JSON that a person wrote; throws an Error that says what is wrong with it. */
+/** Parses JSON that a user typed; throws an Error that says what is wrong with it. */
 export function parseJson(text, whole) {
   let value;
   try {
@@ -144,7 +143,7 @@ export function parseJson(text, whole) {
   return value;
 }
 
-/** The draft that gives this value; throws Unfit when the fields cannot hold it. */
+/** The draft for this value; throws Unfit if the fields cannot hold it. */
 export function draftOf(field, value, path = field.name) {
   const unfit = (what) => new Unfit(`${path || "The whole"} is not ${what}.`);
   switch (field.kind) {
@@ -206,7 +205,7 @@ function unionDraft(field, value, path, unfit) {
 }
 
 function mapped(fields, make) {
-  const made = Object.create(null); // a field may be called __proto__
+  const made = Object.create(null); // a field may have the name __proto__
   for (const each of fields) made[each.name] = make(each);
   return made;
 }
@@ -228,7 +227,7 @@ function mismatches(pattern, text) {
   try {
     return !new RegExp(pattern, "u").test(text);
   } catch {
-    return false; // a pattern of another dialect: the server knows it
+    return false; // a pattern of another dialect: the server checks it
   }
 }
 

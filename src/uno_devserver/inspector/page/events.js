@@ -1,20 +1,20 @@
-// The stream of events, read for ever: whatever becomes of the proxy, the next one of the workspace is found again.
+// The stream of events. It reconnects for ever, so that it finds the next proxy of the workspace.
 //
-// It is read with fetch, because EventSource cannot send the token as a header and tells nothing of a refusal.
+// Read with fetch, because EventSource can neither send the token as a header nor report a refusal.
 
 import { EventReader } from "./sse.js";
 
-const FIRST_WAIT_MS = 250; // a proxy that is started again listens after some 300 ms
+const FIRST_WAIT_MS = 250; // a restarted proxy listens after some 300 ms
 const LONGEST_WAIT_MS = 3000;
 const REFUSED = 401;
 
 export async function follow(store, token) {
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
     const outcome = await readOnce(store, token).catch((error) => {
-      reportError(error); // what this page cannot read now, the next proxy may tell otherwise
+      reportError(error); // the next proxy may send what this page can read
       return "failed";
     });
-    // Another workspace's proxy may have taken the port for a while: also a refusal is not for ever.
+    // A refusal is not final either: another workspace's proxy may have the port for a while.
     store.setConnection(outcome === "refused" ? "refused" : "reconnecting");
     if (outcome === "ended") wait = FIRST_WAIT_MS;
     await pause(outcome === "refused" ? LONGEST_WAIT_MS : wait);
@@ -24,7 +24,7 @@ export async function follow(store, token) {
 /** "refused", "failed" (there was no stream), or "ended" (there was one). */
 async function readOnce(store, token) {
   const headers = { Authorization: `Bearer ${token}`, Accept: "text/event-stream" };
-  const response = await fetch("events", { headers, cache: "no-store" }).catch(() => null); // nobody listens there
+  const response = await fetch("events", { headers, cache: "no-store" }).catch(() => null); // no server listens there
   if (!response?.ok) return response?.status === REFUSED ? "refused" : "failed";
   let outcome = "failed";
   for await (const { name, data } of messages(response.body)) {
@@ -36,19 +36,19 @@ async function readOnce(store, token) {
   return outcome;
 }
 
-/** Until the stream ends, however it does. */
+/** Reads until the stream ends. */
 async function* messages(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   const events = new EventReader();
   try {
     for (;;) {
-      // A proxy that was killed says no goodbye.
+      // A killed proxy breaks the connection.
       const { value, done } = await reader.read().catch(() => ({ done: true }));
       if (done) return;
       yield* events.feed(value);
     }
   } finally {
-    reader.cancel().catch(() => {}); // a stream that is only left would be read on behind our back
+    reader.cancel().catch(() => {}); // otherwise the browser would go on reading
   }
 }
 

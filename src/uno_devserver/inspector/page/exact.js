@@ -1,10 +1,9 @@
-// JSON whose numbers stay as they were written: the last figures of a long id are not rounded away. Where a browser
-// cannot do that yet, they are.
+// JSON whose numbers keep all their digits, as long ids need. A browser without support for that rounds them.
 
-const INEXACT = /\d{16}|[eE]\+?\d{3}/; // in a text without such, every number is held as it is
+const INEXACT = /\d{16}|[eE]\+?\d{3}/; // a text without such a number can be parsed exactly by JSON.parse
 const WHOLE = /^-?\d+$/;
 
-/** As JSON.parse; a number that cannot be held is an object that JSON.stringify writes as it came. */
+/** Like JSON.parse; a number that is not exact becomes an object that JSON.stringify writes unchanged. */
 export function parseExactly(text) {
   return JSON.rawJSON && INEXACT.test(text) ? JSON.parse(text, kept) : JSON.parse(text);
 }

@@ -1,5 +1,5 @@
-// The controls of one field and of what is inside it. Each writes what is typed into the draft (drafts.js) at once, and
-// has a place, found by its path, where what is wrong with it is shown.
+// The controls of a field and of the fields inside it. Each writes its input into the draft (drafts.js) at once, and
+// has a place, found by its path, for an error message.
 
 import { el, fill, unique } from "./dom.js";
 import { emptyDraft } from "./drafts.js";
@@ -12,7 +12,7 @@ const INPUTS = {
   time: { type: "time", step: "1" },
   "date-time": { type: "text", placeholder: "2026-01-31T14:00:00Z" },
 };
-const NOT_A_NUMBER = "NaN"; // what a browser hides when a number field holds something else
+const NOT_A_NUMBER = "NaN"; // stands for input of a number field that is not a number, which browsers do not reveal
 
 /** `places` maps the path of a field (as JSON) to { control, problem }; `set` takes the field's new draft. */
 export function renderField(field, draft, set, path, places) {
@@ -69,7 +69,7 @@ function textControl(field, draft, set) {
   const control = long ? el("textarea", { rows: 3, ...plain }) : el("input", { ...plain, ...special });
   control.value = draft;
   if (!long && control.value !== draft) {
-    control.type = "text"; // a date that is none would be sent, but not seen
+    control.type = "text"; // an invalid date would be sent without being visible
     control.value = draft;
   }
   control.addEventListener("input", () => set(typed(control, field)));
@@ -78,7 +78,7 @@ function textControl(field, draft, set) {
 
 function typed(control, field) {
   if (control.validity.badInput) return NOT_A_NUMBER;
-  // A browser leaves seconds out when they are zero; the format has them always.
+  // Browsers leave out zero seconds; the format requires them.
   if (field.format === "time" && /^\d\d:\d\d$/.test(control.value)) return `${control.value}:00`;
   return control.value;
 }
@@ -149,16 +149,16 @@ function alternatives(field, draft, path, places) {
     const chosen = field.branches[branch]?.field;
     inner.hidden = !chosen || isFixed(chosen);
     const set = (value) => (draft.drafts[branch] = value);
-    const unlabelled = { ...chosen, listed: true, quiet: true }; // the legend says it
+    const unlabelled = { ...chosen, listed: true, quiet: true }; // the legend is the label
     fill(inner, !inner.hidden && renderField(unlabelled, draft.drafts[branch], set, path, places));
-    // The control inside has taken the place for problems of this path.
+    // The control inside shows the problems of this path.
     if (inner.hidden) places.set(JSON.stringify(path), { control: choose, problem });
   }
   show(draft.branch);
   return nested(field, hint(field), choose, problem, inner);
 }
 
-/** A choice of one: there is nothing to show beyond its name. */
+/** A choice with one option: only its name is shown. */
 function isFixed(field) {
   return field.kind === "choice" && field.options.length === 1;
 }
@@ -167,7 +167,7 @@ function nested(field, ...children) {
   return el("fieldset", { class: "field nested" }, el("legend", {}, labelOf(field)), children);
 }
 
-/** A title that is more than the name written nicely stands beside it: the arguments of a call have the name. */
+/** A title that differs from the name stands beside it, because calls use the name. */
 function labelOf(field) {
   const bare = (text) => text.toLowerCase().replaceAll(/[\s_-]/g, "");
   const renamed = bare(field.label) !== bare(field.name);
@@ -203,13 +203,13 @@ function range(least, most, unit) {
   return `${least} to ${most}${unit}`;
 }
 
-/** What the server takes if nothing is sent. */
+/** The default that the server uses if nothing is sent. */
 function defaultOf(field) {
   if (field.default === undefined || field.default === null || field.default === "") return null;
   return `default: ${typeof field.default === "string" ? field.default : JSON.stringify(field.default)}`;
 }
 
-/** The element for what is wrong, empty as yet. */
+/** The element for an error message, empty at first. */
 function place(control, field, path, places) {
   control.id ||= unique("field");
   if (field.required && control.matches("input, select, textarea")) control.setAttribute("aria-required", "true");
@@ -218,7 +218,7 @@ function place(control, field, path, places) {
   return problem;
 }
 
-/** Show what is wrong at `place`, or with an empty message that nothing is. */
+/** Shows an error message at `place`, or removes it if the message is empty. */
 export function mark({ control, problem }, message) {
   const others = (control.getAttribute("aria-describedby") ?? "").split(" ").filter((id) => id && id !== problem.id);
   control.setAttribute("aria-describedby", (message ? [problem.id, ...others] : others).join(" "));

@@ -1,6 +1,6 @@
-// Numbers and moments as people read them. Pure functions.
+// Numbers and times for display. Pure functions.
 
-/** Three figures are enough for anybody; 0.4 ms, 3.2 ms, 123 ms, 1.23 s, 2 min 05 s. */
+/** Three digits: 0.4 ms, 3.2 ms, 123 ms, 1.23 s, 2 min 05 s. */
 export function ms(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value < 10) return `${value.toFixed(1)} ms`;
@@ -14,7 +14,7 @@ export function seconds(value) {
   return value === null || value === undefined ? "–" : ms(value * 1000);
 }
 
-/** How long something takes that is still going on: tenths, so that the last figure can be read while it counts. */
+/** The duration of something that is still running: tenths, so that the last digit can be read. */
 export function ticking(value) {
   return value < 60_000 ? `${(Math.max(0, value) / 1000).toFixed(1)} s` : ms(value);
 }
@@ -33,20 +33,20 @@ export function ago(date, now = Date.now()) {
   return passed < JUST_NOW_SECONDS ? "just now" : `${duration(passed)} ago`;
 }
 
-/** The proxy tells moments as seconds since 1970, and in what other programs read, as ISO texts. Null: neither. */
+/** A Date from seconds since 1970 or an ISO text; null for anything else. */
 export function moment(value) {
   const date = new Date(typeof value === "number" ? value * 1000 : (value ?? NaN));
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** 14:03:07, or with the thousandths. Always 24 hours, so that lines are aligned. */
+/** 14:03:07, or with milliseconds. Always 24 hours, so that lines are aligned. */
 export function clock(date, thousandths = false) {
   const two = (number) => String(number).padStart(2, "0");
   const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
   return thousandths ? `${time}.${String(date.getMilliseconds()).padStart(3, "0")}` : time;
 }
 
-/** With the day, where it is not today. */
+/** With the day, unless it is today. */
 export function when(date, now = new Date()) {
   const day = date.toDateString() === now.toDateString() ? "" : `${date.toLocaleDateString()} `;
   return day + clock(date);
@@ -62,7 +62,7 @@ export function plural(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** ~/shop for what lies below this home. A home that is the root of all would shorten nothing. */
+/** ~/shop for a path below this home, unless the home is the root. */
 export function shortened(path, home) {
   const folder = home.replace(/[\\/]+$/, "");
   const isBelow = folder !== "" && path.startsWith(folder) && /^([\\/]|$)/.test(path.slice(folder.length));

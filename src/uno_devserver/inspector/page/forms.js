@@ -1,4 +1,4 @@
-// A form's fields for a described schema (schema.js), or the same arguments as one JSON text: two views of one value.
+// A form for the fields of a schema (schema.js), which can also be edited as one JSON text.
 
 import { el, fill, unique } from "./dom.js";
 import { Unfit, draftOf, emptyDraft, parseJson, valueOf } from "./drafts.js";
@@ -6,8 +6,8 @@ import { mark, renderFields } from "./fields.js";
 
 /**
  * Returns { element, tools, read, replace }: `read` gives the value, or undefined with the first problem focused;
- * `replace` puts a form of another field in the place of this one, with all that was typed, and returns it; `tools` are
- * the buttons for the form as a whole, to be put where its others are.
+ * `replace` replaces this form by one of another field, keeps the input, and returns it; `tools` are the buttons for
+ * the whole form, to be placed beside its others.
  */
 export function createForm(field, value) {
   const places = new Map();
@@ -21,7 +21,7 @@ export function createForm(field, value) {
   const tools = el("div", { class: "form-tools" }, clear, toggle);
   const element = el("div", { class: "form" }, fields, also, text.element);
   let draft;
-  let shownJson = null; // as it was made from the fields: unchanged, they still hold what was typed
+  let shownJson = null; // as made from the fields; if it is unchanged, the fields keep their input
 
   function start(from) {
     draft = from;
@@ -97,7 +97,7 @@ export function createForm(field, value) {
     }
   }
 
-  /** Also what the fields cannot hold is kept: as JSON. */
+  /** A value that the fields cannot hold is kept as JSON. */
   function put(given) {
     try {
       start(draftOf(field, given));
@@ -125,7 +125,7 @@ export function createForm(field, value) {
     return next;
   }
 
-  /** The drafts, by the fields that they are of: also what cannot be sent yet. */
+  /** The drafts by field, including input that cannot be sent yet. */
   function typed() {
     return new Map(field.fields.map((each) => [JSON.stringify(each), draft.fields[each.name]]));
   }

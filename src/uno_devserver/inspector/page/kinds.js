@@ -1,9 +1,8 @@
-// Which kind (and with it which colour) each word of the proxy is: ok, busy, warn, bad, quiet. A word that is not known
-// is quiet: it is shown, and nothing is claimed about it.
+// The kind, and so the colour, of each state name of the proxy: ok, busy, warn, bad, quiet. Unknown names are quiet.
 
 const KINDS = {
   __proto__: null,
-  // states of the connection to what is behind the proxy
+  // states of the connection to the server behind the proxy
   Initializing: "busy",
   Discovering: "busy",
   Launching: "busy",

@@ -1,18 +1,18 @@
-// An MCP client of the modern era: every request is one POST to /mcp that stands for itself. Guarantee: `request` gives
-// the complete result or throws an Error that a person can read; what a lost connection leaves open is said.
+// A stateless MCP client: every request is one POST to /mcp. `request` returns the complete result or throws a readable
+// Error, which says what is unknown after a lost connection.
 
 import { parseExactly } from "./exact.js";
 import { EventReader } from "./sse.js";
 
 export const VERSION = "2026-07-28";
-export const CONNECTION_LOST = "lost"; // the `code` of an error that was not an answer: the call can be repeated
+export const CONNECTION_LOST = "lost"; // the `code` of an error without an answer; the call can be repeated
 export const NOT_ALLOWED = "not-allowed";
 const STUCK = "stuck";
 
-// A server that asks on and on, or whose list never ends, is stuck.
+// Limits for a server that never stops asking, or whose list never ends.
 const MAX_ROUNDS = 100;
 const MAX_PAGES = 200;
-// A server without a question wants to be asked again later: soon at first, for long work every few seconds.
+// Without questions, the request is repeated later: soon at first, then every few seconds.
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5000;
 
@@ -31,7 +31,7 @@ export class McpError extends Error {
 
 /**
  * `fetch` and `endpoint` are for tests. A call's options: `signal` cancels it, `onProgress(params)` and `onLog(params)`
- * hear what is said before the answer, `onQuestions(questions)` resolves to the answers, both by the questions' names.
+ * receive notifications before the answer, `onQuestions(questions)` resolves to the answers, both by the questions' names.
  */
 export function createClient({ token, endpoint = "/mcp", fetch = globalThis.fetch.bind(globalThis) }) {
   let lastId = 0;
@@ -58,7 +58,7 @@ export function createClient({ token, endpoint = "/mcp", fetch = globalThis.fetc
     return result;
   }
 
-  /** Every page of a list: `list("tools/list", "tools")`. */
+  /** All pages of a list: `list("tools/list", "tools")`. */
   async function list(method, member, options) {
     const entries = [];
     let cursor;
@@ -98,7 +98,7 @@ export function createClient({ token, endpoint = "/mcp", fetch = globalThis.fetc
   return { request, list };
 }
 
-/** Text as a header can carry it: others than plain ones are wrapped, and so are those that look wrapped. */
+/** Text in a form that headers can carry: not plain ASCII, or looking encoded, is encoded. */
 export function headerValue(text) {
   if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text)) return text;
   const bytes = new TextEncoder().encode(text);
@@ -149,7 +149,7 @@ function answered(message) {
   return message.result ?? {};
 }
 
-/** What `work` gives; a failure below HTTP becomes a sentence, a cancelled call stays an AbortError. */
+/** The result of `work`; a network failure becomes a sentence, a cancelled call stays an AbortError. */
 async function reached(work, signal) {
   try {
     return await work();
@@ -160,12 +160,12 @@ async function reached(work, signal) {
 }
 
 function lost() {
-  // A browser does not tell whether the proxy had read the request when the connection broke.
+  // It is unknown whether the proxy had read the request when the connection broke.
   const unknown = "The connection to the proxy was lost; whether the call was carried out is unknown.";
   return new McpError(CONNECTION_LOST, `${unknown} It can be repeated when the page says Connected.`);
 }
 
-/** Schemas are calculated with, so of all numbers only those of an answer are kept as they were written. */
+/** Only numbers in results stay exact; those of schemas are used in calculations. */
 function parsed(text) {
   try {
     const message = JSON.parse(text);

@@ -1,4 +1,4 @@
-// What a form was last sent with, or what was chosen, for as long as the tab lives.
+// The values that a form was last sent with, or the last choice, for as long as the tab is open.
 
 import { parseExactly } from "./exact.js";
 
@@ -18,7 +18,7 @@ export function createMemory(kind, key) {
       try {
         sessionStorage.setItem(name, JSON.stringify(values));
       } catch {
-        // The storage is full or forbidden: the call matters more than its memory.
+        // The storage is full or forbidden; the call goes on without it.
       }
     },
   };

@@ -1,9 +1,9 @@
-// Paths as people say them: what lies below the user's own folder begins with ~. The whole one is the tooltip's.
+// Paths with ~ for the user's home folder. The tooltip has the full path.
 
 import { el } from "./dom.js";
 import { shortened } from "./format.js";
 
-let home = ""; // as the proxy tells it; the same for all proxies that this page may come to know
+let home = ""; // from the proxy; the same for all proxies of this user
 
 export function keepHome(path) {
   home = path;

@@ -1,4 +1,4 @@
-// What a server asks the user during a call, as forms, one after the other.
+// The questions of a server to the user during a call, as forms, one after the other.
 
 import { el } from "./dom.js";
 import { createForm } from "./forms.js";
@@ -10,7 +10,7 @@ const WEB = /^https?:\/\//i;
 
 /** The answers by the questions' names; rejects when `signal` cancels the call. The forms appear in `place`. */
 export async function answerAll(questions, place, signal) {
-  const answers = Object.create(null); // a question may be called __proto__
+  const answers = Object.create(null); // a question may have the name __proto__
   for (const [name, question] of Object.entries(questions)) {
     if (question?.method !== "elicitation/create") {
       throw new McpError(NOT_ASKED, `The server asked for '${question?.method}', which this page cannot answer.`);
@@ -59,7 +59,7 @@ function answer(params, place, signal) {
   });
 }
 
-/** Shown whole, because the user has to judge it; only addresses of the web can be followed. */
+/** The full URL, because the user has to judge it; only web addresses become links. */
 function address(url) {
   const text = String(url);
   if (!WEB.test(text)) return el("p", {}, el("code", {}, text));

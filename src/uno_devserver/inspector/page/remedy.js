@@ -1,8 +1,8 @@
-// Next steps as the proxy words them: what stands in 'quotes' is typed, so it is shown as code and can be copied.
+// Next steps from the proxy: commands in 'quotes' are shown as code and can be copied.
 
 import { copyButton, el } from "./dom.js";
 
-// A quote begins behind a space or bracket and ends before one or a full stop; an apostrophe within a word does neither.
+// A quote begins after a space or bracket and ends before one or a full stop; apostrophes inside words do not count.
 const QUOTED = /(?<=^|[\s(])'([^']+)'(?=[\s.,;:!?)]|$)/g;
 
 /** Nodes for a paragraph. */
@@ -16,12 +16,12 @@ export function withCommands(sentence) {
   return [...nodes, sentence.slice(end)];
 }
 
-// The proxy speaks to agents, who must not agree for their user; this page's reader is the user.
+// The proxy words this for agents, which must not consent for their user; the reader of this page is the user.
 const TO_AGENTS = "Only the user may agree, who does so by 'uno-devserver trust' in the workspace;";
 const TO_USERS = "If you trust its code, run 'uno-devserver trust' in the workspace;";
 const TOOL = /\b(uno_app_\w+)/;
 
-/** The same for what to do about an issue; a tool that is to be called is a link to its form. */
+/** The same for the next step of an issue; a tool to call becomes a link to its form. */
 export function nextStep(remedy) {
   const parts = remedy.replace(TO_AGENTS, TO_USERS).split(TOOL);
   return parts.map((part, index) =>
@@ -29,7 +29,7 @@ export function nextStep(remedy) {
   );
 }
 
-/** A single word is the name of a program or a field: there is nothing to copy. */
+/** A single word is the name of a program or a field, which need not be copied. */
 function command(text) {
   const code = el("code", {}, text);
   if (!text.includes(" ")) return code;

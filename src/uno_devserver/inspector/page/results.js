@@ -1,15 +1,15 @@
-// What a server answered, as elements. Guarantee: nothing of it becomes markup or is fetched; what is not known is
-// shown as JSON, so that nothing is hidden.
+// Results of a server as elements. Nothing in a result becomes markup or is fetched; unknown content is shown as JSON,
+// so that nothing is hidden.
 
 import { copyButton, el, fill } from "./dom.js";
 import { parseExactly } from "./exact.js";
 import { bytes } from "./format.js";
 
-const SHOWN_CHARACTERS = 20_000; // more takes long to lay out, and nobody reads it
+const SHOWN_CHARACTERS = 20_000; // more takes long to lay out, and is not read
 const SHOWN_PARTS = 100; // likewise
 const IMAGE = /^image\/[\w.+-]+$/;
 const AUDIO = /^audio\/[\w.+-]+$/;
-// Of these tables, words of a server choose: none finds what objects have by themselves.
+// Maps without a prototype, because their keys come from a server.
 const ROLES = { __proto__: null, user: "User", assistant: "Assistant" };
 const WEB = /^https?:\/\//i;
 
@@ -20,7 +20,7 @@ export function renderToolResult(result) {
   if (structured === undefined) {
     return content.length ? renderContents(content) : [el("p", { class: "muted" }, "The answer is empty.")];
   }
-  // By convention the text repeats the structured content, for clients that cannot read that.
+  // By convention the text repeats the structured content, for clients that cannot read it.
   const repeated = content.filter((each) => each?.type === "text" && saysTheSame(each.text, structured));
   const rest = content.filter((each) => !repeated.includes(each));
   return [renderContents(rest), jsonBlock(structured, "Structured content")];
@@ -108,7 +108,7 @@ function resourceText(text, mime) {
     try {
       return textBlock(JSON.stringify(parseExactly(text), null, 2), { mime });
     } catch {
-      // It is shown as it is.
+      // Not JSON: shown unchanged.
     }
   }
   return textBlock(text, { mime });
@@ -153,7 +153,7 @@ function resourceLink({ uri, name, title, description, mimeType }) {
   );
 }
 
-/** `mime` was checked: nothing in it can end the type and begin something else. */
+/** `mime` was checked, so it cannot inject anything into the URL. */
 function dataUrl(data, mime) {
   return `data:${mime};base64,${data}`;
 }

@@ -1,5 +1,5 @@
-// What a form shows for a JSON schema: a tree of fields, made without a document. Guarantee: every schema gives a
-// field; what has no control of its own (recursion, depth, tuples, free-form objects) is a field of kind "json".
+// The fields of a form for a JSON schema, as a tree, without a document. Every schema has a field; a part without a
+// control of its own (recursion, depth, tuples, free-form objects) is a field of kind "json".
 //
 // Field: { kind, name, label, description, required, default, prefilled } and, by kind,
 //   string   multiline, format, minLength, maxLength, pattern
@@ -9,13 +9,13 @@
 //   array    item (a field: a simple one, or an object), minItems, maxItems
 //   object   fields
 //   union    branches [{ label, field }]
-//   json     whole: "object" | "array" | undefined, what the text must be
+//   json     whole: "object" | "array" | undefined, the required type of the value
 
 const MAX_DEPTH = 3; // of fieldsets inside fieldsets; deeper ones are easier to read as JSON
-const MAX_BRANCHES = 20; // more alternatives are no choice that a person makes
-const MAX_OPTIONS = 1000; // a longer list is typed: nobody scrolls it, and browsers take seconds to show it
-const MAX_FIELDS = 2000; // of a form; types that contain each other make millions of a small schema
-const MULTILINE_LENGTH = 200; // a text that may be longer than this deserves several lines
+const MAX_BRANCHES = 20; // users do not choose from more alternatives
+const MAX_OPTIONS = 1000; // a longer list becomes a text field, because browsers take seconds to show it
+const MAX_FIELDS = 2000; // of a form; types that contain each other could make millions
+const MULTILINE_LENGTH = 200; // a text that may be longer gets several lines
 const NULL = { type: "null" };
 const WORDS = {
   __proto__: null,
@@ -32,8 +32,8 @@ const MULTILINE_NAMES = /(^|_)(text|body|content|contents|code|source|script|pro
 const LISTED = ["string", "number", "boolean", "choice", "object"]; // lists of others are easier to write as JSON
 
 /**
- * The field for the arguments of a tool: an object, whatever the schema says. What is left open is not sent, as an
- * agent does it, and the server takes its default; with `prefilled`, defaults are put in and sent.
+ * The field for the arguments of a tool: an object, whatever the schema says. Empty fields are not sent, and the
+ * server uses its defaults; with `prefilled`, defaults are filled in and sent.
  */
 export function describe(schema, { prefilled = false } = {}) {
   const at = { root: schema, refs: [], depth: 0, prefilled, room: { left: MAX_FIELDS } };
@@ -52,7 +52,7 @@ export function describeTexts(entries) {
 
 function field(raw, name, required, outer) {
   const { schema, refs } = resolved(raw, outer);
-  // The title of a type that is referred to says nothing about this property.
+  // The title of a referenced type does not describe this property.
   const label = text(raw?.title) || name;
   const description = text(raw?.description ?? schema?.description);
   const about = { name, label, description, required, prefilled: required || outer.prefilled };
@@ -119,11 +119,11 @@ function objectField(schema, about, at) {
 function unionField(alternatives, about, at) {
   const real = alternatives.filter((each) => resolved(each, at).schema?.type !== "null");
   const nullable = real.length < alternatives.length;
-  // What is optional and null unless given needs no choice: left empty, it is null.
+  // An optional field with the default null needs no choice: empty means null.
   if (nullable && real.length === 1 && !about.required && (about.default ?? null) === null) {
     const { default: _, ...rest } = about;
     const inner = field(real[0], about.name, false, at);
-    // A box cannot be left empty, a list of two can.
+    // A checkbox cannot be left empty, a list of two options can.
     const three = inner.kind === "boolean" && { kind: "choice", options: [true, false].map(option) };
     return { ...inner, ...three, ...rest, description: rest.description ?? inner.description };
   }
@@ -151,7 +151,7 @@ function distinct(branches) {
   });
 }
 
-/** The values to choose from; undefined when it is no such schema. */
+/** The values to choose from; undefined if the schema is not a choice. */
 function optionsOf(schema, at) {
   if ("const" in schema) return [option(schema.const)];
   if (Array.isArray(schema.enum) && schema.enum.length && schema.enum.length <= MAX_OPTIONS) {
@@ -187,7 +187,7 @@ function typeOf(schema) {
   return undefined;
 }
 
-/** The schema itself, with what it refers to; `schema: null` when it refers to itself or to nothing here. */
+/** The schema with its references resolved; `schema: null` if it refers to itself or to something unknown. */
 function resolved(raw, at) {
   if (!isObject(raw)) return { schema: {}, refs: at.refs };
   let { $ref: ref, allOf, ...schema } = raw;
@@ -219,7 +219,7 @@ function merged(first, second) {
 }
 
 function pointed(root, ref) {
-  if (!/^#(\/|$)/.test(ref)) return undefined; // another document: nothing is fetched
+  if (!/^#(\/|$)/.test(ref)) return undefined; // in another document, which is not fetched
   let found = root;
   for (const part of ref.split("/").slice(1)) {
     const key = unescaped(part);

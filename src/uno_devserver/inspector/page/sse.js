@@ -1,17 +1,17 @@
-// Server-sent events out of text as it comes, however it is cut; fetch can send the token, which EventSource cannot.
+// Parses server-sent events from pieces of text of any size.
 
 export class EventReader {
-  #rest = ""; // of a line whose end is still to come
-  #afterReturn = false; // a newline next would be the second half of a line's end
+  #rest = ""; // an unfinished line
+  #afterReturn = false; // the next newline would belong to the same line end
   #name = "";
   #data = [];
 
-  /** The events that are complete now: [{ name, data }]. */
+  /** The events that this text completes: [{ name, data }]. */
   feed(text) {
     const events = [];
     if (this.#afterReturn && text.startsWith("\n")) text = text.slice(1);
     this.#afterReturn = text.endsWith("\r");
-    // Only what is new is searched: a long event comes in many pieces.
+    // Only the new text is searched, because a long event comes in many pieces.
     const lines = text.split(/\r\n|\n|\r/);
     lines[0] = this.#rest + lines[0];
     this.#rest = lines.pop();

@@ -1,8 +1,8 @@
-// What the page knows of the proxy, and who wants to hear of changes. It is filled by events.js alone.
+// The state of the proxy as this page knows it, and its subscribers. Only events.js writes to it.
 
-const CALLS_KEPT = 300; // a snapshot has 200; more rows than this nobody reads
+const CALLS_KEPT = 300; // a snapshot has 200; more rows are not useful
 const LINES_KEPT = 2000; // of the log
-const TELL_MS = 40; // events come by the hundred; 25 paints a second look live
+const TELL_MS = 40; // events come by the hundred; 25 updates a second look live
 
 /**
  * subscribe(listener): listener(state, change, details) where change is "snapshot", "health", "call", "log", "servers",
@@ -21,7 +21,7 @@ export class Store {
     clockSkewMs: 0, // this clock minus the proxy's
     health: null,
     calls: new Map(), // by id, oldest first
-    log: [], // oldest first: what the server printed is told when it is read, up to a second later, or when a page comes
+    log: [], // oldest first; lines of the server arrive when they are read, up to a second later, or when a page opens
     servers: [],
     proxies: [],
     listsRevision: 0, // grows whenever tools, resources and prompts have to be read again
@@ -42,7 +42,7 @@ export class Store {
     this.#tell("connection", connection);
   }
 
-  /** One event of the stream. Names that are not known are of a newer proxy, and nothing is lost by them. */
+  /** Handles one event of the stream. Unknown names come from a newer proxy, and are ignored. */
   receive(event, data) {
     const take = this.#takers[event];
     if (!take) return;
@@ -69,7 +69,7 @@ export class Store {
         proxies: data.proxies ?? [],
         listsRevision: state.listsRevision + 1,
       });
-      this.#pending.clear(); // it holds all that they tell
+      this.#pending.clear(); // the snapshot includes the pending changes
     },
     health: (data) => {
       this.state.health = data;
@@ -81,7 +81,7 @@ export class Store {
     },
     log: (data) => {
       this.state.log.push(...data);
-      this.state.log.sort(byTime); // it is nearly so, which takes no time
+      this.state.log.sort(byTime); // it is nearly sorted, so this is fast
       if (this.state.log.length > LINES_KEPT) this.state.log.splice(0, this.state.log.length - LINES_KEPT);
     },
     servers: (data) => {
@@ -109,7 +109,7 @@ export class Store {
   }
 }
 
-/** Lines of the same time stay in the order in which they came. */
+/** Lines of the same time keep their order. */
 function byTime(one, other) {
   return one.at - other.at;
 }

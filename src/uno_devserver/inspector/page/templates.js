@@ -12,7 +12,7 @@ const OPERATORS = {
   "&": { first: "&", between: "&", named: true, open: false },
 };
 
-/** [{ name, required }], each once, in their order; those of a query may be left out. */
+/** [{ name, required }], each once, in order; variables of a query are optional. */
 export function variablesOf(template) {
   const found = new Map();
   for (const [, operator, list] of template.matchAll(EXPRESSION)) {
@@ -24,7 +24,7 @@ export function variablesOf(template) {
   return [...found.values()];
 }
 
-/** The address with these values; variables without one are left out. */
+/** The URI with these values; variables without a value are left out. */
 export function expand(template, values) {
   return template.replaceAll(EXPRESSION, (_, operator, list) => {
     const { first, between, named, open } = OPERATORS[operator];

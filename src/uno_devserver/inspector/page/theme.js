@@ -1,4 +1,4 @@
-// Light or dark: what the system says, until the user says otherwise. Runs before the first paint, so it is no module.
+// Light or dark: the system's setting, until the user chooses. Runs before the first paint, so it is not a module.
 
 (() => {
   const KEY = "Theme";
@@ -16,7 +16,7 @@
 
   function toggle(event) {
     const wanted = isDark() ? "light" : "dark";
-    // Back to what the system says anyway: then it is to be followed again, also tomorrow night.
+    // The choice equals the system's setting, so the system is followed again.
     const chosen = wanted === (system.matches ? "dark" : "light") ? null : wanted;
     show(chosen);
     write(chosen);
@@ -38,7 +38,7 @@
     button.title = `Theme: ${now}. Press for ${isDark() ? "light" : "dark"}.`;
   }
 
-  // A browser that keeps nothing for this page throws; the choice then lasts as long as the page.
+  // Without storage the browser throws; the choice then lasts as long as the page.
   function read() {
     try {
       return localStorage.getItem(KEY);

@@ -1,4 +1,4 @@
-// The add-ins: as the Host tells of them, or, where none tells, as they were found on disk.
+// The add-ins: as the Host reports them, or else as they were found on disk.
 
 import { badge, el, table } from "../dom.js";
 import { pathText } from "../paths.js";

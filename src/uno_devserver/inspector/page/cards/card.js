@@ -1,9 +1,9 @@
-// A box of the overview. It is drawn again only when what it shows has changed: a selection, an open part and the focus
-// in it stay, however often the proxy tells the rest.
+// A box of the overview. It is drawn again only when its own data has changed, so that a selection, an open part and
+// the focus in it survive other events.
 
 import { el, fill } from "../dom.js";
 
-/** `pick(state)`: the data that it shows, as JSON has them; null hides it. `render(data)`: what is below its heading. */
+/** `pick(state)` returns its data, as JSON types; null hides it. `render(data)` makes the content below the heading. */
 export function card({ title, titled = true, wide = false, pick, render }) {
   const heading = el("h3", { class: titled ? null : "visually-hidden" }, title);
   const element = el("section", { class: wide ? "card wide" : "card", "aria-label": title, hidden: true }, heading);
@@ -22,7 +22,7 @@ export function card({ title, titled = true, wide = false, pick, render }) {
   };
 }
 
-/** Names and values; a pair without a value is left out. */
+/** A list of names and values; pairs without a value are left out. */
 export function facts(pairs) {
   const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return el(

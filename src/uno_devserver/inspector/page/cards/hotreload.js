@@ -1,4 +1,4 @@
-// Whether edits of the code reach the server by themselves, or why not; and how old the offered lists are.
+// Whether edits of the code are reloaded, or why not, and the age of the lists.
 
 import { age } from "../ages.js";
 import { badge, el } from "../dom.js";
@@ -17,13 +17,13 @@ export const hotReloadCard = () =>
     render: ({ now, off }) => (now ? reloading(now) : notReloading(off)),
   });
 
-/** Checks come with every call: what counts them is not drawn here, or this card would never rest. */
+/** Without the counts of checks, which change with every call and would redraw this card each time. */
 function brief({ owner, state, strategy, packages, builds, restarts, failing, lastRestart }) {
   return { owner, state, strategy, packages, builds, restarts, failing, lastRestart };
 }
 
 function reloading({ owner, state, strategy, packages, builds, restarts, failing, lastRestart }) {
-  if (owner === false) return [badge("ok", "On"), el("p", { class: "why" }, BY_ANOTHER)]; // nothing else is told then
+  if (owner === false) return [badge("ok", "On"), el("p", { class: "why" }, BY_ANOTHER)]; // no more is known then
   const last = moment(lastRestart?.at);
   return [
     el(

@@ -1,4 +1,4 @@
-// What is wrong, the worst first, each with its next step; and how the last server came to its end.
+// The issues, the worst first, each with its next step, and why the last server ended.
 
 import { badge, copyButton, el } from "../dom.js";
 import { kindOf } from "../kinds.js";
@@ -14,7 +14,7 @@ export const issuesCard = () =>
     render: (issues) => el("ul", { class: "issues" }, bySteps(issues).map(issuesItem)),
   });
 
-/** What is settled by the same step stands together: mostly the one is the cause of the other. */
+/** Groups issues with the same next step, because one is mostly the cause of the other. */
 function bySteps(issues) {
   return [...Map.groupBy(issues, (issue) => issue.remediation || issue).values()];
 }
@@ -33,7 +33,7 @@ function issuesItem(issues) {
   );
 }
 
-// What a program printed begins in the next line, or indented behind a colon.
+// A program's output begins on the next line, or indented after a colon.
 const PRINTED = /\n|(?<=:) (?=\s)/;
 
 function what({ code, severity, message }) {

@@ -1,10 +1,10 @@
-// How long each step of the start took: a bar from the step before it to this one, and the figures beside it.
+// The time of each step of the start: a bar from the previous step to this one, and the figures.
 
 import { el } from "../dom.js";
 import { ms } from "../format.js";
 import { card } from "./card.js";
 
-// All others are the first requests of a client.
+// All other steps are first requests of a client.
 const STAGES = {
   __proto__: null,
   engine: "Engine loaded",
@@ -13,7 +13,7 @@ const STAGES = {
   ready: "Server ready",
   connected: "Connected",
 };
-const LAST = "connected"; // what a client asks later is in its own time, and would squeeze the bars of the start
+const LAST = "connected"; // later requests of the client would compress the bars of the start
 
 export const startupCard = () =>
   card({

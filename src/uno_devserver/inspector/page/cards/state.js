@@ -1,4 +1,4 @@
-// The first thing to see: whether tools can be called, and what answers them.
+// The most important facts: whether tools can be called, and which server answers them.
 
 import { age } from "../ages.js";
 import { el } from "../dom.js";

@@ -1,4 +1,4 @@
-// The pipeline of requests, live: how many are in which state, and each of them with its times, newest first.
+// The requests, live: how many are in each state, and each with its times, newest first.
 
 import { el, empty, field, fill } from "../dom.js";
 import { plural } from "../format.js";
@@ -6,7 +6,7 @@ import { kindOf } from "../kinds.js";
 import { CallRow } from "../callrow.js";
 
 const LANES = ["queued", "running", "restarting", "done", "failed", "cancelled"];
-const TICK_MS = 100; // the tenths of a second that are shown
+const TICK_MS = 100; // tenths of a second are shown
 
 export function create({ store }) {
   const rows = new Map(); // by the id of the call
@@ -18,7 +18,7 @@ export function create({ store }) {
   const caption = el("caption", { class: "visually-hidden" }, "Calls, newest first");
   const list = el("table", { class: "table calls", role: "table", onkeydown: closeByEscape }, caption, head(), body);
   const nothing = el("div");
-  let chosen = null; // the state that is shown alone
+  let chosen = null; // the state to which the list is filtered
   let ticking = 0;
 
   const element = el(
@@ -35,7 +35,7 @@ export function create({ store }) {
     el("div", { class: "card calls-card" }, list),
   );
 
-  /** Everything, or what has changed. */
+  /** Updates all rows, or those that have changed. */
   function update(state, change, details) {
     if (change === "call") for (const call of details) upsert(call);
     else if (change === "snapshot") replaceAll(state.calls);
@@ -49,7 +49,7 @@ export function create({ store }) {
 
   function replaceAll(calls) {
     const kept = [...rows.values()].filter((row) => calls.get(row.call.id)?.at === row.call.at);
-    for (const row of rows.values()) if (!kept.includes(row)) forget(row); // another proxy counts its calls anew
+    for (const row of rows.values()) if (!kept.includes(row)) forget(row); // another proxy starts counting again
     for (const call of calls.values()) upsert(call);
   }
 
@@ -105,7 +105,7 @@ export function create({ store }) {
     );
   }
 
-  /** Goes on by itself as long as a call is under way, somebody tells of it, and the view is seen. */
+  /** Repeats while a call is running, the page is connected, and the view is visible. */
   function tick() {
     clearTimeout(ticking);
     if (!element.isConnected || store.state.connection !== "connected") return;
@@ -149,7 +149,7 @@ function head() {
     ["Running", "number wide-only"],
     ["Total", "number"],
   ];
-  // The roles are repeated, here as in the rows: where it is narrow, a changed `display` takes them away.
+  // The roles are explicit, because the changed `display` of narrow layouts removes them.
   return el(
     "thead",
     { role: "rowgroup" },

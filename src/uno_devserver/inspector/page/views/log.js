@@ -1,5 +1,5 @@
-// The log of the proxy and its server, as it is written: by level, source and text; it follows the newest line until
-// somebody scrolls up to read.
+// The live log of the proxy and its server, filtered by level, source and text. It follows the newest line until the
+// user scrolls up.
 
 import { copyButton, el, field, fill } from "../dom.js";
 import { clock, moment } from "../format.js";
@@ -7,9 +7,9 @@ import { kindOf } from "../kinds.js";
 import { createMemory } from "../memory.js";
 
 const LEVELS = ["Trace", "Debug", "Information", "Warning", "Error", "Critical"];
-const USUAL_LEVEL = "Information"; // the rest is for those who seek a fault of the proxy itself
-const MOST_LINES = 2000; // in the page; the store keeps no more either
-const AT_END_PIXELS = 24; // how near to the end counts as there: about a line
+const USUAL_LEVEL = "Information"; // lower levels are for faults of the proxy itself
+const MOST_LINES = 2000; // in the page; as many as the store keeps
+const AT_END_PIXELS = 24; // within this distance, about a line, counts as at the end
 
 export function create({ store }) {
   const memory = createMemory("log", "level");
@@ -28,7 +28,7 @@ export function create({ store }) {
   );
   const search = el("input", { type: "search", oninput: redraw, autocomplete: "off", spellcheck: "false" });
   const lines = el("ol", { class: "lines" });
-  // A log is live by its role; whole pages of debug lines are no news, so it is only read on request.
+  // The role `log` is live by default; debug lines are too many to be read out.
   const box = el(
     "div",
     { class: "log", role: "log", "aria-label": "Log", "aria-live": "off", tabindex: "0", onscroll: scrolled },
@@ -42,7 +42,7 @@ export function create({ store }) {
   );
   const counted = el("p", { class: "muted log-count" });
   let following = true;
-  let last = 0; // the number of the newest line that was looked at: news of it may come behind it
+  let last = 0; // the number of the newest line that was processed
 
   const element = el(
     "section",
@@ -96,7 +96,7 @@ export function create({ store }) {
     if (following) follow();
   }
 
-  /** By its time, as the store has them. */
+  /** Inserts a line by its time, the order of the store. */
   function put(item) {
     let before = lines.lastElementChild;
     while (before && before.dataset.at > Number(item.dataset.at)) before = before.previousElementSibling;
@@ -148,7 +148,7 @@ function lineItem(line, wanted) {
   );
 }
 
-/** With what was searched marked; but where lower case has another length (İ), that would hit the wrong letters. */
+/** The text with the matches marked, unless its lower case has another length (İ), which would shift them. */
 function highlighted(text, wanted) {
   const lower = text.toLowerCase();
   const sought = wanted.toLowerCase();

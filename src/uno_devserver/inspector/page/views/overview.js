@@ -1,4 +1,4 @@
-// How the proxy is and what is behind it, what is wrong and what to do, and how it came to be so.
+// The state of the proxy and its server, the issues with their next steps, and the times of the start.
 
 import { addInsCard } from "../cards/addins.js";
 import { hotReloadCard, listsCard } from "../cards/hotreload.js";

@@ -1,4 +1,4 @@
-// The prompts of the server: what each takes, and the messages that it gives.
+// The prompts of the server: the arguments of each, and its messages.
 
 import { createCalling } from "../calling.js";
 import { createChooser } from "../chooser.js";

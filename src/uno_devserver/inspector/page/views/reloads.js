@@ -1,4 +1,4 @@
-// What hot reload did, newest first: which files changed, how long build and restart took, and what became of the tools.
+// Hot reloads, newest first: the files that changed, the times of build and restart, and the changes of the tools.
 
 import { age } from "../ages.js";
 import { BY_ANOTHER } from "../cards/hotreload.js";
@@ -33,7 +33,7 @@ export function create() {
       if (!state.ready || !["snapshot", "health"].includes(change)) return;
       const { hotReload, hotReloadOff } = state.health.proxy;
       const text = JSON.stringify([hotReload, hotReloadOff]);
-      if (text === shown) return; // a selection stays
+      if (text === shown) return; // otherwise a selection would be lost
       shown = text;
       const history = hotReload?.history ?? [];
       fill(summary, hotReload && hotReload.owner !== false && summarised(hotReload));
@@ -103,7 +103,7 @@ function entry(reload) {
 function outcome({ ok, build, restartSeconds }) {
   if (ok !== false) return badge("ok", "Reloaded");
   if (restartSeconds !== undefined) return badge("bad", "Start failed");
-  return badge("bad", build ? "Build failed" : "Not loaded"); // code that needs no build was looked at, and has errors
+  return badge("bad", build ? "Build failed" : "Not loaded"); // the code needs no build, but a check found errors
 }
 
 function time(name, value, note = null) {

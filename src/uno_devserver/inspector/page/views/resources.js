@@ -1,4 +1,4 @@
-// The resources of the server, and the templates of their addresses: chosen, read, shown by their type.
+// The resources of the server and their URI templates: a list, a form for the variables, and the contents by type.
 
 import { createCalling } from "../calling.js";
 import { createChooser } from "../chooser.js";
@@ -20,7 +20,7 @@ export function create(context) {
     context,
     load: (options) => load(client, options),
     detail: (entry) => detail(entry, client),
-    stranger: (uri) => entryOf({ uri, name: uri }, "Resources"), // a tool's answer may link to one that is in no list
+    stranger: (uri) => entryOf({ uri, name: uri }, "Resources"), // a tool may link to one that is not in the list
   });
 }
 
@@ -55,8 +55,8 @@ function detail({ resource, template }, client) {
     render,
   });
   const head = el("header", { class: "detail-head" }, about(resource));
-  if (!template) calling.submit(); // it was chosen to be seen, and reading changes nothing
-  const refresh = (entry) => fill(head, about(entry.resource)); // the address, and with it the form, is the key
+  if (!template) calling.submit(); // shown at once, because reading changes nothing
+  const refresh = (entry) => fill(head, about(entry.resource)); // the URI, which decides the form, is the key
   return { element: el("article", { class: "card detail" }, head, calling.element), refresh };
 }
 

@@ -1,4 +1,4 @@
-// The Hosts and proxies of this machine, of all workspaces; an inspector of another proxy is one press away.
+// The Hosts and proxies of all workspaces on this machine, with links to the inspectors of other proxies.
 
 import { age } from "../ages.js";
 import { badge, el, empty, fill, table } from "../dom.js";
@@ -28,7 +28,7 @@ export function create() {
     update(state, change) {
       if (!["snapshot", "servers"].includes(change)) return;
       const text = JSON.stringify([state.servers, state.proxies]);
-      if (text === shown) return; // a selection stays
+      if (text === shown) return; // otherwise a selection would be lost
       shown = text;
       fill(
         proxies,
@@ -84,7 +84,7 @@ function inspectorOf({ own, inspector, processId }) {
   );
 }
 
-/** The address comes out of a file of another process: nothing but a page may be opened by it. */
+/** The address comes from a file of another process, so only local pages are opened. */
 function isWeb(address) {
   return /^http:\/\/(localhost|127\.0\.0\.1|\[::1\]):\d+\//.test(address ?? "");
 }

@@ -1,4 +1,4 @@
-// The tools of the server: what each takes, a form to call it, and what it answers.
+// The tools of the server: the description of each, a form to call it, and the result.
 
 import { createCalling } from "../calling.js";
 import { createChooser } from "../chooser.js";
@@ -8,7 +8,7 @@ import { createMemory } from "../memory.js";
 import { jsonBlock, renderToolResult } from "../results.js";
 import { describe } from "../schema.js";
 
-// Only what a tool says of itself; what it leaves open is not guessed.
+// Only the annotations that a tool has; defaults are not guessed.
 const MARKS = [
   { hint: "readOnlyHint", word: "read-only", kind: "ok", about: "It changes nothing." },
   { hint: "destructiveHint", word: "destructive", kind: "bad", about: "It may destroy something." },
@@ -72,7 +72,7 @@ function about(tool) {
 
 function marksOf(tool) {
   const annotations = tool.annotations ?? {};
-  // A tool that only reads destroys nothing, whatever else it says.
+  // A read-only tool cannot be destructive, whatever its other annotations say.
   const harmless = annotations.readOnlyHint === true;
   return MARKS.filter(({ hint }) => annotations[hint] === true && !(harmless && hint === "destructiveHint"));
 }
