@@ -28,6 +28,7 @@ from uno_devserver.proxy.workspace.decisions import (
 )
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
 
+UNO = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
 REFRESH, START, STOP = Transition.REFRESH, Transition.START, Transition.STOP
 RESTART, DIAGNOSE = Transition.RESTART, Transition.DIAGNOSE
 
@@ -41,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _uno(folder: Path, *solutions: str, version: str = "6.5.31") -> Path:
-    write(folder / "global.json", json.dumps({"msbuild-sdks": {"Uno.Sdk": version}}))
+    write(folder / "global.json", UNO.replace("6.5.31", version))
     for name in solutions:
         write(folder / name, "<Solution />")
     return folder
@@ -115,48 +116,40 @@ def test_in_forced_fallback_the_folder_is_not_even_looked_at(folder: Path) -> No
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_solution_that_appears_starts_the_server(folder: Path) -> None:
-    workspaces = _served(folder)
+@pytest.mark.parametrize(
+    ("before", "written", "removed", "transition", "solution"),
+    [
+        ((), {"global.json": UNO, "src/App.slnx": "<Solution />"}, None, START, "src/App.slnx"),
+        ((), {".devtools/addins/greeter.py": ""}, None, START, None),
+        (("App.slnx",), {"src/obj/project.assets.json": "{}"}, None, REFRESH, "App.slnx"),
+        (("App.slnx",), {"global.json": UNO.replace("6.5.31", "6.5.32")}, None, RESTART, "App.slnx"),
+        (("App.slnx",), {"global.json": UNO.replace("Uno.Sdk", "Uno.Sdk.Private")}, None, RESTART, "App.slnx"),
+        (("App.sln",), {"Renamed.slnx": "<Solution />"}, "App.sln", RESTART, "Renamed.slnx"),
+    ],
+    ids=[
+        *("a solution appears", "add-ins appear", "a file that changes nothing", "another version", "another SDK"),
+        "a solution takes the place of another",
+    ],
+)
+def test_changed_files_lead_to_what_they_mean(
+    folder: Path,
+    before: tuple[str, ...],
+    written: dict[str, str],
+    removed: str | None,
+    transition: Transition,
+    solution: str | None,
+) -> None:
+    workspaces = _served(_uno(folder, *before) if before else folder)
+    if removed is not None:
+        (folder / removed).unlink()
+    for name, content in written.items():
+        write(folder / name, content)
 
-    _uno(folder, "src/App.slnx")
-    decision = workspaces.rescan(started=False)
+    decision = workspaces.rescan(started=bool(before))
 
-    assert (decision.transition, decision.workspace.solution) == (START, str(folder / "src" / "App.slnx"))
-
-
-def test_addins_that_appear_start_the_server(folder: Path) -> None:
-    workspaces = _served(folder)
-
-    write(folder / ".devtools" / "addins" / "greeter.py", "")
-
-    assert workspaces.rescan(started=False).transition is START
-
-
-def test_a_file_that_changes_nothing_is_a_refresh(folder: Path) -> None:
-    workspaces = _served(_uno(folder, "App.slnx"))
-
-    write(folder / "src" / "obj" / "project.assets.json", "{}")
-
-    assert workspaces.rescan(started=True).transition is REFRESH
-
-
-@pytest.mark.parametrize("sdk", [{"Uno.Sdk": "6.5.32"}, {"Uno.Sdk.Private": "6.5.31"}])
-def test_another_sdk_restarts_the_server(folder: Path, sdk: dict[str, str]) -> None:
-    workspaces = _served(_uno(folder, "App.slnx"))
-
-    write(folder / "global.json", json.dumps({"msbuild-sdks": sdk}))
-
-    assert workspaces.rescan(started=True).transition is RESTART
+    assert decision.transition is transition
+    assert decision.workspace.solution == (solution and str(folder / solution))
     assert workspaces.rescan(started=True).transition is REFRESH, "once"
-
-
-def test_a_solution_that_takes_the_place_of_another_restarts_the_server(folder: Path) -> None:
-    workspaces = _served(_uno(folder, "App.sln"))
-
-    (folder / "App.sln").rename(folder / "Renamed.slnx")
-    decision = workspaces.rescan(started=True)
-
-    assert (decision.transition, decision.workspace.solution) == (RESTART, str(folder / "Renamed.slnx"))
 
 
 def test_a_workspace_that_ceases_to_be_one_stops_the_server_and_starts_it_when_it_is_back(folder: Path) -> None:
@@ -579,16 +572,9 @@ def test_what_is_no_local_folder_is_left_out_with_a_sentence(uri: object, reason
 @pytest.mark.parametrize("answer", [None, [], "x", {}, {"roots": None}, {"roots": {}}, {"roots": "file:///a"}])
 def test_an_ill_formed_answer_names_nothing(answer: object) -> None:
     assert read_roots(answer, "/") == ([], ["The client's answer to roots/list holds no list of roots."])
-
-
-def test_an_entry_that_is_no_object_is_left_out() -> None:
-    paths, problems = read_roots({"roots": ["file:///a", 3, None, {"uri": "/good"}]}, "/")
-
-    assert (paths, len(problems)) == (["/good"], 3)
-
-
-def test_a_client_without_a_folder_names_none() -> None:
     assert read_roots({"roots": []}, "/") == ([], [])
+    paths, problems = read_roots({"roots": ["file:///a", 3, answer, {"uri": "/good"}]}, "/")
+    assert (paths, len(problems)) == (["/good"], 3)
 
 
 def test_an_endless_list_is_read_to_its_beginning_only() -> None:
@@ -628,37 +614,41 @@ RESOLVED = Workspace(
 AMBIGUOUS = warning("WorkspaceAmbiguous", "2 solutions in /w fit equally well: /w/A.sln, /w/B.sln.")
 
 
-def test_a_server_that_is_ready_tells_its_tools() -> None:
-    result = initialized(RESOLVED, tool_count=7, connected=True)
-
-    assert (result["status"], result["toolCount"], result["workspaceDirectory"]) == ("ready", 7, "/w/src")
-    assert "7 tools" in result["message"]
-    assert result["issues"] is None
+STRANGER = fatal("WorkspaceNotTrusted", "It is a stranger's.")
+UNDECIDED = RESOLVED.replace(kind=ResolutionKind.Ambiguous, solution=None, issues=(AMBIGUOUS,))
 
 
-def test_a_server_that_takes_longer_is_starting() -> None:
-    result = initialized(RESOLVED, tool_count=0, connected=False)
+@pytest.mark.parametrize(
+    ("workspace", "how", "status", "parts"),
+    [
+        (RESOLVED, {"tool_count": 7, "connected": True}, "ready", ("with 7 tools.",)),
+        (RESOLVED, {"tool_count": 1, "connected": True}, "ready", ("with 1 tool.",)),
+        (RESOLVED, {}, "starting", ("uno_discover_tools",)),
+        (RESOLVED, {"degraded": True}, "degraded", ("uno_health",)),
+        (UNDECIDED, {"degraded": True}, "degraded", (AMBIGUOUS.message, "uno_app_select_solution")),
+        (
+            RESOLVED,
+            {"degraded": True, "reasons": (STRANGER,)},
+            "degraded",
+            (f"{STRANGER.message} {STRANGER.remediation}",),
+        ),
+    ],
+    ids=["ready", "ready with one tool", "it takes longer", "it did not start", "no workspace", "nobody trusts it"],
+)
+def test_who_names_a_workspace_hears_how_its_server_is_and_what_to_do(
+    workspace: Workspace, how: dict[str, Any], status: str, parts: tuple[str, ...]
+) -> None:
+    result = initialized(workspace, **{"tool_count": 0, "connected": False, **how})
 
-    assert (result["status"], result["toolCount"]) == ("starting", 0)
-    assert "uno_discover_tools" in result["message"]
-
-
-def test_a_server_that_did_not_start_sends_to_the_diagnosis() -> None:
-    result = initialized(RESOLVED, tool_count=0, connected=False, degraded=True)
-
-    assert result["status"] == "degraded"
-    assert "uno_health" in result["message"]
-
-
-def test_a_folder_that_is_no_workspace_says_why_and_what_an_agent_can_do() -> None:
-    undecided = RESOLVED.replace(kind=ResolutionKind.Ambiguous, solution=None, issues=(AMBIGUOUS,))
-
-    result = initialized(undecided, tool_count=0, connected=False, degraded=True)
-
-    (issue,) = result["issues"]
-    assert (issue["code"], issue["severity"]) == ("WorkspaceAmbiguous", "Warning")
-    assert "uno_app_select_solution" in issue["remediation"]
-    assert result["message"] == f"{AMBIGUOUS.message} {issue['remediation']}"
+    assert (result["status"], result["workspaceDirectory"]) == (status, "/w/src")
+    assert result["toolCount"] == how.get("tool_count", 0)
+    for part in parts:
+        assert part in result["message"]
+    issues = (*how.get("reasons", ()), *workspace.issues)
+    assert [issue["code"] for issue in result["issues"] or ()] == [issue.code for issue in issues]
+    if issues:
+        [told] = result["issues"]
+        assert result["message"] == f"{told['message']} {told['remediation']}"
 
 
 def test_a_selection_never_claims_more_than_was_done() -> None:
@@ -685,16 +675,3 @@ def test_a_rejection_holds_all_members_and_nothing_that_was_not_done() -> None:
     assert (initialization["status"], initialization["workspaceDirectory"]) == ("rejected", "/x")
     assert initialization["message"] == selection["message"]
     assert initialization["message"].startswith(AMBIGUOUS.message)
-
-
-def test_one_tool_is_one_tool() -> None:
-    assert "with 1 tool." in initialized(RESOLVED, tool_count=1, connected=True)["message"]
-
-
-def test_why_nothing_is_served_is_told_with_what_to_do() -> None:
-    reason = fatal("WorkspaceNotTrusted", "It is a stranger's.")
-
-    result = initialized(RESOLVED, tool_count=0, connected=False, degraded=True, reasons=(reason,))
-
-    assert result["message"] == f"{reason.message} {reason.remediation}"
-    assert [issue["code"] for issue in result["issues"]] == ["WorkspaceNotTrusted"]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -89,69 +89,40 @@ def observed(root: Path) -> Iterator[Observation]:
     observation.watcher.stop()
 
 
-def test_a_solution_in_a_new_folder_is_told(observed: Observation) -> None:
-    solution = write(observed.folder / "new" / "deeper" / "New.slnx", "<Solution />")
-
-    assert observed.told(solution) == {"new/deeper/New.slnx"}
-
-
-def test_a_change_inside_a_folder_that_came_later_is_told(observed: Observation) -> None:
-    solution = write(observed.folder / "new" / "New.slnx", "<Solution />")
-    observed.told(solution)
-
-    solution.write_text("<Solution></Solution>")
-
-    assert observed.told(solution) == {"new/New.slnx"}
-
-
-def test_an_edited_global_json_is_told(observed: Observation) -> None:
-    path = write(observed.folder / "global.json", "{}")
-
-    assert observed.told(path) == {"global.json"}
-
-
-def test_an_editors_atomic_save_is_told_as_one_change(observed: Observation) -> None:
-    path, temporary = observed.folder / "global.json", observed.folder / ".global.json.swp"
-    write(temporary, "{ }")
-    path.rename(observed.folder / "global.json~")
+def _save_atomically(path: Path) -> None:
+    """As editors do."""
+    temporary = write(path.with_name(".global.json.swp"), "{ }")
+    path.rename(path.with_name("global.json~"))
     temporary.rename(path)
 
-    assert observed.told(path) == {"global.json"}
+
+SOLUTION, ASSETS, ADDIN = "new/deeper/New.slnx", "src/App/obj/project.assets.json", ".devtools/addins/greeter.py"
+# What is done, one after the other, and what is told of it.
+CHANGES: dict[str, tuple[Callable[[Path], object], set[str]]] = {
+    "a solution in a new folder": (lambda at: write(at / SOLUTION, "<Solution />"), {SOLUTION}),
+    "a change inside that folder": (lambda at: write(at / SOLUTION, "<Solution></Solution>"), {SOLUTION}),
+    "an edited global.json": (lambda at: write(at / "global.json", "{}"), {"global.json"}),
+    "an editor's atomic save": (lambda at: _save_atomically(at / "global.json"), {"global.json"}),
+    "a restore into a new folder": (lambda at: write(at / ASSETS, "{}"), {ASSETS}),
+    "another restore": (lambda at: write(at / ASSETS, '{"version": 3}'), {ASSETS}),
+    "a renamed solution": (
+        lambda at: (at / "src/App/App.sln").rename(at / "src/App/Renamed.sln"),
+        {"src/App/App.sln", "src/App/Renamed.sln"},
+    ),
+    "a folder that goes": (lambda at: shutil.rmtree(at / "new"), {SOLUTION}),
+    "add-ins that appear": (lambda at: write(at / ADDIN, ""), {".devtools/addins", ADDIN}),
+    "a config that appears": (
+        lambda at: write(at / ".devtools/host.config.jsonc", "{}"),
+        {".devtools/host.config.jsonc"},
+    ),
+}
 
 
-def test_a_restore_into_a_new_obj_folder_is_told(observed: Observation) -> None:
-    obj = observed.folder / "src" / "App" / "obj"
-    assets = write(obj / "project.assets.json", "{}")
-    assert observed.told(assets) == {"src/App/obj/project.assets.json"}
+def test_changes_of_files_that_decide_are_told(observed: Observation) -> None:
+    for name, (change, expected) in CHANGES.items():
+        change(observed.folder)
 
-    write(obj / "project.assets.json", '{"version": 3}')
-
-    assert observed.told(assets) == {"src/App/obj/project.assets.json"}
-
-
-def test_a_renamed_solution_is_told_by_both_names(observed: Observation) -> None:
-    old, new = (observed.folder / "src" / "App" / name for name in ("App.sln", "Renamed.sln"))
-
-    old.rename(new)
-
-    assert observed.told(old, new) == {"src/App/App.sln", "src/App/Renamed.sln"}
-
-
-def test_a_folder_that_goes_takes_its_files_along(observed: Observation) -> None:
-    solution = observed.folder / "src" / "App" / "App.sln"
-
-    shutil.rmtree(observed.folder / "src")
-
-    assert observed.told(solution) == {"src/App/App.sln"}
-
-
-def test_a_config_and_addins_that_appear_are_told(observed: Observation) -> None:
-    addin = write(observed.folder / ".devtools" / "addins" / "greeter.py", "")
-    config = write(observed.folder / ".devtools" / "host.config.jsonc", "{}")
-
-    told = observed.told(addin, config)
-
-    assert told == {".devtools/addins", ".devtools/addins/greeter.py", ".devtools/host.config.jsonc"}
+        assert observed.told(*(observed.folder / path for path in expected)) == expected, name
 
 
 def test_unrelated_files_cause_nothing(observed: Observation) -> None:
@@ -357,36 +328,46 @@ def _relative(paths: object, root: Path) -> set[str]:
     return {os.path.relpath(path, root) for path in paths}
 
 
-def test_the_folders_in_which_solutions_are_found_are_watched_and_no_deeper_ones(root: Path) -> None:
-    (root / "a" / "b" / "c" / "d").mkdir(parents=True)
-
-    assert _relative(_look(root).folders, root) == {".", "a", "a/b", "a/b/c"}
+ADDINS, RESTORED = ".devtools/addins", "project.assets.json"
 
 
-def test_folders_of_tools_and_output_are_not_watched(root: Path) -> None:
-    for name in ("node_modules/x/y", "bin/Debug", ".vs", ".idea", "packages/p", ".codex-home"):
-        (root / name).mkdir(parents=True)
+@pytest.mark.parametrize(
+    ("made", "start", "folders", "files"),
+    [
+        (["a/b/c/d/"], ".", {".", "a", "a/b", "a/b/c"}, set()),
+        (
+            ["node_modules/x/y/", "bin/Debug/", ".vs/", ".idea/", "packages/p/", ".codex-home/"],
+            *(".", {"."}, set()),
+        ),
+        (
+            [f"src/App/obj/{RESTORED}", "src/App/obj/Debug/net10.0/"],
+            *(".", {".", "src", "src/App", "src/App/obj"}, {f"src/App/obj/{RESTORED}"}),
+        ),
+        (
+            [f"artifacts/obj/App/{RESTORED}"],
+            *(".", {".", "artifacts", "artifacts/obj", "artifacts/obj/App"}, {f"artifacts/obj/App/{RESTORED}"}),
+        ),
+        (
+            [".devtools/host.config.jsonc", f"{ADDINS}/greeter.py", f"{ADDINS}/_private.py", "src/"],
+            *("src", {".", "src", ".devtools", ADDINS}),
+            {".devtools/host.config.jsonc", ADDINS, f"{ADDINS}/greeter.py", f"{ADDINS}/_private.py"},
+        ),
+        ([], "gone/deeper", {"."}, set()),
+    ],
+    ids=[
+        *("as deep as solutions are searched", "not folders of tools and output", "not the output of a build"),
+        *("the artifacts layout", "config and add-ins, here and above", "the nearest folder that exists"),
+    ],
+)
+def test_the_folders_and_files_that_decide_are_watched_and_no_others(
+    root: Path, made: list[str], start: str, folders: set[str], files: set[str]
+) -> None:
+    for name in made:
+        (root / name).mkdir(parents=True) if name.endswith("/") else write(root / name, "{}")
 
-    assert _relative(_look(root).folders, root) == {"."}
+    scope = _look(root / start)
 
-
-def test_a_restore_folder_is_watched_but_not_what_a_build_puts_below_it(root: Path) -> None:
-    write(root / "src" / "App" / "obj" / "project.assets.json", "{}")
-    (root / "src" / "App" / "obj" / "Debug" / "net10.0").mkdir(parents=True)
-
-    scope = _look(root)
-
-    assert _relative(scope.folders, root) == {".", "src", "src/App", "src/App/obj"}
-    assert _relative(scope.files, root) == {"src/App/obj/project.assets.json"}
-
-
-def test_restore_files_of_the_artifacts_layout_count(root: Path) -> None:
-    write(root / "artifacts" / "obj" / "App" / "project.assets.json", "{}")
-
-    scope = _look(root)
-
-    assert "artifacts/obj/App" in _relative(scope.folders, root)
-    assert _relative(scope.files, root) == {"artifacts/obj/App/project.assets.json"}
+    assert (_relative(scope.folders, root), _relative(scope.files, root)) == (folders, files)
 
 
 def test_projects_of_the_solution_count_wherever_they_lie(root: Path) -> None:
@@ -403,34 +384,19 @@ def test_projects_of_the_solution_count_wherever_they_lie(root: Path) -> None:
     assert {"a/b/c/d/e/obj/project.assets.json", "../beside/obj/project.assets.json"} <= _relative(scope.files, root)
 
 
-def test_the_way_up_is_watched_to_the_repositorys_root_and_looked_at_beyond(root: Path, tmp_path: Path) -> None:
+def test_the_way_up_is_watched_to_the_repository_or_the_global_json_and_looked_at_beyond(
+    root: Path, tmp_path: Path
+) -> None:
     write(tmp_path / "global.json", "{}")
     (root / "src" / "App").mkdir(parents=True)
+    write(tmp_path / "other" / "global.json", GLOBAL_JSON)
+    write(tmp_path / "other" / "src" / "App.slnx", "<Solution />")
 
     scope = _look(root / "src" / "App")
 
     assert _relative(scope.folders, root) == {".", "src", "src/App"}
     assert str(tmp_path / "global.json") in scope.files
-
-
-def test_the_way_up_is_watched_to_the_global_json_that_counts(tmp_path: Path) -> None:
-    write(tmp_path / "ws" / "global.json", GLOBAL_JSON)
-    write(tmp_path / "ws" / "src" / "App.slnx", "<Solution />")
-
-    assert _relative(_look(tmp_path / "ws" / "src").folders, tmp_path) == {"ws", "ws/src"}
-
-
-def test_config_and_addins_count_here_and_above(root: Path) -> None:
-    write(root / ".devtools" / "host.config.jsonc", "{}")
-    write(root / ".devtools" / "addins" / "greeter.py", "")
-    write(root / ".devtools" / "addins" / "_private.py", "")
-    (root / "src").mkdir()
-
-    scope = _look(root / "src")
-
-    config, addins = ".devtools/host.config.jsonc", ".devtools/addins"
-    assert _relative(scope.files, root) == {config, addins, f"{addins}/greeter.py", f"{addins}/_private.py"}
-    assert {".devtools", addins} <= _relative(scope.folders, root)
+    assert _relative(_look(tmp_path / "other" / "src").folders, tmp_path) == {"other", "other/src"}
 
 
 def test_an_edited_addin_and_what_it_imports_count_like_a_new_one(root: Path) -> None:
@@ -486,47 +452,30 @@ def test_a_file_elsewhere_that_comes_is_worth_a_look(root: Path, tmp_path: Path)
     assert not scope.concerns(ADDED, str(kept.parent / "another.json"))
 
 
-def test_where_the_folder_has_gone_the_nearest_one_above_is_watched(root: Path) -> None:
-    assert _relative(_look(root / "gone" / "deeper").folders, root) == {"."}
-
-
-def test_the_number_of_watches_is_bounded_and_what_is_near_comes_first(root: Path) -> None:
+def test_the_numbers_of_watches_and_of_scanned_folders_are_bounded_and_the_nearest_come_first(root: Path) -> None:
     for number in range(10):
         write(root / f"f{number}" / "deep" / "App.sln", "")
 
-    scope = WatchScope(resolve(str(root)), limits=WatcherLimits(watched_folders=8))
+    watched = WatchScope(resolve(str(root)), limits=WatcherLimits(watched_folders=8))
+    scanned = WatchScope(resolve(str(root)), limits=WatcherLimits(scanned_folders=15))
 
-    assert _relative(scope.folders, root) == {".", "f0", "f1", "f2", "f3", "f4", "f5", "f6"}
-    assert not scope.complete
-    assert len(scope.files) == 10, "all are looked at, though not all are watched"
-
-
-def test_the_number_of_folders_that_are_looked_into_is_bounded(root: Path) -> None:
-    for number in range(10):
-        write(root / f"f{number}" / "App.sln", "")
-
-    scope = WatchScope(resolve(str(root)), limits=WatcherLimits(scanned_folders=5))
-
-    assert (len(scope.files), scope.complete) == (4, False)
+    assert _relative(watched.folders, root) == {".", "f0", "f1", "f2", "f3", "f4", "f5", "f6"}
+    assert (len(watched.files), watched.complete) == (10, False), "all are scanned, though not all are watched"
+    assert (len(scanned.files), scanned.complete) == (4, False)
 
 
-def test_links_in_a_circle_come_to_an_end(root: Path) -> None:
+def test_links_are_followed_and_those_in_a_circle_come_to_an_end(root: Path, tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere" / "App.sln", "")
+    (root / "link").symlink_to(tmp_path / "elsewhere")
+    assert _relative(_look(root).files, root) == {"link/App.sln"}
     (root / "a").mkdir()
     (root / "a" / "up").symlink_to(root)
     (root / "self").symlink_to(root / "self")
-    write(root / "App.sln", "")
 
     scope = _look(root)
 
     assert scope.complete
     assert len(scope.folders) < 20
-
-
-def test_a_folder_behind_a_link_counts(root: Path, tmp_path: Path) -> None:
-    write(tmp_path / "elsewhere" / "App.sln", "")
-    (root / "link").symlink_to(tmp_path / "elsewhere")
-
-    assert _relative(_look(root).files, root) == {"link/App.sln"}
 
 
 # --- which events are worth a look -----------------------------------------------------------------------------------

@@ -19,13 +19,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ...workspace.resolver import Workspace
     from ..state import ProxyFacts
 
 
 def report(facts: ProxyFacts) -> dict[str, Any]:
     """The HealthReport as JSON: the members of the .NET tool's, the Host's, and `proxy`."""
-    upstream, host = facts.upstream or UpstreamFacts(), facts.host or Probe()
+    upstream, host, workspace = facts.upstream or UpstreamFacts(), facts.host or Probe(), facts.workspace
+    start = workspace.requested_directory if workspace else ""
     registered = (each.server for each in facts.servers if each.server.process_id == upstream.process_id)
     judged = health(
         HealthFacts(
@@ -45,7 +45,7 @@ def report(facts: ProxyFacts) -> dict[str, Any]:
             left_out=facts.left_out,
             log_file=upstream.log_file,
             connection=facts.state.value,
-            solutions=_solutions(facts.workspace),
+            solutions=tuple(os.path.relpath(path, start) for path in workspace.candidates) if workspace else None,
             upstream_issues=tuple(upstream_issues(facts)),
         )
     )
@@ -90,12 +90,6 @@ def _proxy_json(facts: ProxyFacts) -> dict[str, object]:
         "hotReload": None if facts.hot_reload is None else dict(facts.hot_reload),
         "hotReloadOff": facts.hot_reload_off if facts.hot_reload is None else None,
     }
-
-
-def _solutions(workspace: Workspace | None) -> tuple[str, ...] | None:
-    if workspace is None:
-        return None
-    return tuple(os.path.relpath(path, workspace.requested_directory) for path in workspace.candidates)
 
 
 def _is_stale(facts: ProxyFacts) -> bool:

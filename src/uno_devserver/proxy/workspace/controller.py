@@ -31,8 +31,6 @@ from .decisions import Transition, initialized
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...discovery.discover import Discovery
-    from ...instances.workspace_servers import ActiveServer
     from ...issues import Issue
     from ...protocol.service import Session
     from ...workspace.config import Config
@@ -350,8 +348,12 @@ class WorkspaceController:
         self._tasks.start(self._discover())
 
     async def _discover(self) -> None:
+        from ...discovery.discover import DiscoveryRequest, discover
+
         workspace = self.workspace
-        found, servers = await run_in_thread(lambda: _discover_around(workspace))
+        request = DiscoveryRequest(workspace.requested_directory, workspace=workspace)
+        found = await run_in_thread(lambda: discover(request, os.environ))
+        servers = await run_in_thread(lambda: active_servers(folders().registry, workspace))
         if workspace is self.workspace:
             self._state.learn(discovery=found, servers=servers)
 
@@ -404,11 +406,3 @@ def effective_config(before: Config, now: Config) -> Config:
     if now.readable or before.path != now.path:
         return now
     return before.replace(issues=tuple(issue.replace(remediation=AS_BEFORE) for issue in now.issues))
-
-
-def _discover_around(workspace: Workspace) -> tuple[Discovery, tuple[ActiveServer, ...]]:
-    """The packages of the workspace, and all servers of the machine. Blocks, so it runs in a thread."""
-    from ...discovery.discover import DiscoveryRequest, discover
-
-    found = discover(DiscoveryRequest(workspace.requested_directory, workspace=workspace), os.environ)
-    return found, active_servers(folders().registry, workspace)

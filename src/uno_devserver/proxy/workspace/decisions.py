@@ -60,33 +60,18 @@ def transition(
     force_restart: bool = False,
 ) -> Transition:
     """The transition from one workspace to the next; None: a directory that is not a workspace (yet)."""
+    by_files = trigger is Trigger.FILE_SYSTEM
     if new is None:
-        return _to_nothing(previous, trigger)
-    if previous is None:
+        if not by_files:
+            return Transition.DIAGNOSE  # the user or the client named an unusable directory
+        return Transition.STOP if previous else Transition.REFRESH
+    if previous is None or (previous == new and not by_files and not started):
         return Transition.START
     if previous == new:
-        return _to_the_same(trigger, started=started, force_restart=force_restart)
-    return _to_another(trigger, started=started)
-
-
-def _to_nothing(previous: WorkspaceIdentity | None, trigger: Trigger) -> Transition:
-    if trigger is not Trigger.FILE_SYSTEM:
-        return Transition.DIAGNOSE  # the user or the client named an unusable directory
-    return Transition.STOP if previous else Transition.REFRESH
-
-
-def _to_the_same(trigger: Trigger, *, started: bool, force_restart: bool) -> Transition:
-    if trigger is not Trigger.FILE_SYSTEM and not started:
-        return Transition.START
-    return Transition.RESTART if force_restart and started else Transition.REFRESH
-
-
-def _to_another(trigger: Trigger, *, started: bool) -> Transition:
+        return Transition.RESTART if force_restart and started else Transition.REFRESH
     if trigger is Trigger.ROOTS:
         return Transition.DIAGNOSE  # a client's roots must not stop a server that is in use
-    if trigger is Trigger.USER and not started:
-        return Transition.START
-    return Transition.RESTART
+    return Transition.START if trigger is Trigger.USER and not started else Transition.RESTART
 
 
 class Decision(Value):
