@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 
 from support.machine import Machine
 from support.packages import CORE, GROUPS, host, settings
+from support.terminals import Terminal
 from support.workspace import WorkspaceBuilder
 from uno_devserver.cli.login import run
 from uno_devserver.cli.parse import parse
@@ -118,7 +118,7 @@ def test_an_application_that_ends_well_at_once_is_a_success(machine: Machine, ap
     assert (result.exit_code, result.json["exitCode"]) == (0, 0)
 
 
-def test_an_application_that_fails_at_once_is_quoted(machine: Machine, application: Settings) -> None:
+def test_a_failing_application_is_quoted(machine: Machine, application: Settings) -> None:
     application.does("sys.stdout.write('out '); sys.stdout.flush(); sys.exit('no display' + 'x' * 100_000)")
 
     result = machine.run("login")
@@ -174,33 +174,12 @@ def test_headless_passes_the_exit_code_on_and_prints_nothing_of_its_own(
 
 def test_headless_gives_the_application_the_terminal_and_what_is_typed(machine: Machine, application: Settings) -> None:
     application.does("print('you typed ' + input(), flush=True)")
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "uno_devserver", "login", "--HEADLESS"],
-        cwd=machine.workspace,
-        env=machine.variables(),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    ) as process:
-        os.close(theirs)
-        os.write(ours, b"hello\n")
-        shown = _read_all(ours)
-        assert process.wait(WAIT_SECONDS) == 0
+    terminal = Terminal(machine, "login", "--HEADLESS")
 
-    assert b"you typed hello" in shown
-    assert application.call["tty"] is True
+    terminal.press(b"hello\n")
 
-
-def _read_all(terminal: int) -> bytes:
-    shown = b""
-    while True:
-        try:
-            shown += os.read(terminal, 4096)
-        except OSError:  # everybody at the other end has gone
-            os.close(terminal)
-            return shown
+    assert "you typed hello" in terminal.end()
+    assert (terminal.process.returncode, application.call["tty"]) == (0, True)
 
 
 def test_headless_with_json_leaves_standard_output_to_the_result(machine: Machine, application: Settings) -> None:
@@ -239,61 +218,57 @@ def test_ctrl_c_is_the_applications_to_decide_while_it_has_the_terminal(
 # --- where it is not there ------------------------------------------------------------------------------------------
 
 
+def _not_restored(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
+    return workspace.uno_sdk(groups=GROUPS).package(host()).project("App/App.csproj")
+
+
+def _incomplete(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
+    partial = settings().without_files("tools/manager/Uno.Settings.dll")
+    return workspace.uno_sdk().package(host(), partial).project("App/App.csproj")
+
+
+def _without_settings(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
+    return workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj")
+
+
+def _without_sdk(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
+    return workspace.global_json({"Uno.Sdk": "6.5.31"}).project("App/App.csproj", restored=False)
+
+
+@pytest.mark.parametrize(
+    ("made", "message", "next_step"),
+    [
+        (_not_restored, "uno.settings.devserver 1.8.0, is not restored", "dotnet restore"),
+        (_incomplete, "is incomplete: ", "--force"),
+        (_without_settings, "does not name uno.settings.devserver", "Choose a newer Uno.Sdk"),
+        (_without_sdk, "Uno.Sdk 6.5.31", "dotnet restore"),
+        (None, "There is no .sln or .slnx file", "--solution-dir"),
+    ],
+)
+def test_an_error_names_what_is_missing(
+    workspace: WorkspaceBuilder,
+    made: Callable[[WorkspaceBuilder], WorkspaceBuilder] | None,
+    message: str,
+    next_step: str,
+) -> None:
+    workspace.machine.install_dotnet()
+    if made is not None:
+        made(workspace).solution("App.slnx")
+
+    result = workspace.machine.run("login", "--json")
+
+    error = result.json["error"]
+    assert (result.exit_code, error["code"]) == (1, "SettingsNotFound")
+    assert message in error["message"]
+    assert next_step in error["nextStep"]
+
+
 def test_without_dotnet_it_says_that_it_needs_it(workspace: WorkspaceBuilder) -> None:
     workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
 
     result = workspace.machine.run("login", "--json")
 
     assert (result.exit_code, result.json["error"]["code"]) == (1, "DotNetNotFound")
-
-
-def test_a_package_that_is_not_restored_is_named(workspace: WorkspaceBuilder) -> None:
-    workspace.machine.install_dotnet()
-    workspace.uno_sdk(groups=GROUPS).package(host()).project("App/App.csproj").solution("App.slnx")
-
-    error = workspace.machine.run("login", "--json").json["error"]
-
-    assert error["code"] == "SettingsNotFound"
-    assert "uno.settings.devserver 1.8.0, is not restored" in error["message"]
-    assert "dotnet restore" in error["nextStep"]
-
-
-def test_a_package_without_the_application_is_incomplete(workspace: WorkspaceBuilder) -> None:
-    workspace.machine.install_dotnet()
-    partial = settings().without_files("tools/manager/Uno.Settings.dll")
-    workspace.uno_sdk().package(host(), partial).project("App/App.csproj").solution("App.slnx")
-
-    error = workspace.machine.run("login", "--json").json["error"]
-
-    assert "is incomplete: " in error["message"]
-    assert "--force" in error["nextStep"]
-
-
-def test_an_sdk_that_has_no_settings_application_is_told_as_such(workspace: WorkspaceBuilder) -> None:
-    workspace.machine.install_dotnet()
-    workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj").solution("App.slnx")
-
-    assert "does not name uno.settings.devserver" in workspace.machine.run("login").stderr
-
-
-def test_an_sdk_that_is_not_restored_is_named(workspace: WorkspaceBuilder) -> None:
-    workspace.machine.install_dotnet()
-    workspace.global_json({"Uno.Sdk": "6.5.31"}).project("App/App.csproj", restored=False).solution("App.slnx")
-
-    error = workspace.machine.run("login", "--json").json["error"]
-
-    assert "Uno.Sdk 6.5.31" in error["message"]
-    assert "dotnet restore" in error["nextStep"]
-
-
-def test_outside_a_workspace_it_says_where_to_go(machine: Machine) -> None:
-    machine.install_dotnet()
-
-    result = machine.run("login")
-
-    assert result.exit_code == 1
-    assert "There is no .sln or .slnx file" in result.stderr
-    assert "--solution-dir" in result.stderr
 
 
 def test_where_several_solutions_fit_any_of_them_will_do(

@@ -1,4 +1,4 @@
-"""From arguments to a command with its options; what cannot be understood is a UserError with exit code 2."""
+"""Arguments become a command with its options; a wrong call is a UserError with exit code 2."""
 
 from __future__ import annotations
 
@@ -131,10 +131,6 @@ def test_mcp_app_stands_anywhere_and_means_mcp_start(argv: list[str]) -> None:
     assert invocation.command.name == "mcp start"
 
 
-def test_behind_the_dashes_mcp_app_belongs_to_the_child() -> None:
-    assert parse(["disco", "--", "--mcp-app"]).command == parse(["disco"]).command
-
-
 # --- options ------------------------------------------------------------------------------------------------------
 
 
@@ -195,45 +191,47 @@ def test_a_value_that_may_be_left_out_is_what_follows_unless_that_is_something_e
     assert not invocation.arguments
 
 
-def test_a_value_that_may_be_left_out_is_not_blank() -> None:
-    assert refusal("mcp", "start", "--inspector=").code == "MissingValue"
-
-
 def test_the_help_says_which_values_may_be_left_out() -> None:
     assert Option(("--page", "-p"), "", value="<port>", optional=True).usage == "--page, -p [<port>]"
     assert Option(("--page",), "", value="<port>").usage == "--page <port>"
     assert Option(("--page",), "").usage == "--page"
 
 
-@pytest.mark.parametrize("token", ["--SOLUTION-DIR", "--Solution-Dir", "--solution-dir"])
-def test_long_names_ignore_case(token: str) -> None:
-    assert parse(["disco", token, "/src"]).value("solution-dir") == "/src"
-    assert parse([token, "/src", "disco"]).value("solution-dir") == "/src"
-    assert parse(["disco", f"{token}=/src"]).value("solution-dir") == "/src"
+@pytest.mark.parametrize(
+    ("argv", "options"),
+    [
+        # long names ignore case, short ones do not
+        (["disco", "--SOLUTION-DIR", "/src"], {"solution-dir": "/src"}),
+        (["--Solution-Dir", "/src", "disco"], {"solution-dir": "/src"}),
+        (["disco", "--solution-DIR=/src"], {"solution-dir": "/src"}),
+        # a value can be written behind an equals sign
+        (["disco", "--solution-dir=a=b"], {"solution-dir": "a=b"}),
+        (["disco", "--solution-dir= x "], {"solution-dir": " x "}),
+        (["disco", "--solution-dir=--json"], {"solution-dir": "--json"}),
+        (["list", "-l=Trace", "-fl=/log.txt"], {"log-level": "Trace", "file-log": "/log.txt"}),
+        # a value may look like something else, but not like one of our options
+        (["stop", "--pid", "-1"], {"pid": "-1"}),
+        (["stop", "--pid", "-"], {"pid": "-"}),
+        (["stop", "--pid", "mcp"], {"pid": "mcp"}),
+        (["--pid", "start", "stop"], {"pid": "start"}),
+        (["disco", "--solution-dir", "--odd-name"], {"solution-dir": "--odd-name"}),
+        # the last of two counts
+        (
+            ["-l", "Trace", "list", "--log-level", "Error", "--json", "--json=false"],
+            {"log-level": "Error", "json": False},
+        ),
+        # an option of the command hides the global one of its name
+        (["mcp", "install", "--version", "1.2.3"], {"version": "1.2.3"}),
+        (["disco"], {}),
+    ],
+    ids=_id,
+)
+def test_options_and_their_values(argv: list[str], options: dict[str, str | bool]) -> None:
+    assert parse(argv).options == options
 
 
 def test_short_names_do_not_ignore_case() -> None:
     assert refusal("list", "-L", "Trace").code == "UnknownOption"
-
-
-@pytest.mark.parametrize("value", ["/src", "a=b", " x ", "--json"])
-def test_a_value_can_be_written_behind_an_equals_sign(value: str) -> None:
-    assert parse(["disco", f"--solution-dir={value}"]).value("solution-dir") == value
-
-
-def test_short_options_take_an_equals_sign_too() -> None:
-    assert parse(["list", "-l=Trace", "-fl=/log.txt"]).options == {"log-level": "Trace", "file-log": "/log.txt"}
-
-
-def test_the_word_help_asks_for_help() -> None:
-    assert parse(["help"]).on("help")
-    assert parse(["mcp", "--help"]).words == ("mcp",)
-
-
-@pytest.mark.parametrize("value", ["-1", "-", "start", "mcp"])
-def test_a_value_may_look_like_something_else(value: str) -> None:
-    assert parse(["stop", "--pid", value]).value("pid") == value
-    assert parse(["--pid", value, "stop"]).value("pid") == value
 
 
 @pytest.mark.parametrize(("text", "on"), [("true", True), ("TRUE", True), ("false", False), ("False", False)])
@@ -249,13 +247,6 @@ def test_a_switch_takes_no_other_value(text: str) -> None:
     assert "--json" in error.message
 
 
-def test_the_last_of_two_counts() -> None:
-    invocation = parse(["-l", "Trace", "disco", "--log-level", "Error", "--json", "--json=false"])
-
-    assert invocation.value("log-level") == "Error"
-    assert not invocation.on("json")
-
-
 @pytest.mark.parametrize(
     "argv",
     [
@@ -266,6 +257,7 @@ def test_the_last_of_two_counts() -> None:
         ["stop", "--pid", ""],
         ["stop", "--pid="],
         ["stop", "--pid", "--"],
+        ["mcp", "start", "--inspector="],
     ],
     ids=_id,
 )
@@ -277,25 +269,7 @@ def test_a_missing_or_blank_value_says_what_to_write(argv: list[str]) -> None:
 
 
 def test_an_option_is_not_taken_for_the_value_of_another() -> None:
-    with pytest.raises(UserError, match="The value of --solution-dir is missing"):
-        parse(["disco", "--solution-dir", "--json"])
-
-    assert parse(["disco", "--solution-dir", "--odd-name"]).value("solution-dir") == "--odd-name"
-
-
-def test_the_version_to_install_is_not_the_version_asked_for() -> None:
-    invocation = parse(["mcp", "install", "cursor", "--version", "1.2.3"])
-
-    assert invocation.value("version") == "1.2.3"
-    assert not invocation.on("version")
-    assert invocation.arguments == ("cursor",)
-
-
-def test_what_was_not_given_is_off_and_has_no_value() -> None:
-    invocation = parse(["disco"])
-
-    assert not invocation.on("json")
-    assert invocation.value("solution-dir") is None
+    assert refusal("disco", "--solution-dir", "--json").message == "The value of --solution-dir is missing."
 
 
 # --- help ---------------------------------------------------------------------------------------------------------
@@ -314,6 +288,7 @@ def test_help_is_of_the_command_that_stands_beside_it(option: str) -> None:
 @pytest.mark.parametrize(
     "argv",
     [
+        ["help"],
         ["frobnicate", "--help"],
         ["mcp", "--help"],
         ["list", "--frobnicate", "--help"],
@@ -333,35 +308,21 @@ def test_help_can_be_asked_for_as_json() -> None:
     assert (invocation.on("help"), invocation.on("json"), invocation.command) == (True, True, None)
 
 
-def test_behind_the_dashes_help_belongs_to_the_child() -> None:
-    assert not parse(["mcp", "start", "--", "server", "--help"]).on("help")
-
-
 # --- what a command does not know ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", REFUSING, ids=_id)
-def test_most_commands_refuse_options_that_they_do_not_know(command: Command) -> None:
-    error = refusal(*command.words, "--frobnicate")
+def test_most_commands_refuse_options_and_arguments_that_they_do_not_know() -> None:
+    def check(command: Command) -> None:
+        taken = ["cursor"] if command.arguments in (("<client>",), ("<shell>",)) else []
+        option, argument = refusal(*command.words, "--frobnicate"), refusal(*command.words, *taken, "extra")
 
-    assert error.code == "UnknownOption"
-    assert f"'{command.name}'" in error.message
-    assert "'--frobnicate'" in error.message
+        assert parse([*command.words, *taken]).arguments == tuple(taken)
+        assert option.code == "UnknownOption"
+        assert f"'{command.name}' has no option '--frobnicate'" in option.message
+        assert (argument.code, "'extra'" in argument.message) == ("UnexpectedArgument", True)
 
-
-def test_an_unknown_option_without_a_command_is_refused() -> None:
+    every(REFUSING, check, _id)
     assert refusal("--frobnicate").code == "UnknownOption"
-
-
-@pytest.mark.parametrize("command", REFUSING, ids=_id)
-def test_commands_take_at_most_the_argument_that_they_name(command: Command) -> None:
-    taken = ["cursor"] if command.arguments in (("<client>",), ("<shell>",)) else []
-
-    assert parse([*command.words, *taken]).arguments == tuple(taken)
-    error = refusal(*command.words, *taken, "extra")
-
-    assert error.code == "UnexpectedArgument"
-    assert "'extra'" in error.message
 
 
 def test_disco_ignores_what_it_does_not_know() -> None:
@@ -372,22 +333,26 @@ def test_disco_ignores_what_it_does_not_know() -> None:
     assert invocation.command == parse(["disco"]).command
 
 
-def test_start_forwards_what_belongs_to_the_host_in_its_order() -> None:
-    invocation = parse(
-        ["start", "--metadata-updates", "true", "--httpPort", "5000", "-x", "--y=1", "z", "--ppid=7", "--last"]
-    )
+@pytest.mark.parametrize(
+    ("typed", "forwarded", "options"),
+    [
+        (
+            "start --metadata-updates true --httpPort 5000 -x --y=1 z --ppid=7 --last",
+            "--metadata-updates true -x --y=1 z --last",
+            {"httpPort": "5000", "ppid": "7"},
+        ),
+        ("login --headless --account me --json --silent", "--account me --silent", {"headless": True, "json": True}),
+        ("start --MetaData-Updates TRUE", "--MetaData-Updates TRUE", {}),
+        ("START --HTTPPORT 1", "", {"httpPort": "1"}),
+    ],
+)
+def test_unknown_options_are_forwarded_in_their_order_and_case(
+    typed: str, forwarded: str, options: dict[str, str | bool]
+) -> None:
+    invocation = parse(typed.split())
 
-    assert invocation.forwarded == ("--metadata-updates", "true", "-x", "--y=1", "z", "--last")
-    assert (invocation.value("httpPort"), invocation.value("ppid")) == ("5000", "7")
+    assert (invocation.forwarded, invocation.options) == (tuple(forwarded.split()), options)
     assert invocation.arguments == ()
-
-
-def test_login_forwards_what_belongs_to_the_settings_application() -> None:
-    invocation = parse(["login", "--headless", "--account", "me", "--json", "--silent"])
-
-    assert invocation.forwarded == ("--account", "me", "--silent")
-    assert invocation.on("headless")
-    assert invocation.on("json")
 
 
 @pytest.mark.parametrize("command", FORWARDING, ids=_id)
@@ -397,20 +362,22 @@ def test_a_free_word_before_any_unknown_option_is_an_argument(command: Command) 
     assert (invocation.arguments, invocation.forwarded) == (("word",), ("--unknown", "value"))
 
 
-def test_names_of_the_host_keep_their_case_when_forwarded() -> None:
-    assert parse(["start", "--MetaData-Updates", "TRUE"]).forwarded == ("--MetaData-Updates", "TRUE")
-    assert parse(["START", "--HTTPPORT", "1"]).value("httpPort") == "1"
+@pytest.mark.parametrize(
+    ("argv", "command"),
+    [
+        (["mcp", "start", "--port", "1", "--", "python", "-m", "server", "--port", "2", "--", "x"], "mcp start"),
+        (["mcp", "start", "--", "server", "--help"], "mcp start"),
+        (["disco", "--", "--mcp-app"], "disco"),
+        (["disco", "--"], "disco"),
+    ],
+    ids=_id,
+)
+def test_everything_behind_the_dashes_is_the_childs(argv: list[str], command: str) -> None:
+    invocation = parse(argv)
 
-
-def test_everything_behind_the_dashes_is_the_childs() -> None:
-    invocation = parse(["mcp", "start", "--port", "1", "--", "python", "-m", "server", "--port", "2", "--", "x"])
-
-    assert invocation.child == ("python", "-m", "server", "--port", "2", "--", "x")
-    assert invocation.value("port") == "1"
-
-
-def test_nothing_behind_the_dashes_is_no_child() -> None:
-    assert parse(["disco", "--"]).child == ()
+    assert invocation.child == tuple(argv[argv.index("--") + 1 :])
+    assert invocation.replace(child=()) == parse(argv[: argv.index("--")])
+    assert invocation.command == command_named(tuple(command.split()))
 
 
 # --- anything -----------------------------------------------------------------------------------------------------
@@ -456,14 +423,12 @@ def test_help_of_a_command_by_its_name() -> None:
     invocation = parse(["help", "START"])
 
     assert (invocation.command, invocation.on("help")) == (command_named(("start",)), True)
+    assert parse(["mcp", "--help"]).words == ("mcp",)
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", 1), ("65535", 65_535), (" 80 ", 80), ("00080", 80)])
 def test_a_number_is_read(text: str, value: int) -> None:
     assert parse(["mcp", "start", "--port", text]).number("port", 1, MAX_PORT) == value
-
-
-def test_one_that_was_not_given_is_none() -> None:
     assert parse(["mcp", "start"]).number("port", 1, MAX_PORT) is None
 
 

@@ -23,13 +23,14 @@ from uno_devserver.cli.progress import AFTER_SECONDS, CLEAR, _StatusLine
 
 FRAMES = re.compile(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ")
 
-# A command that takes as long as there is no file of the name `go`, and says what it does.
+# A command that runs until there is a file of the name `go`; its progress line comes after `after` seconds.
 SLOW = """
 import os, sys, time
-from uno_devserver.cli import main as program
+from uno_devserver.cli import main as program, progress
 from uno_devserver.cli.progress import say
 from uno_devserver.cli.result import Result
 from uno_devserver.system.log import log
+progress.AFTER_SECONDS = {after}
 def until_drawn(is_drawn=True):
     while sys.stderr._is_drawn is not is_drawn:
         time.sleep(0.01)
@@ -43,18 +44,25 @@ code = program.main(sys.argv[1:])
 sys.stderr.write(f"threads: {{len(sys._current_frames())}}\\n")
 sys.exit(code)
 """
+SOON = 0.05
+LATER = "time.sleep(0.3)"  # a line would have been drawn by then
 
 
 class Slow:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
-    def start(self, *argv: str, body: str = "pass", **options: object) -> Terminal:
-        program = (sys.executable, "-c", SLOW.format(body=body))
+    def start(self, *argv: str, body: str = "pass", after: float = SOON, **options: object) -> Terminal:
+        options.setdefault("env", {"NO_COLOR": "1"})
+        program = (sys.executable, "-c", SLOW.format(body=body, after=after))
         return Terminal(self._machine, *argv, program=program, **options)  # type: ignore[arg-type]
 
     def let_go(self) -> None:
         (self._machine.workspace / "go").touch()
+
+    def end(self, terminal: Terminal) -> str:
+        self.let_go()
+        return terminal.end()
 
 
 @pytest.fixture
@@ -68,15 +76,13 @@ def slow(machine: Machine) -> Iterator[Slow]:
 
 
 def test_after_a_second_it_says_what_is_done_and_for_how_long(slow: Slow) -> None:
-    terminal = slow.start("list")
+    terminal = slow.start("list", after=AFTER_SECONDS)
 
     begun = time.monotonic()
     terminal.until("Looking for servers … 1 s")
-    assert time.monotonic() - begun >= AFTER_SECONDS / 2, "the process takes a moment before it begins to count"
-    slow.let_go()
-    terminal.end()
 
-    assert shown(terminal.sent) == ["done", "threads: 1"]
+    assert time.monotonic() - begun >= AFTER_SECONDS / 2, "the process takes a moment before it begins to count"
+    assert shown(slow.end(terminal)) == ["done", "threads: 1"]
 
 
 def test_what_is_over_within_a_second_shows_nothing(machine: Machine) -> None:
@@ -91,40 +97,36 @@ def test_what_is_over_within_a_second_shows_nothing(machine: Machine) -> None:
     assert not FRAMES.search(sent)
 
 
-def test_what_is_done_now_replaces_what_was_done_before(slow: Slow) -> None:
-    terminal = slow.start("list", body="say('Asking somebody')")
+def test_a_new_activity_replaces_the_one_before(slow: Slow) -> None:
+    terminal = slow.start("list", body="say('Asking the Host')")
 
-    terminal.until("Asking somebody … 1 s")
-    slow.let_go()
+    terminal.until("Asking the Host … 0 s")
 
-    assert "Looking for servers" not in terminal.end()
+    assert "Looking for servers" not in slow.end(terminal)
 
 
-def test_it_is_taken_away_before_the_log_writes_and_comes_back(slow: Slow) -> None:
-    body = "until_drawn(); log.warn('first'); until_drawn(); log.warn('second')"
-    terminal = slow.start("list", body=body, env={"NO_COLOR": "1"})
+def test_it_is_cleared_before_the_log_writes_and_drawn_again(slow: Slow) -> None:
+    terminal = slow.start("list", body="until_drawn(); log.warn('first'); until_drawn(); log.warn('second')")
 
     terminal.until("second\r\n")
-    terminal.until("2 s")  # it is drawn once more
-    slow.let_go()
+    terminal.until(" s")  # it is drawn once more
 
-    assert shown(terminal.end()) == ["warn: first", "warn: second", "done", "threads: 1"]
+    assert shown(slow.end(terminal)) == ["warn: first", "warn: second", "done", "threads: 1"]
     assert len(re.findall(r"s\r\x1b\[Kwarn: ", terminal.sent)) == 2
 
 
-def test_a_line_that_somebody_has_begun_is_left_alone(slow: Slow) -> None:
-    body = "until_drawn(); sys.stderr.write('begun '); sys.stderr.flush(); time.sleep(0.3); log.warn('ended')"
-    terminal = slow.start("list", body=body, env={"NO_COLOR": "1"})
+def test_a_line_that_was_begun_is_left_alone(slow: Slow) -> None:
+    body = f"until_drawn(); sys.stderr.write('begun '); sys.stderr.flush(); {LATER}; log.warn('ended')"
+    terminal = slow.start("list", body=body)
 
     terminal.until("ended")
-    slow.let_go()
 
-    assert "begun warn: ended" in shown(terminal.end())
+    assert "begun warn: ended" in shown(slow.end(terminal))
 
 
-def test_an_error_finds_an_empty_line(slow: Slow, machine: Machine) -> None:
+def test_an_error_finds_an_empty_line(slow: Slow) -> None:
     body = "until_drawn(); from uno_devserver.issues import UserError; raise UserError('A', 'b', 'c')"
-    terminal = slow.start("list", body=body, env={"NO_COLOR": "1"})
+    terminal = slow.start("list", body=body)
 
     assert shown(terminal.end()) == ["error: b", "next: c", "threads: 1"]
     assert CLEAR in terminal.sent
@@ -132,7 +134,7 @@ def test_an_error_finds_an_empty_line(slow: Slow, machine: Machine) -> None:
 
 def test_ctrl_c_ends_it_and_the_command(slow: Slow) -> None:
     terminal = slow.start("list")
-    terminal.until("1 s")
+    terminal.until("0 s")
 
     terminal.press(b"\x03")
     terminal.end()
@@ -141,26 +143,15 @@ def test_ctrl_c_ends_it_and_the_command(slow: Slow) -> None:
     assert [line for line in shown(terminal.sent) if "^C" not in line] == ["threads: 1"]
 
 
-def test_it_stays_within_one_line(slow: Slow) -> None:
-    terminal = slow.start("list", body="say('Waiting for ' + 'something long ' * 20)", columns=40)
+@pytest.mark.parametrize("what", ["'Waiting for ' + 'something long ' * 20", "'日本' * 40"], ids=["long", "wide"])
+def test_it_stays_within_one_line(slow: Slow, what: str) -> None:
+    terminal = slow.start("list", body=f"say({what})", columns=40)
 
-    terminal.until(" 1 s\r\x1b[K")
-    slow.let_go()
-    terminal.end()
+    terminal.until(" 0 s\r\x1b[K")
+    slow.end(terminal)
 
     drawn = [part for part in terminal.sent.split(CLEAR) if FRAMES.match(part)]
     assert drawn
-    assert max(map(len, drawn)) < 40
-
-
-def test_wide_characters_stay_within_one_line_too(slow: Slow) -> None:
-    terminal = slow.start("list", body="say('日本' * 40)", columns=40)
-
-    terminal.until(" 1 s\r\x1b[K")
-    slow.let_go()
-    terminal.end()
-
-    drawn = [part for part in terminal.sent.split(CLEAR) if FRAMES.match(part)]
     assert max(columns_of(part) for part in drawn) < 40
 
 
@@ -176,33 +167,21 @@ def test_in_the_background_it_leaves_the_terminal_to_others(slow: Slow) -> None:
     other.kill()
     other.wait()
     """
-    terminal = slow.start("list", body=given_away.strip(), env={"NO_COLOR": "1"})
+    terminal = slow.start("list", body=given_away.strip())
 
     terminal.until("from behind")
-    slow.let_go()
-    terminal.end()
+    slow.end(terminal)
 
     assert f"{CLEAR}warn: from behind" not in terminal.sent
     assert terminal.sent.endswith("warn: from behind\r\ndone\r\nthreads: 1\r\n")
 
 
-def test_a_terminal_that_cannot_take_a_line_away_gets_none(slow: Slow) -> None:
-    body = "time.sleep(1.3); log.warn('alive')"
-    terminal = slow.start("list", body=body, env={"TERM": "dumb"})
-
-    terminal.until("alive")
-    slow.let_go()
-
-    assert "Looking for servers" not in terminal.end()
-
-
 def test_a_terminal_of_ascii_gets_ascii(slow: Slow) -> None:
     terminal = slow.start("list", env={"PYTHONIOENCODING": "ascii"})
 
-    terminal.until("Looking for servers ... 1 s")
-    slow.let_go()
+    terminal.until("Looking for servers ... 0 s")
 
-    assert terminal.end().isascii()
+    assert slow.end(terminal).isascii()
 
 
 def test_a_terminal_that_went_away_does_not_stop_the_work() -> None:
@@ -221,44 +200,45 @@ def test_a_terminal_that_went_away_does_not_stop_the_work() -> None:
 # --- where there is none ------------------------------------------------------------------------------------------
 
 
-def test_json_on_a_terminal_is_json_alone(slow: Slow) -> None:
-    terminal = slow.start("list", "--json", body="time.sleep(1.3)")
-    slow.let_go()
+def test_a_terminal_that_cannot_clear_a_line_gets_none(slow: Slow) -> None:
+    terminal = slow.start("list", body=f"{LATER}; log.warn('alive')", env={"TERM": "dumb"})
 
-    document, _, rest = terminal.end().rpartition("threads")
+    terminal.until("alive")
+
+    assert "Looking for servers" not in slow.end(terminal)
+
+
+def test_json_on_a_terminal_is_json_alone(slow: Slow) -> None:
+    terminal = slow.start("list", "--json", body=LATER)
+
+    document, _, rest = slow.end(terminal).rpartition("threads")
 
     assert json.loads(document) == {"ok": True}
     assert rest == ": 1\r\n"
 
 
 def test_a_pipe_gets_nothing_of_it(slow: Slow, machine: Machine) -> None:
-    code = SLOW.format(body="time.sleep(1.2)")
+    command = [sys.executable, "-c", SLOW.format(body=LATER, after=SOON), "list"]
     slow.let_go()
 
-    result = subprocess.run(
-        [sys.executable, "-c", code, "list"], cwd=machine.workspace, env=machine.variables(), capture_output=True
-    )
+    result = subprocess.run(command, cwd=machine.workspace, env=machine.variables(), capture_output=True)
 
     assert (result.stdout, result.stderr) == (b"done\n", b"threads: 1\n")
 
 
 def test_without_a_terminal_nothing_is_imported_for_it(machine: Machine) -> None:
     code = "import sys\nfrom uno_devserver.cli.main import main\nmain(['list'])\nprint(*sys.modules)"
+    command = [sys.executable, "-c", code]
 
-    imported = subprocess.run(
-        [sys.executable, "-c", code], cwd=machine.workspace, env=machine.variables(), capture_output=True, text=True
-    ).stdout.split()
+    result = subprocess.run(command, cwd=machine.workspace, env=machine.variables(), capture_output=True, text=True)
 
-    assert "uno_devserver.cli.list" in imported
-    assert not {f"uno_devserver.cli.{name}" for name in ("progress", "colours", "layout", "folding")} & set(imported)
+    assert "uno_devserver.cli.list" in result.stdout.split()
+    assert not {"uno_devserver.cli.progress", "uno_devserver.cli.terminal"} & set(result.stdout.split())
 
 
-def test_a_proxy_on_a_terminal_shows_none(machine: Machine) -> None:
-    program = (sys.executable, "-c", SLOW.format(body="time.sleep(1.3); os.close(os.open('go', os.O_CREAT))"))
-
-    for argv in (["mcp", "start"], ["host"], ["--mcp-app"]):
-        (machine.workspace / "go").unlink(missing_ok=True)
-        assert not FRAMES.search(Terminal(machine, *argv, program=program).end())
+@pytest.mark.parametrize("typed", ["mcp start", "host", "--mcp-app"])
+def test_a_proxy_on_a_terminal_shows_none(slow: Slow, typed: str) -> None:
+    assert not FRAMES.search(slow.end(slow.start(*typed.split(), body=LATER)))
 
 
 # --- what it says -------------------------------------------------------------------------------------------------

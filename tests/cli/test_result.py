@@ -38,7 +38,7 @@ def print_in_process(
 
 
 def _python(code: str) -> list[str]:
-    imports = "import os, sys\nfrom uno_devserver.cli.result import render\nfrom uno_devserver.cli.result import *\n"
+    imports = "import os, sys\nfrom uno_devserver.cli.result import *\nfrom uno_devserver.issues import UserError\n"
     return [sys.executable, "-c", imports + code]
 
 
@@ -64,24 +64,19 @@ def test_a_report_in_a_pipe_is_one_fact_per_line(capsys: pytest.CaptureFixture[s
     )
 
 
-def test_long_values_are_not_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    report = Report("R", (Section("", (Row("path", "/very/long" * 100),)),))
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        (Report("R", (Section("", (Row("path", "/very/long" * 100),)),)), f"R\n\n  path: {'/very/long' * 100}\n"),
+        ("/a.dll;/b.dll", "/a.dll;/b.dll\n"),
+        (None, ""),
+    ],
+    ids=["a long value", "text", "nothing"],
+)
+def test_text_is_printed_as_it_is(capsys: pytest.CaptureFixture[str], text: Report | str | None, printed: str) -> None:
+    render(Result([], text), as_json=False)
 
-    render(Result({}, report), as_json=False)
-
-    assert f"  path: {'/very/long' * 100}\n" in capsys.readouterr().out
-
-
-def test_plain_text_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    render(Result([], "/a.dll;/b.dll"), as_json=False)
-
-    assert capsys.readouterr().out == "/a.dll;/b.dll\n"
-
-
-def test_nothing_to_say_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    render(Result([], None), as_json=False)
-
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.parametrize("text", [REPORT, "text", None], ids=["report", "text", "nothing"])
@@ -100,16 +95,13 @@ def test_json_is_the_data_whatever_the_text(capsys: pytest.CaptureFixture[str], 
 # --- errors -------------------------------------------------------------------------------------------------------
 
 
-def test_an_error_and_its_next_step_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    render_error(UserError("Broken", "It is broken.", "Repair it."), as_json=False)
+def test_an_error_and_its_next_step_go_to_stderr_or_are_the_result(capsys: pytest.CaptureFixture[str]) -> None:
+    error = UserError("Broken", "It is broken.", "Repair it.")
 
-    output = capsys.readouterr()
-    assert (output.out, output.err) == ("", "error: It is broken.\nnext: Repair it.\n")
+    render_error(error, as_json=False)
+    assert capsys.readouterr() == ("", "error: It is broken.\nnext: Repair it.\n")
 
-
-def test_with_json_the_error_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
-    render_error(UserError("Broken", "It is broken.", "Repair it."), as_json=True)
-
+    render_error(error, as_json=True)
     output = capsys.readouterr()
     expected = {"error": {"code": "Broken", "message": "It is broken.", "nextStep": "Repair it."}}
     assert (json.loads(output.out), output.err) == (expected, "")
@@ -117,20 +109,14 @@ def test_with_json_the_error_is_the_result(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_an_error_that_cannot_be_written_anywhere_leaves_the_exit_code_alone(as_json: bool) -> None:
-    code = (
-        "from uno_devserver.cli.result import render_error\nfrom uno_devserver.issues import UserError\n"
-        f"render_error(UserError('A', 'b', 'c'), as_json={as_json})\nos._exit(7)"
-    )
+    code = f"render_error(UserError('A', 'b', 'c'), as_json={as_json})\nos._exit(7)"
 
     with open("/dev/full", "wb") as full:
         assert subprocess.run(_python(code), stdout=full, stderr=full, timeout=30).returncode == 7
 
 
 def test_an_error_that_has_no_room_on_stdout_goes_to_stderr() -> None:
-    code = (
-        "from uno_devserver.cli.result import render_error\nfrom uno_devserver.issues import UserError\n"
-        "render_error(UserError('A', 'b', 'c'), as_json=True)"
-    )
+    code = "render_error(UserError('A', 'b', 'c'), as_json=True)"
 
     with open("/dev/full", "wb") as full:
         result = subprocess.run(_python(code), stdout=full, stderr=subprocess.PIPE, timeout=30)
@@ -139,10 +125,7 @@ def test_an_error_that_has_no_room_on_stdout_goes_to_stderr() -> None:
 
 
 def test_an_error_about_a_name_of_undecodable_bytes_is_shown() -> None:
-    code = (
-        "from uno_devserver.cli.result import render_error\nfrom uno_devserver.issues import UserError\n"
-        r"for as_json in (False, True): render_error(UserError('A', '/tmp/caf\udce9', 'b'), as_json=as_json)"
-    )
+    code = r"for as_json in (False, True): render_error(UserError('A', '/tmp/caf\udce9', 'b'), as_json=as_json)"
 
     result = subprocess.run(_python(code), capture_output=True, timeout=30)
 
@@ -153,17 +136,19 @@ def test_an_error_about_a_name_of_undecodable_bytes_is_shown() -> None:
 # --- what stdout is connected to ----------------------------------------------------------------------------------
 
 
-def test_a_file_name_keeps_its_bytes_in_a_pipe() -> None:
-    """So that the printed path opens the file, also when it is no valid UTF-8."""
-    result = print_in_process(r"[], 'caf\udce9 → ž'", env={**os.environ, "PYTHONUTF8": "1"})
+@pytest.mark.parametrize(
+    ("text", "variable", "printed"),
+    [
+        # the printed path opens the file, also if it is no valid UTF-8
+        (r"caf\udce9 → ž", {"PYTHONUTF8": "1"}, b"caf\xe9 \xe2\x86\x92 \xc5\xbe\n"),
+        (r"ž → \udce9", {"PYTHONIOENCODING": "iso8859-2"}, b"\xbe \\u2192 \\udce9\n"),
+    ],
+    ids=["any bytes", "an encoding without the character"],
+)
+def test_a_pipe_gets_file_names_with_their_bytes(text: str, variable: dict[str, str], printed: bytes) -> None:
+    result = print_in_process(f"[], '{text}'", env={**os.environ, **variable})
 
-    assert (result.returncode, result.stdout) == (0, b"caf\xe9 \xe2\x86\x92 \xc5\xbe\n")
-
-
-def test_an_encoding_without_a_character_shows_its_number() -> None:
-    result = print_in_process(r"[], 'ž → \udce9'", env={**os.environ, "PYTHONIOENCODING": "iso8859-2"})
-
-    assert (result.returncode, result.stdout) == (0, b"\xbe \\u2192 \\udce9\n")
+    assert (result.returncode, result.stdout) == (0, printed)
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
@@ -181,7 +166,6 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 @pytest.mark.parametrize("closing", ["os.close(1)", "os.close(1); os.close(2)"])
 def test_a_process_started_without_stdout_does_not_fail(closing: str) -> None:
     code = _python(
-        "from uno_devserver.cli.result import render_error\nfrom uno_devserver.issues import UserError\n"
         "render(Result([], 'text'), as_json=False)\nrender(Result([], None), as_json=True)\n"
         "render_error(UserError('A', 'b', 'c'), as_json=False)\nos._exit(7)"
     )
@@ -200,7 +184,6 @@ def test_a_process_started_without_stdout_does_not_fail(closing: str) -> None:
 def test_a_full_disk_is_a_failure_in_words() -> None:
     """Half a result must not look like a whole one."""
     code = (
-        "from uno_devserver.issues import UserError\n"
         "try: render(Result([], 'text'), as_json=False)\n"
         "except UserError as error: sys.stderr.write(f'{error.code}: {error.message}')"
     )
@@ -254,10 +237,8 @@ def test_a_terminal_gets_a_table_with_the_same_facts() -> None:
 def test_an_error_is_folded_at_the_width_of_the_terminal_that_shows_it() -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
-    code = (
-        "from uno_devserver.cli.result import render_error\nfrom uno_devserver.issues import UserError\n"
-        "render_error(UserError('A', 'Unknown is this one. Known: a, b, c, d, e, f, g, h', 'Take it.'), as_json=False)"
-    )
+    error = "UserError('A', 'Unknown is this one. Known: a, b, c, d, e, f, g, h', 'Take it.')"
+    code = f"render_error({error}, as_json=False)"
 
     environ = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm-256color"}
     subprocess.run(_python(code), stderr=theirs, env=environ, timeout=30, check=True)

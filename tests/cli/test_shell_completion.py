@@ -48,12 +48,6 @@ def test_all_commands_are_offered_and_the_next_words_of_those_that_have_two(shel
     )
 
 
-@pytest.mark.parametrize("program", ["uno-devserver", "uno.devserver"])
-def test_both_names_of_the_program_are_completed(shell: Shell, program: str) -> None:
-    assert shell.offers(f"{program} dis") == ["disco"]
-    assert shell.offers(f"{program} mcp ins") == ["install"]
-
-
 def test_all_options_of_every_command_are_offered(shell: Shell) -> None:
     for command in COMMANDS:
         names = {name for option in options_of(command) for name in option.names if name.startswith("--")}
@@ -61,59 +55,53 @@ def test_all_options_of_every_command_are_offered(shell: Shell) -> None:
         assert set(shell.offers(f"uno-devserver {command.name} --")) == names
 
 
-def test_the_options_of_a_command_are_offered_with_those_of_every_command(shell: Shell) -> None:
-    assert {"--all-ides", "--json"} < set(shell.offers("uno-devserver mcp install --"))
-    assert shell.offers("uno-devserver disco --addins") == ["--addins-only"]
-    assert "--runner" not in shell.offers("uno-devserver disco --")
+def test_words_are_offered(shell: Shell) -> None:
+    wrong = {line: found for line, words in OFFERED.items() if (found := shell.offers(line)) != words.split()}
+
+    assert wrong == {}
 
 
-def test_options_before_the_command_do_not_hide_it(shell: Shell) -> None:
-    assert shell.offers("uno-devserver -l Debug --json lis") == ["list"]
-    assert shell.offers("uno-devserver --solution-dir mcp hea") == ["health"]
-    assert shell.offers("uno-devserver mcp -l Debug ins") == ["install"]
-
-
-def test_options_of_a_single_command_may_stand_before_it(shell: Shell) -> None:
-    assert shell.offers("uno-devserver --solution App.slnx dis") == ["disco"]
-    assert shell.offers("uno-devserver mcp --workspace place ins") == ["install"]
-    assert shell.offers("uno-devserver --upstream-url http://localhost:1/mcp mcp ser") == ["serve"]
-    assert shell.offers("uno-devserver --bind ::1 sta") == ["start"]
-    assert shell.offers("uno-devserver --inspector mcp sta") == ["start", "status"]
-    assert shell.offers("uno-devserver --dry-run mcp ins") == ["install"]
-
-
-def test_options_behind_the_command_do_not_hide_those_that_follow(shell: Shell) -> None:
-    assert shell.offers("uno-devserver disco --log-level Debug --json --addins") == ["--addins-only"]
-    assert shell.offers("uno-devserver mcp install --runner uvx cursor --dry") == ["--dry-run"]
-
-
-def test_the_flags_of_the_host_are_not_ours_to_offer(shell: Shell) -> None:
-    assert shell.offers("uno-devserver host --") == []
-
-
-def test_the_form_of_clients_configurations_has_the_options_of_the_proxy(shell: Shell) -> None:
-    assert shell.offers("uno-devserver --mcp-a") == ["--mcp-app"]
-    assert shell.offers("uno-devserver --mcp-app --wait-c") == ["--wait-calls"]
-    assert shell.offers("uno-devserver --mcp-app --inspector ") == []
-    assert "python3" in shell.offers("uno-devserver --mcp-app -- python")
-
-
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("uno-devserver mcp install --runner ", ["dnx", "path", "uvx"]),
-        ("uno-devserver mcp install --scope u", ["user"]),
-        ("uno-devserver mcp status --channel ", ["prerelease", "stable"]),
-        ("uno-devserver start --host ", ["bundled", "dotnet"]),
-        ("uno-devserver mcp uninstall --servers UnoD", ["UnoDocs"]),
-        ("uno-devserver --log-level De", ["Debug"]),
-        ("uno-devserver completion ", sorted(SHELLS)),
-        ("uno-devserver mcp install claude-d", ["claude-desktop"]),
-        ("uno-devserver mcp doctor --ide kim", ["kimi-code"]),
-    ],
-)
-def test_values_are_offered(shell: Shell, line: str, offered: list[str]) -> None:
-    assert shell.offers(line) == offered
+# What is offered at the end of a line.
+OFFERED = {
+    # both names of the program
+    "uno-devserver dis": "disco",
+    "uno.devserver dis": "disco",
+    "uno.devserver mcp ins": "install",
+    # options of the command and of every command
+    "uno-devserver disco --addins": "--addins-only",
+    "uno-devserver mcp install --js": "--json",
+    "uno-devserver disco --runn": "",
+    # options before the command do not hide it
+    "uno-devserver -l Debug --json lis": "list",
+    "uno-devserver --solution-dir mcp hea": "health",
+    "uno-devserver mcp -l Debug ins": "install",
+    # nor do options of a single command
+    "uno-devserver --solution App.slnx dis": "disco",
+    "uno-devserver mcp --workspace place ins": "install",
+    "uno-devserver --upstream-url http://localhost:1/mcp mcp ser": "serve",
+    "uno-devserver --bind ::1 sta": "start",
+    "uno-devserver --inspector mcp sta": "start status",
+    "uno-devserver --dry-run mcp ins": "install",
+    # options behind the command do not hide the next ones
+    "uno-devserver disco --log-level Debug --json --addins": "--addins-only",
+    "uno-devserver mcp install --runner uvx cursor --dry": "--dry-run",
+    # the flags of the Host are not ours
+    "uno-devserver host --": "",
+    # the form in clients' configurations
+    "uno-devserver --mcp-a": "--mcp-app",
+    "uno-devserver --mcp-app --wait-c": "--wait-calls",
+    "uno-devserver --mcp-app --inspector ": "",
+    # values
+    "uno-devserver mcp install --runner ": "dnx path uvx",
+    "uno-devserver mcp install --scope u": "user",
+    "uno-devserver mcp status --channel ": "prerelease stable",
+    "uno-devserver start --host ": "bundled dotnet",
+    "uno-devserver mcp uninstall --servers UnoD": "UnoDocs",
+    "uno-devserver --log-level De": "Debug",
+    "uno-devserver completion ": "bash fish zsh",
+    "uno-devserver mcp install claude-d": "claude-desktop",
+    "uno-devserver mcp doctor --ide kim": "kimi-code",
+}
 
 
 def test_a_value_may_stand_behind_an_equals_sign(shell: Shell) -> None:
@@ -141,6 +129,7 @@ def test_nothing_is_offered_where_nobody_can_know(shell: Shell) -> None:
 def test_behind_two_dashes_a_command_is_completed(shell: Shell) -> None:
     assert "python3" in shell.offers("uno-devserver mcp start -- python")
     assert "python3" not in shell.offers("uno-devserver mcp start python")
+    assert "python3" in shell.offers("uno-devserver --mcp-app -- python")
     assert "--wait-calls" not in shell.offers("uno-devserver mcp start -- --wai")
     assert "--wait-calls" not in shell.offers("uno-devserver mcp start -- python3 --wai")
 
