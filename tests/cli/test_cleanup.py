@@ -36,7 +36,7 @@ def temp(machine: Machine) -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_with_nothing_to_do_it_prints_the_recorded_lines(
+def test_without_leftovers_it_prints_the_recorded_lines(
     machine: Machine, registry: Registry, processes: Processes
 ) -> None:
     registry.sign_in(processes.start().pid)
@@ -133,9 +133,7 @@ def test_control_channels_of_processes_that_live_stay_whatever_they_do_and_whoso
     assert busy.is_socket()
 
 
-def test_status_files_of_proxies_that_were_killed_go(
-    machine: Machine, registry: Registry, processes: Processes
-) -> None:
+def test_status_files_of_killed_proxies_are_removed(machine: Machine, registry: Registry, processes: Processes) -> None:
     # given the files of a proxy that is gone, one of them half written; and what is no file of a proxy that is gone
     folder = machine.state / "proxies"
     left = [write(folder / name, "{}") for name in (f"{DEAD}.json", f"{DEAD}.json.{DEAD}-0.tmp")]

@@ -25,9 +25,7 @@ def _rows(stdout: str) -> dict[str, str]:
     return {key: value for key, _, value in rows}
 
 
-def test_without_a_config_the_defaults_are_shown_and_a_host_is_what_is_started(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
+def test_without_a_config_the_defaults_are_shown(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(".devtools/addins/greeter.py", "")
 
     result = machine.run("config")
@@ -111,9 +109,7 @@ def test_problems_are_listed_and_the_exit_code_tells_of_them(workspace: Workspac
         ({"mcpServer": {"command": "sh"}, "client": {"command": "gone"}}, "The client cannot be started"),
     ],
 )
-def test_what_would_not_work_is_a_problem(
-    workspace: WorkspaceBuilder, machine: Machine, config: object, problem: str
-) -> None:
+def test_what_fails_is_a_problem(workspace: WorkspaceBuilder, machine: Machine, config: object, problem: str) -> None:
     workspace.file(CONFIG, json.dumps(config))
 
     result = machine.run("config")
@@ -122,9 +118,7 @@ def test_what_would_not_work_is_a_problem(
     assert problem.format(root=machine.workspace) in result.stdout.split("Problems:\n")[1]
 
 
-def test_what_is_not_built_yet_and_patterns_that_fit_nothing_are_remarks(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
+def test_missing_builds_and_idle_patterns_are_remarks(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file("package.json", '{"main": "dist/index.js", "scripts": {"build": "x"}}').file("a.ts", "")
     workspace.file("a.test.ts", "").file("views/page.html", "").file("tsconfig.json", "{}")
     tools = {"hotReload": {"include": ["views/*.html", "gone/**"], "exclude": ["**/*.test.ts", "lost.ts"]}}
@@ -166,17 +160,13 @@ def test_a_folder_that_is_missing_is_said_once_and_has_no_kind(workspace: Worksp
     ("config", "off"),
     [('{"hotReload": {"enabled": false}}', "off, by hotReload.enabled"), ("{}", "off: there is no code to watch")],
 )
-def test_where_nothing_is_reloaded_it_says_why(
-    workspace: WorkspaceBuilder, machine: Machine, config: str, off: str
-) -> None:
+def test_a_reason_is_given_for_no_reload(workspace: WorkspaceBuilder, machine: Machine, config: str, off: str) -> None:
     workspace.file(CONFIG, config)
 
     assert _rows(machine.run("config").stdout)["hot reload"] == off
 
 
-def test_a_server_of_which_nothing_is_known_is_told_what_to_write(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
+def test_an_unknown_server_command_is_a_problem(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(CONFIG, '{"mcpServer": {"cwd": ".."}}')
 
     result = machine.run("config")
@@ -186,9 +176,7 @@ def test_a_server_of_which_nothing_is_known_is_told_what_to_write(
     assert '"mcpServer": {"command": ' in result.stdout
 
 
-def test_code_whose_command_is_typed_need_not_say_how_it_is_started(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
+def test_code_whose_command_is_typed_needs_no_command(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file("server.py", "").file(CONFIG, '{"mcpServerRoot": ".."}')
 
     result = machine.run("config")

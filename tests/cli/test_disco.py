@@ -77,9 +77,7 @@ def uno(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
 
 @pytest.mark.parametrize("solution", ["App.sln", "App.slnx"])
 @pytest.mark.parametrize("files", [["assets", "g", "cache", "dgspec"], ["g"], ["assets"]], ids="+".join)
-def test_every_kind_of_add_in_is_found_together_with_projects_under_src(
-    uno: WorkspaceBuilder, solution: str, files: list[str]
-) -> None:
+def test_every_kind_of_add_in_is_found_below_src(uno: WorkspaceBuilder, solution: str, files: list[str]) -> None:
     # given: both examples of the seed come with the SDK, the others with projects below src/
     manifest, old, third = (
         manifest_add_in("Acme.Manifest"),

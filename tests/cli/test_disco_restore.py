@@ -81,9 +81,7 @@ def test_an_override_to_the_same_version_is_not_worth_a_word(workspace: Workspac
 
 
 @RESTORE_FILES
-def test_the_restored_version_wins_over_the_one_of_packages_json(
-    workspace: WorkspaceBuilder, files: tuple[str, ...]
-) -> None:
+def test_the_restored_version_wins_over_packages_json(workspace: WorkspaceBuilder, files: tuple[str, ...]) -> None:
     workspace.uno_6_5().project("App/App.csproj", [app_mcp("1.2.0")], restore_files=files).solution("App.slnx")
     cache = workspace.machine.nuget
 
@@ -172,9 +170,7 @@ def test_a_package_in_a_fallback_folder_is_found_there(uno: WorkspaceBuilder, fi
     ],
     ids=["commented out", "other condition", "other attribute", "CRLF", "one line"],
 )
-def test_restore_files_changed_by_hand_mean_what_they_say(
-    uno: WorkspaceBuilder, old: str, new: str, found: list[str]
-) -> None:
+def test_edited_restore_files_mean_what_they_say(uno: WorkspaceBuilder, old: str, new: str, found: list[str]) -> None:
     uno.project("App/App.csproj", [direct_add_in("Acme.Tool")], restore_files=["g"])
     uno.project("Other/Other.csproj", [direct_add_in("Acme.Other")]).solution("App.slnx")
     path = uno.root / "App/obj/App.csproj.nuget.g.targets"
@@ -207,9 +203,7 @@ def test_the_same_add_in_of_many_projects_is_given_once(uno: WorkspaceBuilder) -
 # --- a restore that is missing, failed or old ----------------------------------------------------------------------
 
 
-def test_a_project_that_was_never_restored_is_a_warning_and_the_sdk_list_still_counts(
-    workspace: WorkspaceBuilder,
-) -> None:
+def test_a_project_that_was_never_restored_is_a_warning_and_the_sdk_list_counts(workspace: WorkspaceBuilder) -> None:
     workspace.machine.install_dotnet()
     workspace.uno_6_5().project("src/App/App.csproj", [direct_add_in("Acme.Tool")], restored=False)
     workspace.project("src/Good/Good.csproj", [direct_add_in("Acme.Good")]).solution("App.slnx")
@@ -224,9 +218,7 @@ def test_a_project_that_was_never_restored_is_a_warning_and_the_sdk_list_still_c
 
 
 @pytest.mark.parametrize("files", [ALL_FILES, ("g", "cache"), ("assets", "cache")], ids="+".join)
-def test_a_failed_restore_is_a_warning_and_what_it_resolved_counts(
-    uno: WorkspaceBuilder, files: tuple[str, ...]
-) -> None:
+def test_a_failed_restore_is_a_warning_and_its_packages_count(uno: WorkspaceBuilder, files: tuple[str, ...]) -> None:
     package = direct_add_in("Acme.Tool")
     missing = [library("Acme.DoesNotExist")]
     uno.project("App/App.csproj", [package], missing=missing, restore_files=files).solution("App.slnx")
@@ -292,7 +284,7 @@ def test_a_restore_that_fits_its_project_is_not_worth_a_word(uno: WorkspaceBuild
     ids=["two paths", "backslashes", "wildcard"],
 )
 @RESTORE_FILES
-def test_includes_mean_what_msbuild_means(
+def test_includes_mean_what_msbuild_does(
     uno: WorkspaceBuilder, files: tuple[str, ...], include: str, found: str
 ) -> None:
     package = library("Acme.Tool").with_files(
@@ -417,9 +409,7 @@ def test_assets_at_the_root_that_name_no_project_are_evaluated(uno: WorkspaceBui
 @pytest.mark.parametrize(
     "include", ["$(OnlyABuildKnows)/Acme.Tool.dll", "$([System.IO.File]::ReadAllText('x'))/Acme.Tool.dll"]
 )
-def test_an_add_in_whose_path_only_a_build_knows_is_told_with_the_expression(
-    uno: WorkspaceBuilder, include: str
-) -> None:
+def test_a_path_that_only_a_build_knows_is_reported_with_its_expression(uno: WorkspaceBuilder, include: str) -> None:
     package = direct_add_in("Acme.Tool").with_files({"buildTransitive/Acme.Tool.targets": targets(include)})
     uno.project("App/App.csproj", [package]).solution("App.slnx")
 

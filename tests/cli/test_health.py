@@ -63,9 +63,7 @@ def test_with_nothing_running_it_says_how_to_start(app: WorkspaceBuilder) -> Non
     ]
 
 
-def test_where_the_config_names_the_server_it_says_that_a_proxy_starts_it(
-    workspace: WorkspaceBuilder, machine: Machine
-) -> None:
+def test_a_server_of_the_config_is_started_by_a_proxy(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(".devtools/host.config.jsonc", '{"mcpServer": {"command": "serve"}, "hotReload": []}')
 
     result = machine.run("health", "--json")
@@ -245,9 +243,7 @@ def started(plain: WorkspaceBuilder) -> Iterator[Callable[[], Result]]:
     plain.machine.run("stop", timeout=START_SECONDS)
 
 
-def test_the_real_host_is_healthy_on_a_machine_without_dotnet(
-    plain: WorkspaceBuilder, started: Callable[[], Result]
-) -> None:
+def test_the_real_host_is_healthy_without_dotnet(plain: WorkspaceBuilder, started: Callable[[], Result]) -> None:
     assert started().exit_code == 0
 
     result = plain.machine.run("health", "--json")
@@ -256,9 +252,7 @@ def test_the_real_host_is_healthy_on_a_machine_without_dotnet(
     assert result.json["toolCount"] == 0, "its own report is no tool of the workspace"
 
 
-def test_the_real_host_tells_of_an_add_in_that_cannot_be_loaded(
-    plain: WorkspaceBuilder, started: Callable[[], Result]
-) -> None:
+def test_the_real_host_reports_a_broken_add_in(plain: WorkspaceBuilder, started: Callable[[], Result]) -> None:
     plain.file(".devtools/addins/broken.py", "raise RuntimeError('out of colours')")
     assert started().exit_code == 0
 
@@ -278,9 +272,7 @@ def register(addin):
 """
 
 
-def test_add_ins_that_load_are_waited_for(
-    plain: WorkspaceBuilder, started: Callable[[], Result], tmp_path: Path
-) -> None:
+def test_loading_add_ins_are_awaited(plain: WorkspaceBuilder, started: Callable[[], Result], tmp_path: Path) -> None:
     plain.file(".devtools/addins/notes.py", SLOW.format(go=str(tmp_path / "go")))
     assert started().exit_code == 0
     asking = plain.machine.spawn("health", "--json")

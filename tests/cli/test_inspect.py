@@ -394,7 +394,7 @@ def test_what_cannot_be_done_is_said(machine: Machine, options: list[str], code:
 
 
 @pytest.mark.parametrize("url", ["https://example.com/", "http://localhost:many/", 6274, None])
-def test_a_file_cannot_send_the_browser_elsewhere(
+def test_a_file_cannot_misdirect_the_browser(
     proxies: Proxies, processes: Processes, browser: Path, url: object
 ) -> None:
     machine, pid = proxies.machine, processes.start().pid

@@ -60,7 +60,7 @@ def test_what_scripts_search_for_is_there(machine: Machine, registry: Registry, 
     assert str(machine.workspace) in output
 
 
-def test_a_server_without_parent_solution_and_channel_says_so(
+def test_a_server_without_parent_and_solution_says_so(
     machine: Machine, registry: Registry, processes: Processes
 ) -> None:
     """The .NET tool names a process for the parent 0."""
@@ -74,9 +74,7 @@ def test_a_server_without_parent_solution_and_channel_says_so(
     assert "  IDE Channel: <none>" in printed
 
 
-def test_several_servers_come_in_the_order_of_their_process_ids(
-    machine: Machine, registry: Registry, processes: Processes
-) -> None:
+def test_servers_are_sorted_by_process_id(machine: Machine, registry: Registry, processes: Processes) -> None:
     pids = sorted(processes.start().pid for _ in range(3))
     for port, pid in enumerate(reversed(pids), start=5000):
         registry.sign_in(pid, port=port)
@@ -98,9 +96,7 @@ def test_the_workspaces_server_is_marked(machine: Machine, registry: Registry, p
     assert marked(there.stdout) == [other]
 
 
-def test_control_characters_of_an_entry_do_not_reach_the_terminal(
-    machine: Machine, registry: Registry, processes: Processes
-) -> None:
+def test_control_characters_of_an_entry_are_escaped(machine: Machine, registry: Registry, processes: Processes) -> None:
     registry.sign_in(processes.start().pid, solution="/src/\x1b[2J\x07.sln", ide_channel="\x9b31m")
 
     output = machine.run("list").stdout
@@ -156,9 +152,7 @@ def test_json_has_the_fields_of_disco_and_more(machine: Machine, registry: Regis
     assert [link["processId"] for link in chain[:2]] == [server.pid, os.getpid()]
 
 
-def test_a_server_whose_launcher_sees_to_new_code_names_its_control_channel(
-    machine: Machine, registry: Registry, processes: Processes
-) -> None:
+def test_a_server_names_its_control_channel(machine: Machine, registry: Registry, processes: Processes) -> None:
     server = processes.start()
     registry.sign_in(server.pid)
     write_sidecar(str(registry), server.pid, ide_channel=None, control_channel="/tmp/CoreFxPipe_uno-1")
@@ -176,9 +170,7 @@ def test_json_without_servers_is_an_empty_list(machine: Machine) -> None:
 # --- stale, foreign and broken entries ----------------------------------------------------------------------------
 
 
-def test_a_killed_server_is_neither_listed_nor_discovered_and_its_entry_goes(
-    machine: Machine, registry: Registry, processes: Processes
-) -> None:
+def test_the_entry_of_a_killed_server_is_removed(machine: Machine, registry: Registry, processes: Processes) -> None:
     server = processes.start()
     registry.sign_in(server.pid, solution=str(machine.workspace / "App.sln"), workspace=machine.workspace)
     (machine.workspace / "App.sln").write_text("Microsoft Visual Studio Solution File\n")

@@ -84,7 +84,7 @@ def test_the_application_is_started_by_dotnet_with_all_arguments(machine: Machin
     assert application.call["argv"] == [_program(machine), "login", "now", "--tenant", "a b", "-x"]
 
 
-def test_an_application_that_goes_on_running_is_left_to_itself(
+def test_an_application_with_a_window_keeps_running(
     machine: Machine, application: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     application.does("time.sleep(60)")
@@ -190,9 +190,7 @@ def test_headless_with_json_leaves_standard_output_to_the_result(machine: Machin
     assert (result.exit_code, result.json["exitCode"], result.stderr) == (3, 3, "device code 42\n")
 
 
-def test_ctrl_c_is_the_applications_to_decide_while_it_has_the_terminal(
-    machine: Machine, application: Settings
-) -> None:
+def test_ctrl_c_is_handled_by_the_application_in_the_terminal(machine: Machine, application: Settings) -> None:
     application.does(
         "import signal\n"
         "signal.signal(signal.SIGINT, lambda *_: (os.write(1, b'signing out\\n'), os._exit(5)))\n"
@@ -271,18 +269,14 @@ def test_without_dotnet_it_says_that_it_needs_it(workspace: WorkspaceBuilder) ->
     assert (result.exit_code, result.json["error"]["code"]) == (1, "DotNetNotFound")
 
 
-def test_where_several_solutions_fit_any_of_them_will_do(
-    machine: Machine, workspace: WorkspaceBuilder, application: Settings
-) -> None:
+def test_of_several_solutions_any_will_do(machine: Machine, workspace: WorkspaceBuilder, application: Settings) -> None:
     workspace.solution("Other.slnx")
 
     assert machine.run("login").exit_code == 0
     assert application.call["argv"] == [_program(machine), "login"]
 
 
-def test_solution_dir_leads_to_the_application_from_elsewhere(
-    machine: Machine, application: Settings, tmp_path: Path
-) -> None:
+def test_solution_dir_leads_to_the_application(machine: Machine, application: Settings, tmp_path: Path) -> None:
     result = machine.run("login", "--solution-dir", str(machine.workspace), cwd=tmp_path)
 
     assert result.exit_code == 0

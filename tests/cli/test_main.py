@@ -115,7 +115,7 @@ def test_a_command_that_fails_exits_1_with_the_next_step_in_text_and_in_json(mac
         "stop --pid",
     ],
 )
-def test_a_wrong_call_exits_2_with_the_next_step_in_text_and_in_json(
+def test_a_wrong_call_exits_2_with_the_next_step_as_text_and_json(
     capsys: pytest.CaptureFixture[str], typed: str
 ) -> None:
     argv = [{"<empty>": "", "<blank>": " "}.get(word, word) for word in typed.split()]

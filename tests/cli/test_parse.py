@@ -181,9 +181,7 @@ def test_options_stand_before_or_after_the_command() -> None:
         (["mcp", "start", "--inspector", "-5"], "-5"),
     ],
 )
-def test_a_value_that_may_be_left_out_is_what_follows_unless_that_is_something_else(
-    argv: list[str], value: str | bool
-) -> None:
+def test_an_optional_value_is_what_follows_unless_that_is_something_else(argv: list[str], value: str | bool) -> None:
     invocation = parse(argv)
 
     assert invocation.options["inspector"] == value

@@ -52,9 +52,7 @@ def test_a_host_with_its_addins_has_nothing_left_out(uno: WorkspaceBuilder, host
     assert "Left out" not in uno.machine.run("list").stdout
 
 
-def test_the_warning_of_the_start_has_a_next_step_and_names_the_log(
-    uno: WorkspaceBuilder, crashing: StandInHosts
-) -> None:
+def test_the_warning_of_the_start_has_a_next_step_and_the_log(uno: WorkspaceBuilder, crashing: StandInHosts) -> None:
     started = uno.machine.run("start", "--json").json
 
     [warning] = started["warnings"]
@@ -82,9 +80,7 @@ def test_health_names_what_was_left_out_and_the_next_step(uno: WorkspaceBuilder,
     assert result.json["logFile"] == started["logFile"]
 
 
-def test_the_next_start_replaces_it_and_tries_with_the_addins_again(
-    uno: WorkspaceBuilder, crashing: StandInHosts
-) -> None:
+def test_the_next_start_replaces_it_and_tries_the_addins_again(uno: WorkspaceBuilder, crashing: StandInHosts) -> None:
     first = uno.machine.run("start", "--json").json
     crashing.behave(Manners())  # they were repaired
 

@@ -59,9 +59,7 @@ def test_without_servers_it_says_so(machine: Machine) -> None:
     assert (result.exit_code, result.stdout.splitlines(), result.stderr) == (0, recorded("zero-stop"), "")
 
 
-def test_the_workspaces_server_is_stopped_and_no_other(
-    machine: Machine, registry: Registry, workspaces: Workspaces
-) -> None:
+def test_only_the_workspaces_server_is_stopped(machine: Machine, registry: Registry, workspaces: Workspaces) -> None:
     """The .NET tool stops every server, of every solution and user."""
     app, lib = workspaces.add("app"), workspaces.add("lib")
     mine, other = workspaces.server(app), workspaces.server(lib, port=5612)
@@ -83,7 +81,7 @@ def test_the_workspace_can_be_named(machine: Machine, workspaces: Workspaces) ->
     assert server.exit_code() == -signal.SIGTERM
 
 
-def test_a_server_without_a_solution_is_the_one_of_the_folder_in_its_sidecar(
+def test_a_server_without_a_solution_belongs_to_a_folder(
     machine: Machine, registry: Registry, processes: Processes
 ) -> None:
     """No Uno workspace and no .NET is needed."""
@@ -190,9 +188,7 @@ def test_a_process_that_is_no_server_is_not_stopped(machine: Machine, processes:
     assert stranger.runs
 
 
-def test_a_process_that_has_only_got_a_servers_id_is_not_stopped(
-    machine: Machine, registry: Registry, processes: Processes
-) -> None:
+def test_a_process_that_reuses_an_id_is_not_stopped(machine: Machine, registry: Registry, processes: Processes) -> None:
     stranger = processes.start()
     registry.sign_in(stranger.pid, started=an_hour_ago(), workspace=machine.workspace)
 
@@ -205,9 +201,7 @@ def test_a_process_that_has_only_got_a_servers_id_is_not_stopped(
     assert registry.names() == []
 
 
-def test_a_server_of_another_user_is_left_to_that_user(
-    machine: Machine, registry: Registry, processes: Processes
-) -> None:
+def test_a_server_of_another_user_is_not_stopped(machine: Machine, registry: Registry, processes: Processes) -> None:
     server = processes.start()
     registry.sign_in(server.pid, user="someone", machine="other")
 
@@ -252,9 +246,7 @@ def test_two_choices_contradict_each_other(machine: Machine, choices: str) -> No
     assert (result.exit_code, result.json["error"]["code"]) == (2, "BadValue")
 
 
-def test_a_proxy_that_has_just_started_its_host_is_known_as_the_one_that_starts_it_again(
-    machine: Machine, registry: Registry, processes: Processes
-) -> None:
+def test_a_proxy_that_is_the_parent_starts_it_again(machine: Machine, registry: Registry, processes: Processes) -> None:
     """Its status names the Host when that is connected, and not before."""
     proxy, host = processes.start(), processes.start()
     status = {"processId": proxy.pid, "created": process_started(proxy.pid), "state": "Initializing"}
@@ -269,9 +261,7 @@ def test_a_proxy_that_has_just_started_its_host_is_known_as_the_one_that_starts_
 # --- servers that misbehave ---------------------------------------------------------------------------------------
 
 
-def test_a_server_that_ignores_the_request_is_killed(
-    machine: Machine, registry: Registry, workspaces: Workspaces
-) -> None:
+def test_a_server_that_ignores_sigterm_is_killed(machine: Machine, registry: Registry, workspaces: Workspaces) -> None:
     app = workspaces.add("app")
     server = workspaces.server(app, IGNORES_SIGTERM)
 
@@ -287,9 +277,7 @@ def test_a_server_that_ignores_the_request_is_killed(
     assert registry.names() == []
 
 
-def test_a_server_that_nobody_reaps_does_not_hold_up_the_command(
-    machine: Machine, registry: Registry, processes: Processes
-) -> None:
+def test_a_zombie_does_not_hold_up_the_command(machine: Machine, registry: Registry, processes: Processes) -> None:
     """The .NET tool waits for it without end; here its parent, this test, asks only after the command."""
     server = processes.start()
     registry.sign_in(server.pid, workspace=machine.workspace)

@@ -242,9 +242,7 @@ def test_a_pipe_has_whole_paths_in_lines_of_any_length(machine: Machine, rich: P
 
 
 @pytest.mark.parametrize(("columns", "longest"), [(20, 20), (80, 80), (300, MAX_WIDTH)])
-def test_an_error_fits_its_terminal_and_is_never_too_wide_to_be_read(
-    machine: Machine, columns: int, longest: int
-) -> None:
+def test_an_error_fits_its_terminal_and_is_never_too_wide(machine: Machine, columns: int, longest: int) -> None:
     lines = shown(on_terminal(machine, "mcp install nobody", columns=columns))
 
     assert longest - 15 < max(map(len, lines)) <= longest

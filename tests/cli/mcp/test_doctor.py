@@ -89,9 +89,7 @@ def planted(machine: Machine) -> Path:
 
 
 @pytest.mark.parametrize("client", [(), ("claude-code",)])
-def test_a_command_that_came_with_a_workspace_is_not_started(
-    machine: Machine, planted: Path, client: tuple[str, ...]
-) -> None:
+def test_a_command_from_the_workspace_is_not_started(machine: Machine, planted: Path, client: tuple[str, ...]) -> None:
     result = machine.run("mcp", "doctor", *client)
 
     assert result.exit_code == 1
@@ -184,9 +182,7 @@ def test_a_proxy_with_nothing_behind_it_does_not_work(machine: Machine, workspac
     assert " ms, but has no server\n" in text
 
 
-def test_a_variable_that_a_client_with_windows_does_not_pass_on_is_named_where_it_makes_the_difference(
-    machine: Machine, workspace: Path
-) -> None:
+def test_a_variable_that_a_client_does_not_pass_on_is_named(machine: Machine, workspace: Path) -> None:
     # given a user who agrees in a shell that has its data elsewhere
     write(workspace / ".cursor" / "mcp.json", json.dumps({"mcpServers": OURS}))
     machine.run("trust", "--revoke")
@@ -260,9 +256,7 @@ def test_an_add_in_that_raises_is_told(machine: Machine, workspace: Path) -> Non
     assert "  UnoApp: works in part, 2 tools (" in text
 
 
-def test_a_server_without_a_tool_because_its_only_add_in_raises_does_not_work(
-    machine: Machine, workspace: Path
-) -> None:
+def test_a_server_whose_only_add_in_raises_does_not_work(machine: Machine, workspace: Path) -> None:
     write(workspace / ".devtools" / "addins" / "todos.py", "raise ValueError('no such luck')\n")
 
     result = machine.run("mcp", "doctor", "claude-code")

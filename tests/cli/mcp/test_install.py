@@ -141,9 +141,7 @@ def test_a_dry_run_tells_what_would_be_agreed_to_and_agrees_to_nothing(clients: 
         ("aider",),
     ],
 )
-def test_what_does_not_start_this_program_for_the_workspace_agrees_to_nothing(
-    clients: Clients, argv: tuple[str, ...]
-) -> None:
+def test_other_registrations_agree_to_nothing(clients: Clients, argv: tuple[str, ...]) -> None:
     write(clients.workspace / ADDIN, "")
 
     assert clients.install(*argv).json["agreedTo"] == []
@@ -209,9 +207,7 @@ def test_the_text_of_a_dry_run_ends_with_the_difference(clients: Clients) -> Non
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("command", [["git", "apply", "-p1"], ["patch", "-p1", "--binary", "-s", "-i"]])
-def test_the_difference_in_the_text_of_a_dry_run_can_be_applied(
-    clients: Clients, newline: str, command: list[str]
-) -> None:
+def test_the_diff_of_a_dry_run_can_be_applied(clients: Clients, newline: str, command: list[str]) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not here")
     folder = clients.machine.root / "with blanks"
@@ -275,9 +271,7 @@ def test_a_definition_of_the_seeds_form_is_enough(clients: Clients) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
-def test_what_the_same_run_takes_out_for_another_client_is_not_reachable_any_more(
-    clients: Clients, dry_run: tuple[str, ...]
-) -> None:
+def test_what_is_removed_for_another_client_is_no_longer_reachable(clients: Clients, dry_run: tuple[str, ...]) -> None:
     for folder in ("~/.claude", "~/.qwen", ".vscode"):
         clients.at(folder).mkdir()
     clients.install("claude-code")
@@ -381,9 +375,7 @@ def test_a_program_in_a_temporary_folder_is_to_be_installed_elsewhere(clients: C
 
 
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
-def test_a_client_that_finds_what_was_written_for_another_has_its_own_steps(
-    clients: Clients, dry_run: tuple[str, ...]
-) -> None:
+def test_a_client_that_shares_a_file_has_its_own_steps(clients: Clients, dry_run: tuple[str, ...]) -> None:
     definitions = write(clients.machine.root / "two.json", json.dumps({name: profile(name) for name in ("one", "two")}))
     clients.write(".shared.json", {})
 

@@ -250,9 +250,7 @@ def test_what_is_said_to_run_means_the_same_workspace(clients: Clients) -> None:
         ({"command": "uvx", "args": ["uno-devserver@1", "--mcp-app"]}, "outdated   pinned:1       .cursor"),
     ],
 )
-def test_what_starts_an_entry_is_shown_where_it_is_not_the_usual(
-    clients: Clients, entry: dict[str, Any], shown: str
-) -> None:
+def test_an_unusual_runner_is_shown(clients: Clients, entry: dict[str, Any], shown: str) -> None:
     clients.write(".cursor/mcp.json", _servers(("UnoApp", entry)))
 
     assert f"  cursor  {shown}/mcp.json\n" in clients.text("status", "cursor").stdout
@@ -431,9 +429,7 @@ def test_of_several_files_the_one_that_counts_is_named_and_the_way_out_of_all(cl
 
 
 @pytest.mark.parametrize("content", ['{"mcpServers": {}}', '{"mcpServers": {"UnoApp": {"url": "http://x"}}}'])
-def test_a_file_that_may_not_be_written_is_told_before_the_command_that_would_write_it(
-    clients: Clients, content: str
-) -> None:
+def test_a_read_only_file_is_named_before_the_command_that_writes_it(clients: Clients, content: str) -> None:
     path = clients.write(".cursor/mcp.json", content)
     path.chmod(0o444)
 
