@@ -14,17 +14,7 @@ import pytest
 from support.dotnet import FakeDotNet
 from support.files import snapshot, write
 from support.machine import Machine
-from support.packages import (
-    CORE,
-    SETTINGS,
-    app_mcp,
-    build_add_in,
-    direct_add_in,
-    host,
-    manifest_add_in,
-    sdk,
-    settings,
-)
+from support.packages import CORE, SETTINGS, app_mcp, build_add_in, direct_add_in, host, manifest_add_in, sdk, settings
 from support.workspace import WorkspaceBuilder
 
 # The contract's fields, in its order; whatever we add comes behind them.

@@ -87,10 +87,7 @@ def test_the_restored_version_wins_over_packages_json(workspace: WorkspaceBuilde
 
     result = workspace.machine.disco()
 
-    assert result.add_ins == [
-        settings().dll(cache),
-        app_mcp("1.2.0").dll(cache, "Uno.UI.App.Mcp.Server.dll"),
-    ]
+    assert result.add_ins == [settings().dll(cache), app_mcp("1.2.0").dll(cache, "Uno.UI.App.Mcp.Server.dll")]
 
 
 # --- every project, wherever it lies -------------------------------------------------------------------------------

@@ -180,8 +180,7 @@ def test_json_behind_two_dashes_is_an_option_of_another_program(machine: Machine
 
 
 @pytest.mark.parametrize(
-    "typed",
-    ["start --httpPort 5000 --ppid 1 --solution A.sln --ideChannel x --metadata-updates", "login --headless"],
+    "typed", ["start --httpPort 5000 --ppid 1 --solution A.sln --ideChannel x --metadata-updates", "login --headless"]
 )
 def test_options_that_ides_pass_are_understood_before_anything_fails(machine: Machine, typed: str) -> None:
     result = machine.run(*typed.split())

@@ -133,10 +133,7 @@ _SECTIONS = (
     ),
     (
         ".NET",
-        (
-            ("dotNetVersion", "dotNetVersion", "a .NET SDK on PATH"),
-            ("dotNetTfm", "dotNetTfm", "a .NET SDK on PATH"),
-        ),
+        (("dotNetVersion", "dotNetVersion", "a .NET SDK on PATH"), ("dotNetTfm", "dotNetTfm", "a .NET SDK on PATH")),
     ),
 )
 

@@ -214,10 +214,7 @@ def test_a_folder_that_is_no_workspace_is_told(machine: Machine) -> None:
 
 
 def test_a_client_that_starts_everything_elsewhere_has_to_tell_the_workspace(machine: Machine) -> None:
-    write(
-        machine.home / ".config" / "Claude" / "claude_desktop_config.json",
-        json.dumps({"mcpServers": OURS}),
-    )
+    write(machine.home / ".config" / "Claude" / "claude_desktop_config.json", json.dumps({"mcpServers": OURS}))
     with Proxies(machine):
         result = machine.run("mcp", "doctor", "claude-desktop", "--servers", "UnoApp")
 

@@ -47,12 +47,9 @@ def test_programs_get_one_document_with_whole_paths(clients: Clients) -> None:
     )
     assert told["detectedIdes"] == ["kiro"]
     assert {"ide": "kiro", "strategy": "file", "detected": True} in told["supportedIdes"]
-    assert {
-        "id": "kiro",
-        "detected": True,
-        "configPaths": [str(local), str(users)],
-        "writeTarget": str(local),
-    } in told["ides"]
+    assert {"id": "kiro", "detected": True, "configPaths": [str(local), str(users)], "writeTarget": str(local)} in told[
+        "ides"
+    ]
     assert [one["ide"] for one in told["supportedIdes"]] == [one["id"] for one in told["ides"]]
     assert told["servers"] == [
         {
