@@ -18,40 +18,15 @@ from support.packages import CORE, SETTINGS, app_mcp, build_add_in, direct_add_i
 from support.workspace import WorkspaceBuilder
 
 # The contract's fields, in its order; whatever we add comes behind them.
-CONTRACT = [
-    "requestedWorkingDirectory",
-    "workingDirectory",
-    "effectiveWorkspaceDirectory",
-    "selectedSolutionPath",
-    "selectedGlobalJsonPath",
-    "resolutionKind",
-    "selectionSource",
-    "candidateSolutions",
-    "globalJsonPath",
-    "unoSdkSource",
-    "unoSdkSourcePath",
-    "unoSdkPackage",
-    "unoSdkVersion",
-    "unoSdkPath",
-    "packagesJsonPath",
-    "devServerPackageVersion",
-    "devServerPackagePath",
-    "settingsPackageVersion",
-    "settingsPackagePath",
-    "dotNetVersion",
-    "dotNetTfm",
-    "hostPath",
-    "hostRequiresMajorRollForward",
-    "settingsPath",
-    "addIns",
-    "addInsDiscoveryMethod",
-    "discoveryDurationMs",
-    "addInsDiscoveryDurationMs",
-    "addInDiscoveryFailed",
-    "activeServers",
-    "warnings",
-    "errors",
-]
+FIELDS = """
+    requestedWorkingDirectory workingDirectory effectiveWorkspaceDirectory selectedSolutionPath
+    selectedGlobalJsonPath resolutionKind selectionSource candidateSolutions globalJsonPath unoSdkSource
+    unoSdkSourcePath unoSdkPackage unoSdkVersion unoSdkPath packagesJsonPath devServerPackageVersion
+    devServerPackagePath settingsPackageVersion settingsPackagePath dotNetVersion dotNetTfm hostPath
+    hostRequiresMajorRollForward settingsPath addIns addInsDiscoveryMethod discoveryDurationMs
+    addInsDiscoveryDurationMs addInDiscoveryFailed activeServers warnings errors
+"""
+CONTRACT = FIELDS.split()
 ADDED = ["issues", "nuGetCacheLocations", "activeServer"]
 
 
@@ -60,6 +35,12 @@ def uno(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
     """A current workspace with dotnet, without any project yet."""
     workspace.machine.install_dotnet()
     return workspace.uno_6_5()
+
+
+@pytest.fixture
+def app(uno: WorkspaceBuilder) -> WorkspaceBuilder:
+    """The same with a project and a solution."""
+    return uno.project("App/App.csproj").solution("App.slnx")
 
 
 # --- what the issue says must be shown -----------------------------------------------------------------------------
@@ -115,10 +96,8 @@ def test_nothing_is_written_outside_the_folder_of_our_own_files(uno: WorkspaceBu
 # --- the shape of the report ---------------------------------------------------------------------------------------
 
 
-def test_json_has_the_fields_of_the_contract_in_its_order_and_ours_behind(uno: WorkspaceBuilder) -> None:
-    uno.project("App/App.csproj").solution("App.slnx")
-
-    report = uno.machine.disco().json
+def test_json_has_the_fields_of_the_contract_in_its_order_and_ours_behind(app: WorkspaceBuilder) -> None:
+    report = app.machine.disco().json
 
     assert list(report)[: len(CONTRACT)] == CONTRACT
     assert set(ADDED) <= set(list(report)[len(CONTRACT) :])
@@ -126,11 +105,10 @@ def test_json_has_the_fields_of_the_contract_in_its_order_and_ours_behind(uno: W
         assert list(entry)[:4] == ["packageName", "packageVersion", "entryPointDll", "discoverySource"]
 
 
-def test_json_of_a_complete_workspace_has_a_value_everywhere(uno: WorkspaceBuilder) -> None:
-    uno.project("App/App.csproj").solution("App.slnx")
-    cache, root = uno.machine.nuget, uno.root
+def test_json_of_a_complete_workspace_has_a_value_everywhere(app: WorkspaceBuilder) -> None:
+    cache, root = app.machine.nuget, app.root
 
-    report = uno.machine.disco().json
+    report = app.machine.disco().json
 
     expected: dict[str, object] = {
         "effectiveWorkspaceDirectory": str(root),
@@ -156,11 +134,10 @@ def test_json_of_a_complete_workspace_has_a_value_everywhere(uno: WorkspaceBuild
     assert isinstance(report["addInsDiscoveryDurationMs"], int)
 
 
-def test_text_shows_every_field_and_the_global_json_path_too(uno: WorkspaceBuilder) -> None:
-    uno.project("App/App.csproj").solution("App.slnx")
-    report = uno.machine.disco().json
+def test_text_shows_every_field_and_the_global_json_path_too(app: WorkspaceBuilder) -> None:
+    report = app.machine.disco().json
 
-    result = uno.machine.run("disco")
+    result = app.machine.run("disco")
 
     assert result.exit_code == 0
     shown = ["globalJsonPath", "resolutionKind", "selectedSolutionPath", "selectedGlobalJsonPath", "packagesJsonPath"]
@@ -175,7 +152,7 @@ def test_text_shows_every_field_and_the_global_json_path_too(uno: WorkspaceBuild
         "dotNetVersion",
     ):
         assert report[field] in result.stdout
-    for path in [*uno.machine.disco().add_ins, *report["nuGetCacheLocations"]]:
+    for path in [*app.machine.disco().add_ins, *report["nuGetCacheLocations"]]:
         assert path in result.stdout
 
 
@@ -208,15 +185,13 @@ def test_errors_and_warnings_repeat_the_issues_as_sentences(workspace: Workspace
 # --- --addins-only -------------------------------------------------------------------------------------------------
 
 
-def test_addins_only_prints_one_line_that_the_host_takes_as_it_is(uno: WorkspaceBuilder) -> None:
-    uno.project("App/App.csproj").solution("App.slnx")
-
-    text = uno.machine.run("disco", "--addins-only")
-    array = uno.machine.run("disco", "--addins-only", "--json")
+def test_addins_only_prints_one_line_that_the_host_takes_as_it_is(app: WorkspaceBuilder) -> None:
+    text = app.machine.run("disco", "--addins-only")
+    array = app.machine.run("disco", "--addins-only", "--json")
 
     assert (text.exit_code, array.exit_code) == (0, 0)
     assert text.stdout == ";".join(array.json) + "\n"
-    assert array.json == uno.machine.disco().add_ins
+    assert array.json == app.machine.disco().add_ins
 
 
 def test_addins_only_needs_neither_dotnet_nor_a_host_nor_a_solution(workspace: WorkspaceBuilder) -> None:
@@ -279,20 +254,16 @@ def test_the_user_can_choose_between_two_solutions(uno: WorkspaceBuilder) -> Non
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_a_folder_that_does_not_exist_has_no_add_ins(uno: WorkspaceBuilder, options: tuple[str, ...]) -> None:
-    uno.project("App/App.csproj").solution("App.slnx")
-
-    result = uno.machine.run("disco", "--addins-only", "--solution-dir", "typo", *options)
+def test_a_folder_that_does_not_exist_has_no_add_ins(app: WorkspaceBuilder, options: tuple[str, ...]) -> None:
+    result = app.machine.run("disco", "--addins-only", "--solution-dir", "typo", *options)
 
     assert result.exit_code == 1
-    assert str(uno.root / "typo") in result.stderr
+    assert str(app.root / "typo") in result.stderr
     assert result.stdout.strip() in ("", "[]")
 
 
-def test_a_mistyped_option_is_ignored_with_a_hint(uno: WorkspaceBuilder) -> None:
-    uno.project("App/App.csproj").solution("App.slnx")
-
-    result = uno.machine.disco("--addins-onl")
+def test_a_mistyped_option_is_ignored_with_a_hint(app: WorkspaceBuilder) -> None:
+    result = app.machine.disco("--addins-onl")
 
     assert result.exit_code == 0
     assert "Did you mean '--addins-only'?" in result.stderr
@@ -338,43 +309,23 @@ def test_a_folder_with_a_host_config_is_a_workspace_without_any_uno_sdk(workspac
     assert result.json["workspaceAddIns"] == [str(workspace.root / ".devtools" / "addins" / "notes.py")]
 
 
-def test_the_private_sdk_is_another_package_than_the_public_one_of_the_same_version(uno: WorkspaceBuilder) -> None:
-    uno.package(sdk("Uno.Sdk.Private", "6.5.31", (CORE, SETTINGS))).global_json({"Uno.Sdk.Private": "6.5.31"})
-    uno.project("App/App.csproj").solution("App.slnx")
-
-    result = uno.machine.disco()
+def test_the_private_sdk_is_another_package_than_the_public_one_of_the_same_version(app: WorkspaceBuilder) -> None:
+    app.package(sdk("Uno.Sdk.Private", "6.5.31", (CORE, SETTINGS))).global_json({"Uno.Sdk.Private": "6.5.31"})
+    result = app.machine.disco()
 
     assert result.json["unoSdkPackage"] == "Uno.Sdk.Private"
-    assert result.json["unoSdkPath"] == str(uno.machine.nuget / "uno.sdk.private" / "6.5.31")
+    assert result.json["unoSdkPath"] == str(app.machine.nuget / "uno.sdk.private" / "6.5.31")
     assert [Path(path).name for path in result.add_ins] == ["Uno.Settings.DevServer.dll"]
-
-
-def test_the_public_sdk_goes_before_the_private_one(uno: WorkspaceBuilder) -> None:
-    uno.global_json({"Uno.Sdk.Private": "6.6.0-dev.12", "Uno.Sdk": "6.5.31"})
-    uno.project("App/App.csproj").solution("App.slnx")
-
-    assert uno.machine.disco().json["unoSdkPackage"] == "Uno.Sdk"
-
-
-def test_comments_and_trailing_commas_are_fine_in_global_json(uno: WorkspaceBuilder) -> None:
-    uno.file("global.json", '// ours\n{ "msbuild-sdks": { "Uno.Sdk": "6.5.31", /* now */ }, }')
-    uno.project("App/App.csproj").solution("App.slnx")
-
-    result = uno.machine.disco()
-
-    assert result.json["unoSdkVersion"] == "6.5.31"
-    assert len(result.add_ins) == 2
 
 
 # --- which .NET, which Host ----------------------------------------------------------------------------------------
 
 
-def test_the_version_comes_from_the_installed_sdks_without_running_managed_code(uno: WorkspaceBuilder) -> None:
-    uno.project("App/App.csproj").solution("App.slnx")
-    dotnet = uno.machine.dotnet
+def test_the_version_comes_from_the_installed_sdks_without_running_managed_code(app: WorkspaceBuilder) -> None:
+    dotnet = app.machine.dotnet
     assert dotnet
 
-    assert uno.machine.disco().json["dotNetVersion"] == "10.0.401"
+    assert app.machine.disco().json["dotNetVersion"] == "10.0.401"
     assert ["--version"] not in dotnet.calls()
 
 
@@ -410,39 +361,14 @@ def test_without_dotnet_the_add_ins_are_found_all_the_same(workspace: WorkspaceB
     assert len(result.add_ins) == 2
 
 
-@pytest.mark.parametrize(
-    ("present", "runtimes", "chosen", "roll_forward"),
-    [
-        (["net9.0", "net10.0"], ["10.0.12"], "net10.0", False),
-        (["net8.0", "net9.0"], ["10.0.12"], "net9.0", True),
-        (["net11.0", "net9.0"], ["10.0.12"], "net9.0", True),
-        (["net11.0"], ["10.0.12", "11.0.0"], "net11.0", False),
-    ],
-    ids=["exact", "nearest lower", "lower before higher", "higher if its runtime is installed"],
-)
-def test_the_host_is_chosen_by_target_framework(
-    workspace: WorkspaceBuilder, present: list[str], runtimes: list[str], chosen: str, roll_forward: bool
-) -> None:
-    workspace.machine.install_dotnet(FakeDotNet(runtimes=runtimes))
-    workspace.uno_sdk().package(host(frameworks=present)).project("App/App.csproj").solution("App.slnx")
+def test_a_host_for_a_lower_framework_must_roll_forward(workspace: WorkspaceBuilder) -> None:
+    workspace.machine.install_dotnet(FakeDotNet(runtimes=["10.0.12"]))
+    workspace.uno_sdk().package(host(frameworks=["net8.0", "net9.0", "net11.0"]))
 
-    report = workspace.machine.disco().json
+    report = workspace.project("App/App.csproj").solution("App.slnx").machine.disco().json
 
-    assert f"/{chosen}/" in (report["hostPath"] or "")
-    assert report["hostRequiresMajorRollForward"] is roll_forward
-
-
-def test_no_fitting_host_is_an_error_that_lists_what_is_there(workspace: WorkspaceBuilder) -> None:
-    workspace.machine.install_dotnet()
-    workspace.uno_sdk().package(host(frameworks=["net11.0", "net12.0"])).project("App/App.csproj").solution("App.slnx")
-
-    result = workspace.machine.disco()
-
-    assert (result.exit_code, result.json["hostPath"]) == (1, None)
-    message = result.issue("HostBinaryNotFound")["message"]
-    assert "net11.0" in message
-    assert "net12.0" in message
-    assert "net10.0" in message
+    assert "/net9.0/" in report["hostPath"]
+    assert report["hostRequiresMajorRollForward"] is True
 
 
 # --- running servers -----------------------------------------------------------------------------------------------
@@ -464,35 +390,32 @@ def _register(machine: Machine, process: int, port: int, solution: Path | None) 
     write(registry / f"devserver-{process}.json", json.dumps(entry, indent=2))
 
 
-def test_a_registered_server_of_the_workspace_is_the_active_one(uno: WorkspaceBuilder) -> None:
-    uno.project("App/App.csproj").solution("App.slnx")
-    _register(uno.machine, os.getpid(), 53821, uno.root / "App.slnx")
+def test_a_registered_server_of_the_workspace_is_the_active_one(app: WorkspaceBuilder) -> None:
+    _register(app.machine, os.getpid(), 53821, app.root / "App.slnx")
 
-    report = uno.machine.disco().json
+    report = app.machine.disco().json
 
     [server] = report["activeServers"]
     assert (server["processId"], server["port"], server["isInWorkspace"]) == (os.getpid(), 53821, True)
     assert server["mcpEndpoint"] == "http://localhost:53821/mcp"
-    assert server["solutionPath"] == str(uno.root / "App.slnx")
+    assert server["solutionPath"] == str(app.root / "App.slnx")
     assert server["processChain"][0]["processId"] == os.getpid()
     assert report["activeServer"]["processId"] == os.getpid()
 
 
-def test_a_registered_server_of_another_solution_is_listed_but_not_active(uno: WorkspaceBuilder) -> None:
-    uno.project("App/App.csproj").solution("App.slnx")
-    _register(uno.machine, os.getpid(), 53821, uno.machine.root / "elsewhere" / "Other.sln")
+def test_a_registered_server_of_another_solution_is_listed_but_not_active(app: WorkspaceBuilder) -> None:
+    _register(app.machine, os.getpid(), 53821, app.machine.root / "elsewhere" / "Other.sln")
 
-    report = uno.machine.disco().json
+    report = app.machine.disco().json
 
     assert [server["isInWorkspace"] for server in report["activeServers"]] == [False]
     assert report["activeServer"] is None
 
 
-def test_a_registration_of_a_process_that_is_gone_or_of_no_sense_is_not_listed(uno: WorkspaceBuilder) -> None:
-    uno.project("App/App.csproj").solution("App.slnx")
-    _register(uno.machine, 2**22 + 1, 53821, uno.root / "App.slnx")
-    write(uno.machine.data / "Uno Platform" / "DevServers" / "devserver-1.json", "no json")
+def test_a_registration_of_a_process_that_is_gone_or_of_no_sense_is_not_listed(app: WorkspaceBuilder) -> None:
+    _register(app.machine, 2**22 + 1, 53821, app.root / "App.slnx")
+    write(app.machine.data / "Uno Platform" / "DevServers" / "devserver-1.json", "no json")
 
-    result = uno.machine.disco()
+    result = app.machine.disco()
 
     assert (result.exit_code, result.json["activeServers"]) == (0, [])

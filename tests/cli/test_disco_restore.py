@@ -60,24 +60,16 @@ def test_the_version_override_wins_for_the_matching_framework(workspace: Workspa
         assert part in message
 
 
-def test_the_version_override_of_another_framework_changes_nothing(workspace: WorkspaceBuilder) -> None:
+@pytest.mark.parametrize("override", [{"net9.0": "1.9.0"}, {"net10.0": "1.8.0"}], ids=["other framework", "the same"])
+def test_an_override_without_effect_is_not_reported(workspace: WorkspaceBuilder, override: dict[str, str]) -> None:
     workspace.machine.install_dotnet()
-    workspace.uno_sdk(groups=(CORE, _overridden({"net9.0": "1.9.0"})))
-    workspace.package(host(), settings("1.8.0"), settings("1.9.0"))
+    workspace.uno_sdk(groups=(CORE, _overridden(override))).package(host(), settings("1.8.0"), settings("1.9.0"))
     workspace.project("App/App.csproj", restored=False).solution("App.slnx")
 
     result = workspace.machine.disco()
 
     assert result.json["settingsPackageVersion"] == "1.8.0"
     assert result.issues("PackageVersionOverridden") == []
-
-
-def test_an_override_to_the_same_version_is_not_worth_a_word(workspace: WorkspaceBuilder) -> None:
-    workspace.machine.install_dotnet()
-    workspace.uno_sdk(groups=(CORE, _overridden({"net10.0": "1.8.0"}))).package(host(), settings())
-    workspace.project("App/App.csproj").solution("App.slnx")
-
-    assert workspace.machine.disco().issues("PackageVersionOverridden") == []
 
 
 @RESTORE_FILES
@@ -241,17 +233,12 @@ def test_a_reference_added_after_the_restore_is_a_warning_and_the_old_restore_co
     assert result.add_ins == [old.dll(uno.machine.nuget)]
 
 
-def test_another_version_written_after_the_restore_is_a_warning(uno: WorkspaceBuilder) -> None:
-    uno.project("App/App.csproj", [direct_add_in("Acme.Tool", "1.0.0")])
-    uno.edit_project("App/App.csproj", [direct_add_in("Acme.Tool", "1.1.0")]).solution("App.slnx")
-
-    assert uno.machine.disco().issue("RestoreStale")
-
-
-def test_a_target_framework_changed_after_the_restore_is_a_warning(uno: WorkspaceBuilder) -> None:
-    package = direct_add_in("Acme.Tool")
-    uno.project("App/App.csproj", [package], frameworks=["net9.0"])
-    uno.edit_project("App/App.csproj", [package], ["net10.0"]).solution("App.slnx")
+@pytest.mark.parametrize(
+    ("version", "framework"), [("1.1.0", "net9.0"), ("1.0.0", "net10.0")], ids=["version", "framework"]
+)
+def test_a_project_changed_after_the_restore_is_a_warning(uno: WorkspaceBuilder, version: str, framework: str) -> None:
+    uno.project("App/App.csproj", [direct_add_in("Acme.Tool", "1.0.0")], frameworks=["net9.0"])
+    uno.edit_project("App/App.csproj", [direct_add_in("Acme.Tool", version)], [framework]).solution("App.slnx")
 
     assert uno.machine.disco().issue("RestoreStale")
 
@@ -316,18 +303,13 @@ def test_includes_mean_what_msbuild_does(
     ],
     ids=["several", "unknown fields", "host new enough", "host too old", "none", "version 2", "leaves it", "absolute"],
 )
-@RESTORE_FILES
-def test_a_manifest_decides_unless_its_version_is_unknown(
-    uno: WorkspaceBuilder, files: tuple[str, ...], manifest: object, found: str
-) -> None:
+def test_a_manifest_decides_unless_its_version_is_unknown(uno: WorkspaceBuilder, manifest: object, found: str) -> None:
     text = targets("$(MSBuildThisFileDirectory)../tools/devserver/T.dll")
     dlls = {f"tools/devserver/{name}.dll": b"MZ" for name in "ABT"}
     package = library("Acme.Tool").with_files(
         {"devserver-addin.json": json.dumps(manifest), "buildTransitive/Acme.Tool.targets": text, **dlls}
     )
-    uno.package(direct_add_in("Acme.Other")).project("App/App.csproj", [package], restore_files=files).solution(
-        "App.slnx"
-    )
+    uno.package(direct_add_in("Acme.Other")).project("App/App.csproj", [package]).solution("App.slnx")
 
     result = uno.machine.disco()
 
