@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from uno_devserver.host.lifetime import CTRL_C, IDE_GONE, PARENT_GONE, SIGNALLED, EndReason, Lifetime, LifetimeLimits
-from uno_devserver.system import process_exit as module
+from uno_devserver.system import proc
 
 BOUND = 10.0  # seconds; every wait here takes milliseconds
 
@@ -57,7 +57,7 @@ def test_the_end_of_the_parent_is_noticed_at_once_and_while_it_is_not_reaped() -
 
 
 def test_where_the_system_does_not_tell_the_parent_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_pidfd", lambda pid: None)
+    monkeypatch.setattr(proc, "pidfd", lambda pid: None)
     parent = short_lived()
 
     async def prepare(lifetime: Lifetime) -> None:
@@ -114,18 +114,15 @@ def test_the_first_reason_counts() -> None:
     assert ended(prepare) == PARENT_GONE
 
 
-def test_when_it_ends_nobody_is_watched_any_more(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_when_it_ends_nobody_is_watched_any_more(capsys: pytest.CaptureFixture[str]) -> None:
     parent = short_lived()
 
-    async def run() -> None:
-        lifetime = Lifetime()
-        lifetime.follow_parent(parent.pid)
-        lifetime.end(SIGNALLED)
-        await lifetime.ended()
-        await asyncio.to_thread(parent.communicate, b"\n", BOUND)
-        await asyncio.sleep(0.05)
-
-    asyncio.run(run())
+    lifetime = Lifetime()
+    lifetime.follow_parent(parent.pid)
+    lifetime.end(SIGNALLED)
+    await lifetime.ended()
+    await asyncio.to_thread(parent.communicate, b"\n", BOUND)
+    await asyncio.sleep(0.05)
 
     assert "not found" not in capsys.readouterr().err
 

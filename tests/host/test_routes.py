@@ -14,7 +14,7 @@ from uno_devserver.host.ide.channel import IdeChannel
 from uno_devserver.host.routes import rebind
 from uno_devserver.protocol.http.messages import Request, Response
 
-from .ide.client import Ide, open_channel, run
+from .ide.client import Ide, open_channel
 
 pytestmark = pytest.mark.usefixtures("temp")
 
@@ -40,94 +40,76 @@ async def post(channel: IdeChannel, segment: str, recorded: list[str] | None = N
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: str(record["name"]))
-def test_answers_are_as_recorded(record: dict[str, Any]) -> None:
+async def test_answers_are_as_recorded(record: dict[str, Any]) -> None:
     method, path = record["request"].split()[:2]
     _, status, *_ = record["responseHead"].split()
 
-    async def conversation() -> None:
-        async with open_channel(None) as (channel, _):
-            recorded: list[str] = []
-            segment = path.removeprefix(PREFIX)
-            response = await post(channel, segment, recorded, method)
+    async with open_channel(None) as (channel, _):
+        recorded: list[str] = []
+        segment = path.removeprefix(PREFIX)
+        response = await post(channel, segment, recorded, method)
 
-            if record["name"] in DIFFERENCES:
-                assert response.status == DIFFERENCES[record["name"]][0] != int(status)
-                assert not recorded
-                return
-            assert response.status == int(status)
-            assert response.body.decode() == record["responseBody"]
-            head = record["responseHead"].lower()
-            assert all(f"{name}: {value}".lower() in head for name, value in response.headers)
-            assert recorded == ([segment] if status == "200" else [])
-
-    run(conversation)
+        if record["name"] in DIFFERENCES:
+            assert response.status == DIFFERENCES[record["name"]][0] != int(status)
+            assert not recorded
+            return
+        assert response.status == int(status)
+        assert response.body.decode() == record["responseBody"]
+        head = record["responseHead"].lower()
+        assert all(f"{name}: {value}".lower() in head for name, value in response.headers)
+        assert recorded == ([segment] if status == "200" else [])
 
 
 @pytest.mark.parametrize(
     ("segment", "channel_id"),
     [("abc", "abc"), ("a%20b", "a b"), ("%C3%A4", "ä"), ("a+b", "a+b"), ("100%25", "100%"), ("%zz", "%zz")],
 )
-def test_the_id_is_percent_decoded_once(segment: str, channel_id: str) -> None:
-    async def conversation() -> None:
-        async with open_channel(None) as (channel, _):
-            response = await post(channel, segment)
+async def test_the_id_is_percent_decoded_once(segment: str, channel_id: str) -> None:
+    async with open_channel(None) as (channel, _):
+        response = await post(channel, segment)
 
-            assert json.loads(response.body) == {"ideChannelId": channel_id}
-            await Ide.greeted(channel_id)
-
-    run(conversation)
+        assert json.loads(response.body) == {"ideChannelId": channel_id}
+        await Ide.greeted(channel_id)
 
 
-def test_a_pipe_can_be_named_by_its_full_path(temp: Path) -> None:
-    async def conversation() -> None:
-        async with open_channel(None) as (channel, _):
-            response = await post(channel, f"{temp}/y.sock".replace("/", "%2F"))
+async def test_a_pipe_can_be_named_by_its_full_path(temp: Path) -> None:
+    async with open_channel(None) as (channel, _):
+        response = await post(channel, f"{temp}/y.sock".replace("/", "%2F"))
 
-            assert response.status == 200
-            assert (temp / "y.sock").is_socket()
-
-    run(conversation)
+        assert response.status == 200
+        assert (temp / "y.sock").is_socket()
 
 
 @pytest.mark.parametrize("segment", ["", "%20", "%09%0A", "%FF"])
-def test_an_id_that_is_no_text_is_refused(segment: str) -> None:
-    async def conversation() -> None:
-        async with open_channel() as (channel, _):
-            response = await post(channel, segment)
+async def test_an_id_that_is_no_text_is_refused(segment: str) -> None:
+    async with open_channel() as (channel, _):
+        response = await post(channel, segment)
 
-            assert (response.status, json.loads(response.body)) == (400, "channelId is required.")
-            assert channel.channel_id == "one"
-
-    run(conversation)
+        assert (response.status, json.loads(response.body)) == (400, "channelId is required.")
+        assert channel.channel_id == "one"
 
 
-def test_a_failure_says_why_and_the_old_channel_stays(temp: Path) -> None:
+async def test_a_failure_says_why_and_the_old_channel_stays(temp: Path) -> None:
     (temp / "CoreFxPipe_plain").write_text("")
 
-    async def conversation() -> None:
-        async with open_channel() as (channel, _):
-            recorded: list[str] = []
-            response = await post(channel, "plain", recorded)
+    async with open_channel() as (channel, _):
+        recorded: list[str] = []
+        response = await post(channel, "plain", recorded)
 
-            assert response.status == 500
-            assert dict(response.headers)["Content-Type"] == "application/problem+json"
-            detail = json.loads(response.body)["detail"]
-            assert detail.startswith("Failed to configure IDE channel 'plain'.")
-            assert "is no socket" in detail
-            assert not recorded
-            await Ide.greeted("one")
-
-    run(conversation)
+        assert response.status == 500
+        assert dict(response.headers)["Content-Type"] == "application/problem+json"
+        detail = json.loads(response.body)["detail"]
+        assert detail.startswith("Failed to configure IDE channel 'plain'.")
+        assert "is no socket" in detail
+        assert not recorded
+        await Ide.greeted("one")
 
 
-def test_the_connected_ide_changes_when_another_one_names_its_pipe(temp: Path) -> None:
-    async def conversation() -> None:
-        async with open_channel() as (channel, _):
-            first = await Ide.greeted("one")
-            await post(channel, "two")
+async def test_the_connected_ide_changes_when_another_one_names_its_pipe(temp: Path) -> None:
+    async with open_channel() as (channel, _):
+        first = await Ide.greeted("one")
+        await post(channel, "two")
 
-            assert await first.rest() == b""
-            await Ide.greeted("two")
-            assert os.listdir(temp) == ["CoreFxPipe_two"]
-
-    run(conversation)
+        assert await first.rest() == b""
+        await Ide.greeted("two")
+        assert os.listdir(temp) == ["CoreFxPipe_two"]

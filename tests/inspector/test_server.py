@@ -22,65 +22,51 @@ PATHS = ["/", "/mcp", "/health", "/events", "/nothing"]
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("query", ["", "?token=", "?token=wrong", "?token=" + "t" * 31, "?token=" + "t" * 33])
-def test_without_the_token_nothing_is_told(path: str, query: str) -> None:
-    async def run() -> None:
-        async with inspecting() as inspector:
-            answer = await ask(inspector, path + query)
+async def test_without_the_token_nothing_is_told(path: str, query: str) -> None:
+    async with inspecting() as inspector:
+        answer = await ask(inspector, path + query)
 
-            assert answer.status == 401
-            assert b"uno-devserver inspect" in answer.body  # what to do
-            assert b"Healthy" not in answer.body
-
-    asyncio.run(run())
+        assert answer.status == 401
+        assert b"uno-devserver inspect" in answer.body  # what to do
+        assert b"Healthy" not in answer.body
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/assets/app.js"])
-def test_a_page_of_another_port_gets_nothing_although_it_has_the_token(path: str) -> None:
-    async def run() -> None:
-        async with inspecting() as inspector:
-            answer = await ask(inspector, f"{path}?token={TOKEN}", Origin="http://localhost:3000")
-            embedded = await ask(
-                inspector, f"{path}?token={TOKEN}", Sec_Fetch_Site="same-site", Sec_Fetch_Mode="no-cors"
-            )
+async def test_a_page_of_another_port_gets_nothing_although_it_has_the_token(path: str) -> None:
+    async with inspecting() as inspector:
+        answer = await ask(inspector, f"{path}?token={TOKEN}", Origin="http://localhost:3000")
+        embedded = await ask(inspector, f"{path}?token={TOKEN}", Sec_Fetch_Site="same-site", Sec_Fetch_Mode="no-cors")
 
-        assert (answer.status, embedded.status) == (403, 403)
-        assert answer.headers["Access-Control-Allow-Origin"] is None
-
-    asyncio.run(run())
+    assert (answer.status, embedded.status) == (403, 403)
+    assert answer.headers["Access-Control-Allow-Origin"] is None
 
 
-def test_the_page_is_served_with_a_policy_that_lets_nothing_foreign_run() -> None:
-    async def run() -> None:
-        async with inspecting() as inspector:
-            answer = await ask(inspector, f"/?token={TOKEN}")
+async def test_the_page_is_served_with_a_policy_that_lets_nothing_foreign_run() -> None:
+    async with inspecting() as inspector:
+        answer = await ask(inspector, f"/?token={TOKEN}")
 
-        assert answer.status == 200
-        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-        assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
-        assert answer.headers["Referrer-Policy"] == "no-referrer"
-        assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
-        assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert answer.headers["Cache-Control"] == "no-store"
-        assert TOKEN.encode() not in answer.body
-
-    asyncio.run(run())
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert TOKEN.encode() not in answer.body
 
 
-def test_each_file_of_the_page_is_served_by_its_type_without_a_token() -> None:
+async def test_each_file_of_the_page_is_served_by_its_type_without_a_token() -> None:
     names = [path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*") if path.is_file()]
 
-    async def run() -> None:
-        async with inspecting() as inspector:
-            for name in names:
-                answer = await ask(inspector, f"/assets/{name}")
-                if name.endswith(".html"):  # whole pages: which is shown depends on the token
-                    assert answer.status == 404
-                else:
-                    assert (answer.status, answer.body) == (200, (PAGE / name).read_bytes()), name
-                    assert answer.headers["Content-Type"].startswith(("text/css", "text/javascript", "image/svg+xml"))
-
     assert len(names) > 5
-    asyncio.run(run())
+    async with inspecting() as inspector:
+        for name in names:
+            answer = await ask(inspector, f"/assets/{name}")
+            if name.endswith(".html"):  # whole pages: which is shown depends on the token
+                assert answer.status == 404
+            else:
+                assert (answer.status, answer.body) == (200, (PAGE / name).read_bytes()), name
+                assert answer.headers["Content-Type"].startswith(("text/css", "text/javascript", "image/svg+xml"))
 
 
 def test_a_name_counts_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,55 +82,38 @@ def test_a_name_counts_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     "name",
     ["../server.py", "..%2fserver.py", "%2e%2e/server.py", "views/../../server.py", "/etc/passwd", "", "x.js", "views"],
 )
-def test_no_path_leads_out_of_the_folder_of_the_page(name: str) -> None:
-    async def run() -> None:
-        async with inspecting() as inspector:
-            assert (await ask(inspector, f"/assets/{name}")).status == 404
-
-    asyncio.run(run())
+async def test_no_path_leads_out_of_the_folder_of_the_page(name: str) -> None:
+    async with inspecting() as inspector:
+        assert (await ask(inspector, f"/assets/{name}")).status == 404
 
 
 @pytest.mark.parametrize(("status", "expected"), [("Healthy", 200), ("Degraded", 503), ("Unhealthy", 503)])
-def test_health_is_200_only_where_all_is_well(status: str, expected: int) -> None:
-    async def run() -> None:
-        async with inspecting(status=status) as inspector:
-            answer = await ask(inspector, "/health", Authorization=f"Bearer {TOKEN}")
+async def test_health_is_200_only_where_all_is_well(status: str, expected: int) -> None:
+    async with inspecting(status=status) as inspector:
+        answer = await ask(inspector, "/health", Authorization=f"Bearer {TOKEN}")
 
-        assert (answer.status, json.loads(answer.body)) == (expected, {"status": status})
-
-    asyncio.run(run())
+    assert (answer.status, json.loads(answer.body)) == (expected, {"status": status})
 
 
-def test_what_is_posted_to_mcp_is_answered_there() -> None:
-    async def run() -> None:
-        async with inspecting() as inspector:
-            answers = [
-                await ask(inspector, path, "POST", b"hello") for path in (f"/mcp?token={TOKEN}", f"/mcp/{TOKEN}")
-            ]
+async def test_what_is_posted_to_mcp_is_answered_there() -> None:
+    async with inspecting() as inspector:
+        answers = [await ask(inspector, path, "POST", b"hello") for path in (f"/mcp?token={TOKEN}", f"/mcp/{TOKEN}")]
 
-        assert [(answer.status, answer.body) for answer in answers] == [(200, b"mcp got hello")] * 2
-
-    asyncio.run(run())
+    assert [(answer.status, answer.body) for answer in answers] == [(200, b"mcp got hello")] * 2
 
 
 @pytest.mark.parametrize("path", ["/", "/health", "/events", "/assets/app.js"])
-def test_the_rest_can_only_be_read(path: str) -> None:
-    async def run() -> None:
-        async with inspecting() as inspector:
-            answer = await ask(inspector, f"{path}?token={TOKEN}", "POST", b"x")
+async def test_the_rest_can_only_be_read(path: str) -> None:
+    async with inspecting() as inspector:
+        answer = await ask(inspector, f"{path}?token={TOKEN}", "POST", b"x")
 
-        assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
-
-    asyncio.run(run())
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
 
 
-def test_a_taken_port_leads_to_the_next_free_one() -> None:
-    async def run() -> None:
-        async with inspecting() as first, inspecting(port=first.port) as second, inspecting(port=first.port) as third:
-            assert first.port < second.port < third.port <= first.port + ATTEMPTS
-            assert second.url == f"http://localhost:{second.port}/?token={TOKEN}"
-
-    asyncio.run(run())
+async def test_a_taken_port_leads_to_the_next_free_one() -> None:
+    async with inspecting() as first, inspecting(port=first.port) as second, inspecting(port=first.port) as third:
+        assert first.port < second.port < third.port <= first.port + ATTEMPTS
+        assert second.url == f"http://localhost:{second.port}/?token={TOKEN}"
 
 
 def test_where_no_port_can_be_had_there_is_an_issue_that_says_so() -> None:
@@ -161,17 +130,14 @@ def test_where_no_port_can_be_had_there_is_an_issue_that_says_so() -> None:
     assert "--inspector" in issue.remediation
 
 
-def test_when_it_is_closed_its_port_is_free_although_pages_are_open() -> None:
-    async def run() -> None:
-        async with inspecting() as inspector, viewing(inspector) as viewer:
-            assert (await viewer.event()).name == "snapshot"
+async def test_when_it_is_closed_its_port_is_free_although_pages_are_open() -> None:
+    async with inspecting() as inspector, viewing(inspector) as viewer:
+        assert (await viewer.event()).name == "snapshot"
 
-            begun = asyncio.get_running_loop().time()
-            await inspector.close()
+        begun = asyncio.get_running_loop().time()
+        await inspector.close()
 
-            assert is_free(inspector.port)
-            assert asyncio.get_running_loop().time() - begun < 0.9, "clients that do not leave would be given a second"
-            for each in listen_on(loopback_addresses(inspector.port)):
-                each.close()
-
-    asyncio.run(run())
+        assert is_free(inspector.port)
+        assert asyncio.get_running_loop().time() - begun < 0.9, "clients that do not leave would be given a second"
+        for each in listen_on(loopback_addresses(inspector.port)):
+            each.close()

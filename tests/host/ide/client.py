@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, ClassVar, Self
 
 from uno_devserver.host.ide import message_types
@@ -20,20 +20,6 @@ SECONDS = 10  # more than anything here takes on a busy machine
 NAMESPACE = "Uno.UI.RemoteControl.Messaging.IdeChannel"
 ASSEMBLY = "Uno.UI.RemoteControl.Messaging"
 Received = list[tuple[str, dict[str, Any]]]
-
-
-def run(conversation: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        try:
-            async with asyncio.timeout(SECONDS):
-                await conversation()
-        finally:
-            for ide in Ide.connected:
-                ide.writer.transport.abort()
-                await ide.leave()
-            Ide.connected.clear()
-
-    asyncio.run(bounded())
 
 
 @contextlib.asynccontextmanager
@@ -48,9 +34,14 @@ async def open_channel(channel_id: str | None = "one", **options: Any) -> AsyncI
     channel = IdeChannel(limits=limits, **options)
     await channel.bind(channel_id)
     try:
-        yield channel, received
+        async with asyncio.timeout(SECONDS):
+            yield channel, received
     finally:
         await channel.close()
+        for ide in Ide.connected:
+            ide.writer.transport.abort()
+            await ide.leave()
+        Ide.connected.clear()
 
 
 async def until(condition: Callable[[], object]) -> None:

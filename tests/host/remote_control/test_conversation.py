@@ -33,18 +33,15 @@ NOT_REPLAYED = {
 }
 
 
-def test_the_recorded_conversation_gets_the_same_bytes_in_answer(tmp_path: Path) -> None:
+async def test_the_recorded_conversation_gets_the_same_bytes_in_answer(tmp_path: Path) -> None:
     places = lay_out(tmp_path)
     replayed: list[str] = []
 
-    async def converse() -> None:
-        async with served(remote_control()) as port, app_at(port) as app:
-            for step in RECORD:
-                if step["step"] not in NOT_REPLAYED:
-                    await hold(step, app, places)
-                    replayed.append(step["step"])
-
-    asyncio.run(converse())
+    async with served(remote_control()) as port, app_at(port) as app:
+        for step in RECORD:
+            if step["step"] not in NOT_REPLAYED:
+                await hold(step, app, places)
+                replayed.append(step["step"])
 
     assert len(replayed) == len(RECORD) - len(NOT_REPLAYED) == 33
 
@@ -92,17 +89,14 @@ def lay_out(tmp_path: Path) -> dict[str, str]:
     return places
 
 
-def test_two_apps_have_a_conversation_each() -> None:
-    async def converse() -> None:
-        async with served(remote_control()) as port, app_at(port) as first, app_at(port) as second:
-            for app, step in ((first, "two clients: first"), (second, "two clients: second")):
-                await hold(next(other for other in RECORD if other["step"] == step), app, {})
-            assert await first.answers() == []
-
-    asyncio.run(converse())
+async def test_two_apps_have_a_conversation_each() -> None:
+    async with served(remote_control()) as port, app_at(port) as first, app_at(port) as second:
+        for app, step in ((first, "two clients: first"), (second, "two clients: second")):
+            await hold(next(other for other in RECORD if other["step"] == step), app, {})
+        assert await first.answers() == []
 
 
-def test_frames_wait_for_the_ide_as_recorded() -> None:
+async def test_frames_wait_for_the_ide_as_recorded() -> None:
     record: list[Step] = json.loads((GOLDEN / "host" / "rc" / "while-ide-channel-pending.json").read_text("utf-8"))
     question, answer = record
 
@@ -113,18 +107,15 @@ def test_frames_wait_for_the_ide_as_recorded() -> None:
         async def ready(self) -> None:
             await self.came.wait()
 
-    async def converse() -> None:
-        ide = Ide()
-        async with served(remote_control(ide=ide, ide_wait_seconds=60)) as port, app_at(port) as app:
-            # given: the server has the frame, since it answers a later ping
-            await app.socket.send(payload(question["sent"], {}))
-            await asyncio.wait_for(await app.socket.ping(), 10)
-            # when
-            ide.came.set()
-            # then
-            assert await app.answers() == [payload(answer["received"][0], {})]
-
-    asyncio.run(converse())
+    ide = Ide()
+    async with served(remote_control(ide=ide, ide_wait_seconds=60)) as port, app_at(port) as app:
+        # given: the server has the frame, since it answers a later ping
+        await app.socket.send(payload(question["sent"], {}))
+        await asyncio.wait_for(await app.socket.ping(), 10)
+        # when
+        ide.came.set()
+        # then
+        assert await app.answers() == [payload(answer["received"][0], {})]
 
 
 def test_the_launches_of_the_conversation_are_matched() -> None:

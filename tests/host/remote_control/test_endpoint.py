@@ -30,71 +30,54 @@ class NoIde:
         await asyncio.Event().wait()
 
 
-def test_an_app_is_served_without_the_ide_when_that_does_not_come() -> None:
-    async def scenario() -> None:
-        async with app_of(remote_control(ide=NoIde(), ide_wait_seconds=0.05)) as app:
-            name, content = await app.ask(SERVER_SCOPE, "KeepAliveMessage", {"SequenceId": 1})
-            assert (name, content["SequenceId"]) == ("KeepAliveMessage", 1)
-
-    asyncio.run(scenario())
+async def test_an_app_is_served_without_the_ide_when_that_does_not_come() -> None:
+    async with app_of(remote_control(ide=NoIde(), ide_wait_seconds=0.05)) as app:
+        name, content = await app.ask(SERVER_SCOPE, "KeepAliveMessage", {"SequenceId": 1})
+        assert (name, content["SequenceId"]) == ("KeepAliveMessage", 1)
 
 
 def test_by_default_the_ide_is_waited_for_less_long_than_an_app_waits() -> None:
     assert 1 <= IDE_WAIT_SECONDS <= 10  # an app gives up after 30
 
 
-def test_a_processor_of_an_addin_answers_in_its_scope() -> None:
+async def test_a_processor_of_an_addin_answers_in_its_scope() -> None:
     async def answer(name: str, content: object, app: App) -> None:
         app.send(f"{name}Response", {"Was": content})
         app.send("Note", None, scope="Elsewhere")
 
-    async def scenario() -> None:
-        async with app_of(remote_control(processors=lambda: [processor("Acme", answer)])) as app:
-            await app.send("Acme", "Greet", {"a": [1, None]})
-            assert await app.receive() == Frame("Acme", "GreetResponse", '{"Was":{"a":[1,null]}}')
-            assert await app.receive() == Frame("Elsewhere", "Note", "null")
-
-    asyncio.run(scenario())
+    async with app_of(remote_control(processors=lambda: [processor("Acme", answer)])) as app:
+        await app.send("Acme", "Greet", {"a": [1, None]})
+        assert await app.receive() == Frame("Acme", "GreetResponse", '{"Was":{"a":[1,null]}}')
+        assert await app.receive() == Frame("Elsewhere", "Note", "null")
 
 
-def test_a_plain_function_runs_beside_the_host_and_may_send_from_its_thread() -> None:
+async def test_a_plain_function_runs_beside_the_host_and_may_send_from_its_thread() -> None:
     def answer(name: str, _: object, app: App) -> None:
         app.send(name, {"Done": True})
 
-    async def scenario() -> None:
-        async with app_of(remote_control(processors=lambda: [processor("Acme", answer)])) as app:
-            assert await app.ask("Acme", "Work", {}) == ("Work", {"Done": True})
-
-    asyncio.run(scenario())
+    async with app_of(remote_control(processors=lambda: [processor("Acme", answer)])) as app:
+        assert await app.ask("Acme", "Work", {}) == ("Work", {"Done": True})
 
 
-def test_the_hosts_own_scopes_cannot_be_taken_over() -> None:
-    async def scenario() -> None:
-        mine = [
-            processor(scope, lambda name, content, app: app.send("mine", {})) for scope in (SERVER_SCOPE, "HotReload")
-        ]
-        async with app_of(remote_control(processors=lambda: mine)) as app:
-            assert (await app.ask(SERVER_SCOPE, "KeepAliveMessage", {}))[0] == "KeepAliveMessage"
-            assert (await app.ask("HotReload", "ConfigureServer", {}))[0] == "UpdateFile"
-
-    asyncio.run(scenario())
+async def test_the_hosts_own_scopes_cannot_be_taken_over() -> None:
+    mine = [processor(scope, lambda name, content, app: app.send("mine", {})) for scope in (SERVER_SCOPE, "HotReload")]
+    async with app_of(remote_control(processors=lambda: mine)) as app:
+        assert (await app.ask(SERVER_SCOPE, "KeepAliveMessage", {}))[0] == "KeepAliveMessage"
+        assert (await app.ask("HotReload", "ConfigureServer", {}))[0] == "UpdateFile"
 
 
-def test_a_processor_that_is_registered_later_is_used() -> None:
+async def test_a_processor_that_is_registered_later_is_used() -> None:
     registered: list[Processor] = []
 
-    async def scenario() -> None:
-        async with app_of(remote_control(processors=lambda: registered)) as app:
-            await app.send("Late", "x", {})
-            assert await app.answers() == []
-            registered.append(processor("Late", lambda name, content, app: app.send("here", {})))
-            assert (await app.ask("Late", "x", {}))[0] == "here"
-
-    asyncio.run(scenario())
+    async with app_of(remote_control(processors=lambda: registered)) as app:
+        await app.send("Late", "x", {})
+        assert await app.answers() == []
+        registered.append(processor("Late", lambda name, content, app: app.send("here", {})))
+        assert (await app.ask("Late", "x", {}))[0] == "here"
 
 
 @pytest.mark.parametrize("kind", ["raises", "exits", "sends nonsense", "is cancelled"])
-def test_a_failing_processor_is_logged_and_the_connection_lives_on(
+async def test_a_failing_processor_is_logged_and_the_connection_lives_on(
     kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(name: str, content: object, app: App) -> None:
@@ -106,19 +89,16 @@ def test_a_failing_processor_is_logged_and_the_connection_lives_on(
             raise asyncio.CancelledError("the processor's own trouble")
         app.send(name, object())
 
-    async def scenario() -> None:
-        async with app_of(remote_control(processors=lambda: [processor("Acme", fail)])) as app:
-            for number in range(3):
-                await app.send("Acme", f"x{number}", {})
-            await app.send("Acme", "unreadable", "{")
-            assert await app.answers() == []
-
-    asyncio.run(scenario())
+    async with app_of(remote_control(processors=lambda: [processor("Acme", fail)])) as app:
+        for number in range(3):
+            await app.send("Acme", f"x{number}", {})
+        await app.send("Acme", "unreadable", "{")
+        assert await app.answers() == []
 
     assert "[Sample] processor 'Acme' failed" in capsys.readouterr().err
 
 
-def test_a_processor_that_hangs_holds_up_nobody_else(
+async def test_a_processor_that_hangs_holds_up_nobody_else(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(connection, "DRAIN_SECONDS", 0.05)
@@ -128,39 +108,33 @@ def test_a_processor_that_hangs_holds_up_nobody_else(
     async def hang(name: str, content: object, app: App) -> None:
         await asyncio.Event().wait()
 
-    async def scenario() -> None:
-        control = remote_control(processors=lambda: [processor("Slow", hang)])
-        async with served(control) as port:
-            async with app_at(port) as app:
-                for _ in range(connection.MAX_WAITING_FRAMES + 1 + lost):
-                    await app.send("Slow", "x", {})
-                assert await app.answers() == []
-            await until(lambda: control.connection_count == 0, "the end of the connection")
-
-    asyncio.run(scenario())
+    control = remote_control(processors=lambda: [processor("Slow", hang)])
+    async with served(control) as port:
+        async with app_at(port) as app:
+            for _ in range(connection.MAX_WAITING_FRAMES + 1 + lost):
+                await app.send("Slow", "x", {})
+            assert await app.answers() == []
+        await until(lambda: control.connection_count == 0, "the end of the connection")
 
     logged = capsys.readouterr().err
     assert logged.count("[Slow / x] is dropped: 256 frames wait before it") == lost
     assert "its last frames were not handled" in logged
 
 
-def test_an_app_that_sends_faster_than_its_frames_are_handled_loses_none() -> None:
+async def test_an_app_that_sends_faster_than_its_frames_are_handled_loses_none() -> None:
     count = 10 * connection.MAX_WAITING_FRAMES
 
     async def echo(name: str, content: object, app: App) -> None:
         await asyncio.sleep(0)
         app.send(name, content)
 
-    async def scenario() -> None:
-        async with app_of(remote_control(processors=lambda: [processor("Echo", echo)])) as app:
-            for number in range(count):
-                await app.send("Echo", "n", number)
-            assert [(await app.receive()).content for _ in range(count)] == [str(number) for number in range(count)]
-
-    asyncio.run(scenario())
+    async with app_of(remote_control(processors=lambda: [processor("Echo", echo)])) as app:
+        for number in range(count):
+            await app.send("Echo", "n", number)
+        assert [(await app.receive()).content for _ in range(count)] == [str(number) for number in range(count)]
 
 
-def test_a_processor_that_hung_gets_frames_again_when_it_moves(
+async def test_a_processor_that_hung_gets_frames_again_when_it_moves(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.05)
@@ -171,36 +145,30 @@ def test_a_processor_that_hung_gets_frames_again_when_it_moves(
         await go_on.wait()
         app.send(name, content)
 
-    async def scenario() -> None:
-        async with app_of(remote_control(processors=lambda: [processor("Acme", work)])) as app:
-            for number in range(5):
-                await app.send("Acme", "n", number)
-            assert await app.answers() == []
-            monkeypatch.setattr(connection, "PATIENCE_SECONDS", 10.0)
-            go_on.set()
-            for number in range(3):
-                assert (await app.receive()).content == str(number)
-            for number in range(20):
-                await app.send("Acme", "n", number)
-            assert [(await app.receive()).content for _ in range(20)] == [str(number) for number in range(20)]
-
-    asyncio.run(scenario())
+    async with app_of(remote_control(processors=lambda: [processor("Acme", work)])) as app:
+        for number in range(5):
+            await app.send("Acme", "n", number)
+        assert await app.answers() == []
+        monkeypatch.setattr(connection, "PATIENCE_SECONDS", 10.0)
+        go_on.set()
+        for number in range(3):
+            assert (await app.receive()).content == str(number)
+        for number in range(20):
+            await app.send("Acme", "n", number)
+        assert [(await app.receive()).content for _ in range(20)] == [str(number) for number in range(20)]
 
     assert capsys.readouterr().err.count("is dropped") == 2
 
 
-def test_the_frames_of_a_scope_are_handled_in_order() -> None:
+async def test_the_frames_of_a_scope_are_handled_in_order() -> None:
     async def echo(name: str, content: object, app: App) -> None:
         await asyncio.sleep(0)
         app.send(name, content)
 
-    async def scenario() -> None:
-        async with app_of(remote_control(processors=lambda: [processor("Echo", echo)])) as app:
-            for number in range(100):
-                await app.send("Echo", "n", number)
-            assert [(await app.receive()).content for _ in range(100)] == [str(number) for number in range(100)]
-
-    asyncio.run(scenario())
+    async with app_of(remote_control(processors=lambda: [processor("Echo", echo)])) as app:
+        for number in range(100):
+            await app.send("Echo", "n", number)
+        assert [(await app.receive()).content for _ in range(100)] == [str(number) for number in range(100)]
 
 
 @pytest.mark.parametrize(
@@ -216,27 +184,21 @@ def test_the_frames_of_a_scope_are_handled_in_order() -> None:
         bytes(range(256)),
     ],
 )
-def test_garbage_is_ignored_and_the_connection_lives_on(garbage: bytes) -> None:
-    async def scenario() -> None:
-        async with app_of(remote_control()) as app:
-            await app.socket.send(garbage)
-            assert await app.answers() == []
-
-    asyncio.run(scenario())
+async def test_garbage_is_ignored_and_the_connection_lives_on(garbage: bytes) -> None:
+    async with app_of(remote_control()) as app:
+        await app.socket.send(garbage)
+        assert await app.answers() == []
 
 
-def test_a_large_frame_is_read() -> None:
+async def test_a_large_frame_is_read() -> None:
     async def length(name: str, content: object, app: App) -> None:
         app.send(name, len(str(content)))
 
-    async def scenario() -> None:
-        async with app_of(remote_control(processors=lambda: [processor("Acme", length)])) as app:
-            assert await app.ask("Acme", "n", json.dumps("y" * 4_000_000)) == ("n", 4_000_000)
-
-    asyncio.run(scenario())
+    async with app_of(remote_control(processors=lambda: [processor("Acme", length)])) as app:
+        assert await app.ask("Acme", "n", json.dumps("y" * 4_000_000)) == ("n", 4_000_000)
 
 
-def test_what_an_app_asked_for_before_it_left_is_done() -> None:
+async def test_what_an_app_asked_for_before_it_left_is_done() -> None:
     done: list[str] = []
     go_on = asyncio.Event()
 
@@ -245,54 +207,48 @@ def test_what_an_app_asked_for_before_it_left_is_done() -> None:
         done.append(name)
         app.send(name, "nobody is there")
 
-    async def scenario() -> None:
-        control = remote_control(processors=lambda: [processor("Acme", work)])
-        async with served(control) as port:
-            async with app_at(port) as app:
-                await app.send("Acme", "first", {})
-                await app.send("Acme", "second", {})
-                await app.answers()
-            assert done == []
-            go_on.set()
-            await until(lambda: done == ["first", "second"], "the work")
-            await until(lambda: control.connection_count == 0, "the end of the connection")
-
-    asyncio.run(scenario())
+    control = remote_control(processors=lambda: [processor("Acme", work)])
+    async with served(control) as port:
+        async with app_at(port) as app:
+            await app.send("Acme", "first", {})
+            await app.send("Acme", "second", {})
+            await app.answers()
+        assert done == []
+        go_on.set()
+        await until(lambda: done == ["first", "second"], "the work")
+        await until(lambda: control.connection_count == 0, "the end of the connection")
 
 
-def test_an_app_that_does_not_read_is_let_go_and_the_others_are_not(
+async def test_an_app_that_does_not_read_is_let_go_and_the_others_are_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(connection, "MAX_UNSENT_BYTES", 4_000_000)
     frame = Frame("Acme", "N", json.dumps("x" * 1_000_000))
     apps: list[App] = []
 
-    async def scenario() -> None:
-        control = remote_control(processors=lambda: [processor("Acme", lambda name, content, app: apps.append(app))])
-        async with served(control) as port, app_at(port) as reading:
-            await reading.send("Acme", "here", {})
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
-            writer.write(
-                b"GET /rc HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                b"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\nSec-WebSocket-Version: 13\r\n\r\n"
-            )
-            await reader.readuntil(b"\r\n\r\n")
-            hello = encode_frame(Frame("Acme", "here", "{}"))
-            writer.write(bytes([0x82, 0x80 | len(hello), 0, 0, 0, 0]) + hello)  # a WebSocket frame, masked with zeros
-            await until(lambda: len(apps) == 2, "both apps")
+    control = remote_control(processors=lambda: [processor("Acme", lambda name, content, app: apps.append(app))])
+    async with served(control) as port, app_at(port) as reading:
+        await reading.send("Acme", "here", {})
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.write(
+            b"GET /rc HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        )
+        await reader.readuntil(b"\r\n\r\n")
+        hello = encode_frame(Frame("Acme", "here", "{}"))
+        writer.write(bytes([0x82, 0x80 | len(hello), 0, 0, 0, 0]) + hello)  # a WebSocket frame, masked with zeros
+        await until(lambda: len(apps) == 2, "both apps")
 
-            # when: more is sent than all buffers on the way can hold
-            for _ in range(40):
-                for app in apps:
-                    app.send(frame.name, "x" * 1_000_000)
-                assert await reading.receive() == frame
+        # when: more is sent than all buffers on the way can hold
+        for _ in range(40):
+            for app in apps:
+                app.send(frame.name, "x" * 1_000_000)
+            assert await reading.receive() == frame
 
-            # then
-            await until(lambda: control.connection_count == 1, "the end of the app that does not read")
-            assert await reading.answers() == []
-            writer.close()
-
-    asyncio.run(scenario())
+        # then
+        await until(lambda: control.connection_count == 1, "the end of the app that does not read")
+        assert await reading.answers() == []
+        writer.close()
 
     assert capsys.readouterr().err.count("it is disconnected") == 1
 
@@ -324,64 +280,50 @@ def test_the_host_stops_at_once_with_apps_connected() -> None:
     assert asyncio.run(scenario()) < 3  # the .NET Host takes 30 s
 
 
-def test_nothing_goes_on_after_an_app_left() -> None:
-    async def scenario() -> None:
-        control = remote_control(processors=lambda: [processor("Acme", lambda name, content, app: None)])
-        async with served(control) as port:
-            before = asyncio.all_tasks()
-            async with app_at(port) as app:
-                await app.send("Acme", "x", {})
-                await app.answers()
-            await until(lambda: asyncio.all_tasks() <= before, "the end of all tasks of the connection")
-
-    asyncio.run(scenario())
+async def test_nothing_goes_on_after_an_app_left() -> None:
+    control = remote_control(processors=lambda: [processor("Acme", lambda name, content, app: None)])
+    async with served(control) as port:
+        before = asyncio.all_tasks()
+        async with app_at(port) as app:
+            await app.send("Acme", "x", {})
+            await app.answers()
+        await until(lambda: asyncio.all_tasks() <= before, "the end of all tasks of the connection")
 
 
-def test_a_closed_connection_takes_a_late_answer_quietly() -> None:
+async def test_a_closed_connection_takes_a_late_answer_quietly() -> None:
     apps: list[App] = []
 
     async def remember(name: str, content: object, app: App) -> None:
         apps.append(app)
         app.send(name, {})
 
-    async def scenario() -> None:
-        control = remote_control(processors=lambda: [processor("Acme", remember)])
-        async with served(control) as port:
-            async with app_at(port) as app:
-                await app.ask("Acme", "x", {})
-            await until(lambda: control.connection_count == 0, "the end of the connection")
-            apps[0].send("late", {})
-            await asyncio.to_thread(apps[0].send, "later", {})
+    control = remote_control(processors=lambda: [processor("Acme", remember)])
+    async with served(control) as port:
+        async with app_at(port) as app:
+            await app.ask("Acme", "x", {})
+        await until(lambda: control.connection_count == 0, "the end of the connection")
+        apps[0].send("late", {})
+        await asyncio.to_thread(apps[0].send, "later", {})
 
-    asyncio.run(scenario())
     apps[0].send("after the Host's end", {})
 
 
-def test_the_version_of_the_host_is_told() -> None:
-    async def scenario() -> None:
-        async with app_of(remote_control()) as app:
-            _, content = await app.ask(SERVER_SCOPE, "KeepAliveMessage", {"AssemblyVersion": "1.0", "SequenceId": 3})
-            assert content == {"Scope": SERVER_SCOPE, "AssemblyVersion": VERSION, "SequenceId": 3}
-
-    asyncio.run(scenario())
+async def test_the_version_of_the_host_is_told() -> None:
+    async with app_of(remote_control()) as app:
+        _, content = await app.ask(SERVER_SCOPE, "KeepAliveMessage", {"AssemblyVersion": "1.0", "SequenceId": 3})
+        assert content == {"Scope": SERVER_SCOPE, "AssemblyVersion": VERSION, "SequenceId": 3}
 
 
 @pytest.mark.parametrize("sequence", [-1, 2**64, "7", 7.5, None, True, [], 10**400])
-def test_an_impossible_sequence_number_is_answered_with_zero(sequence: object) -> None:
-    async def scenario() -> None:
-        async with app_of(remote_control()) as app:
-            _, content = await app.ask(SERVER_SCOPE, "KeepAliveMessage", {"SequenceId": sequence})
-            assert content["SequenceId"] == 0
-
-    asyncio.run(scenario())
+async def test_an_impossible_sequence_number_is_answered_with_zero(sequence: object) -> None:
+    async with app_of(remote_control()) as app:
+        _, content = await app.ask(SERVER_SCOPE, "KeepAliveMessage", {"SequenceId": sequence})
+        assert content["SequenceId"] == 0
 
 
-def test_an_app_that_vanishes_without_a_word_is_forgotten() -> None:
-    async def scenario() -> None:
-        control = remote_control()
-        async with served(control) as port, app_at(port) as app:
-            await app.answers()
-            app.socket.transport.abort()
-            await until(lambda: control.connection_count == 0, "the end of the connection")
-
-    asyncio.run(scenario())
+async def test_an_app_that_vanishes_without_a_word_is_forgotten() -> None:
+    control = remote_control()
+    async with served(control) as port, app_at(port) as app:
+        await app.answers()
+        app.socket.transport.abort()
+        await until(lambda: control.connection_count == 0, "the end of the connection")

@@ -22,23 +22,20 @@ def ask(workspace: Path | None, name: str, content: object) -> tuple[str, Any]:
     return asyncio.run(scenario())
 
 
-def test_updates_of_code_are_said_to_need_the_dotnet_host() -> None:
-    async def scenario() -> None:
-        async with app_of(remote_control()) as app:
-            await app.send(SCOPE, "ConfigureServer", {"ProjectPath": "/p/App.csproj", "EnableMetadataUpdates": True})
-            loaded, status = await app.receive(), await app.receive()
-            assert (loaded.scope, loaded.name, loaded.content) == (
-                SCOPE,
-                "UpdateFile",
-                '{"WorkspaceInitialized":false}',
-            )
-            assert (status.scope, status.name) == (SCOPE, "HotReloadStatusMessage")
-            assert list(json.loads(status.content)) == ["State", "Operations", "ServerError", "Scope"]
-            content = json.loads(status.content)
-            assert (content["State"], content["Operations"]) == (-1, [])
-            assert "--host dotnet" in content["ServerError"]
-
-    asyncio.run(scenario())
+async def test_updates_of_code_are_said_to_need_the_dotnet_host() -> None:
+    async with app_of(remote_control()) as app:
+        await app.send(SCOPE, "ConfigureServer", {"ProjectPath": "/p/App.csproj", "EnableMetadataUpdates": True})
+        loaded, status = await app.receive(), await app.receive()
+        assert (loaded.scope, loaded.name, loaded.content) == (
+            SCOPE,
+            "UpdateFile",
+            '{"WorkspaceInitialized":false}',
+        )
+        assert (status.scope, status.name) == (SCOPE, "HotReloadStatusMessage")
+        assert list(json.loads(status.content)) == ["State", "Operations", "ServerError", "Scope"]
+        content = json.loads(status.content)
+        assert (content["State"], content["Operations"]) == (-1, [])
+        assert "--host dotnet" in content["ServerError"]
 
 
 def test_files_are_edited_and_every_edit_has_its_result(tmp_path: Path) -> None:
@@ -84,34 +81,28 @@ def test_an_older_app_edits_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["UpdateFile", "UpdateFileRequest"])
-def test_a_request_that_cannot_be_answered_edits_nothing(tmp_path: Path, name: str) -> None:
+async def test_a_request_that_cannot_be_answered_edits_nothing(tmp_path: Path, name: str) -> None:
     (tmp_path / "Main.xaml").write_text("one")
     change = {"FilePath": "Main.xaml", "OldText": "one", "NewText": "two"}
 
-    async def scenario() -> None:
-        async with app_of(remote_control(workspace=str(tmp_path))) as app:
-            await app.send(SCOPE, name, {"RequestId": 7, "Edits": [change], **change})
-            # The answer to the next one of this scope comes after it.
-            assert (await app.ask(SCOPE, "UpdateFile", {"RequestId": "next"}))[1]["RequestId"] == "next"
-
-    asyncio.run(scenario())
+    async with app_of(remote_control(workspace=str(tmp_path))) as app:
+        await app.send(SCOPE, name, {"RequestId": 7, "Edits": [change], **change})
+        # The answer to the next one of this scope comes after it.
+        assert (await app.ask(SCOPE, "UpdateFile", {"RequestId": "next"}))[1]["RequestId"] == "next"
 
     assert (tmp_path / "Main.xaml").read_text() == "one"
 
 
-def test_a_relative_workspace_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_relative_workspace_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "Main.xaml"
     page.write_text("one")
     monkeypatch.chdir(tmp_path)
     control = remote_control(workspace="")  # the folder of "App.sln"
     monkeypatch.chdir("/")
 
-    async def scenario() -> None:
-        async with app_of(control) as app:
-            change = {"RequestId": "r", "FilePath": str(page), "OldText": "one", "NewText": "two"}
-            assert (await app.ask(SCOPE, "UpdateFile", change))[1]["Result"] == 200
-
-    asyncio.run(scenario())
+    async with app_of(control) as app:
+        change = {"RequestId": "r", "FilePath": str(page), "OldText": "one", "NewText": "two"}
+        assert (await app.ask(SCOPE, "UpdateFile", change))[1]["Result"] == 200
 
     assert page.read_text() == "two"
 
@@ -156,18 +147,15 @@ def test_an_older_request_that_cannot_be_understood_is_answered_too(tmp_path: Pa
     assert (response["RequestId"], response["Result"]) == ("r", 400)
 
 
-def test_what_an_app_reports_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    async def scenario() -> None:
-        async with app_of(remote_control()) as app:
-            error = {"FilePath": "Main.xaml", "ExceptionType": "XamlParseException", "Message": "bad \x1b[31m tag"}
-            await app.send(SCOPE, "XamlLoadError", error)
-            await app.send(SCOPE, "HotReloadClientOperationEvent", {"OperationSequenceId": 1})
-            await app.send(SCOPE, "UnknownMessage", {})
-            await app.send(SCOPE, "UpdateFileRequest", "not JSON")
-            # A last question in the same scope: what came before has been handled.
-            assert (await app.ask(SCOPE, "UpdateFile", {"RequestId": "last"}))[1]["RequestId"] == "last"
-
-    asyncio.run(scenario())
+async def test_what_an_app_reports_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    async with app_of(remote_control()) as app:
+        error = {"FilePath": "Main.xaml", "ExceptionType": "XamlParseException", "Message": "bad \x1b[31m tag"}
+        await app.send(SCOPE, "XamlLoadError", error)
+        await app.send(SCOPE, "HotReloadClientOperationEvent", {"OperationSequenceId": 1})
+        await app.send(SCOPE, "UnknownMessage", {})
+        await app.send(SCOPE, "UpdateFileRequest", "not JSON")
+        # A last question in the same scope: what came before has been handled.
+        assert (await app.ask(SCOPE, "UpdateFile", {"RequestId": "last"}))[1]["RequestId"] == "last"
 
     logged = capsys.readouterr().err
     assert "The app could not load Main.xaml: XamlParseException: bad" in logged

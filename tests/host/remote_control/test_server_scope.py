@@ -126,7 +126,7 @@ def test_odd_paths_are_answered_quickly_with_nothing(base: object) -> None:
     assert time.monotonic() - began < server_scope.DISCOVERY_SECONDS
 
 
-def test_a_disk_that_does_not_answer_does_not_keep_an_app_waiting(
+async def test_a_disk_that_does_not_answer_does_not_keep_an_app_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # given
@@ -139,18 +139,16 @@ def test_a_disk_that_does_not_answer_does_not_keep_an_app_waiting(
     monkeypatch.setattr(server_scope, "find_processors", hang)
     monkeypatch.setattr(server_scope, "DISCOVERY_SECONDS", 0.01)
 
-    async def scenario() -> None:
-        async with app_of(remote_control(workspace=str(tmp_path))) as app:
-            for _ in range(40):  # more than asyncio has threads
-                # when
-                name, answer = await app.ask(SERVER_SCOPE, "ProcessorsDiscovery", {"BasePath": "/share"})
-                # then
-                assert (name, answer["Assemblies"]) == ("ProcessorsDiscoveryResponse", [])
-            assert await app.answers() == []
-            change = {"RequestId": "r", "FilePath": "a.cs", "NewText": "x", "IsCreateDeleteAllowed": True}
-            assert (await app.ask("HotReload", "UpdateFile", change))[1]["Result"] == 200
+    async with app_of(remote_control(workspace=str(tmp_path))) as app:
+        for _ in range(40):  # more than asyncio has threads
+            # when
+            name, answer = await app.ask(SERVER_SCOPE, "ProcessorsDiscovery", {"BasePath": "/share"})
+            # then
+            assert (name, answer["Assemblies"]) == ("ProcessorsDiscoveryResponse", [])
+        assert await app.answers() == []
+        change = {"RequestId": "r", "FilePath": "a.cs", "NewText": "x", "IsCreateDeleteAllowed": True}
+        assert (await app.ask("HotReload", "UpdateFile", change))[1]["Result"] == 200
 
-    asyncio.run(scenario())  # also ends, while all of them still wait
     disk_is_back.set()
 
     assert "/share could not be searched" in capsys.readouterr().err

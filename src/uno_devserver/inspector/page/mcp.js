@@ -31,7 +31,7 @@ export class McpError extends Error {
 
 /**
  * `fetch` and `endpoint` are for tests. A call's options: `signal` cancels it, `onProgress(params)` and `onLog(params)`
- * receive notifications before the answer, `onQuestions(questions)` resolves to the answers, both by the questions' names.
+ * receive notifications before the answer, `onQuestions(questions)` resolves to the answers, both by question name.
  */
 export function createClient({ token, endpoint = "/mcp", fetch = globalThis.fetch.bind(globalThis) }) {
   let lastId = 0;
