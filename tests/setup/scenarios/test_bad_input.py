@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -34,9 +33,17 @@ SETPRIV = shutil.which("setpriv")
 AS_A_USER = [SETPRIV, "--bounding-set=-dac_override,-dac_read_search"] if SETPRIV and os.geteuid() == 0 else []
 needs_a_user = pytest.mark.skipif(os.geteuid() == 0 and not AS_A_USER, reason="root without setpriv may do everything")
 WAIT_SECONDS = 20
+ROWS = ",\n".join(f'    "chat {number}": {{"said": ["{"y" * 80}", {number}]}}' for number in range(45_000))
+HISTORY = '{\n  "history": {\n' + ROWS + '\n  },\n  "mcpServers": {"other": {"command": "x"}}\n}\n'
+assert len(HISTORY) > 5_000_000
 
 
 # --- texts that are unusual, and fine ---
+
+
+NEW = {"UnoApp": "created", "UnoDocs": "created"}
+FAILED = {"UnoApp": "error", "UnoDocs": "error"}
+UTF_16 = '\ufeff{\r\n  "mcpServers": {"é": {}}\r\n}'
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\r\n", "\ufeff"])
@@ -45,28 +52,19 @@ def test_an_empty_file_gets_the_servers(clients: Clients, text: str) -> None:
 
     result = clients.install("cursor", "--release")
 
-    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert actions(result) == NEW
     after = clients.bytes(FILE).decode("utf-8")
     assert json.loads(after.removeprefix("\ufeff")) == {"mcpServers": SERVERS}
     assert after.startswith("\ufeff") == text.startswith("\ufeff")
-    _comes_back(clients, text)
-
-
-@pytest.mark.parametrize("text", ["// nothing yet\n", "/* nothing */", "/* a */ // b\n/* c */\n"])
-def test_a_file_of_comments_gets_the_servers_beside_them(clients: Clients, text: str) -> None:
-    clients.write(FILE, text)
-
-    result = clients.install("cursor", "--release")
-
-    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
-    assert text.rstrip("\n") in clients.bytes(FILE).decode("utf-8"), "the comments are still there"
-    assert of_client(clients.status("--release"), "UnoApp", "cursor")["status"] == "registered"
-    _comes_back(clients, text)
+    _comes_back(clients, text.encode())
 
 
 @pytest.mark.parametrize(
     "text",
     [
+        "// nothing yet\n",
+        "/* nothing */",
+        "/* a */ // b\n/* c */\n",
         '\ufeff{"mcpServers": {}}',  # a byte order mark
         '{\r\n\t"mcpServers": {\r\n\t\t"other": {"command": "x"}\r\n\t}\r\n}\r\n',  # Windows' line ends, tabs
         '{"mcpServers":{"other":{"command":"x"}}}',  # one line
@@ -80,32 +78,21 @@ def test_a_file_of_comments_gets_the_servers_beside_them(clients: Clients, text:
         '{"a": [[[[{"mcpServers": []}]]]], "mcpServers": {  }  }',
         '{"mcpServers": {"other": {"command": "x"},},}',  # trailing commas
         '{"é": "ü", "mcpServers": {"日本": {"command": "<&>"}}}',
+        UTF_16.encode("utf-16-le"),
+        UTF_16.encode("utf-16-be"),
+        pytest.param(HISTORY, id="5 MB"),  # some clients keep their conversations in the same file
     ],
 )
-def test_only_the_entries_own_bytes_change(clients: Clients, text: str) -> None:
-    clients.write(FILE, text)
-
-    result = clients.install("cursor", "--release")
-
-    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
-    assert foreign_bytes_are_in_place(text.encode("utf-8"), clients.bytes(FILE))
-    assert of_client(clients.status("--release"), "UnoApp", "cursor")["status"] == "registered"
-    _comes_back(clients, text)
-
-
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_stays_utf_16(clients: Clients, encoding: str) -> None:
-    content = '\ufeff{\r\n  "mcpServers": {"é": {}}\r\n}'.encode(encoding)
+def test_only_the_entries_own_bytes_change(clients: Clients, text: str | bytes) -> None:
+    content = text.encode() if isinstance(text, str) else text
     clients.write(FILE, content)
 
     result = clients.install("cursor", "--release")
 
-    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
-    after = clients.bytes(FILE).decode(encoding)
-    assert json.loads(after.removeprefix("\ufeff"))["mcpServers"] == {"é": {}, **SERVERS}
-    assert after.startswith("\ufeff")
-    clients.uninstall("cursor")
-    assert clients.bytes(FILE) == content
+    assert actions(result) == NEW
+    assert foreign_bytes_are_in_place(content, clients.bytes(FILE))
+    assert of_client(clients.status("--release"), "UnoApp", "cursor")["status"] == "registered"
+    _comes_back(clients, content)
 
 
 def test_of_twins_the_last_counts_and_both_are_removed(clients: Clients) -> None:
@@ -122,20 +109,6 @@ def test_of_twins_the_last_counts_and_both_are_removed(clients: Clients) -> None
     assert after["mcpServers"]["UnoApp"] == {**UVX, "env": {}}, "as every client reads it"
     assert [one["action"] for one in operations(removed)] == ["removed"]
     assert clients.read(FILE) == {"mcpServers": {"x": {}}}
-
-
-def test_a_file_of_5_mb_is_edited(clients: Clients) -> None:
-    """Some clients keep their history in the same file."""
-    rows = ",\n".join(f'    "chat {number}": {{"said": ["{"y" * 80}", {number}]}}' for number in range(45_000))
-    text = '{\n  "history": {\n' + rows + '\n  },\n  "mcpServers": {"other": {"command": "x"}}\n}\n'
-    assert len(text) > 5_000_000
-    clients.write(FILE, text)
-
-    result = clients.install("cursor", "--release")
-
-    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
-    assert foreign_bytes_are_in_place(text.encode("utf-8"), clients.bytes(FILE))
-    _comes_back(clients, text)
 
 
 # --- entries that belong to somebody else, or in part ---
@@ -183,6 +156,27 @@ def test_a_version_that_a_path_cannot_say_is_written_by_the_default_runner(clien
 # --- texts that nobody can edit ---
 
 
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _dangling(path: Path) -> None:
+    path.symlink_to(path.parent / "gone.json")
+
+
+def _loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def _file_for_folder(path: Path) -> None:
+    path.parent.rmdir()
+    path.parent.write_text("in the way")
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -193,19 +187,24 @@ def test_a_version_that_a_path_cannot_say_is_written_by_the_default_runner(clien
         (b'{"a": "open', "line 1"),
         (b"/* open", ""),
         (b'{"a": "\xff\xfe"}', "UTF-8"),
-        ("[]", "object"),
-        ("null", "object"),
-        ('"text"', "object"),
-        ("3", "object"),
-        ('{"mcpServers": []}', "mcpServers"),
-        ('{"mcpServers": "x"}', "mcpServers"),
-        ('{"mcpServers": 5}', "mcpServers"),
-        ("[" * 100_000, ""),
-        ('{"a":' * 50_000 + "1" + "}" * 50_000, ""),
+        (b"[]", "object"),
+        (b"null", "object"),
+        (b'"text"', "object"),
+        (b"3", "object"),
+        (b'{"mcpServers": []}', "mcpServers"),
+        (b'{"mcpServers": "x"}', "mcpServers"),
+        (b'{"mcpServers": 5}', "mcpServers"),
+        (b"[" * 100_000, ""),
+        (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, ""),
+        *((make, "") for make in (_folder, _fifo, _dangling, _loop, _file_for_folder)),
     ],
 )
-def test_a_file_that_cannot_be_understood_is_left_alone(clients: Clients, content: str | bytes, reason: str) -> None:
-    path = clients.write(FILE, content)
+def test_what_cannot_be_understood_is_named_and_left_alone(
+    clients: Clients, content: bytes | Callable[[Path], None], reason: str
+) -> None:
+    path = clients.at(FILE)
+    path.parent.mkdir()
+    path.write_bytes(content) if isinstance(content, bytes) else content(path)
     before = clients.tree()
 
     installed = clients.install("cursor")
@@ -213,7 +212,7 @@ def test_a_file_that_cannot_be_understood_is_left_alone(clients: Clients, conten
     uninstalled = clients.uninstall("cursor")
 
     assert installed.exit_code == uninstalled.exit_code == 1
-    assert actions(installed) == {"UnoApp": "error", "UnoDocs": "error"}
+    assert actions(installed) == FAILED
     for operation in operations(installed):
         assert operation["path"] == str(path)
         assert reason in operation["reason"]
@@ -233,7 +232,7 @@ def test_a_root_key_that_is_null_holds_nothing_and_is_not_replaced_silently(clie
         assert clients.bytes(FILE) == text.encode()
     else:
         assert clients.read(FILE) == {"mcpServers": SERVERS, "a": 1}
-        _comes_back(clients, text)
+        _comes_back(clients, text.encode())
 
 
 @pytest.mark.parametrize("entry", ["5", "null", '"x"', "[]", "true"])
@@ -242,7 +241,7 @@ def test_an_entry_that_is_no_object_is_no_reason_to_break_the_file(clients: Clie
 
     result = clients.install("cursor", "--release")
 
-    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert actions(result) == NEW
     assert clients.read(FILE) == {"mcpServers": {"other": json.loads(entry), **SERVERS}}
 
 
@@ -278,53 +277,13 @@ def test_a_generic_local_address_is_nobodys_in_particular(clients: Clients) -> N
     after = clients.read(FILE)
     removed = clients.uninstall("cursor")
 
-    assert actions(installed) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert actions(installed) == NEW
     assert after["mcpServers"]["my-game"] == {"url": "http://localhost:5000/mcp"}
     assert actions(removed) == {"UnoApp": "removed", "UnoDocs": "removed"}
     assert clients.bytes(FILE) == text.encode()
 
 
-# --- paths that are no files ---
-
-
-def _folder(path: Path) -> None:
-    path.mkdir(parents=True)
-
-
-def _fifo(path: Path) -> None:
-    path.parent.mkdir(parents=True)
-    os.mkfifo(path)
-
-
-def _dangling(path: Path) -> None:
-    path.parent.mkdir(parents=True)
-    path.symlink_to(path.parent / "gone.json")
-
-
-def _loop(path: Path) -> None:
-    path.parent.mkdir(parents=True)
-    path.symlink_to(path)
-
-
-def _file_for_folder(path: Path) -> None:
-    path.parent.write_text("in the way")
-
-
-@pytest.mark.parametrize("make", [_folder, _fifo, _dangling, _loop, _file_for_folder])
-def test_what_is_no_file_is_named_and_left_alone(clients: Clients, make: Callable[[Path], None]) -> None:
-    path = clients.at(FILE)
-    make(path)
-    before = clients.tree()
-
-    installed = clients.install("cursor")
-    status = clients.status("cursor")
-    uninstalled = clients.uninstall("cursor")
-
-    assert installed.exit_code == uninstalled.exit_code == 1
-    assert actions(installed) == {"UnoApp": "error", "UnoDocs": "error"}
-    assert {operation["path"] for operation in operations(installed)} == {str(path)}
-    assert of_client(status, "UnoApp", "cursor")["status"] == "missing"
-    assert clients.tree() == before
+# --- links and modes ---
 
 
 def test_the_target_of_a_link_is_written_and_the_link_stays(clients: Clients) -> None:
@@ -395,7 +354,7 @@ def test_a_folder_that_may_not_be_written_is_named(clients: Clients, content: st
 
     after = clients.tree()
     folder.chmod(0o755)
-    assert actions(result) == {"UnoApp": "error", "UnoDocs": "error"}
+    assert actions(result) == FAILED
     assert f"'{folder}' is a folder that may not be changed" in operations(result)[0]["reason"]
     assert after == before
 
@@ -408,7 +367,7 @@ def test_a_file_that_may_not_be_read_is_named(clients: Clients) -> None:
     result = clients.machine.run("mcp", "install", "cursor", "--json", prefix=AS_A_USER)
     status = clients.machine.run("mcp", "status", "cursor", "--json", prefix=AS_A_USER)
 
-    assert actions(result) == {"UnoApp": "error", "UnoDocs": "error"}
+    assert actions(result) == FAILED
     assert any(
         f"Could not read config file '{path}'" in warning
         for warning in of_client(status, "UnoApp", "cursor")["warnings"]
@@ -425,7 +384,7 @@ def test_a_full_disk_costs_nothing_but_the_change(clients: Clients, options: lis
 
     result = clients.machine.run("mcp", "install", "cursor", "--json", *options, prefix=_with_room_for(room))
 
-    assert actions(result) == {"UnoApp": "error", "UnoDocs": "error"}
+    assert actions(result) == FAILED
     assert result.exit_code == 1
     assert clients.tree() == before, "not even a temporary file"
     assert set(actions(clients.install("cursor")).values()) == {"created"}
@@ -445,7 +404,7 @@ def test_a_state_folder_that_cannot_be_used_is_named(clients: Clients) -> None:
     assert str(clients.machine.data) in result.json["error"]["message"]
     assert "--no-backup" in result.json["error"]["nextStep"]
     assert unchanged
-    assert actions(without) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert actions(without) == NEW
 
 
 def _with_room_for(size: int) -> list[str]:
@@ -481,7 +440,7 @@ def test_the_home_folder_can_be_the_workspace(clients: Clients) -> None:
     status = of_client(clients.status("--workspace", str(clients.home)), "UnoApp", "cursor")
     clients.uninstall("cursor", "--workspace", str(clients.home))
 
-    assert actions(installed) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert actions(installed) == NEW
     assert len(status["locations"]) == 1, "one file is one place"
     assert clients.tree() == before
 
@@ -493,7 +452,7 @@ def test_in_the_home_folder_the_users_scope_is_the_same_file(clients: Clients) -
     default = clients.install("cursor", *at_home)
     removed = clients.uninstall("cursor", "--scope", "user", *at_home)
 
-    assert actions(installed) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert actions(installed) == NEW
     assert actions(default) == {"UnoApp": "skipped", "UnoDocs": "skipped"}
     assert actions(removed) == {"UnoApp": "removed", "UnoDocs": "removed"}
     assert "other workspaces" in removed.json["operations"][0]["note"]
@@ -505,38 +464,11 @@ def test_a_workspace_may_have_any_name(clients: Clients) -> None:
 
     result = clients.mcp("install", "cursor", "--workspace", str(folder))
 
-    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert actions(result) == NEW
     assert json.loads((folder / ".cursor" / "mcp.json").read_bytes())["mcpServers"].keys() == SERVERS.keys()
 
 
 # --- moments ---
-
-
-def test_a_process_killed_before_the_rename_leaves_the_old_file_and_the_next_one_cleans_up(clients: Clients) -> None:
-    path = clients.write(FILE, {"mcpServers": OTHER})
-    before = path.read_bytes()
-    (clients.machine.root / "sitecustomize.py").write_text(
-        "import os, signal\n"
-        "really = os.replace\n"
-        "def replace(source, target):\n"
-        "    if os.fspath(target) == os.environ['DIE_AT']: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    really(source, target)\n"
-        "os.replace = replace\n"
-    )
-
-    killed = clients.machine.run(
-        "mcp", "install", "cursor", env={"PYTHONPATH": str(clients.machine.root), "DIE_AT": str(path)}
-    )
-
-    assert killed.exit_code == -signal.SIGKILL
-    assert path.read_bytes() == before
-    assert len(list(path.parent.iterdir())) == 2, "the temporary file is still there"
-    result = clients.install("cursor", "--release")
-    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
-    assert clients.read(FILE) == {"mcpServers": {**OTHER, **SERVERS}}
-    assert [one.name for one in path.parent.iterdir()] == ["mcp.json"]
-    clients.uninstall("cursor")
-    assert path.read_bytes() == before
 
 
 def test_installs_at_the_same_time_lose_nothing(clients: Clients) -> None:
@@ -584,7 +516,7 @@ def test_dry_runs_and_status_do_not_wait(clients: Clients) -> None:
     clients.status()
 
     lock.release()
-    assert actions(dry) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert actions(dry) == NEW
     assert clients.tree() == before
 
 
@@ -605,7 +537,7 @@ def _has_open(pid: int, name: str) -> bool:
 # --- helpers ---
 
 
-def _comes_back(clients: Clients, text: str) -> None:
+def _comes_back(clients: Clients, content: bytes) -> None:
     result = clients.uninstall("cursor")
     assert set(actions(result).values()) == {"removed"}
-    assert clients.bytes(FILE) == text.encode("utf-8")
+    assert clients.bytes(FILE) == content
