@@ -1,12 +1,15 @@
-"""What an entry's command is, whichever system wrote it."""
+"""What an entry's command is, whichever system wrote it; and the command of this very program."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from uno_devserver.setup.entry_command import base_name, command_problem, is_absolute
+from support.files import write
+from uno_devserver.setup.entry_command import base_name, command_problem, is_absolute, is_temporary, own_command
 
 
 @pytest.mark.parametrize(
@@ -39,3 +42,48 @@ def test_a_command_that_is_not_there_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["./tool", "${HOME}/tool", "~/tool", "%USERPROFILE%\\tool", "$TOOL"])
 def test_a_command_that_only_the_client_can_find_is_not_judged(command: str) -> None:
     assert command_problem(command, {"PATH": "/nowhere"}, "linux") == ""
+
+
+def test_the_script_that_was_called_is_named_by_its_path_and_not_by_what_it_leads_to(tmp_path: Path) -> None:
+    script = write(tmp_path / "tools" / "bin" / "uno-devserver", "")
+    link = tmp_path / "bin" / "uno-devserver"
+    link.parent.mkdir()
+    link.symlink_to(script)
+
+    assert own_command(str(tmp_path / "tools" / "bin" / "python"), str(link)) == (str(link),)
+
+
+def test_a_script_beside_the_interpreter_is_taken_where_the_module_was_run(tmp_path: Path) -> None:
+    script = write(tmp_path / "uno.devserver", "")
+
+    assert own_command(str(tmp_path / "python"), "/x/uno_devserver/__main__.py") == (str(script),)
+
+
+def test_without_a_script_the_interpreter_runs_the_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = str(tmp_path / "bin" / "python")
+    monkeypatch.chdir(write(tmp_path / "here" / "uno-devserver", "not what was called").parent)
+
+    assert own_command(python, "uno-devserver") == (python, "-P", "-m", "uno_devserver")
+
+
+def test_the_real_one_is_absolute_and_there() -> None:
+    assert os.path.isfile(own_command()[0])
+    assert os.path.dirname(own_command()[0]) == os.path.dirname(os.path.abspath(sys.executable))
+
+
+@pytest.mark.parametrize(
+    ("path", "temporary"),
+    [
+        ("/home/u/.cache/uv/archive-v0/x/bin/uno-devserver", True),
+        ("/big/uv/x/bin/uno-devserver", True),
+        ("/scratch/venv/bin/uno-devserver", True),
+        ("/home/u/.local/bin/uno-devserver", False),
+        ("/home/u/.local/share/uv/tools/uno-devserver/bin/uno-devserver", False),
+        ("/big/uv-tools/bin/uno-devserver", False),
+        ("uvx", False),
+    ],
+)
+def test_what_lies_in_a_cache_or_a_temporary_folder_will_not_stay(path: str, temporary: bool) -> None:
+    environ = {"HOME": "/home/u", "UV_CACHE_DIR": "/big/uv", "TMPDIR": "/scratch"}
+
+    assert is_temporary(path, environ) is temporary

@@ -14,6 +14,7 @@ from uno_devserver.setup.edits.document import EditProblem
 from uno_devserver.setup.edits.yaml_document import YamlDocument
 
 UNO = {"command": "uvx", "args": ["uno-devserver", "--mcp-app"]}
+ONE = {"x": 1}
 Server = tuple[str, dict[str, object]]  # its name, and its settings
 
 IN_LINES = "command: uvx\n{0}args:\n{0}  - uno-devserver\n{0}  - --mcp-app\n"
@@ -25,6 +26,10 @@ def goose(text: str) -> YamlDocument:
 
 def cont(text: str) -> YamlDocument:
     return YamlDocument(text, ("mcpServers",), "name")
+
+
+def of(text: str) -> YamlDocument:
+    return cont(text) if "mcpServers" in text else goose(text)
 
 
 def opened(file: YamlText, text: str) -> YamlDocument:
@@ -61,10 +66,9 @@ def test_an_item_that_is_no_mapping_has_no_name(items: str) -> None:
 
 
 def test_twins_are_both_entries() -> None:
-    assert [entry.settings for entry in goose("extensions:\n  a: {x: 1}\n  a: {x: 2}\n").entries] == [
-        {"x": 1},
-        {"x": 2},
-    ]
+    entries = goose("extensions:\n  a: {x: 1}\n  a: {x: 2}\n").entries
+
+    assert [entry.settings for entry in entries] == [{"x": 1}, {"x": 2}]
 
 
 def test_aliases_and_merges_are_followed() -> None:
@@ -131,58 +135,64 @@ def test_a_missing_root_goes_behind_everything(text: str) -> None:
     assert goose(text).put(None, "UnoApp", UNO) == text + goose("").put(None, "UnoApp", UNO)
 
 
-def test_a_missing_root_goes_before_the_end_of_the_document() -> None:
-    assert goose("a: 1\n...\n").put(None, "new", {"x": 1}) == "a: 1\nextensions:\n  new:\n    x: 1\n...\n"
+UNO_IN_FLOW = "UnoApp: {command: uvx, args: [uno-devserver, --mcp-app]}"
+LAID_OUT = (
+    "mcpServers:\r\n-   name: a # first\r\n    args:\r\n    - x # its own\r\n    # and this\r\n# not this\r\nb: 1"
+)
+UNO_LAID_OUT = "-   name: UnoApp\r\n    command: uvx\r\n    args:\r\n    - uno-devserver\r\n    - --mcp-app\r\n"
+JSON = '{\n\t"extensions": {\n\t\t"a": {"x": 1} # mine\n\t}\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "values", "expected"),
+    [
+        # a missing root goes before the end of the document, and needs no line end
+        ("a: 1\n...\n", "new", ONE, "a: 1\nextensions:\n  new:\n    x: 1\n...\n"),
+        ("a: 1", "uno", ONE, "a: 1\nextensions:\n  uno:\n    x: 1"),
+        ("# only\n# comments", "uno", ONE, "# only\n# comments\nextensions:\n  uno:\n    x: 1"),
+        # an empty root is filled, and its comment stays
+        *(
+            (f"extensions:{empty} # mine\nb: 1\n", "new", ONE, "extensions: # mine\n  new:\n    x: 1\nb: 1\n")
+            for empty in ("", " {}", " ~", " null")
+        ),
+        # laid out like its neighbours
+        (LAID_OUT, "UnoApp", UNO, LAID_OUT.replace("# not this", UNO_LAID_OUT + "# not this")),
+        ("extensions:\n  a: {}", "b", ONE, "extensions:\n  a: {}\n  b:\n    x: 1"),  # no line end
+        # brackets stay brackets, and JSON stays JSON
+        ("extensions: {a: {x: 1}}\n", "UnoApp", UNO, f"extensions: {{a: {{x: 1}}, {UNO_IN_FLOW}}}\n"),
+        ("{extensions: {}}", "UnoApp", UNO, f"{{extensions: {{{UNO_IN_FLOW}}}}}"),
+        ("mcpServers: [{name: a},]\n", "b", ONE, "mcpServers: [{name: a}, {name: b, x: 1},]\n"),
+        (JSON, "b", {"y": ["z"]}, JSON.replace('{"x": 1} # mine', '{"x": 1}, # mine\n\t\t"b": {"y": ["z"]}')),
+        # an alias that stands for nothing gives way
+        (
+            "none: &none\nextensions: *none\nother: *none\n",
+            "UnoApp",
+            ONE,
+            "none: &none\nextensions:\n  UnoApp:\n    x: 1\nother: *none\n",
+        ),
+    ],
+)
+def test_a_new_entry_is_written_as_the_file_is(text: str, name: str, values: dict[str, object], expected: str) -> None:
+    assert of(text).put(None, name, values) == expected
 
 
 def test_several_missing_keys_are_made() -> None:
     document = YamlDocument("a:\n    x: 1\n", ("a", "b", "c"), None)
-    assert document.put(None, "new", {"k": "v"}) == (
-        "a:\n    x: 1\n    b:\n        c:\n            new:\n                k: v\n"
-    )
 
-
-@pytest.mark.parametrize("empty", ["", " {}", " ~", " null"])
-def test_an_empty_root_is_filled_and_its_comment_stays(empty: str) -> None:
-    text = f"extensions:{empty} # mine\nb: 1\n"
-    assert goose(text).put(None, "new", {"x": 1}) == "extensions: # mine\n  new:\n    x: 1\nb: 1\n"
-
-
-def test_a_new_entry_is_laid_out_like_its_neighbours() -> None:
-    text = (
-        "mcpServers:\r\n-   name: a # first\r\n    args:\r\n    - x # its own\r\n    # and this\r\n# not this\r\nb: 1"
-    )
-    new = "-   name: UnoApp\n    command: uvx\n    args:\n    - uno-devserver\n    - --mcp-app\n".replace("\n", "\r\n")
-    assert cont(text).put(None, "UnoApp", UNO) == text.replace("# not this", new + "# not this")
-
-
-def test_a_text_without_final_newline_stays_without() -> None:
-    assert goose("extensions:\n  a: {}").put(None, "b", {"x": 1}) == "extensions:\n  a: {}\n  b:\n    x: 1"
+    made = "    b:\n        c:\n            new:\n                k: v\n"
+    assert document.put(None, "new", {"k": "v"}) == f"a:\n    x: 1\n{made}"
 
 
 @pytest.mark.parametrize("text", [
     "# one\r\nextensions:\r\n  dev:\n    cmd: a\nother: 1\r\n",
     "# one\nextensions:\n  dev:\r\n    cmd: a\r\nother: 1\n",
     "# one\r\nextensions: {\r\n  dev: {cmd: a}, # dev\n}\r\n",
+    "extensions:\n  dev:\n    about: |\n      text\n    # end",
 ])  # fmt: skip
-def test_mixed_line_ends_come_back_as_they_were(text: str) -> None:
+def test_mixed_line_ends_and_a_comment_at_the_end_come_back_as_they_were(text: str) -> None:
     changed = goose(text).put(None, "UnoApp", UNO)
 
     assert goose(changed).remove([1]) == text
-
-
-def test_brackets_stay_brackets() -> None:
-    put = "UnoApp: {command: uvx, args: [uno-devserver, --mcp-app]}"
-    assert goose("extensions: {a: {x: 1}}\n").put(None, "UnoApp", UNO) == f"extensions: {{a: {{x: 1}}, {put}}}\n"
-    assert goose("{extensions: {}}").put(None, "UnoApp", UNO) == f"{{extensions: {{{put}}}}}"
-    assert cont("mcpServers: [{name: a},]\n").put(None, "b", {"x": 1}) == "mcpServers: [{name: a}, {name: b, x: 1},]\n"
-
-
-def test_json_in_yaml_stays_json() -> None:
-    text = '{\n\t"extensions": {\n\t\t"a": {"x": 1} # mine\n\t}\n}\n'
-    assert goose(text).put(None, "b", {"y": ["z"]}) == text.replace(
-        '{"x": 1} # mine', '{"x": 1}, # mine\n\t\t"b": {"y": ["z"]}'
-    )
 
 
 # Changing
@@ -218,44 +228,62 @@ def test_only_what_differs_is_written_anew() -> None:
     """)
 
 
-def test_a_value_may_change_its_kind() -> None:
-    text = "extensions:\n  uno:\n    a: x # c\n    b: # d\n      - 1\n      - 2 # gone\n    c: [1]\n"
-    text += "    d: |\n      text\n    e:\n"
-    put = goose(text).put(0, "uno", {"a": ["v"], "b": "z", "c": ["w"], "d": {"k": 1}, "e": 5})
-    assert put == (
-        "extensions:\n  uno:\n    a: # c\n      - v\n    b: z # d\n    c: [w]\n    d:\n      k: 1\n    e: 5\n"
-    )
+CHANGED_KINDS = "extensions:\n  uno:\n    a: x # c\n    b: # d\n      - 1\n      - 2 # gone\n    c: [1]\n"
+CHANGED_KINDS += "    d: |\n      text\n    e:\n"
+BESIDE_A_DASH = "mcpServers:\n  - url: x # gone\n    name: a\n  - url: x\n    # stays\n    name: b\n"
+MERGED = "base: &b {url: x}\nextensions:\n  uno:\n    <<: *b\n    k: 1\n"
 
 
-def test_the_name_of_an_entry_in_a_list_stays() -> None:
-    text = "mcpServers:\n  - name: my uno\n    command: x\n"
-    assert cont(text).put(0, "UnoApp", {"name": "UnoApp", "command": "z"}, ["name"]) == text.replace("x\n", "z\n")
-
-
-def test_the_key_beside_a_dash_can_be_dropped() -> None:
-    text = "mcpServers:\n  - url: x # gone\n    name: a\n  - url: x\n    # stays\n    name: b\n"
-    assert cont(text).put(0, "a", {"name": "a"}, ["url"]) == text.replace("url: x # gone\n    ", "")
-    assert cont(text).put(1, "b", {"name": "b"}, ["url"]) == text.replace("- url: x\n    # stays", "-\n    # stays")
+@pytest.mark.parametrize(
+    ("text", "at", "values", "expected"),
+    [
+        # a value may change its kind
+        (
+            CHANGED_KINDS,
+            0,
+            {"a": ["v"], "b": "z", "c": ["w"], "d": {"k": 1}, "e": 5},
+            "extensions:\n  uno:\n    a: # c\n      - v\n    b: z # d\n    c: [w]\n    d:\n      k: 1\n    e: 5\n",
+        ),
+        # the name of an entry in a list stays
+        (
+            "mcpServers:\n  - name: my uno\n    command: x\n",
+            0,
+            {"name": "UnoApp", "command": "z"},
+            "mcpServers:\n  - name: my uno\n    command: z\n",
+        ),
+        # the key beside a dash can be dropped
+        (BESIDE_A_DASH, 0, {"name": "a"}, BESIDE_A_DASH.replace("url: x # gone\n    ", "")),
+        (BESIDE_A_DASH, 1, {"name": "b"}, BESIDE_A_DASH.replace("- url: x\n    # stays", "-\n    # stays")),
+        # what is no mapping becomes one
+        ("mcpServers:\n- 3 # c\n", 0, ONE, "mcpServers:\n- name: new\n  x: 1 # c\n"),
+        ("mcpServers: [3, {name: b}]\n", 0, ONE, "mcpServers: [{name: new, x: 1}, {name: b}]\n"),
+        # a name in brackets with nothing behind it gets settings
+        ("extensions: {x, y: 1}\n", 0, {"cmd": "a"}, "extensions: {x: {cmd: a}, y: 1}\n"),
+        ("extensions: {x: , y: 1}\n", 0, {"cmd": "a"}, "extensions: {x: {cmd: a} , y: 1}\n"),
+        # a setting that is put is not dropped; of twins the last is changed, and all are dropped
+        ("extensions:\n  x:\n    url: a\n", 0, {"url": "b"}, "extensions:\n  x:\n    url: b\n"),
+        (
+            "extensions:\n  uno:\n    a: 1\n    url: 1\n    a: 2\n    url: 2\n",
+            0,
+            {"a": 3},
+            "extensions:\n  uno:\n    a: 1\n    a: 3\n",
+        ),
+        # what is merged into an entry can be overridden
+        (MERGED, 0, {"url": "z"}, f"{MERGED}    url: z\n"),
+    ],
+)
+def test_a_change_touches_what_differs_and_nothing_else(
+    text: str, at: int, values: dict[str, object], expected: str
+) -> None:
+    assert of(text).put(at, "new", values, ["url", "nothing", "name"]) == expected
 
 
 @pytest.mark.parametrize("old", ["", " 3 # c", " ~", " {}", "\n    - a\n    - b"])
 def test_what_is_no_mapping_becomes_one(old: str) -> None:
-    text = f"extensions:\n  uno:{old}\n  b: 1\n"
-    put = goose(text).put(0, "uno", {"x": 1})
+    put = goose(f"extensions:\n  uno:{old}\n  b: 1\n").put(0, "uno", {"x": 1})
+
     assert yaml.safe_load(put) == {"extensions": {"uno": {"x": 1}, "b": 1}}
     assert ("# c" in put) == ("# c" in old)
-    assert cont("mcpServers:\n- 3 # c\n").put(0, "new", {"x": 1}) == "mcpServers:\n- name: new\n  x: 1 # c\n"
-
-
-def test_what_is_no_mapping_becomes_one_in_a_list_in_brackets_too() -> None:
-    put = cont("mcpServers: [3, {name: b}]\n").put(0, "new", {"x": 1})
-
-    assert put == "mcpServers: [{name: new, x: 1}, {name: b}]\n"
-
-
-@pytest.mark.parametrize("text", ["a: 1", "# only\n# comments"])
-def test_a_missing_root_leaves_a_text_without_final_newline_without_one(text: str) -> None:
-    assert goose(text).put(None, "uno", {"x": 1}) == f"{text}\nextensions:\n  uno:\n    x: 1"
 
 
 @pytest.mark.parametrize("empty", ["{ # c\n}", "{# c\n}"])
@@ -266,72 +294,46 @@ def test_empty_brackets_with_a_comment_are_filled_and_keep_it(empty: str) -> Non
     assert "# c\n" in put
 
 
-def test_a_setting_that_is_put_is_not_dropped() -> None:
-    text = goose("extensions:\n  x:\n    url: a\n").put(0, "x", {"url": "b"}, drop=["url"])
-
-    assert text == "extensions:\n  x:\n    url: b\n"
-
-
-def test_of_twin_settings_the_last_is_changed_and_all_are_dropped() -> None:
-    text = "extensions:\n  uno:\n    a: 1\n    u: 1\n    a: 2\n    u: 2\n"
-    assert goose(text).put(0, "uno", {"a": 3}, ["u"]) == "extensions:\n  uno:\n    a: 1\n    a: 3\n"
-
-
 # Removing
 
 
-def test_an_entry_goes_with_its_lines_and_its_own_comments_only() -> None:
-    text = dedent("""\
-        extensions:
-          # above
-          a:
-            x: 1 # in it
-            # in it, too
+WITH_COMMENTS = dedent("""\
+    extensions:
+      # above
+      a:
+        x: 1 # in it
+        # in it, too
 
-          # between
-          b: {y: 1}
-        c: 1
-    """)
-    assert goose(text).remove([0]) == "extensions:\n  # above\n\n  # between\n  b: {y: 1}\nc: 1\n"
+      # between
+      b: {y: 1}
+    c: 1
+""")
 
 
-def test_the_last_entry_leaves_empty_brackets() -> None:
-    assert goose("extensions: # c\n  a:\n    x: 1\n  b: 2\nc: 1\n").remove([1, 0]) == "extensions: {} # c\nc: 1\n"
-    assert cont("mcpServers:\n- name: a").remove([0]) == "mcpServers: []"
-    assert goose("extensions: !!map\n  a: 1\n").remove([0]) == "extensions: !!map {}\n"
-    assert goose("extensions: {a: 1, b: 2,}\n").remove([0, 1]) == "extensions: {}\n"
-
-
-def test_a_text_before_it_keeps_its_line_break() -> None:
-    text = "extensions:\n  a:\n    x: |\n      line\n  b: 1"
-    assert goose(text).remove([1]) == "extensions:\n  a:\n    x: |\n      line\n"
-
-
-def test_a_comment_below_a_text_before_it_ends_the_file_again() -> None:
-    text = "extensions:\n  dev:\n    about: |\n      text\n    # end"
-
-    assert goose(goose(text).put(None, "UnoApp", UNO)).remove([1]) == text
-
-
-@pytest.mark.parametrize(("before", "after"), [
-    ("extensions: {a: {}, b: {}\n}\n", "extensions: {a: {}\n}\n"),
-    ("extensions:\n  a: {}\n  ? b\n  : {}\n", "extensions:\n  a: {}\n"),
-])  # fmt: skip
-def test_an_entry_goes_in_whatever_way_it_is_written(before: str, after: str) -> None:
-    assert goose(before).remove([1]) == after
-
-
-@pytest.mark.parametrize(("before", "after"), [
-    ("extensions: {x, y: 1}\n", "extensions: {x: {cmd: a}, y: 1}\n"),
-    ("extensions: {x: , y: 1}\n", "extensions: {x: {cmd: a} , y: 1}\n"),
-])  # fmt: skip
-def test_a_name_in_brackets_with_nothing_behind_it_gets_settings(before: str, after: str) -> None:
-    assert goose(before).put(0, "x", {"cmd": "a"}) == after
-
-
-def test_a_text_before_it_gets_no_blank_lines() -> None:
-    text = "extensions:\n  a:\n    x: |+\n      line\n\n  b: 1\n\n \nc: 1\n"
-    assert goose(text).remove([1]) == "extensions:\n  a:\n    x: |+\n      line\n\nc: 1\n"
+@pytest.mark.parametrize(
+    ("text", "gone", "expected"),
+    [
+        # an entry goes with its lines and its own comments only
+        (WITH_COMMENTS, [0], "extensions:\n  # above\n\n  # between\n  b: {y: 1}\nc: 1\n"),
+        ("extensions: {a: {}, b: {}\n}\n", [1], "extensions: {a: {}\n}\n"),
+        ("extensions:\n  a: {}\n  ? b\n  : {}\n", [1], "extensions:\n  a: {}\n"),
+        ("base: &b {x: 1}\nextensions:\n  uno: *b\n  o: 1\n", [0], "base: &b {x: 1}\nextensions:\n  o: 1\n"),
+        # the last one leaves empty brackets
+        ("extensions: # c\n  a:\n    x: 1\n  b: 2\nc: 1\n", [1, 0], "extensions: {} # c\nc: 1\n"),
+        ("mcpServers:\n- name: a", [0], "mcpServers: []"),
+        ("extensions: !!map\n  a: 1\n", [0], "extensions: !!map {}\n"),
+        ("extensions: {a: 1, b: 2,}\n", [0, 1], "extensions: {}\n"),
+        # a text before it keeps its line break, and gets no blank lines
+        ("extensions:\n  a:\n    x: |\n      line\n  b: 1", [1], "extensions:\n  a:\n    x: |\n      line\n"),
+        (
+            "extensions:\n  a:\n    x: |+\n      line\n\n  b: 1\n\n \nc: 1\n",
+            [1],
+            "extensions:\n  a:\n    x: |+\n      line\n\nc: 1\n",
+        ),
+    ],
+)
+def test_an_entry_goes_and_all_else_stays(text: str, gone: list[int], expected: str) -> None:
+    assert of(text).remove(gone) == expected
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
@@ -364,53 +366,29 @@ def test_what_others_refer_to_is_not_changed(text: str) -> None:
         document.put(0, "uno", {"x": 2})
 
 
-@pytest.mark.parametrize("text", ["extensions:\n  ? uno\n", "extensions:\n  a: 1\n  ? uno\n"])
-def test_a_key_without_a_colon_gets_no_value(text: str) -> None:
-    document = goose(text)
-
-    with pytest.raises(EditProblem, match="cannot be changed safely"):
-        document.put(len(document.entries) - 1, "uno", {"x": 1})
-
-
-def test_the_only_key_beside_a_dash_is_not_dropped() -> None:
-    with pytest.raises(EditProblem, match="line 2, column 3"):
-        cont("mcpServers:\n- url: x\n").put(0, "a", {}, ["url"])
-
-
-def test_a_list_in_a_list_gives_no_way_to_settings() -> None:
-    with pytest.raises(EditProblem, match="line 2, column 1"):
-        cont("mcpServers:\n- - a\n  - b\n").put(0, "a", {"x": 1})
+@pytest.mark.parametrize(
+    ("text", "at", "values", "drop", "problem"),
+    [
+        ("extensions:\n  ? uno\n", 0, ONE, [], "cannot be changed safely"),  # a key without a colon
+        ("extensions:\n  a: 1\n  ? uno\n", 1, ONE, [], "cannot be changed safely"),
+        ("mcpServers:\n- url: x\n", 0, {}, ["url"], "line 2, column 3"),  # the only key beside a dash
+        ("mcpServers:\n- - a\n  - b\n", 0, ONE, [], "line 2, column 1"),  # a list in a list
+        ("base: &b {x: 1}\nextensions:\n  uno: *b\n  o: 1\n", 0, {"x": 2}, [], "safely"),  # an alias
+        (MERGED, 0, {"command": "y"}, ["url"], "safely"),  # what is merged into an entry stays
+        ("extensions:\n  a:\n    x: |\n      no newline", None, ONE, [], "safely"),  # it would gain a line break
+    ],
+)
+def test_what_cannot_be_changed_safely_is_refused(
+    text: str, at: int | None, values: dict[str, object], drop: list[str], problem: str
+) -> None:
+    with pytest.raises(EditProblem, match=problem):
+        of(text).put(at, "uno", values, drop)
 
 
 @pytest.mark.parametrize("gone", [[0], [0, 1]])
 def test_an_item_behind_the_colon_of_a_long_key_does_not_go(gone: list[int]) -> None:
     with pytest.raises(EditProblem, match="line 2, column 3"):
         cont("? mcpServers\n: - name: a\n  - name: b\n").remove(gone)
-
-
-def test_an_alias_that_stands_for_nothing_gives_way() -> None:
-    text = goose("none: &none\nextensions: *none\nother: *none\n").put(None, "UnoApp", {"cmd": "uvx"})
-
-    assert text == "none: &none\nextensions:\n  UnoApp:\n    cmd: uvx\nother: *none\n"
-
-
-def test_an_entry_that_is_an_alias_is_not_changed_but_can_go() -> None:
-    text = "base: &b {x: 1}\nextensions:\n  uno: *b\n  o: 1\n"
-    with pytest.raises(EditProblem, match="safely"):
-        goose(text).put(0, "uno", {"x": 2})
-    assert goose(text).remove([0]) == "base: &b {x: 1}\nextensions:\n  o: 1\n"
-
-
-def test_a_setting_that_is_merged_into_an_entry_cannot_be_dropped() -> None:
-    text = "base: &b {url: x}\nextensions:\n  uno:\n    <<: *b\n    k: 1\n"
-    with pytest.raises(EditProblem, match="safely"):
-        goose(text).put(0, "uno", {"command": "y"}, ["url"])
-    assert goose(text).put(0, "uno", {"url": "z"}) == text + "    url: z\n"
-
-
-def test_a_text_that_would_gain_a_line_break_is_not_changed() -> None:
-    with pytest.raises(EditProblem, match="safely"):
-        goose("extensions:\n  a:\n    x: |\n      no newline").put(None, "new", {"x": 1})
 
 
 # In general

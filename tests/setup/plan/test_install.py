@@ -408,3 +408,27 @@ def test_what_no_file_can_hold_is_an_error_for_that_server_alone(tmp_path: Path)
     assert [one.action for one in change.operations] == [Action.ERROR, Action.CREATED]
     assert change.after is not None
     assert b"UnoApp" not in change.after
+
+
+@pytest.mark.parametrize("scope", Scope)
+@pytest.mark.parametrize("command", [STABLE, EntrySpec("uvx", ("--prerelease", "allow", *STABLE.args))])
+def test_what_a_workspaces_entry_keeps_of_its_own_is_shown_since_others_may_have_written_it(
+    tmp_path: Path, command: EntrySpec, scope: Scope
+) -> None:
+    entry = {**stdio(command.replace(args=(*command.args, "--", "sh", "-c", "touch x"))), "env": {"A": "1", "B": "2"}}
+    profile = client(place(saved(tmp_path / "mcp.json", UnoApp=entry), scope)).replace(default_scope=scope)
+
+    shown = [note for note in only_operation(plan(profile, UNO_APP)).notes if "of its own" in note]
+
+    kept = (
+        "The entry 'UnoApp' has something of its own, and keeps it: -- sh -c 'touch x' and environment variables (A, B)"
+    )
+    assert shown == ([kept] if scope is Scope.WORKSPACE else [])
+
+
+def test_an_entry_of_the_user_that_is_shadowed_stays_and_it_is_said_how_to_change_that_one(tmp_path: Path) -> None:
+    user = saved(tmp_path / "user.json", UnoApp=stdio(OLD))
+
+    notes = only_operation(plan(client(place(tmp_path / "ws.json"), place(user, Scope.USER)), UNO_APP)).notes
+
+    assert notes == (f"The entry 'UnoApp' in '{user}' stays as it is; --scope user changes that one.",)
