@@ -399,6 +399,11 @@ class Scene:
     def start(self, call: ScriptedCall) -> asyncio.Task[Result | msgspec.Raw]:
         return asyncio.ensure_future(self.service.answer(call))
 
+    def replace_upstream(self, *, old_answers: bool = False) -> None:
+        """Another upstream is there, and the conversations are told."""
+        self.link.connect_anew()
+        self.service.conversations.renew(old_answers=old_answers)
+
     async def next_asked(self) -> Asked:
         """The request that reaches the upstream next."""
         async with asyncio.timeout(10):

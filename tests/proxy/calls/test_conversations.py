@@ -212,8 +212,7 @@ async def test_who_waits_for_an_opening_to_an_upstream_that_is_gone_waits_for_th
     scene.service.conversations.renew()
     await until(lambda: bool(link.waited))
     link.gate = None
-    link.connect_anew()
-    scene.service.conversations.renew()
+    scene.replace_upstream()
 
     assert said(await call) == {"content": []}
     assert [connection.generation for connection in link.connections] == [2]
@@ -259,8 +258,7 @@ async def test_sessions_that_have_called_hear_a_new_upstream_from_the_start_with
 
     link.be(RECONNECTING)
     scene.service.conversations.renew()
-    link.connect_anew()
-    scene.service.conversations.renew()
+    scene.replace_upstream()
     await until(lambda: len(link.connections) == 2 and bool(link.connections[1].levels))
 
     assert [connection.peer.client for connection in link.connections] == [session.client] * 2
@@ -273,8 +271,7 @@ async def test_modern_clients_are_not_connected_before_they_call_again() -> None
     link = _answering(scene)
     await scene.service.answer(tool_call(session=ScriptedSession(MODERN)))
 
-    link.connect_anew()
-    scene.service.conversations.renew()
+    scene.replace_upstream()
     await until(lambda: link.connections[0].closed)
 
     assert len(link.connections) == 1
@@ -348,7 +345,8 @@ async def test_a_question_that_comes_with_the_opening_is_asked_by_the_call_that_
     assert call.asked == [("roots/list", {}, None)]
 
 
-async def test_resources_are_followed_once_for_all_endpoints_and_again_at_a_new_upstream() -> None:
+@pytest.mark.parametrize("old_answers", [False, True])
+async def test_resources_are_followed_once_for_all_endpoints_and_again_at_a_new_upstream(old_answers: bool) -> None:
     scene = Scene()
     service, link = scene.service, scene.link
 
@@ -358,8 +356,7 @@ async def test_resources_are_followed_once_for_all_endpoints_and_again_at_a_new_
     await service.watched("file:///a", False)
     await service.watched("file:///b", False)
     link.connections[0].peer.notify("notifications/resources/updated", {"uri": "file:///a"})
-    link.connect_anew()
-    service.conversations.renew()
+    scene.replace_upstream(old_answers=old_answers)
     await until(lambda: len(link.connections) == 2 and bool(link.connections[1].follows))
 
     a, b = "file:///a", "file:///b"
@@ -367,6 +364,7 @@ async def test_resources_are_followed_once_for_all_endpoints_and_again_at_a_new_
     assert link.connections[1].follows == [frozenset({a})]
     assert scene.updated == [a]
     assert link.connections[0].peer.client.capabilities == {}
+    await until(lambda: link.connections[0].closed)
 
 
 async def test_what_the_follower_hears_besides_is_for_nobody_and_it_cannot_be_asked() -> None:
@@ -405,8 +403,7 @@ async def test_a_resource_that_only_the_next_upstream_does_not_know_keeps_no_oth
     await scene.service.watched("file:///a", True)
     scene.link.refuses_to_follow = {"file:///a"}
 
-    scene.link.connect_anew()
-    scene.service.conversations.renew()
+    scene.replace_upstream()
     await until(lambda: len(scene.link.connections) == 2)
     await scene.service.watched("file:///b", True)
 
@@ -422,8 +419,7 @@ async def test_what_cannot_be_followed_now_is_followed_later(why: Exception | No
 
     await scene.service.watched("file:///a", True)
     scene.link.unreachable = None
-    scene.link.connect_anew()
-    scene.service.conversations.renew()
+    scene.replace_upstream()
 
     await until(lambda: [one.follows for one in scene.link.connections] == [[frozenset({"file:///a"})]])
 
@@ -444,8 +440,7 @@ async def test_an_upstream_that_refuses_what_was_followed_before_does_no_harm() 
     await scene.service.watched("file:///a", True)
 
     scene.link.unreachable = UnusableServer("no")
-    scene.link.connect_anew()
-    scene.service.conversations.renew()
+    scene.replace_upstream()
     await until(lambda: len(scene.link.eras_wanted) == 2)
     scene.link.unreachable = None
     await scene.service.watched("file:///b", True)
@@ -536,8 +531,7 @@ async def test_a_request_that_runs_when_the_upstream_is_replaced_is_answered_by_
     running = scene.start(tool_call(session=session))
     asked = await scene.next_asked()
 
-    scene.link.connect_anew()
-    scene.service.conversations.renew(old_answers=True)
+    scene.replace_upstream(old_answers=True)
     unused = asyncio.ensure_future(scene.service.conversations.until_unused(1))
     _answering(scene)
     await scene.service.answer(tool_call(session=session))
@@ -564,22 +558,9 @@ async def test_a_request_that_is_given_up_does_not_hold_the_old_upstream() -> No
     scene = Scene()
     running = scene.start(tool_call())
     await scene.next_asked()
-    scene.link.connect_anew()
-    scene.service.conversations.renew(old_answers=True)
+    scene.replace_upstream(old_answers=True)
     unused = asyncio.ensure_future(scene.service.conversations.until_unused(1))
 
     running.cancel()
 
     await asyncio.wait_for(unused, 5)
-
-
-async def test_whoever_follows_resources_follows_them_at_the_new_upstream() -> None:
-    scene = Scene()
-    await scene.service.watched("file:///a", True)
-
-    scene.link.connect_anew()
-    scene.service.conversations.renew(old_answers=True)
-
-    await until(lambda: len(scene.link.connections) == 2 and bool(scene.link.connections[1].follows))
-    assert scene.link.connections[1].follows == [frozenset({"file:///a"})]
-    await until(lambda: scene.link.connections[0].closed)

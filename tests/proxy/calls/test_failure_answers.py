@@ -97,7 +97,7 @@ def test_a_request_that_ended_the_upstream_several_times_is_suspected() -> None:
         (ConnectionState.LAUNCHING, 0, "is starting, and is not ready yet"),
         (ConnectionState.LAUNCHING, 1, "has gone, and is not back yet"),
         (RECONNECTING, 0, "has gone, and is not back yet"),
-        (DEGRADED, 1, "The dev server does not work. It could not be started."),
+        (DEGRADED, 1, "The dev server does not work. It could not be started. This request has not been run."),
         (ConnectionState.SHUTDOWN, 1, "uno-devserver is ending."),
     ],
 )
@@ -134,15 +134,20 @@ async def test_what_health_knows_is_quoted_with_the_fatal_issues_first(state: Co
     assert "Problem 3." not in none.message
     assert none.remedy.startswith("Solve problem 4. Solve problem 1. Solve problem 2.")
     assert none.has_reasons is (state is DEGRADED)
+    if none.has_reasons:
+        assert [each["message"] for each in none.data["issues"]] == [f"Problem {number}." for number in (4, 1, 2, 3)]
 
 
-@pytest.mark.parametrize(("code", "asks"), [("WorkspaceNotTrusted", False), ("HostCrashed", True)])
+@pytest.mark.parametrize(
+    ("code", "asks"), [("WorkspaceNotTrusted", False), ("ConfigInvalid", False), ("HostCrashed", True)]
+)
 async def test_another_attempt_is_promised_unless_a_person_has_to_act(code: str, asks: bool) -> None:
     state = state_of(health={"issues": [issue(1, "Fatal", code=code)]})
 
     none = unavailable(ScriptedLink(DEGRADED), state)
 
     assert ("Each call asks for a new attempt" in none.remedy) is asks
+    assert (none.remedy == "Solve problem 1. uno_health tells more.") is not asks
 
 
 async def test_what_quotes_lines_of_the_upstream_ends_its_paragraph() -> None:
@@ -153,7 +158,9 @@ async def test_what_quotes_lines_of_the_upstream_ends_its_paragraph() -> None:
     assert f"    boom\n\n{NOT_RUN}" in none.message
 
 
-@pytest.mark.parametrize("report", [{}, {"issues": None}, {"issues": "odd"}, {"issues": []}])
+@pytest.mark.parametrize(
+    "report", [{}, {"issues": None}, {"issues": "odd"}, {"issues": []}, {"issues": ["odd", {"code": "no message"}]}]
+)
 def test_a_report_without_issues_says_nothing(report: dict[str, object]) -> None:
     assert known_issues(state_of(health={"status": "Healthy", **report})) == ([], [])
 

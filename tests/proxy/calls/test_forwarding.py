@@ -319,6 +319,7 @@ STARTING = "is starting, and is not ready yet"
         (ConnectionState.LAUNCHING, STARTING, True),
         (ConnectionState.CONNECTING, STARTING, True),
         (ConnectionState.SHUTDOWN, "uno-devserver is ending", False),
+        (DEGRADED, "does not work. It could not be started.", False),
     ],
 )
 async def test_a_call_without_an_upstream_waits_for_a_first_start_and_is_answered_with_the_reason(
@@ -338,6 +339,7 @@ async def test_a_call_without_an_upstream_waits_for_a_first_start_and_is_answere
     assert failed.value.data["connectionState"] == state.value
     assert failed.value.data["remedy"]
     assert scene.link.waited == ([QUICK.grace_seconds] * 2 if waits else [])
+    assert scene.link.attempts_wanted == (2 if state is DEGRADED else 0)
 
 
 async def test_a_call_is_not_held_while_the_workspace_is_unknown() -> None:
@@ -389,39 +391,6 @@ async def test_whoever_is_told_to_wait_is_told_so_once() -> None:
         assert (await _text(scene)).lower().count("try again") == 1
 
 
-@pytest.mark.parametrize("code", ["WorkspaceNotTrusted", "ConfigInvalid"])
-async def test_where_only_a_person_can_help_no_attempt_is_promised(code: str) -> None:
-    issue = {"code": code, "severity": "Fatal", "message": "It is refused.", "remediation": "Agree."}
-    scene = Scene(DEGRADED, state=state_of(health={"status": "Unhealthy", "issues": [issue]}))
-
-    result = await _text(scene)
-
-    assert result.endswith("It is refused. This request has not been run. Agree. uno_health tells more.")
-
-
-async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt() -> None:
-    issues = [
-        {"code": "W", "severity": "Warning", "message": "It is warm.", "remediation": "Cool it."},
-        {"code": "F", "severity": "Fatal", "message": "It burns.", "remediation": "Run."},
-        {"code": "F", "severity": "Fatal", "message": "It smokes.", "remediation": "Run."},
-        {"code": "W", "severity": "Warning", "message": "It rains.", "remediation": "Take a coat."},
-    ]
-    scene = Scene(DEGRADED, state=state_of(health={"status": "Unhealthy", "issues": issues}))
-
-    result = await _text(scene)
-    with pytest.raises(RpcError) as failed:
-        await scene.service.answer(ScriptedCall("prompts/get"))
-
-    assert "It burns. It smokes. It is warm. This request has not been run. Run. Cool it. Each call asks" in result
-    assert scene.link.attempts_wanted == 2
-    assert [issue["message"] for issue in failed.value.data["issues"]] == [
-        "It burns.",
-        "It smokes.",
-        "It is warm.",
-        "It rains.",
-    ]
-
-
 async def test_a_call_does_not_tell_of_a_reason_that_the_user_has_settled_by_now() -> None:
     scene = Scene(DEGRADED)
     scene.link.settled = ConnectionState.DISCOVERING
@@ -432,14 +401,6 @@ async def test_a_call_does_not_tell_of_a_reason_that_the_user_has_settled_by_now
     scene.link.settled = ConnectionState.DISCOVERING
     assert "has gone, and is not back yet" in await _text(scene)
     assert scene.link.waited == [QUICK.grace_seconds], "it is back soon"
-
-
-@pytest.mark.parametrize("health", [{"issues": None}, {"issues": ["odd", {"code": "no message"}]}, {}])
-async def test_a_report_without_reasons_still_gives_an_answer(health: dict[str, object]) -> None:
-    scene = Scene(DEGRADED, state=state_of(health={"status": "Unhealthy", **health}))
-
-    assert "does not work. It could not be started." in await _text(scene)
-    assert scene.link.waited == []
 
 
 async def test_a_call_that_may_wait_is_held_until_there_is_an_upstream_and_reports_that() -> None:
@@ -500,15 +461,6 @@ async def test_a_held_call_asks_for_a_new_attempt_when_degraded() -> None:
     assert "does not work" in result
     assert scene.link.attempts_wanted == 1
     assert scene.link.state is not CONNECTED
-
-
-async def test_what_an_upstream_printed_stands_on_lines_of_its_own() -> None:
-    lines = "It ended. Its last lines:\n  File 'a.py'\nNameError: x"
-    scene = Scene(DEGRADED, state=state_of(health={"issues": [{"severity": "Fatal", "message": lines}]}))
-
-    text = await _text(scene)
-
-    assert f"{lines}\n\nThis request has not been run." in text
 
 
 # --- the one that makes a request, and how long the upstream may be silent

@@ -184,19 +184,6 @@ def test_how_a_content_fails_to_build_is_news_until_it_was_shown() -> None:
     assert notes.build_failed(TALKER, other, "oops", reports=True), "other content, the same words"
 
 
-def test_a_failed_swap_is_told_whole_once_and_in_a_sentence_from_then_on() -> None:
-    notes = ResultNotes()
-    notes.restarted(TALKER, RestartResult(False, "It ended.", ("Traceback", "boom"), kept=True))
-
-    (first,), state = _texts(notes)
-    (second,), _ = _texts(notes)
-
-    assert "boom" in first
-    assert state == {"state": ReloadState.SWAP_FAILED.value, "run": True}
-    assert "boom" not in second
-    assert TALKER in second
-
-
 def test_what_failed_is_forgotten_when_what_lies_there_runs() -> None:
     notes = ResultNotes()
     notes.restarted(TALKER, RestartResult(False, "It ended.", kept=True))
@@ -204,16 +191,6 @@ def test_what_failed_is_forgotten_when_what_lies_there_runs() -> None:
     notes.code_runs()
 
     assert _texts(notes) == ([], None)
-
-
-def test_an_extension_that_fails_as_before_is_not_quoted_again() -> None:
-    notes = ResultNotes()
-    failed = CheckResult(extension_changed=True, extension_build_error="error TS1005")
-
-    (first,), (second,) = notes.extension_notes(failed), notes.extension_notes(failed)
-
-    assert "TS1005" in first.text
-    assert "TS1005" not in second.text
 
 
 def test_what_a_restart_did_not_load_is_not_told_after_the_next_has_begun() -> None:

@@ -19,7 +19,7 @@ from support.relays import (
     state_of,
     tool_call,
 )
-from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, UNANSWERED, RpcError
+from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, UNANSWERED, RpcError
 from uno_devserver.protocol.service import Service
 from uno_devserver.proxy.state import ConnectionState, Lists
 
@@ -122,17 +122,6 @@ async def test_a_tool_of_ours_that_the_upstream_has_too_is_the_upstreams() -> No
     (await scene.next_asked()).answer(b'{"from":"upstream"}')
 
     assert said(await answer) == {"from": "upstream"}
-
-
-async def test_an_error_of_the_upstream_stays_that_error() -> None:
-    scene = Scene()
-
-    answer = scene.start(ScriptedCall("somebody/else"))
-    (await scene.next_asked()).fail(METHOD_NOT_FOUND, "unknown", {"a": 1})
-    with pytest.raises(RpcError) as refused:
-        await answer
-
-    assert (refused.value.code, refused.value.message, refused.value.data) == (METHOD_NOT_FOUND, "unknown", {"a": 1})
 
 
 async def test_what_the_upstream_says_during_a_call_reaches_that_call() -> None:

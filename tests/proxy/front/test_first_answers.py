@@ -229,11 +229,6 @@ def test_an_ill_formed_client_is_refused_and_may_try_again(talk: Conversation, p
     assert "protocolVersion" in talk.ask("initialize", {})
 
 
-def test_requests_before_initialize_are_served(talk: Conversation) -> None:
-    assert talk.ask("ping") == {}
-    assert talk.ask("tools/list") == {"tools": [{"name": "t"}]}
-
-
 def test_a_probe_is_answered_in_the_modern_era(talk: Conversation) -> None:
     result = talk.ask_modern("server/discover")
 
@@ -337,25 +332,21 @@ def test_tools_that_are_held_back_are_asked_of_the_engine_and_nothing_else_is(ta
 
 @pytest.mark.parametrize(
     ("version", "structured"),
-    [("2024-11-05", False), ("2025-03-26", False), ("2025-06-18", True), ("2025-11-25", True)],
+    [("2024-11-05", False), ("2025-03-26", False), ("2025-06-18", True), ("2025-11-25", True), (MODERN, True)],
 )
 def test_health_is_text_and_an_object_too_for_those_who_know_that(
     talk: Conversation, version: str, structured: bool
 ) -> None:
-    talk.initialize(version)
-
-    result = talk.ask("tools/call", {"name": "uno_health", "arguments": {}})
+    if version == MODERN:
+        result = talk.ask_modern("tools/call", {"name": "uno_health"})
+        assert result["resultType"] == "complete"
+    else:
+        talk.initialize(version)
+        result = talk.ask("tools/call", {"name": "uno_health", "arguments": {}})
 
     assert json.loads(result["content"][0]["text"]) == {"status": "Healthy"}
     assert result.get("structuredContent") == ({"status": "Healthy"} if structured else None)
     assert result["isError"] is False
-
-
-def test_health_is_told_in_the_modern_era(talk: Conversation) -> None:
-    result = talk.ask_modern("tools/call", {"name": "uno_health"})
-
-    assert result["structuredContent"] == {"status": "Healthy"}
-    assert result["resultType"] == "complete"
 
 
 @pytest.mark.parametrize("uri", ["uno://health", "UNO://Health"])
@@ -672,27 +663,29 @@ def test_no_params_end_the_front_and_every_request_is_answered_or_passed_on(meth
     assert all(answer["id"] == "x" for answer in answers)
 
 
+@pytest.fixture
+def batching(talk: Conversation) -> Conversation:
+    talk.initialize("2025-03-26")
+    return talk
+
+
 # --- batches --------------------------------------------------------------------------------------------------------
 
 
-def test_a_batch_is_answered_in_one_line_when_all_of_it_is(talk: Conversation) -> None:
-    talk.initialize("2025-03-26")
+def test_a_batch_is_answered_in_one_line_when_all_of_it_is(batching: Conversation) -> None:
+    batching.send([request("ping", None, 1), request("tools/call", {"name": "x"}, "1"), request("tools/list", None, 2)])
 
-    talk.send([request("ping", None, 1), request("tools/call", {"name": "x"}, "1"), request("tools/list", None, 2)])
-
-    assert talk.said() == []
-    assert talk.heard() == [RpcRequest("1", "tools/call", {"name": "x"}), "list read"]
-    talk.front.write(b'{"jsonrpc":"2.0","id":"1","result":{}}')
-    [answers] = talk.said()
+    assert batching.said() == []
+    assert batching.heard() == [RpcRequest("1", "tools/call", {"name": "x"}), "list read"]
+    batching.front.write(b'{"jsonrpc":"2.0","id":"1","result":{}}')
+    [answers] = batching.said()
     assert [answer["id"] for answer in answers] == [1, 2, "1"]
 
 
-def test_what_is_wrong_in_a_batch_is_told_in_it(talk: Conversation) -> None:
-    talk.initialize("2025-03-26")
+def test_what_is_wrong_in_a_batch_is_told_in_it(batching: Conversation) -> None:
+    batching.send([request("initialize", {}, 1), 7, {"jsonrpc": "2.0", "id": 2}, request("ping", None, 3)])
 
-    talk.send([request("initialize", {}, 1), 7, {"jsonrpc": "2.0", "id": 2}, request("ping", None, 3)])
-
-    [answers] = talk.said()
+    [answers] = batching.said()
     assert [(answer["id"], answer.get("error", {}).get("code")) for answer in answers] == [
         (1, -32600),
         (None, -32600),
@@ -701,23 +694,21 @@ def test_what_is_wrong_in_a_batch_is_told_in_it(talk: Conversation) -> None:
     ]
 
 
-def test_a_batch_of_notifications_and_answers_is_passed_on_without_a_word(talk: Conversation) -> None:
-    talk.initialize("2025-03-26")
+def test_a_batch_of_notifications_and_answers_is_passed_on_without_a_word(batching: Conversation) -> None:
     messages = [{"jsonrpc": "2.0", "method": "notifications/x"}, {"jsonrpc": "2.0", "id": 1, "result": {}}]
 
-    talk.send(messages)
+    batching.send(messages)
 
-    assert talk.said() == []
-    assert talk.heard() == [RpcNotification("notifications/x", {}), RpcResponse(1, {}, None)]
+    assert batching.said() == []
+    assert batching.heard() == [RpcNotification("notifications/x", {}), RpcResponse(1, {}, None)]
 
 
-def test_a_request_of_a_batch_can_be_cancelled(talk: Conversation) -> None:
-    talk.initialize("2025-03-26")
-    talk.send([request("ping", None, 1), request("tools/call", {"name": "x"}, 2)])
+def test_a_request_of_a_batch_can_be_cancelled(batching: Conversation) -> None:
+    batching.send([request("ping", None, 1), request("tools/call", {"name": "x"}, 2)])
 
-    talk.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}})
+    batching.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}})
 
-    [answers] = talk.said()
+    [answers] = batching.said()
     assert [answer["id"] for answer in answers] == [1]
 
 
@@ -733,25 +724,21 @@ def test_other_versions_have_no_batches(talk: Conversation, version: str | None)
 
 
 @pytest.mark.parametrize("count", [0, 101])
-def test_a_batch_is_neither_empty_nor_endless(talk: Conversation, count: int) -> None:
-    talk.initialize("2025-03-26")
+def test_a_batch_is_neither_empty_nor_endless(batching: Conversation, count: int) -> None:
+    batching.send([request("ping", None, number) for number in range(count)])
 
-    talk.send([request("ping", None, number) for number in range(count)])
-
-    [answer] = talk.said()
+    [answer] = batching.said()
     assert answer["error"]["code"] == -32600
 
 
-def test_calls_of_a_batch_are_not_relayed_as_they_are(talk: Conversation) -> None:
+def test_calls_of_a_batch_are_not_relayed_as_they_are(batching: Conversation) -> None:
     """Their answers have to be gathered."""
-    talk.initialize("2025-03-26")
+    batching.send([call("ordinary", 1)])
 
-    talk.send([call("ordinary", 1)])
-
-    assert talk.engine.relay.taken == []
-    assert talk.heard() == [RpcRequest(1, "tools/call", {"name": "ordinary"})]
-    talk.front.write(b'{"jsonrpc":"2.0","id":1,"result":{}}')
-    assert talk.said() == [[{"jsonrpc": "2.0", "id": 1, "result": {}}]]
+    assert batching.engine.relay.taken == []
+    assert batching.heard() == [RpcRequest(1, "tools/call", {"name": "ordinary"})]
+    batching.front.write(b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert batching.said() == [[{"jsonrpc": "2.0", "id": 1, "result": {}}]]
 
 
 def test_a_batch_that_waits_for_an_engine_that_never_comes_is_answered_in_one_line() -> None:

@@ -187,19 +187,19 @@ def test_pipes_and_sockets_are_watched_and_everything_else_is_read_by_a_thread(t
     theirs.close()
 
 
-def test_a_file_is_read_to_its_end(tmp_path: Path) -> None:
-    """`uno-devserver mcp start < requests.jsonl`."""
-    lines = [b"%d " % number + b"x" * 997 for number in range(10_000)]  # more than is read ahead
+@pytest.fixture
+def requests(tmp_path: Path) -> tuple[Path, list[bytes]]:
+    """A file with more than is read ahead, and its lines."""
+    lines = [b"%d " % number + b"x" * 997 for number in range(10_000)]
     (tmp_path / "requests").write_bytes(b"\n".join(lines))
-
-    with open(tmp_path / "requests", "rb") as file:
-        assert read_to_end(client_input(file.fileno())) == lines
+    return tmp_path / "requests", lines
 
 
-def test_nothing_is_at_its_end_at_once() -> None:
-    """`uno-devserver mcp start < /dev/null`."""
-    with open(os.devnull, "rb") as nothing:
-        assert read_to_end(client_input(nothing.fileno())) == []
+def test_a_file_and_a_device_are_read_to_their_end(requests: tuple[Path, list[bytes]]) -> None:
+    """`uno-devserver mcp start < requests.jsonl`, or `< /dev/null`."""
+    for path, lines in (requests, (os.devnull, [])):
+        with open(path, "rb") as file:
+            assert read_to_end(client_input(file.fileno())) == lines
 
 
 def test_a_terminal_is_read_and_is_at_its_end_when_it_is_gone() -> None:
@@ -242,54 +242,45 @@ def test_a_signal_ends_a_wait_also_when_it_comes_just_before() -> None:
 # in an event loop
 
 
-def test_a_loop_reads_what_came_before_it_and_what_comes_later(client: Client) -> None:
+async def test_a_loop_reads_what_came_before_it_and_what_comes_later(client: Client) -> None:
     source = client_input(client.handle)
     client.write(DATA[:12])
     if isinstance(source, ThreadedInput):
         assert source.wait(PATIENCE_MS)  # the thread has read it
 
-    async def read() -> None:
-        reader = Reader(source)
-        await until(lambda: reader.lines == LINES[:1])
-        client.write(DATA[12:])
-        client.close()
-        await until(lambda: source.ended)
-        assert reader.lines == LINES
-
-    asyncio.run(read())
+    reader = Reader(source)
+    await until(lambda: reader.lines == LINES[:1])
+    client.write(DATA[12:])
+    client.close()
+    await until(lambda: source.ended)
+    assert reader.lines == LINES
 
 
-def test_nothing_is_read_between_detaching_and_attaching(client: Client) -> None:
+async def test_nothing_is_read_between_detaching_and_attaching(client: Client) -> None:
     """While a client leaves too much unread."""
     source = client_input(client.handle)
 
-    async def read() -> None:
-        reader = Reader(source)
-        client.write(b"1\n")
-        await until(lambda: reader.lines == [b"1"])
-        reader.detach()
-        client.write(b"2\n")
-        for _ in range(20):
-            await asyncio.sleep(0.001)
-        assert reader.lines == [b"1"]
-        reader.attach()
-        await until(lambda: reader.lines == [b"1", b"2"])
-
-    asyncio.run(read())
+    reader = Reader(source)
+    client.write(b"1\n")
+    await until(lambda: reader.lines == [b"1"])
+    reader.detach()
+    client.write(b"2\n")
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert reader.lines == [b"1"]
+    reader.attach()
+    await until(lambda: reader.lines == [b"1", b"2"])
 
 
-def test_waking_an_input_that_a_loop_reads_does_no_harm(client: Client) -> None:
+async def test_waking_an_input_that_a_loop_reads_does_no_harm(client: Client) -> None:
     source = client_input(client.handle)
 
-    async def read() -> None:
-        reader = Reader(source)
-        for _ in range(3):
-            source.wake()
-            await asyncio.sleep(0.001)
-        client.write(b"1\n")
-        await until(lambda: reader.lines == [b"1"])
-
-    asyncio.run(read())
+    reader = Reader(source)
+    for _ in range(3):
+        source.wake()
+        await asyncio.sleep(0.001)
+    client.write(b"1\n")
+    await until(lambda: reader.lines == [b"1"])
 
 
 def test_when_a_loop_has_ended_the_thread_that_waits_reads_on(client: Client) -> None:
@@ -327,20 +318,16 @@ def test_what_comes_while_a_loop_ends_that_nobody_detached_is_not_lost() -> None
     os.close(reading)
 
 
-def test_a_file_is_read_by_a_loop(tmp_path: Path) -> None:
-    lines = [b"%d " % number + b"x" * 997 for number in range(10_000)]
-    (tmp_path / "requests").write_bytes(b"\n".join(lines))
+async def test_a_file_is_read_by_a_loop(requests: tuple[Path, list[bytes]]) -> None:
+    path, lines = requests
+    with open(path, "rb") as file:
+        reader = Reader(client_input(file.fileno()))
+        await until(lambda: reader.source.ended)
 
-    async def read() -> None:
-        with open(tmp_path / "requests", "rb") as file:
-            reader = Reader(client_input(file.fileno()))
-            await until(lambda: reader.source.ended)
-        assert reader.lines == lines
-
-    asyncio.run(read())
+    assert reader.lines == lines
 
 
-def test_many_lines_from_many_writes_come_in_order(client: Client) -> None:
+async def test_many_lines_from_many_writes_come_in_order(client: Client) -> None:
     source = client_input(client.handle)
     count = 2000
 
@@ -351,12 +338,9 @@ def test_many_lines_from_many_writes_come_in_order(client: Client) -> None:
                 time.sleep(0.001)
         client.close()
 
-    async def read() -> None:
-        reader = Reader(source)
-        writing = threading.Thread(target=write)
-        writing.start()
-        await until(lambda: source.ended)
-        writing.join()
-        assert reader.lines == [b"%d" % number for number in range(count)]
-
-    asyncio.run(read())
+    reader = Reader(source)
+    writing = threading.Thread(target=write)
+    writing.start()
+    await until(lambda: source.ended)
+    writing.join()
+    assert reader.lines == [b"%d" % number for number in range(count)]

@@ -29,6 +29,11 @@ def pipe() -> Iterator[tuple[int, int]]:
             pass  # the test has closed it
 
 
+@pytest.fixture
+def output(pipe: tuple[int, int]) -> ClientOutput:
+    return ClientOutput(pipe[1])
+
+
 def read_lines(handle: int, count: int) -> list[bytes]:
     with os.fdopen(os.dup(handle), "rb") as file:
         return [file.readline().removesuffix(b"\n") for _ in range(count)]
@@ -53,21 +58,15 @@ def eventually(condition: Callable[[], object]) -> bool:
     return True
 
 
-def test_a_line_is_there_when_writing_it_returns(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    os.set_blocking(reading, False)
+@pytest.mark.parametrize("message", [b'{ "id": 1}', b'{\n"id": 1}\n'], ids=["plain", "with line breaks"])
+def test_a_message_is_there_as_one_line_when_writing_it_returns(
+    pipe: tuple[int, int], output: ClientOutput, message: bytes
+) -> None:
+    os.set_blocking(pipe[0], False)
 
-    ClientOutput(writing).write(b'{"id":1}')
+    output.write(message)
 
-    assert os.read(reading, 100) == b'{"id":1}\n'
-
-
-def test_a_message_is_one_line_whatever_is_between_its_words(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-
-    ClientOutput(writing).write(b'{\n"id": 1}\n')
-
-    assert read_lines(reading, 1) == [b'{ "id": 1}']
+    assert os.read(pipe[0], 100) == b'{ "id": 1}\n'
 
 
 @pytest.mark.parametrize("way", ["pipe", "socket", "non-blocking"])
@@ -113,9 +112,8 @@ def test_nobody_waits_for_a_client_that_does_not_read(pipe: tuple[int, int]) -> 
     assert [*full, output.full] == [False, False, True, True, False]
 
 
-def test_after_a_jam_lines_are_written_at_once_again(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    output = ClientOutput(writing)
+def test_after_a_jam_lines_are_written_at_once_again(pipe: tuple[int, int], output: ClientOutput) -> None:
+    reading, _ = pipe
     output.write(LARGE)
     read_lines(reading, 1)
     assert output.wait(PATIENCE)
@@ -126,9 +124,8 @@ def test_after_a_jam_lines_are_written_at_once_again(pipe: tuple[int, int]) -> N
     assert os.read(reading, 100) == b"small\n"
 
 
-def test_a_client_that_has_closed_its_end_is_gone(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    output = ClientOutput(writing)
+def test_a_client_that_has_closed_its_end_is_gone(pipe: tuple[int, int], output: ClientOutput) -> None:
+    reading, _ = pipe
     os.close(reading)
 
     output.write(b"anybody?")
@@ -138,9 +135,8 @@ def test_a_client_that_has_closed_its_end_is_gone(pipe: tuple[int, int]) -> None
     assert output.wait(0)
 
 
-def test_a_client_that_goes_while_lines_wait_for_it_is_gone(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    output = ClientOutput(writing)
+def test_a_client_that_goes_while_lines_wait_for_it_is_gone(pipe: tuple[int, int], output: ClientOutput) -> None:
+    reading, _ = pipe
     output.write(LARGE)
 
     os.close(reading)
@@ -176,9 +172,8 @@ def test_what_is_being_written_when_a_client_is_given_up_does_not_hold_up_the_en
     assert output.wait(PATIENCE)
 
 
-def test_the_descriptor_stays_blocking(pipe: tuple[int, int]) -> None:
+def test_the_descriptor_stays_blocking(pipe: tuple[int, int], output: ClientOutput) -> None:
     reading, writing = pipe
-    output = ClientOutput(writing)
 
     output.write(LARGE)
 
@@ -203,41 +198,33 @@ def test_queued_lines_are_written_together_by_the_next_flush_and_not_before(pipe
         os.read(reading, 100)
 
 
-def test_a_line_that_is_written_goes_behind_those_that_are_queued(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    output = ClientOutput(writing)
-
-    output.queue(b"1")
-    output.write(b"2")
-
-    assert os.read(reading, 100) == b"1\n2\n"
-
-
-def test_another_thread_writes_at_once_and_overtakes_nothing(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    output = ClientOutput(writing)
-    output.queue(b"1")
-
+def _write_in_a_thread(output: ClientOutput) -> None:
     other = threading.Thread(target=output.write, args=(b"2",))
     other.start()
     other.join(PATIENCE)
 
-    assert os.read(reading, 100) == b"1\n2\n"
 
-
-def test_waiting_for_the_end_writes_what_is_queued(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    output = ClientOutput(writing)
+@pytest.mark.parametrize(
+    ("act", "written"),
+    [
+        (lambda output: output.write(b"2"), b"1\n2\n"),
+        (_write_in_a_thread, b"1\n2\n"),
+        (lambda output: output.wait(PATIENCE), b"1\n"),
+    ],
+    ids=["write", "write in another thread", "wait"],
+)
+def test_queued_lines_are_written_before_anything_else(
+    pipe: tuple[int, int], output: ClientOutput, act: Callable[[ClientOutput], None], written: bytes
+) -> None:
     output.queue(b"1")
 
-    assert output.wait(PATIENCE)
+    act(output)
 
-    assert os.read(reading, 100) == b"1\n"
+    assert os.read(pipe[0], 100) == written
 
 
-def test_lines_that_are_queued_behind_a_jam_come_after_it(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    output = ClientOutput(writing)
+def test_lines_that_are_queued_behind_a_jam_come_after_it(pipe: tuple[int, int], output: ClientOutput) -> None:
+    reading, _ = pipe
     output.write(LARGE)
 
     output.queue(b"1")
@@ -248,9 +235,10 @@ def test_lines_that_are_queued_behind_a_jam_come_after_it(pipe: tuple[int, int])
     assert output.wait(PATIENCE)
 
 
-def test_no_line_is_lost_between_threads_that_queue_and_threads_that_flush(pipe: tuple[int, int]) -> None:
+def test_no_line_is_lost_between_threads_that_queue_and_threads_that_flush(
+    pipe: tuple[int, int], output: ClientOutput
+) -> None:
     reading, writing = pipe
-    output = ClientOutput(writing)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     over = threading.Event()
