@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import ConnectionLost, Peer
 from uno_devserver.protocol.client.stdio import ACKNOWLEDGE_SECONDS
-from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
+from uno_devserver.protocol.lines import LineTooLong
 from uno_devserver.system.log import DEBUG, log
 
+from .pending_calls import RecordedCall
 from .wires import Wire, handshake_wire, modern_wire
 
 META = "io.modelcontextprotocol/"
@@ -26,41 +28,208 @@ def _call(wire: Wire, peer: Peer, name: str = "t", **params: Any) -> asyncio.Tas
     return asyncio.ensure_future(wire.connection.request("tools/call", {"name": name, **params}, peer))
 
 
-# requests and answers
-
-
-async def test_answers_find_their_requests_in_any_order() -> None:
-    wire = await handshake_wire(TestPeer())
-    first, second = _call(wire, TestPeer(), "a"), _call(wire, TestPeer(), "b")
-    one, two = await wire.next(), await wire.next()
-
-    wire.answer(two, {"said": two["params"]["name"]})
-    wire.answer(one, {"said": one["params"]["name"]})
-
-    assert one["id"] != two["id"]
-    assert json.loads(bytes(await first)) == {"said": "a"}
-    assert json.loads(bytes(await second)) == {"said": "b"}
-
-
-async def test_a_result_comes_as_the_bytes_that_the_server_wrote() -> None:
+async def one_call() -> tuple[Wire, asyncio.Task[msgspec.Raw], dict[str, Any]]:
     wire = await handshake_wire(TestPeer())
     call = _call(wire, TestPeer())
-    number = (await wire.next())["id"]
-
-    wire.write_out(b'{"id":%d,"future":1,"result": {"b" : 1.50, "a":"\\u00e4"} ,"jsonrpc":"2.0"}' % number)
-
-    assert bytes(await call) == b'{"b" : 1.50, "a":"\\u00e4"}'
+    return wire, call, await wire.next()
 
 
-async def test_an_error_answer_is_raised_as_the_server_said_it() -> None:
+# requests and answers, of coroutines and of calls without a task
+
+
+class Call:
+    """A `tools/call` of either kind."""
+
+    def __init__(self, wire: Wire, relayed: bool, **peer: Any) -> None:
+        self.peer = RecordedCall(**peer)
+        self._wire = wire
+        self._task = None if relayed else _call(wire, self.peer)
+        if relayed:
+            assert wire.connection.send(self.peer, "t", b'{"name":"t"}')
+            wire.connection.flush()
+
+    async def outcome(self) -> bytes:
+        return self.peer.result_bytes if self._task is None else bytes(await self._task)
+
+    async def cancel(self) -> None:
+        if self._task is None:
+            self._wire.connection.cancel(self.peer)
+        else:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            assert self._task.cancelled() or not self._task.exception()
+
+
+async def called(wire: Wire, relayed: bool, **peer: Any) -> tuple[Call, dict[str, Any]]:
+    return Call(wire, relayed, **peer), await wire.next()
+
+
+KINDS = pytest.mark.parametrize("relayed", [False, True], ids=["coroutine", "relayed"])
+
+
+@KINDS
+async def test_an_answer_reaches_its_request_once_with_the_bytes_that_came(relayed: bool) -> None:
     wire = await handshake_wire(TestPeer())
-    call = _call(wire, TestPeer())
+    (one, first), (two, second) = [await called(wire, relayed) for _ in range(2)]
 
-    wire.refuse(await wire.next(), -32010, "busy", data={"after": 3})
+    wire.write_out(b'{"id":%d,"future":1,"result": {"b" : 1.50, "a":"\\u00e4"} ,"jsonrpc":"2.0"}' % second["id"])
+    wire.answer(first, {"n": 1})
+    wire.answer(first, {"n": 2})
+
+    assert first["id"] != second["id"]
+    assert await one.outcome() == b'{"n": 1}'
+    assert await two.outcome() == b'{"b" : 1.50, "a":"\\u00e4"}'
+    assert wire.strays == []
+
+
+@KINDS
+async def test_an_error_is_the_servers_own(relayed: bool) -> None:
+    wire = await handshake_wire(TestPeer())
+    call, request = await called(wire, relayed)
+
+    wire.refuse(request, -32010, "busy", data={"after": 3})
 
     with pytest.raises(RpcError) as caught:
-        await call
+        await call.outcome()
     assert (caught.value.code, caught.value.message, caught.value.data) == (-32010, "busy", {"after": 3})
+
+
+@KINDS
+async def test_an_error_without_a_number_is_for_the_only_request(relayed: bool) -> None:
+    """Servers write it when they could not read the request; nothing else would ever come."""
+    wire = await handshake_wire(TestPeer())
+    call, _ = await called(wire, relayed, token=b'"p"')
+
+    wire.say(id=None, error={"code": -32700, "message": "Parse error"})
+    wire.say(method="notifications/progress", params={"progressToken": "p"})
+
+    with pytest.raises(RpcError, match="Parse error"):
+        await call.outcome()
+    assert call.peer.heard == []
+
+
+@KINDS
+async def test_who_cancels_a_request_hears_nothing_more_and_the_server_is_told(relayed: bool) -> None:
+    wire = await handshake_wire(TestPeer())
+    call, request = await called(wire, relayed, token=b'"p"')
+
+    await call.cancel()
+    told = await wire.next()
+    wire.say(method="notifications/progress", params={"progressToken": "p"})
+    wire.answer(request, {})
+    wire.connection.ended()
+
+    assert (told["method"], told["params"]) == ("notifications/cancelled", {"requestId": request["id"]})
+    assert (call.peer.outcomes, call.peer.turns, call.peer.heard) == ([], [], [])
+
+
+@KINDS
+async def test_a_request_that_was_answered_is_not_cancelled_any_more(relayed: bool) -> None:
+    wire = await handshake_wire(TestPeer())
+    call, request = await called(wire, relayed)
+
+    wire.answer(request, {})
+    await call.cancel()
+
+    await wire.nothing()
+
+
+@KINDS
+async def test_a_request_that_the_pipe_has_not_taken_is_withdrawn_when_it_is_cancelled(relayed: bool) -> None:
+    wire = await handshake_wire(TestPeer())
+    wire.room = False
+    call, request = await called(wire, relayed)
+
+    await call.cancel()
+
+    assert [json.loads(line.data)["id"] for line in wire.withdrawn] == [request["id"]]
+    await wire.nothing()
+
+
+@KINDS
+async def test_a_question_goes_to_the_client_of_the_only_request_and_its_answer_back(relayed: bool) -> None:
+    wire = await handshake_wire(TestPeer())
+    call, request = await called(wire, relayed, answer=lambda method, params: {"role": "assistant"})
+
+    wire.say(id=request["id"], method="sampling/createMessage", params={"maxTokens": 5})  # a number that we use, too
+
+    assert await wire.next() == {"jsonrpc": "2.0", "id": request["id"], "result": {"role": "assistant"}}
+    assert call.peer.asked == [("sampling/createMessage", {"maxTokens": 5}, None)]
+
+
+@KINDS
+async def test_a_modern_servers_log_is_told_to_the_only_request_that_wants_it(relayed: bool) -> None:
+    peer = TestPeer()
+    wire = await modern_wire(peer)
+    watching = asyncio.ensure_future(wire.connection.watch(frozenset()))  # a request of our own
+    await wire.next()
+    (wants, _), (does_not, _) = [await called(wire, relayed, log_level=level) for level in ("info", None)]
+
+    wire.say(method="notifications/message", params={"level": "info", "data": "x"})
+    await called(wire, relayed, log_level="info")
+    wire.say(method="notifications/message", params={"level": "info", "data": "y"})
+
+    assert wants.peer.heard == [("notifications/message", {"level": "info", "data": "x"})]
+    assert peer.heard == [("notifications/message", {"level": "info", "data": "y"})]
+    assert does_not.peer.heard == []
+    watching.cancel()
+
+
+@KINDS
+@pytest.mark.parametrize("answers", [False, True])
+async def test_who_waits_when_the_server_goes_learns_whether_it_may_have_seen_the_request(
+    relayed: bool, answers: bool
+) -> None:
+    wire = await handshake_wire(TestPeer())
+    seen, request = await called(wire, relayed)
+    wire.room = False
+    unseen, _ = await called(wire, relayed, token=b'"p"')
+
+    if answers:  # it listens no more, but it may still answer what it has
+        wire.connection.output_lost()
+        wire.answer(request, {"last": "words"})
+        assert await seen.outcome() == b'{"last": "words"}'
+    wire.connection.ended()
+    wire.connection.ended()
+
+    for call, sent in ((unseen, False), *(() if answers else ((seen, True),))):
+        with pytest.raises(ConnectionLost) as lost:
+            await call.outcome()
+        assert lost.value.sent is sent
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"te', "cannot be read"),
+        (b'{"jsonrpc": "2.0", "id": %d, "error": {"code": -1', "cannot be read"),
+        (b'{"jsonrpc":"2.0","id":%d,"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "cannot be read"),
+        (b'{"result":{"a": nonsense},"jsonrpc":"2.0","id":%d}\r', "cannot be read"),
+        (b'{"result":{"a": nonsense},"id":%d,"jsonrpc":"2.0"}', "cannot be read"),
+        ("result", "64 MiB"),
+        ("error", "64 MiB"),
+    ],
+    ids=range(7),
+)
+async def test_an_answer_that_cannot_be_read_keeps_nobody_waiting(line: bytes | str, why: str, relayed: bool) -> None:
+    wire = await handshake_wire(TestPeer())
+    (call, request), (other, next_one) = [await called(wire, relayed) for _ in range(2)]
+
+    if isinstance(line, str):
+        wire.write_out(LineTooLong({"jsonrpc": "2.0", "id": request["id"], line: None}))
+    else:
+        wire.write_out(line % request["id"])
+
+    with pytest.raises(RpcError, match=why) as failed:
+        await call.outcome()
+    assert failed.value.code == INTERNAL_ERROR
+    assert (call.peer.turns, other.peer.outcomes) == ([1] if relayed else [], [])
+    wire.answer(next_one, {})
+    await other.outcome()
+
+
+# requests of coroutines
 
 
 async def test_answers_that_nobody_waits_for_are_dropped(
@@ -81,18 +250,6 @@ async def test_answers_that_nobody_waits_for_are_dropped(
 
     assert bytes(await call) == b'{"first": 1}'
     assert capsys.readouterr().err.count("does not wait for an answer") == 4
-
-
-async def test_an_error_without_a_number_is_for_the_only_request() -> None:
-    """Servers write it when they could not read the request; nothing else would ever come."""
-    wire = await handshake_wire(TestPeer())
-    call = _call(wire, TestPeer())
-    await wire.next()
-
-    wire.say(id=None, error={"code": -32700, "message": "Parse error"})
-
-    with pytest.raises(RpcError, match="Parse error"):
-        await call
 
 
 async def test_several_messages_in_one_line_count_one_by_one() -> None:
@@ -163,45 +320,6 @@ async def test_a_modern_client_gets_the_questions_of_a_modern_server_as_they_are
     assert json.loads(bytes(await call))["resultType"] == "input_required"
 
 
-# cancellation
-
-
-async def test_who_cancels_a_request_tells_the_server_by_our_number() -> None:
-    wire = await handshake_wire(TestPeer())
-    call = _call(wire, TestPeer())
-    request = await wire.next()
-
-    call.cancel()
-
-    told = await wire.next()
-    assert (told["method"], told["params"]) == ("notifications/cancelled", {"requestId": request["id"]})
-    await asyncio.wait([call])
-    assert call.cancelled()
-
-
-async def test_a_request_that_was_answered_is_not_cancelled_any_more() -> None:
-    wire = await handshake_wire(TestPeer())
-    call = _call(wire, TestPeer())
-
-    wire.answer(await wire.next(), {})
-    call.cancel()
-
-    await wire.nothing()
-
-
-async def test_a_request_that_was_not_sent_yet_is_not_sent_when_it_is_cancelled() -> None:
-    wire = await handshake_wire(TestPeer())
-    wire.room = False
-    call = _call(wire, TestPeer())
-    request = await wire.next()
-
-    call.cancel()
-    await asyncio.wait([call])
-
-    assert [json.loads(line.data)["id"] for line in wire.withdrawn] == [request["id"]]
-    await wire.nothing()
-
-
 # progress
 
 
@@ -257,27 +375,6 @@ async def test_what_belongs_to_no_request_is_told_to_the_peer_of_the_connection(
     assert caller.heard == []
 
 
-async def test_a_modern_servers_log_is_told_to_the_only_request_that_wants_it() -> None:
-    peer = TestPeer()
-    wire = await modern_wire(peer)
-    following = asyncio.ensure_future(wire.connection.watch(frozenset()))  # a request of our own
-    await wire.next()
-    wants, does_not = TestPeer(log_level="info"), TestPeer()
-    for one in (wants, does_not):
-        _call(wire, one)
-        await wire.next()
-
-    wire.say(method="notifications/message", params={"level": "info", "data": "x"})
-    _call(wire, TestPeer(log_level="info"))
-    await wire.next()
-    wire.say(method="notifications/message", params={"level": "info", "data": "y"})
-
-    assert wants.heard == [("notifications/message", {"level": "info", "data": "x"})]
-    assert peer.heard == [("notifications/message", {"level": "info", "data": "y"})]
-    assert does_not.heard == []
-    following.cancel()
-
-
 async def test_a_peer_that_fails_does_not_stop_the_conversation(capsys: pytest.CaptureFixture[str]) -> None:
     class Failing(TestPeer):
         def notify(self, method: str, params: Any) -> None:
@@ -323,18 +420,6 @@ async def test_what_cannot_be_told_any_more_is_nobodys_failure() -> None:
 
 
 # questions
-
-
-async def test_a_question_goes_to_the_client_of_the_only_request_and_its_answer_back() -> None:
-    wire = await handshake_wire(TestPeer())
-    caller = TestPeer(answer=lambda method, params: {"role": "assistant"})
-    _call(wire, caller)
-    request = await wire.next()
-
-    wire.say(id=request["id"], method="sampling/createMessage", params={"maxTokens": 5})  # a number that we use, too
-
-    assert await wire.next() == {"jsonrpc": "2.0", "id": request["id"], "result": {"role": "assistant"}}
-    assert caller.asked == [("sampling/createMessage", {"maxTokens": 5}, None)]
 
 
 @pytest.mark.parametrize("requests", [0, 2])
@@ -592,47 +677,9 @@ async def test_a_server_that_does_not_log_is_not_told_a_level() -> None:
     await wire.nothing()
 
 
-# the end
-
-
-async def test_who_waits_when_the_server_ends_learns_whether_it_may_have_seen_the_request() -> None:
-    wire = await handshake_wire(TestPeer())
-    sent = _call(wire, TestPeer())
-    await wire.next()
-    wire.room = False
-    unsent = _call(wire, TestPeer())
-    await wire.next()
-
-    wire.connection.ended()
-
-    for call, seen in ((sent, True), (unsent, False)):
-        with pytest.raises(ConnectionLost) as lost:
-            await call
-        assert lost.value.sent is seen
-
-
-async def test_a_server_that_listens_no_more_may_still_answer_what_it_has_heard() -> None:
-    wire = await handshake_wire(TestPeer())
-    sent = _call(wire, TestPeer())
-    request = await wire.next()
-    wire.room = False
-    unsent = _call(wire, TestPeer())
-    await wire.next()
-
-    wire.connection.output_lost()
-    with pytest.raises(ConnectionLost) as lost:
-        await unsent
-    wire.answer(request, {"last": "words"})
-
-    assert lost.value.sent is False
-    assert json.loads(bytes(await sent)) == {"last": "words"}
-
-
 async def test_closing_is_the_owners_business() -> None:
     """Others may speak in the same conversation."""
-    wire = await handshake_wire(TestPeer())
-    call = _call(wire, TestPeer())
-    request = await wire.next()
+    wire, call, request = await one_call()
 
     await wire.connection.close()
     wire.answer(request, {})
@@ -653,9 +700,7 @@ GARBAGE = [
 
 @pytest.mark.parametrize("line", GARBAGE, ids=range(len(GARBAGE)))
 async def test_garbage_is_skipped(line: bytes) -> None:
-    wire = await handshake_wire(TestPeer())
-    call = _call(wire, TestPeer())
-    request = await wire.next()
+    wire, call, request = await one_call()
 
     wire.write_out(line)
     wire.answer(request, {"a": 1})
@@ -678,30 +723,6 @@ async def test_a_text_that_was_cut_in_the_middle_of_an_emoji_arrives() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"te',
-        b'{"jsonrpc": "2.0", "id": %d, "error": {"code": -1',
-        b'{"jsonrpc":"2.0","id":%d,"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-        b'{"result":{"a": nonsense},"jsonrpc":"2.0","id":%d}\r',
-        b'{"result":{"a": nonsense},"id":%d,"jsonrpc":"2.0"}',
-    ],
-    ids=range(5),
-)
-async def test_an_answer_that_cannot_be_read_keeps_nobody_waiting(line: bytes) -> None:
-    wire = await handshake_wire(TestPeer())
-    call, other = _call(wire, TestPeer()), _call(wire, TestPeer())
-    number, next_one = (await wire.next())["id"], await wire.next()
-
-    wire.write_out(line % number)
-    wire.answer(next_one, {})
-
-    with pytest.raises(RpcError, match="cannot be read"):
-        await call
-    await other
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
         b'received {"jsonrpc":"2.0","id":%d,"result":{}',
         b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{',
         b'{"jsonrpc":"2.0","id":%d9,"result":{',
@@ -709,9 +730,7 @@ async def test_an_answer_that_cannot_be_read_keeps_nobody_waiting(line: bytes) -
     ids=range(3),
 )
 async def test_what_only_looks_like_an_answer_is_none(line: bytes) -> None:
-    wire = await handshake_wire(TestPeer())
-    call = _call(wire, TestPeer())
-    request = await wire.next()
+    wire, call, request = await one_call()
 
     wire.write_out(line % request["id"])
     wire.answer(request, {"real": 1})
@@ -751,7 +770,7 @@ messages = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(messages.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=30), max_size=5))
 def test_whatever_a_server_writes_the_conversation_goes_on(lines: list[bytes]) -> None:
     async def conversation() -> None:

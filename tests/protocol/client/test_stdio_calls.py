@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from support.mcp_peers import TestPeer
-from uno_devserver.protocol.client.connection import ConnectionLost
-from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
+from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.lines import LineTooLong
 
 from .pending_calls import RecordedCall
@@ -30,6 +29,12 @@ async def sent(wire: Wire, *calls: RecordedCall) -> list[dict[str, Any]]:
     """The requests that the server sees."""
     assert all(send(wire, *calls))
     return [await wire.next() for _ in calls]
+
+
+async def one_call() -> tuple[Wire, RecordedCall, dict[str, Any]]:
+    wire, call = await handshake_wire(TestPeer()), RecordedCall()
+    [request] = await sent(wire, call)
+    return wire, call, request
 
 
 def progress(wire: Wire, token: Any, number: int = 1) -> None:
@@ -53,20 +58,6 @@ async def test_a_call_is_written_with_the_clients_own_bytes_when_it_is_flushed()
     assert call.outcomes == []
 
 
-async def test_an_answer_settles_its_call_once_with_the_bytes_that_came() -> None:
-    wire = await handshake_wire(TestPeer())
-    one, two = RecordedCall(), RecordedCall()
-    first, second = await sent(wire, one, two)
-
-    wire.write_out(b'{"id":%d,"result": {"b" : 1.50, "a":"\\u00e4"} ,"jsonrpc":"2.0"}' % second["id"])
-    wire.answer(first, {"n": 1})
-    wire.answer(first, {"n": 2})
-
-    assert one.result == {"n": 1}
-    assert two.result_bytes == b'{"b" : 1.50, "a":"\\u00e4"}'
-    assert wire.strays == []
-
-
 async def test_calls_and_requests_of_coroutines_share_the_connection() -> None:
     wire = await handshake_wire(TestPeer())
     call = RecordedCall()
@@ -80,18 +71,6 @@ async def test_calls_and_requests_of_coroutines_share_the_connection() -> None:
     assert own["id"] != other["id"]
     assert json.loads(bytes(await waiting)) == {"tools": []}
     assert call.result == {"n": 1}
-
-
-async def test_an_error_is_the_servers_own() -> None:
-    wire = await handshake_wire(TestPeer())
-    call = RecordedCall()
-    [request] = await sent(wire, call)
-
-    wire.refuse(request, -32010, "busy", data={"after": 3})
-
-    with pytest.raises(RpcError) as refused:
-        _ = call.result
-    assert (refused.value.code, refused.value.message, refused.value.data) == (-32010, "busy", {"after": 3})
 
 
 async def test_the_turn_is_over_when_all_answers_that_came_together_are_settled() -> None:
@@ -116,27 +95,12 @@ async def test_the_turn_is_over_when_all_answers_that_came_together_are_settled(
     ids=["batch", "behind text", "byte order mark", "no UTF-8"],
 )
 async def test_a_turn_with_an_unusual_answer_is_over_too(line: bytes) -> None:
-    wire = await handshake_wire(TestPeer())
-    call = RecordedCall()
-    [request] = await sent(wire, call)
+    wire, call, request = await one_call()
 
     wire.write_out(line % request["id"])
 
     assert call.result == {"n": 1}
     assert call.turns == [1]
-
-
-async def test_an_error_without_a_number_is_for_the_only_call() -> None:
-    wire = await handshake_wire(TestPeer())
-    call = RecordedCall(b'"p"')
-    await sent(wire, call)
-
-    wire.say(id=None, error={"code": -32700, "message": "Parse error"})
-    progress(wire, "p")
-
-    with pytest.raises(RpcError, match="Parse error"):
-        _ = call.result
-    assert call.heard == []
 
 
 async def test_an_error_without_a_number_is_for_nobody_where_two_wait() -> None:
@@ -252,21 +216,6 @@ async def test_requests_of_coroutines_do_not_take_the_tokens_of_calls() -> None:
 # cancellation
 
 
-async def test_a_call_that_is_cancelled_hears_nothing_more_and_the_server_is_told() -> None:
-    wire = await handshake_wire(TestPeer())
-    call = RecordedCall(b'"p"')
-    [request] = await sent(wire, call)
-
-    wire.connection.cancel(call)
-    told = await wire.next()
-    progress(wire, "p")
-    wire.answer(request, {})
-    wire.connection.ended()
-
-    assert (told["method"], told["params"]) == ("notifications/cancelled", {"requestId": request["id"]})
-    assert (call.outcomes, call.turns, call.heard) == ([], [], [])
-
-
 async def test_the_token_of_a_cancelled_call_is_free() -> None:
     wire = await handshake_wire(TestPeer())
     call, again = RecordedCall(b'"p"'), RecordedCall(b'"p"')
@@ -289,90 +238,7 @@ async def test_a_call_that_is_cancelled_before_it_is_flushed_is_sent_before_its_
     assert told["params"] == {"requestId": request["id"]}
 
 
-async def test_a_call_that_the_pipe_has_not_taken_is_withdrawn_and_the_server_hears_nothing() -> None:
-    wire = await handshake_wire(TestPeer())
-    wire.room = False
-    call = RecordedCall()
-    await sent(wire, call)
-
-    wire.connection.cancel(call)
-
-    assert wire.withdrawn == [call]
-    await wire.nothing()
-
-
-async def test_a_call_that_was_answered_is_not_cancelled_any_more() -> None:
-    wire = await handshake_wire(TestPeer())
-    call = RecordedCall()
-    [request] = await sent(wire, call)
-    wire.answer(request, {})
-
-    wire.connection.cancel(call)
-
-    await wire.nothing()
-
-
-# questions
-
-
-async def test_a_question_goes_to_the_client_of_the_only_call() -> None:
-    wire = await handshake_wire(TestPeer())
-    call = RecordedCall(answer=lambda method, params: {"role": "assistant"})
-    [request] = await sent(wire, call)
-
-    wire.say(id=request["id"], method="sampling/createMessage", params={"maxTokens": 5})
-
-    assert await wire.next() == {"jsonrpc": "2.0", "id": request["id"], "result": {"role": "assistant"}}
-    assert call.asked == [("sampling/createMessage", {"maxTokens": 5}, None)]
-
-
-async def test_a_modern_servers_log_is_told_to_the_only_call_that_wants_it() -> None:
-    peer = TestPeer()
-    wire = await modern_wire(peer)
-    wants, does_not = RecordedCall(log_level="info"), RecordedCall()
-    await sent(wire, wants, does_not)
-
-    wire.say(method="notifications/message", params={"level": "info", "data": "x"})
-
-    assert wants.methods() == ["notifications/message"]
-    assert does_not.heard == peer.heard == []
-
-
 # the end
-
-
-async def test_a_call_is_lost_with_the_server_and_learns_whether_the_server_may_have_seen_it() -> None:
-    wire = await handshake_wire(TestPeer())
-    seen = RecordedCall()
-    await sent(wire, seen)
-    wire.room = False
-    unseen = RecordedCall()
-    await sent(wire, unseen)
-
-    wire.connection.ended()
-    wire.connection.ended()
-
-    for call, may_have_seen in ((seen, True), (unseen, False)):
-        [lost] = call.outcomes
-        assert isinstance(lost, ConnectionLost)
-        assert lost.sent is may_have_seen
-
-
-async def test_a_server_that_listens_no_more_may_still_answer_the_calls_that_it_has() -> None:
-    wire = await handshake_wire(TestPeer())
-    seen = RecordedCall()
-    [request] = await sent(wire, seen)
-    wire.room = False
-    unseen = RecordedCall(b'"p"')
-    await sent(wire, unseen)
-
-    wire.connection.output_lost()
-    wire.answer(request, {"last": "words"})
-
-    [lost] = unseen.outcomes
-    assert isinstance(lost, ConnectionLost)
-    assert lost.sent is False
-    assert seen.result == {"last": "words"}
 
 
 async def test_what_a_call_does_when_it_is_lost_may_be_another_call() -> None:
@@ -396,49 +262,8 @@ async def test_what_a_call_does_when_it_is_lost_may_be_another_call() -> None:
 # bad input
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"te',
-        b'{"jsonrpc": "2.0", "id": %d, "error": {"code": -1',
-        b'{"jsonrpc":"2.0","id":%d,"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-        b'{"result":{"a": nonsense},"jsonrpc":"2.0","id":%d}',
-    ],
-    ids=range(4),
-)
-async def test_an_answer_that_cannot_be_read_fails_its_call_at_once(line: bytes) -> None:
-    wire = await handshake_wire(TestPeer())
-    call, other = RecordedCall(), RecordedCall()
-    [request, _] = await sent(wire, call, other)
-
-    wire.write_out(line % request["id"])
-
-    with pytest.raises(RpcError, match="cannot be read") as failed:
-        _ = call.result
-    assert failed.value.code == INTERNAL_ERROR
-    assert call.turns == [1]
-    assert other.outcomes == []
-
-
-@pytest.mark.parametrize("member", ["result", "error"])
-async def test_an_answer_that_is_too_long_fails_its_call_at_once(member: str) -> None:
-    wire = await handshake_wire(TestPeer())
-    call, other = RecordedCall(), RecordedCall()
-    [request, _] = await sent(wire, call, other)
-
-    wire.write_out(LineTooLong({"jsonrpc": "2.0", "id": request["id"], member: None}))
-
-    with pytest.raises(RpcError, match="64 MiB") as failed:
-        _ = call.result
-    assert failed.value.code == INTERNAL_ERROR
-    assert call.turns == [1]
-    assert other.outcomes == []
-
-
 async def test_a_line_that_is_too_long_and_answers_nothing_is_skipped() -> None:
-    wire = await handshake_wire(TestPeer())
-    call = RecordedCall()
-    [request] = await sent(wire, call)
+    wire, call, request = await one_call()
 
     wire.write_out(
         LineTooLong({}), LineTooLong({"id": request["id"], "method": "x", "params": None}), LineTooLong({"id": None})
@@ -504,9 +329,7 @@ async def test_a_defect_that_one_answer_meets_costs_no_other() -> None:
     ids=range(9),
 )
 async def test_what_is_no_message_is_a_stray_line_and_settles_nothing(line: bytes) -> None:
-    wire = await handshake_wire(TestPeer())
-    call = RecordedCall()
-    [request] = await sent(wire, call)
+    wire, call, request = await one_call()
     line = line % request["id"] if b"%d" in line else line
 
     wire.write_out(line)
@@ -530,9 +353,7 @@ async def test_messages_are_no_stray_lines_but_answers_that_cannot_be_read_are()
     [b',"result":[]', b',"result":"text"', b',"result":5', b',"result":null', b',"error":{}', b',"error":5', b""],
 )
 async def test_an_answer_without_a_result_object_settles_its_call(rest: bytes) -> None:
-    wire = await handshake_wire(TestPeer())
-    call = RecordedCall()
-    [request] = await sent(wire, call)
+    wire, call, request = await one_call()
 
     wire.write_out(b'{"jsonrpc":"2.0","id":%d%s}' % (request["id"], rest))
 

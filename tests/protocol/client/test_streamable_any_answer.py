@@ -36,7 +36,7 @@ def in_events(request_id: int) -> bytes:
     events=st.booleans(),
     damage=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=3), st.integers(0, 40)), max_size=3),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_damaged_answer_is_a_result_an_error_or_a_loss(
     modern: bool, events: bool, damage: list[tuple[float, bytes, int]]
 ) -> None:

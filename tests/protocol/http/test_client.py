@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,30 @@ def client_of(server: RawServer, host: str = "127.0.0.1") -> HttpClient:
     return HttpClient(Origin("http", host, server.port))
 
 
+@asynccontextmanager
+async def visited(
+    script: Callable[[Visitor], Awaitable[None]], listens: str = "127.0.0.1", called: str = "127.0.0.1"
+) -> AsyncIterator[tuple[RawServer, HttpClient]]:
+    """A server that does what the script says, and its client."""
+    async with RawServer(script, listens) as server:
+        client = client_of(server, called)
+        try:
+            yield server, client
+        finally:
+            client.close()
+
+
+def saying(answer: bytes) -> Callable[[Visitor], Awaitable[None]]:
+    """The script of a server that answers each visitor once, and stays."""
+
+    async def script(visitor: Visitor) -> None:
+        await visitor.asked()
+        visitor.say(answer)
+        await visitor.gone()
+
+    return script
+
+
 async def asked_once(answer: bytes) -> tuple[int, Mapping[str, str], bytes]:
     """What the client makes of one answer, after which the server says nothing more."""
 
@@ -31,13 +56,9 @@ async def asked_once(answer: bytes) -> tuple[int, Mapping[str, str], bytes]:
         visitor.writer.write_eof()
         await visitor.gone()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
-        try:
-            reply = await client.request("GET", "/")
-            return reply.status, reply.headers, await reply.read()
-        finally:
-            client.close()
+    async with visited(script) as (_, client):
+        reply = await client.request("GET", "/")
+        return reply.status, reply.headers, await reply.read()
 
 
 # --- requests
@@ -50,8 +71,7 @@ async def test_a_request_has_its_line_its_headers_and_its_body() -> None:
         seen.append(await visitor.asked())
         visitor.answer(b"thanks", X_Two="1")
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (server, client):
         headers = encode_headers({"Accept": "text/plain", "X-Name": "é"})
         reply = await client.request("POST", "/a?b=c", headers, "grüße".encode())
 
@@ -63,7 +83,6 @@ async def test_a_request_has_its_line_its_headers_and_its_body() -> None:
             "x-name": "é",
             "content-length": "7",
         }
-        client.close()
 
 
 def test_headers_cannot_smuggle_others() -> None:
@@ -178,11 +197,9 @@ async def test_a_head_without_an_end_is_not_read_for_ever(endless: bytes) -> Non
             visitor.say(drip * 100)
             await visitor.writer.drain()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (_, client):
         with pytest.raises(HttpFailure, match=f"more than {MAX_HEAD} bytes"):
             await (await client.request("GET", "/")).read()
-        client.close()
 
 
 async def test_a_body_that_is_too_long_is_not_read_for_ever() -> None:
@@ -193,12 +210,10 @@ async def test_a_body_that_is_too_long_is_not_read_for_ever() -> None:
             visitor.chunk(b"x" * 10_000)
             await visitor.writer.drain()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (_, client):
         reply = await client.request("GET", "/")
         with pytest.raises(BodyTooLong, match="more than 100000 bytes"):
             await reply.read(100_000)
-        client.close()
 
 
 async def test_a_body_that_came_at_once_and_is_too_long_is_refused_too() -> None:
@@ -207,12 +222,10 @@ async def test_a_body_that_came_at_once_and_is_too_long_is_refused_too() -> None
             await visitor.asked()
             visitor.answer(b"x" * 1001)
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (_, client):
         with pytest.raises(BodyTooLong):
             await (await client.request("GET", "/")).read(1000)
         assert await (await client.request("GET", "/")).read(1001) == b"x" * 1001
-        client.close()
 
 
 async def test_an_answer_may_drip() -> None:
@@ -223,10 +236,8 @@ async def test_an_answer_may_drip() -> None:
             await asyncio.sleep(0)
         await visitor.gone()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (_, client):
         assert await (await client.request("GET", "/")).read() == b"hello"
-        client.close()
 
 
 async def test_a_stream_is_read_as_it_comes() -> None:
@@ -241,15 +252,13 @@ async def test_a_stream_is_read_as_it_comes() -> None:
         visitor.end_events()
         await visitor.gone()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (_, client):
         reply = await client.request("GET", "/")
         assert await reply.part() == b"one"
         assert not reply.ended
         go_on.set()
         assert await reply.part() == b"two"
         assert await reply.part() == b""
-        client.close()
 
 
 async def test_a_server_waits_for_a_reader_that_is_slow() -> None:
@@ -261,8 +270,7 @@ async def test_a_server_waits_for_a_reader_that_is_slow() -> None:
         visitor.say(b"x" * total)
         await visitor.gone()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (server, client):
         reply = await client.request("GET", "/")
         backlog = server.visitors[0].writer.transport.get_write_buffer_size
         for _ in range(200):  # turns in which all of it would have come
@@ -274,7 +282,6 @@ async def test_a_server_waits_for_a_reader_that_is_slow() -> None:
             assert len(part) < 2 * UNREAD_BYTES
             size += len(part)
         assert size == total
-        client.close()
 
 
 # --- connections
@@ -286,8 +293,7 @@ async def echo(visitor: Visitor) -> None:
 
 
 async def test_a_connection_is_used_again_and_the_last_used_first() -> None:
-    async with RawServer(echo) as server:
-        client = client_of(server)
+    async with visited(echo) as (server, client):
         first = await asyncio.gather(*(client.request("POST", "/", b"", b"%d" % n) for n in range(3)))
         assert [await reply.read() for reply in first] == [b"0", b"1", b"2"]
         assert len(server.visitors) == 3
@@ -295,7 +301,6 @@ async def test_a_connection_is_used_again_and_the_last_used_first() -> None:
         for n in range(20):
             assert await (await client.request("POST", "/", b"", b"%d" % n)).read() == b"%d" % n
         assert len(server.visitors) == 3
-        client.close()
 
 
 @pytest.mark.parametrize("last_word", [b"", b"HTTP/1.1 408 Timeout\r\nContent-Length: 0\r\n\r\n", b"junk"])
@@ -305,13 +310,11 @@ async def test_a_kept_connection_that_the_server_closed_is_replaced(last_word: b
         await visitor.writer.drain()
         visitor.say(last_word)
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (server, client):
         for n in range(3):
             assert await (await client.request("POST", "/", b"", b"%d" % n)).read() == b"%d" % n
             await until(lambda: server.visitors[-1].writer.transport.is_closing())
         assert len(server.visitors) == 3
-        client.close()
 
 
 async def test_the_end_of_a_kept_connection_is_seen_before_the_event_loop_tells() -> None:
@@ -352,8 +355,7 @@ async def test_a_request_that_may_have_been_seen_is_not_sent_again() -> None:
         visitor.answer()
         seen.append((await visitor.asked()).body)
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (_, client):
         await client.request("POST", "/", b"", b"1")
 
         with pytest.raises(HttpFailure, match="hung up without an answer") as failure:
@@ -361,7 +363,6 @@ async def test_a_request_that_may_have_been_seen_is_not_sent_again() -> None:
 
         assert (failure.value.sent, failure.value.began) == (True, False)
         assert seen == [b"1", b"2"]
-        client.close()
 
 
 async def test_an_answer_that_had_begun_is_not_asked_for_again() -> None:
@@ -371,53 +372,40 @@ async def test_an_answer_that_had_begun_is_not_asked_for_again() -> None:
         await visitor.asked()
         visitor.say(b"HTTP/1.1 200 O")
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (server, client):
         await client.request("GET", "/")
 
         with pytest.raises(HttpFailure, match="broke off in the middle"):
             await client.request("GET", "/")
 
         assert len(server.visitors) == 1
-        client.close()
 
 
 async def test_a_question_without_consequences_is_asked_once_more() -> None:
-    async with RawServer(closes_at_second_request) as server:
-        client = client_of(server)
+    async with visited(closes_at_second_request) as (server, client):
         await client.request("GET", "/")
 
         assert await (await client.request("GET", "/")).read() == b"1"
         assert len(server.visitors) == 2
-        client.close()
 
 
 async def test_a_fresh_connection_is_not_tried_twice() -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.asked()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (server, client):
         with pytest.raises(HttpFailure):
             await client.request("GET", "/")
         assert len(server.visitors) == 1
-        client.close()
 
 
 @pytest.mark.parametrize("second", [b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond", b"junk", b"\x00\xff"])
 async def test_of_two_answers_the_first_counts_and_the_connection_is_left(second: bytes) -> None:
-    async def script(visitor: Visitor) -> None:
-        await visitor.asked()
-        visitor.say(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst" + second)
-        await visitor.gone()
-
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(saying(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst" + second)) as (server, client):
         for n in range(1, 3):
             assert await (await client.request("POST", "/", b"", b"?")).read() == b"first"
             assert len(server.visitors) == n
         await until(lambda: all(visitor.left.is_set() for visitor in server.visitors))
-        client.close()
 
 
 async def test_a_connection_that_the_server_wants_closed_is_closed() -> None:
@@ -426,19 +414,16 @@ async def test_a_connection_that_the_server_wants_closed_is_closed() -> None:
         visitor.answer(b"bye", Connection="close")
         await visitor.gone()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (server, client):
         assert await (await client.request("GET", "/")).read() == b"bye"
         await until(lambda: server.visitors[0].left.is_set())
-        client.close()
 
 
 @pytest.mark.parametrize("how", [HttpClient.break_off, HttpClient.close])
 async def test_a_request_that_still_connects_when_all_is_broken_off_is_not_sent(
     how: Callable[[HttpClient], None],
 ) -> None:
-    async with RawServer(echo) as server:
-        client = client_of(server)
+    async with visited(echo) as (server, client):
         asking = asyncio.ensure_future(client.request("POST", "/", b"", b"1"))
         await asyncio.sleep(0)  # it has begun to connect
         how(client)
@@ -447,26 +432,21 @@ async def test_a_request_that_still_connects_when_all_is_broken_off_is_not_sent(
             await asking
         assert not failure.value.sent
         await until(lambda: all(visitor.left.is_set() for visitor in server.visitors))
-        client.close()
 
 
 async def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "IDLE_SECONDS", 0.02)
-    async with RawServer(echo) as server:
-        client = client_of(server)
+    async with visited(echo) as (server, client):
         await client.request("POST", "/", b"", b"1")
         await until(lambda: server.visitors[0].left.is_set())
-        client.close()
 
 
 async def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with RawServer(echo) as server:
-        client = client_of(server)
+    async with visited(echo) as (server, client):
         await client.request("POST", "/", b"", b"1")
         monkeypatch.setattr(client_module, "IDLE_SECONDS", -1)  # from now on, any time is long
         await client.request("POST", "/", b"", b"2")
         assert len(server.visitors) == 2
-        client.close()
 
 
 async def test_a_connection_is_used_again_after_an_answer_that_nobody_read() -> None:
@@ -474,14 +454,12 @@ async def test_a_connection_is_used_again_after_an_answer_that_nobody_read() -> 
         while True:
             visitor.answer(b"x" * int((await visitor.asked()).body))
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (_, client):
         for extra in (1, 100, 1):
             reply = await client.request("POST", "/", b"", b"%d" % UNREAD_BYTES)
             await until(lambda reply=reply: reply.ended)  # type: ignore[misc]
             long = await client.request("POST", "/", b"", b"%d" % (UNREAD_BYTES + extra))
             assert len(await long.read()) == UNREAD_BYTES + extra
-        client.close()
 
 
 async def test_no_more_connections_are_kept_or_opened_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -495,8 +473,7 @@ async def test_no_more_connections_are_kept_or_opened_than_allowed(monkeypatch: 
         visitor.answer(b"x")
         await visitor.gone()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (server, client):
         waiting = [asyncio.create_task(client.request("GET", "/")) for _ in range(3)]
         await until(lambda: len(server.visitors) == 3)
         with pytest.raises(HttpFailure, match="3 connections") as failure:
@@ -506,33 +483,24 @@ async def test_no_more_connections_are_kept_or_opened_than_allowed(monkeypatch: 
         go_on.set()
         await asyncio.gather(*waiting)
         await until(lambda: sum(visitor.left.is_set() for visitor in server.visitors) == 2)
-        client.close()
 
 
 @pytest.mark.parametrize("answered", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe"])
 async def test_a_request_that_is_cancelled_closes_its_connection(answered: bytes) -> None:
-    async def script(visitor: Visitor) -> None:
-        await visitor.asked()
-        visitor.say(answered)
-        await visitor.gone()
-
     async def ask(client: HttpClient) -> None:
         await (await client.request("POST", "/", b"", b"")).read()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(saying(answered)) as (server, client):
         asking = asyncio.create_task(ask(client))
         await until(lambda: len(server.visitors) == 1)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
         await asyncio.wait_for(server.visitors[0].left.wait(), WAIT_SECONDS)
-        client.close()
 
 
 async def test_a_cancelled_request_does_not_harm_the_next_one_on_its_connection() -> None:
-    async with RawServer(echo) as server:
-        client = client_of(server)
+    async with visited(echo) as (_, client):
         await client.request("POST", "/", b"", b"warm")
         for _ in range(50):
             asking = asyncio.create_task(client.request("POST", "/", b"", b"unwanted"))
@@ -542,7 +510,6 @@ async def test_a_cancelled_request_does_not_harm_the_next_one_on_its_connection(
             replies = await asyncio.gather(*(client.request("POST", "/", b"", b"%d" % n) for n in range(3)))
             assert [await reply.read() for reply in replies] == [b"0", b"1", b"2"]
             await asyncio.wait([asking])
-        client.close()
 
 
 async def test_closing_tells_everybody_who_waits() -> None:
@@ -578,8 +545,7 @@ async def test_a_short_rest_that_nobody_wants_leaves_the_connection_usable() -> 
             visitor.chunk(b"the rest")
             visitor.end_events()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (server, client):
         reply = await client.request("GET", "/")
         assert await reply.part() == b"what counts"
         reply.release()
@@ -588,7 +554,6 @@ async def test_a_short_rest_that_nobody_wants_leaves_the_connection_usable() -> 
 
         assert (await (await client.request("GET", "/")).read()).startswith(b"what counts")
         assert len(server.visitors) == 1
-        client.close()
 
 
 @pytest.mark.parametrize("endless", [True, False])
@@ -606,13 +571,11 @@ async def test_a_long_rest_that_nobody_wants_ends_the_connection(
             await visitor.writer.drain()
         await visitor.gone()
 
-    async with RawServer(script) as server:
-        client = client_of(server)
+    async with visited(script) as (server, client):
         reply = await client.request("GET", "/")
         await reply.part()
         reply.release()
         await asyncio.wait_for(server.visitors[0].left.wait(), WAIT_SECONDS / 2)
-        client.close()
 
 
 # --- where servers are
@@ -659,11 +622,9 @@ async def test_a_server_that_does_not_take_the_connection_is_not_waited_for_long
 
 @pytest.mark.parametrize(("listens", "called"), [("::1", "localhost"), ("127.0.0.1", "localhost"), ("::1", "::1")])
 async def test_a_server_of_this_machine_is_found_on_either_address(listens: str, called: str) -> None:
-    async with RawServer(echo, listens) as server:
-        client = client_of(server, called)
+    async with visited(echo, listens, called=called) as (_, client):
         for n in range(2):
             assert await (await client.request("POST", "/", b"", b"%d" % n)).read() == b"%d" % n
-        client.close()
 
 
 async def test_a_server_is_not_mistaken_for_another_one_on_its_port() -> None:

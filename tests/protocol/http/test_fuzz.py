@@ -14,7 +14,7 @@ from uno_devserver.protocol.http.messages import Answer, Request, Response, Sink
 from .serving import Client, Running, running, until
 from .test_websocket import frame, upgrade_request
 
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 async def everything(request: Request) -> Answer:
