@@ -74,8 +74,14 @@ class World:
         self.scene.link.answers = lambda asked: asked.answer({"content": [{"type": "text", "text": "yes"}]})
         self.events = PageEvents(self.state, self.scene.service, linger_seconds=LINGER_SECONDS)
 
-    def look(self) -> Page:
-        return Page(self.events)
+    async def open_page(self) -> Page:
+        """A page that has its snapshot."""
+        page = Page(self.events)
+        await page.hears("snapshot")
+        return page
+
+    async def snapshot(self) -> Any:
+        return (await self.open_page()).all("snapshot")[0]
 
     def is_idle(self) -> bool:
         """Nothing is done for pages, and nothing will be by itself."""
@@ -110,7 +116,7 @@ async def test_a_page_hears_first_how_everything_is(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         log.info("before anybody looked")
 
-        snapshot = await made.look().hears("snapshot")
+        snapshot = await made.snapshot()
 
     assert (snapshot["version"], snapshot["processId"]) == (__version__, os.getpid())
     assert (snapshot["directory"], snapshot["solution"], snapshot["name"]) == (str(tmp_path), None, "The Host")
@@ -127,17 +133,17 @@ async def test_a_workspace_is_named_with_its_solution(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         made.state.workspace = workspace
 
-        snapshot = await made.look().hears("snapshot")
+        snapshot = await made.snapshot()
 
     assert (snapshot["directory"], snapshot["solution"]) == (workspace.working_directory, workspace.solution)
 
 
 async def test_a_second_page_sees_the_calls_that_the_first_saw(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
-        await made.look().hears("snapshot")
+        await made.snapshot()
         await made.scene.start(tool_call())
 
-        snapshot = await made.look().hears("snapshot")
+        snapshot = await made.snapshot()
 
     assert [(call["name"], call["state"]) for call in snapshot["calls"]] == [("echo", "done")]
 
@@ -150,7 +156,7 @@ async def test_a_disk_that_does_not_answer_keeps_no_page_from_the_rest(
 
     monkeypatch.setattr(module, "machine_servers", fails)
     async with world(tmp_path) as made:
-        snapshot = await made.look().hears("snapshot")
+        snapshot = await made.snapshot()
 
     assert (snapshot["servers"], snapshot["proxies"]) == ([], [])
 
@@ -169,7 +175,7 @@ async def test_a_disk_that_hangs_is_asked_once_and_told_of_when_it_answers(
     monkeypatch.setattr(module, "DISK_SECONDS", 0.01)
     monkeypatch.setattr(module, "SERVERS_SECONDS", 0.01)
     async with world(tmp_path) as made:
-        pages = [made.look() for _ in range(3)]
+        pages = [Page(made.events) for _ in range(3)]
         for page in pages:
             assert (await page.hears("snapshot"))["proxies"] == []
         assert len(asked) == 1, "each is a thread that hangs"
@@ -183,8 +189,7 @@ async def test_a_disk_that_hangs_is_asked_once_and_told_of_when_it_answers(
 
 async def test_calls_are_told_while_somebody_looks(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
-        page = made.look()
-        await page.hears("snapshot")
+        page = await made.open_page()
 
         await made.scene.start(tool_call())
 
@@ -194,8 +199,7 @@ async def test_calls_are_told_while_somebody_looks(tmp_path: Path) -> None:
 
 async def test_many_changes_of_the_state_are_few_reports_and_the_last_is_the_truth(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
-        page = made.look()
-        await page.hears("snapshot")
+        page = await made.open_page()
 
         for number in range(500):
             made.state.learn(restarts=number)
@@ -209,8 +213,7 @@ async def test_many_changes_of_the_state_are_few_reports_and_the_last_is_the_tru
 
 async def test_log_lines_are_told_with_the_detailed_ones(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
-        page = made.look()
-        await page.hears("snapshot")
+        page = await made.open_page()
 
         log.debug("in detail")
 
@@ -223,8 +226,7 @@ async def test_what_the_server_prints_is_in_the_log(tmp_path: Path, monkeypatch:
     file = tmp_path / "host.log"
     file.write_text("info: it begins\n", "utf-8")
     async with world(tmp_path) as made:
-        page = made.look()
-        await page.hears("snapshot")
+        page = await made.open_page()
 
         made.state.learn(upstream=UpstreamFacts(log_file=str(file)))
         [first] = await page.hears("log", lambda lines: lines[0]["source"] == "server")
@@ -234,7 +236,7 @@ async def test_what_the_server_prints_is_in_the_log(tmp_path: Path, monkeypatch:
 
         assert (first["level"], first["text"]) == ("Information", "it begins")
         assert (second["level"], second["source"]) == ("Error", "server")
-        again = made.look()
+        again = Page(made.events)
         assert len([line for line in (await again.hears("snapshot"))["log"] if line["source"] == "server"]) == 2
 
 
@@ -250,8 +252,7 @@ async def test_the_last_words_of_a_server_are_told_once_when_the_next_has_taken_
         other.replace(file)
 
     async with world(tmp_path) as made:
-        page = made.look()
-        await page.hears("snapshot")
+        page = await made.open_page()
         prints("one\n")
         first = UpstreamFacts(log_file=str(file), process_id=1)
         made.state.learn(upstream=first)
@@ -286,8 +287,7 @@ async def test_the_last_words_of_a_server_are_told_once_when_the_next_has_taken_
 )
 async def test_lists_that_changed_are_to_be_read_again(tmp_path: Path, method: str, told: list[Any]) -> None:
     async with world(tmp_path) as made:
-        page = made.look()
-        await page.hears("snapshot")
+        page = await made.open_page()
 
         made.events.lists_changed(method)
         made.events.feed.tell("end", {})
@@ -302,8 +302,7 @@ async def test_servers_that_come_and_go_are_told_and_nothing_where_nothing_chang
     monkeypatch.setattr(module, "SERVERS_SECONDS", 0.01)
     registry = Registry(Path(folders().registry))
     async with world(tmp_path) as made:
-        page = made.look()
-        await page.hears("snapshot")
+        page = await made.open_page()
         server = processes.start()
 
         registry.sign_in(server.pid, port=5611)
@@ -324,8 +323,7 @@ async def test_nothing_runs_before_somebody_looks_and_a_while_after_the_last_has
         await made.scene.start(tool_call())
         assert made.is_idle()
 
-        page = made.look()
-        await page.hears("snapshot")
+        page = await made.open_page()
         made.state.learn(restarts=2)
         assert not made.is_idle()
         assert log.tap_level == DEBUG
@@ -337,27 +335,25 @@ async def test_nothing_runs_before_somebody_looks_and_a_while_after_the_last_has
         log.info("still kept")
         assert made.is_idle()
 
-        again = await made.look().hears("snapshot")
+        again = await made.snapshot()
         assert "still kept" in [line["text"] for line in again["log"]]
         assert again["calls"] == [], "nobody looked"
 
 
 async def test_a_page_that_is_loaded_again_misses_no_call(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
-        page = made.look()
-        await page.hears("snapshot")
+        page = await made.open_page()
         await page.leave()
         await made.scene.start(tool_call("between"))
 
-        snapshot = await made.look().hears("snapshot")
+        snapshot = await made.snapshot()
 
         assert [call["name"] for call in snapshot["calls"]] == ["between"]
 
 
 async def test_after_its_end_nothing_runs_whoever_comes(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
-        page = made.look()
-        await page.hears("snapshot")
+        page = await made.open_page()
 
         made.events.close()
         made.events.feed.close()
@@ -369,7 +365,7 @@ async def test_after_its_end_nothing_runs_whoever_comes(tmp_path: Path) -> None:
 
 async def test_a_page_that_does_not_read_slows_no_call(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
-        slow, quick = made.look(), made.look()
+        slow, quick = Page(made.events), Page(made.events)
         await asyncio.gather(slow.hears("snapshot"), quick.hears("snapshot"))
         slow.reads.clear()
 

@@ -9,13 +9,11 @@ import shutil
 import stat
 from pathlib import Path
 
-import pytest
-
 from support.bundled import wait_for
 from support.files import write
 from support.machine import Machine
 from support.odd_servers import Notes, odd_server
-from support.proxies import Proxies, ProxyClient
+from support.proxies import ERAS, Proxies, ProxyClient
 
 from .conftest import Workbench
 
@@ -47,7 +45,7 @@ def listening(client: ProxyClient) -> None:
 # --- the second launch ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("modern", [False, True])
+@ERAS
 def test_at_the_second_launch_the_tools_are_there_before_the_host(
     proxies: Proxies, bench: Workbench, modern: bool
 ) -> None:
@@ -68,20 +66,10 @@ def test_at_the_second_launch_the_tools_are_there_before_the_host(
     client.wait_connected()
     assert client.tools() == tools
     assert client.heard(LIST_CHANGED) == [], "nothing has changed"
-
-
-def test_tools_of_the_catalogue_can_be_called_when_the_host_is_there(proxies: Proxies, bench: Workbench) -> None:
-    seen_once(proxies)
-    client = proxies.start()
-    client.initialize()
-    assert "echo" in client.tools()
-
-    client.wait_connected()
-
     assert client.call("echo", text="hi") == "hi"
 
 
-@pytest.mark.parametrize("modern", [False, True])
+@ERAS
 def test_when_reality_differs_from_the_catalogue_the_client_is_told(
     proxies: Proxies, bench: Workbench, modern: bool
 ) -> None:
@@ -100,7 +88,7 @@ def test_when_reality_differs_from_the_catalogue_the_client_is_told(
     assert "extra" in client.tools()
 
 
-@pytest.mark.parametrize("modern", [False, True])
+@ERAS
 def test_every_change_is_told_and_not_only_the_first(proxies: Proxies, bench: Workbench, modern: bool) -> None:
     client = proxies.connected(modern=modern)
     if modern:
@@ -131,35 +119,22 @@ def test_what_was_offered_last_is_in_the_next_catalogue(proxies: Proxies, bench:
 # --- the file -------------------------------------------------------------------------------------------------------
 
 
-def test_the_file_is_for_the_user_only_and_below_our_folder(
-    proxies: Proxies, bench: Workbench, machine: Machine
-) -> None:
-    seen_once(proxies)
-
-    [file] = catalogues(machine)
-
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert "echo" in file.read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [b"", b"{" * 100_000, b"\x00\xff", b'{"version": 999999}'],
-    ids=lambda each: repr(each[:12]),
-)
-def test_a_damaged_catalogue_is_no_catalogue(
-    proxies: Proxies, bench: Workbench, machine: Machine, damage: bytes
-) -> None:
+def test_a_damaged_catalogue_is_no_catalogue(proxies: Proxies, bench: Workbench, machine: Machine) -> None:
     seen_once(proxies)
     [file] = catalogues(machine)
-    file.write_bytes(damage)
-    client = proxies.start()
-    client.initialize()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600, "it is for the user only"
 
-    assert "uno_health" in client.tools()
-    client.wait_connected()
-    assert client.call("echo", text="hi") == "hi"
-    wait_for(lambda: "echo" in file.read_bytes().decode("utf-8", "replace") or None)  # it is made anew
+    for damage in (b"", b"{" * 100_000, b"\x00\xff", b'{"version": 999999}'):
+        file.write_bytes(damage)
+        client = proxies.start()
+        client.initialize()
+
+        assert "uno_health" in client.tools()
+        client.wait_connected()
+        assert client.call("echo", text="hi") == "hi"
+        wait_for(lambda: "echo" in file.read_bytes().decode("utf-8", "replace") or None)  # it is made anew
+        client.close_stdin()
+        client.exit_code()
 
 
 def test_a_catalogue_whose_content_was_changed_is_not_believed(

@@ -30,7 +30,7 @@ del sys.argv[0]
 from uno_devserver.__main__ import main
 sys.exit(main())
 """
-FIRST_MOMENTS, MOMENT_SECONDS = 16, 0.008  # a first start is over after some 100 ms
+FIRST_MOMENTS, MOMENT_SECONDS = 10, 0.013  # a first start is over after some 100 ms
 
 
 def gone_within(seconds: float, *pids: int) -> bool:
@@ -268,23 +268,15 @@ def test_whenever_a_signal_comes_in_the_first_moments_nothing_is_left(proxies: P
         wait_for(lambda: not proxies.processes() or None, GONE_SECONDS * BUSY)
 
 
-def test_the_status_file_goes_with_the_proxy(proxies: Proxies, bench: Workbench) -> None:
+def test_neither_a_status_file_nor_a_registry_entry_is_left_of_a_session(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.connected(prefix=[sys.executable, "-P", "-c", REMOVES_IN_ANY_CASE])
     file = bench.machine.state / "proxies" / f"{client.process.pid}.json"
-    wait_for(lambda: file.exists() or None)
-
-    client.close_stdin()
-    client.exit_code()
-
-    assert not file.exists()
-
-
-def test_nothing_of_a_session_is_left_in_the_registry(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.connected()
     registry = bench.machine.data / "Uno Platform" / "DevServers"
+    wait_for(lambda: file.exists() or None)
     assert list(registry.iterdir())
 
     client.close_stdin()
     client.exit_code()
 
+    assert not file.exists()
     wait_for(lambda: not list(registry.iterdir()) or None)
