@@ -15,11 +15,11 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 OVERVIEW, SHARED = "all commands", "options of every command"
 UNKNOWN = {
     Unknown.REFUSE: "",
-    Unknown.IGNORE: "Options that it does not know are passed over.",
-    Unknown.FORWARD: "Options that it does not know are passed on, and so is what stands behind `--`.",
-    Unknown.LEAVE: "Everything behind the command is the Host's own: `uno-devserver host --help` shows its flags.",
+    Unknown.IGNORE: "Unknown options are ignored, with a warning.",
+    Unknown.FORWARD: "Unknown options, and everything behind `--`, are passed on.",
+    Unknown.LEAVE: "Everything behind the command belongs to the Host: `uno-devserver host --help` shows its flags.",
 }
-TO_HOST = "Options that it does not know are passed on to the Host. Behind `--` stands an MCP server to proxy instead."
+TO_HOST = "Unknown options are passed on to the Host. A command behind `--` is an MCP server to proxy instead."
 
 
 def current(page: str) -> str:
