@@ -80,18 +80,13 @@ def test_those_who_subscribe_are_told_of_each_change_until_they_unsubscribe(know
     assert heard == [1, 2]
 
 
-def test_a_stray_line_is_known_of_the_server_that_wrote_it(known: ProxyState) -> None:
-    known.learn(upstream=SERVER)
+@pytest.mark.parametrize("server", [SERVER, None], ids=["of a known server", "before its server is known"])
+def test_a_stray_line_is_kept_with_the_facts_about_its_server(known: ProxyState, server: UpstreamFacts | None) -> None:
+    known.learn(upstream=server)
 
     known.report_stray_line("hello")
 
-    assert known.facts.upstream == SERVER.replace(stray_line="hello")
-
-
-def test_a_stray_line_that_comes_before_its_server_is_known_is_kept(known: ProxyState) -> None:
-    known.report_stray_line("hello")
-
-    assert known.facts.upstream == UpstreamFacts(stray_line="hello")
+    assert known.facts.upstream == (server or UpstreamFacts()).replace(stray_line="hello")
 
 
 def test_a_process_that_is_gone_has_neither_number_nor_port_and_a_url_stays(known: ProxyState) -> None:

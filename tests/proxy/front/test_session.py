@@ -455,28 +455,17 @@ async def test_what_the_service_has_no_capability_for_is_the_services_to_answer(
     assert (service.levels, service.follows) == ([], [])
 
 
-async def _fails(call: Call) -> Result:
-    raise ValueError("oops")
+@pytest.mark.parametrize(
+    "outcome",
+    [ValueError("oops"), SystemExit(2), asyncio.CancelledError(), ["no", "object"], {"content": object()}],
+    ids=["fails", "exits", "cancels", "is no object", "cannot be written"],
+)
+async def test_whatever_a_service_does_becomes_an_answer(outcome: Any) -> None:
+    async def tool(call: Call) -> Any:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
 
-
-async def _exits(call: Call) -> Result:
-    raise SystemExit(2)
-
-
-async def _cancels(call: Call) -> Result:
-    raise asyncio.CancelledError
-
-
-async def _odd(call: Call) -> Any:
-    return ["no", "object"]
-
-
-async def _unwritable(call: Call) -> Result:
-    return {"content": object()}
-
-
-@pytest.mark.parametrize("tool", [_fails, _exits, _cancels, _odd, _unwritable])
-async def test_whatever_a_service_does_becomes_an_answer(tool: Any) -> None:
     client = await connected(ScriptedService(tool=tool))
     client.call("tool", request_id=1)
     answer = await client.message()
@@ -523,7 +512,7 @@ async def test_closing_answers_every_call_and_tells_the_service() -> None:
     wait = Waiting()
 
     async def stubborn(call: Call) -> Result:
-        for _ in range(20):  # longer than it is waited for
+        for _ in range(8):  # longer than it is waited for
             try:
                 await asyncio.sleep(0.05)
             except asyncio.CancelledError:

@@ -5,6 +5,7 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,23 +41,19 @@ def state(tmp_path: Path) -> str:
     return str(tmp_path / "state")
 
 
-def replaced(state: str, **changes: object) -> None:
+def replaced(state: str, without: tuple[str, ...] = (), **changes: object) -> None:
     """The kept file with other words about itself, and a checksum that is right."""
     path = Path(path_of(state, HERE))
     _, about, *lines = path.read_bytes().split(b"\n")
-    sealed = b"\n".join([json.dumps({**json.loads(about), **changes}).encode(), *lines])
+    words = {key: value for key, value in json.loads(about).items() if key not in without} | changes
+    sealed = b"\n".join([json.dumps(words).encode(), *lines])
     seal = json.dumps({"version": 1, "sha256": hashlib.sha256(sealed).hexdigest()}).encode()
     path.write_bytes(seal + b"\n" + sealed)
 
 
-def test_what_was_kept_comes_back_byte_for_byte(state: str) -> None:
-    save(state, HERE, SEEN)
-
-    assert load(state, HERE) == (SEEN, "")
-
-
-def test_what_the_workspace_was_like_is_kept_for_the_first_list_of_the_next_start(state: str) -> None:
-    seen = SEEN.replace(selects_solution=False, hot_reload=True)
+@pytest.mark.parametrize("seen", [SEEN, SEEN.replace(selects_solution=False, hot_reload=True)])
+def test_what_was_kept_comes_back_byte_for_byte(state: str, seen: Catalogue) -> None:
+    assert load(state, HERE) == (None, "")
 
     save(state, HERE, seen)
 
@@ -67,18 +64,9 @@ def test_what_the_workspace_was_like_is_kept_for_the_first_list_of_the_next_star
 def test_a_file_of_an_older_version_stays_valid(state: str, said: dict[str, bool], selects: bool) -> None:
     """Older versions knew only whether there was a Host, and the first ones had no hot reload."""
     save(state, HERE, SEEN.replace(selects_solution=False, hot_reload=True))
-    path = Path(path_of(state, HERE))
-    _, about, *lines = path.read_bytes().split(b"\n")
-    newer = ("selectsSolution", "hotReload")
-    older = {key: value for key, value in json.loads(about).items() if key not in newer} | said
-    sealed = b"\n".join([json.dumps(older).encode(), *lines])
-    path.write_bytes(json.dumps({"version": 1, "sha256": hashlib.sha256(sealed).hexdigest()}).encode() + b"\n" + sealed)
+    replaced(state, without=("selectsSolution", "hotReload"), **said)
 
     assert load(state, HERE) == (SEEN.replace(selects_solution=selects), "")
-
-
-def test_where_nothing_was_kept_there_is_nothing_to_say(state: str) -> None:
-    assert load(state, HERE) == (None, "")
 
 
 def test_the_file_is_its_users_alone(state: str) -> None:
@@ -168,7 +156,7 @@ def test_a_file_of_another_workspace_is_not_used_though_it_has_our_name(state: s
     ],
     ids=lambda changes: str(changes)[:60],
 )
-def test_what_a_file_says_of_itself_is_checked(state: str, changes: dict[str, object]) -> None:
+def test_what_a_file_says_of_itself_is_checked(state: str, changes: dict[str, Any]) -> None:
     save(state, HERE, SEEN)
     replaced(state)
     assert load(state, HERE)[0] == SEEN, "the way of changing it changes nothing else"
@@ -345,38 +333,36 @@ def test_what_the_config_says_counts(root: Path, config: str, expected: OwnToolF
     assert own_tool_facts(ProxyOptions(str(root)), None) == expected
 
 
-def test_the_first_list_has_the_tool_that_names_a_workspace_where_there_seems_to_be_none(root: Path) -> None:
-    tools = listed(root)
-
-    assert {INITIALIZE, SELECT_SOLUTION} <= tools
-    assert STATUS not in tools
-
-
+@pytest.mark.parametrize("reloads", [False, True])
 @pytest.mark.usefixtures("trusting")
-def test_the_first_list_has_the_status_of_hot_reload_where_code_is_reloaded(root: Path) -> None:
-    write(root / ".devtools" / "addins" / "one.py", "")
+def test_the_first_list_has_the_tools_that_the_folder_seems_to_need(root: Path, reloads: bool) -> None:
+    if reloads:
+        write(root / ".devtools" / "addins" / "one.py", "")
 
     tools = listed(root)
 
-    assert {STATUS, SELECT_SOLUTION} <= tools
-    assert INITIALIZE not in tools
+    assert SELECT_SOLUTION in tools
+    assert tools & {INITIALIZE, STATUS} == {STATUS if reloads else INITIALIZE}
 
 
 def test_a_folder_that_cannot_be_read_is_taken_for_no_workspace(tmp_path: Path) -> None:
     assert own_tool_facts(ProxyOptions(str(tmp_path / "nowhere")), None) == NO_WORKSPACE
 
 
-def test_where_the_workspace_is_to_be_named_the_folder_is_not_looked_at(root: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"force_fallback": True}, NO_WORKSPACE),
+        ({"command": ("serve",)}, NAMED_SERVER),
+        ({"url": "http://localhost:1/mcp"}, NAMED_SERVER),
+    ],
+)
+def test_the_folder_does_not_count_where_the_workspace_or_the_server_is_named(
+    root: Path, options: dict[str, Any], expected: OwnToolFacts
+) -> None:
     write(root / ".devtools" / "addins" / "one.py", "")
 
-    assert own_tool_facts(ProxyOptions(str(root), force_fallback=True), None) == NO_WORKSPACE
-
-
-def test_a_server_that_the_user_named_depends_on_no_workspace(root: Path) -> None:
-    write(root / ".devtools" / "addins" / "one.py", "")
-
-    assert own_tool_facts(ProxyOptions(str(root), command=("serve",)), None) == NAMED_SERVER
-    assert own_tool_facts(ProxyOptions(str(root), url="http://localhost:1/mcp"), None) == NAMED_SERVER
+    assert own_tool_facts(ProxyOptions(str(root), **options), None) == expected
 
 
 @pytest.mark.parametrize("selects", [True, False])

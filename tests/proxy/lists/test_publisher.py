@@ -54,33 +54,31 @@ class Published:
     def tools(self) -> list[str]:
         return [tool["name"] for tool in json.loads(self.state.lists.tools)]
 
+    def switch(self, workspace: Workspace) -> None:
+        self.publisher.switch(*self.publisher.load(workspace))
+
+    def keep(self, *tools: str, sdk: str | None = None) -> float:
+        """The upstream offers these, and that is saved."""
+        self.publisher.take({"tools": entries(*tools)}, SERVER)
+        return self.publisher.saver(SERVER)(sdk)
+
+    def kept(self) -> Catalogue:
+        """As the next start in this folder finds it."""
+        found, problem = load(self.folder, identity_of(self.options))
+        assert found is not None, problem
+        return found
+
 
 def test_what_the_upstream_offers_stands_between_our_own(tmp_path: Path) -> None:
     made = Published(tmp_path)
 
     made.publisher.take({"tools": entries("a", "b")}, SERVER)
 
-    assert made.tools == [
-        "uno_health",
-        "uno_app_select_solution",
-        "a",
-        "b",
-        "uno_discover_tools",
-        "uno_execute_tool",
-    ]
+    assert made.tools[1:5] == ["uno_app_select_solution", "a", "b", "uno_discover_tools"]
+    assert made.state.own_tools.isdisjoint({"a", "b"})
     assert made.state.facts.lists_fresh
     assert made.state.capabilities["completions"] == {}
     assert "tools" in made.state.capabilities
-
-
-def test_a_tool_of_the_upstream_takes_the_place_of_ours_but_for_health(tmp_path: Path) -> None:
-    made = Published(tmp_path)
-
-    made.publisher.take({"tools": entries("uno_health", "uno_execute_tool")}, SERVER)
-
-    unlisted = {"uno_app_initialize", "uno_app_set_roots", "mcpStatus"}
-    assert made.state.own_tools == {"uno_health", "uno_app_select_solution", "uno_discover_tools"} | unlisted
-    assert made.tools.count("uno_execute_tool") == 1
 
 
 def test_each_kind_that_differs_is_told_once_and_what_stays_is_not_told(tmp_path: Path) -> None:
@@ -168,12 +166,10 @@ def test_the_tools_that_tell_the_workspace_stay_until_something_is_served(tmp_pa
 
 def test_what_is_kept_is_what_the_next_start_finds(tmp_path: Path) -> None:
     made = Published(tmp_path)
-    made.publisher.take({"tools": entries("a")}, SERVER)
 
-    written = made.publisher.saver(SERVER)("6.4.2")
+    written = made.keep("a", sdk="6.4.2")
 
-    kept, problem = load(made.folder, identity_of(made.options))
-    assert kept is not None, problem
+    kept = made.kept()
     assert (kept.offered.tools, kept.saved_at, kept.sdk_version) == (entries("a"), written, "6.4.2")
     assert (kept.server, kept.instructions) == (SERVER.info, "Handle with care.")
 
@@ -181,54 +177,48 @@ def test_what_is_kept_is_what_the_next_start_finds(tmp_path: Path) -> None:
 def test_what_another_workspace_offered_is_replaced_by_what_this_one_had(tmp_path: Path) -> None:
     there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"
     made = Published(tmp_path, Offered(tools=entries("a")))
-    made.publisher.switch(*made.publisher.load(named(there)))
+    made.switch(named(there))
     assert made.told == ["notifications/tools/list_changed"]
     assert made.publisher.tool_count == 0
-    made.publisher.take({"tools": entries("b")}, SERVER)
-    made.publisher.saver(SERVER)(None)
+    made.keep("b")
 
-    made.publisher.switch(*made.publisher.load(named(elsewhere)))
+    made.switch(named(elsewhere))
     assert "b" not in made.tools
     assert not made.state.facts.lists_fresh
     assert (made.state.facts.tool_count, made.state.facts.catalogue_written) == (0, None)
-    made.publisher.switch(*made.publisher.load(named(there)))
+    made.switch(named(there))
 
     assert "b" in made.tools
     assert (made.publisher.tool_count, made.state.server.instructions) == (1, instructions("Handle with care."))
     assert made.state.facts.tool_count == 1
     assert made.state.facts.catalogue_written
     made.told.clear()
-    made.publisher.switch(*made.publisher.load(named(there)))
+    made.switch(named(there))
     assert ("b" in made.tools, made.told) == (True, []), "it is the same"
 
 
 def test_what_was_named_is_kept_under_its_own_folder_and_what_lies_here_under_this(tmp_path: Path) -> None:
     there = tmp_path / "there"
     made = Published(tmp_path)
-    made.publisher.switch(*made.publisher.load(named(there / "src", there)))
-    made.publisher.take({"tools": entries("a")}, SERVER)
-    made.publisher.saver(SERVER)(None)
+    made.switch(named(there / "src", there))
+    made.keep("a")
     assert load(made.folder, identity_of(made.options)) == (None, "")
     assert load(made.folder, identity_in(str(there)))[0]
 
-    made.publisher.switch(*made.publisher.load(named(tmp_path, tmp_path.parent)))
-    made.publisher.take({"tools": entries("b")}, SERVER)
-    made.publisher.saver(SERVER)(None)
+    made.switch(named(tmp_path, tmp_path.parent))
+    made.keep("b")
 
-    kept, _ = load(made.folder, identity_of(made.options))
-    assert kept is not None
-    assert kept.offered.tools == entries("b")
+    assert made.kept().offered.tools == entries("b")
     assert load(made.folder, identity_in(str(tmp_path.parent))) == (None, "")
 
 
 def test_where_the_workspace_is_still_to_be_told_it_brings_what_it_had(tmp_path: Path) -> None:
     made = Published(tmp_path)
-    made.publisher.take({"tools": entries("a")}, SERVER)
-    made.publisher.saver(SERVER)(None)
+    made.keep("a")
     waiting = Published(tmp_path, force_fallback=True)
     assert "a" not in waiting.tools
 
-    waiting.publisher.switch(*waiting.publisher.load(named(tmp_path)))
+    waiting.switch(named(tmp_path))
 
     assert "a" in waiting.tools
 
@@ -238,12 +228,10 @@ def test_what_is_being_kept_is_what_was_offered_when_that_began(tmp_path: Path) 
     made.publisher.take({"tools": entries("a")}, SERVER)
     write = made.publisher.saver(SERVER)
 
-    made.publisher.switch(*made.publisher.load(named(tmp_path / "there")))
+    made.switch(named(tmp_path / "there"))
     write(None)
 
-    kept, _ = load(made.folder, identity_of(made.options))
-    assert kept is not None
-    assert kept.offered.tools == entries("a")
+    assert made.kept().offered.tools == entries("a")
 
 
 def test_a_tool_is_known_by_its_name_also_before_there_is_an_upstream(tmp_path: Path) -> None:
@@ -290,11 +278,9 @@ def test_what_is_offered_is_told_also_where_the_upstreams_lists_do_not_come(tmp_
 def test_the_next_start_offers_mcp_status_before_it_has_looked_at_anything(tmp_path: Path) -> None:
     made = Published(tmp_path)
     made.publisher.adapt(selects_solution=False, hot_reload=True)
-    made.publisher.take({"tools": entries("a")}, SERVER)
-    made.publisher.saver(SERVER)(None)
+    made.keep("a")
 
-    kept, _ = load(made.folder, identity_of(made.options))
-    _, own = merged(Offered(), own_tool_facts(made.options, kept))
+    _, own = merged(Offered(), own_tool_facts(made.options, made.kept()))
     assert "mcpStatus" in own
     assert "uno_app_select_solution" not in own
 
@@ -303,7 +289,7 @@ def test_another_workspace_brings_its_own_circumstances(tmp_path: Path) -> None:
     made = Published(tmp_path, Offered(tools=entries("a")))
     made.publisher.adapt(selects_solution=False, hot_reload=True)
 
-    made.publisher.switch(*made.publisher.load(named(tmp_path / "there")))
+    made.switch(named(tmp_path / "there"))
 
     assert "mcpStatus" not in made.tools
     assert "uno_app_select_solution" in made.tools

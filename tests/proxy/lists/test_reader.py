@@ -11,7 +11,7 @@ import pytest
 
 from support.mcp_peers import TestPeer
 from support.upstreams import Lists, ScriptedRunning
-from support.virtual_time import run_virtually, turns
+from support.virtual_time import turns, virtual
 from uno_devserver.protocol.client.connection import ConnectionLost, Peer, PendingCall, ServerDescription
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.peer_info import ClientInfo
@@ -174,62 +174,56 @@ def test_a_server_that_goes_meanwhile_is_lost() -> None:
 # --- the conversation in which they are read
 
 
-def test_a_client_that_lists_has_the_lists_read_again_but_not_each_time() -> None:
-    async def story() -> None:
-        lists = Lists()
-        reader = ListReader(ScriptedRunning(lists), None, CLIENT, take=lambda *_: None)
-        running = asyncio.ensure_future(reader.run(lambda _: None))
-        await turns()
-        assert lists.reads == 1
+@virtual
+async def test_a_client_that_lists_has_the_lists_read_again_but_not_each_time() -> None:
+    lists = Lists()
+    reader = ListReader(ScriptedRunning(lists), None, CLIENT, take=lambda *_: None)
+    running = asyncio.ensure_future(reader.run(lambda _: None))
+    await turns()
+    assert lists.reads == 1
 
+    reader.listed()
+    await asyncio.sleep(1.0)
+    assert lists.reads == 1, "they were read a moment ago"
+    await asyncio.sleep(60.0)
+    for _ in range(3):
         reader.listed()
-        await asyncio.sleep(1.0)
-        assert lists.reads == 1, "they were read a moment ago"
-        await asyncio.sleep(60.0)
-        for _ in range(3):
-            reader.listed()
-        await asyncio.sleep(1.0)
+    await asyncio.sleep(1.0)
 
-        assert lists.reads == 2
-        running.cancel()
-
-    run_virtually(story())
+    assert lists.reads == 2
+    running.cancel()
 
 
-def test_a_server_that_says_several_times_that_its_lists_changed_is_asked_once() -> None:
-    async def story() -> None:
-        running, taken = ScriptedRunning(Lists()), list[list[str]]()
-        reader = ListReader(
-            running,
-            None,
-            CLIENT,
-            take=lambda lists, _: taken.append([name for name, _ in lists["tools"]]),
-        )
-        task = asyncio.ensure_future(reader.run(lambda _: None))
-        await turns()
-        running.lists.names["tools"] = ["one", "two"]
+@virtual
+async def test_a_server_that_says_several_times_that_its_lists_changed_is_asked_once() -> None:
+    running, taken = ScriptedRunning(Lists()), list[list[str]]()
+    reader = ListReader(
+        running,
+        None,
+        CLIENT,
+        take=lambda lists, _: taken.append([name for name, _ in lists["tools"]]),
+    )
+    task = asyncio.ensure_future(reader.run(lambda _: None))
+    await turns()
+    running.lists.names["tools"] = ["one", "two"]
 
-        for name in ("tools", "tools", "prompts"):
-            running.connections[0].peer.notify(f"notifications/{name}/list_changed", {})
-        await asyncio.sleep(1.0)
+    for name in ("tools", "tools", "prompts"):
+        running.connections[0].peer.notify(f"notifications/{name}/list_changed", {})
+    await asyncio.sleep(1.0)
 
-        assert taken == [["one"], ["one", "two"]]
-        task.cancel()
-
-    run_virtually(story())
+    assert taken == [["one"], ["one", "two"]]
+    task.cancel()
 
 
-def test_the_upstream_may_ask_the_reader_nothing_but_whether_it_is_there() -> None:
-    async def story() -> None:
-        running = ScriptedRunning(Lists())
-        task = asyncio.ensure_future(ListReader(running, None, CLIENT, take=lambda *_: None).run(lambda _: None))
-        await turns()
-        peer = running.connections[0].peer
+@virtual
+async def test_the_upstream_may_ask_the_reader_nothing_but_whether_it_is_there() -> None:
+    running = ScriptedRunning(Lists())
+    task = asyncio.ensure_future(ListReader(running, None, CLIENT, take=lambda *_: None).run(lambda _: None))
+    await turns()
+    peer = running.connections[0].peer
 
-        assert await peer.ask("ping", {}) == {}
-        with pytest.raises(RpcError):
-            await peer.ask("sampling/createMessage", {})
-        assert (peer.client.name, peer.client.capabilities) == (CLIENT.name, {})
-        task.cancel()
-
-    run_virtually(story())
+    assert await peer.ask("ping", {}) == {}
+    with pytest.raises(RpcError):
+        await peer.ask("sampling/createMessage", {})
+    assert (peer.client.name, peer.client.capabilities) == (CLIENT.name, {})
+    task.cancel()
