@@ -11,14 +11,15 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Self
 
 import pytest
 
 from uno_devserver.hotreload.authority import AuthorityProblem, CheckResult, RestartResult
 from uno_devserver.hotreload.control import server as channels
-from uno_devserver.hotreload.control.client import RemoteAuthority, RemoteLimits
+from uno_devserver.hotreload.control.client import RemoteAuthority, RemoteLimits, ask
 
-from ..channels import SECONDS, Opened, StandIn, open_channel, open_inspector, until
+from .channels import SECONDS, Opened, StandIn, open_channel, open_inspector, until
 
 ALL = CheckResult(True, False, "error TS1005: ';' expected", True, True, "warning", True)
 IMPATIENT = RemoteLimits(silence_seconds=0.2)
@@ -37,8 +38,18 @@ class Adopter:
         self.told: list[str] = []
         self.authority = RemoteAuthority(path, self._announced, self.restarted.append, limits)
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.authority.close()
+
     async def check(self) -> CheckResult:
         return await self.authority.check(self.told.append)
+
+    async def no_answer(self, words: str) -> None:
+        with pytest.raises(AuthorityProblem, match=words):
+            await self.check()
 
     async def _announced(self) -> None:
         self.announced += 1
@@ -56,34 +67,29 @@ async def restart(opened: Opened, seconds: float = SECONDS) -> None:
     opened.channel.announce_restarted(RestartResult(True, lists="grown"))
 
 
-# --- answers
+# Answers.
 
 
 async def test_the_answers_are_those_of_the_owners_authority() -> None:
-    async with open_channel() as opened:
+    async with open_channel() as opened, Adopter(opened.path) as adopter:
         opened.authority.result = ALL
         opened.authority.outcome = RestartResult(False, "It died.", ("one", "two"), True, "changed")
-        adopter = Adopter(opened.path)
 
         assert adopter.authority.news() is None
         assert await adopter.check() == ALL
         assert await adopter.authority.ready_to_restart() == opened.authority.outcome
-        await adopter.authority.close()
 
 
 async def test_the_whole_output_of_a_large_build_arrives() -> None:
-    async with open_channel() as opened:
+    async with open_channel() as opened, Adopter(opened.path) as adopter:
         opened.authority.result = CheckResult(True, False, "é" * 5_000_000)
-        adopter = Adopter(opened.path)
 
         assert await adopter.check() == opened.authority.result
-        await adopter.authority.close()
 
 
 async def test_checks_at_the_same_time_are_one_question_and_all_hear_how_it_goes() -> None:
-    async with open_channel() as opened:
+    async with open_channel() as opened, Adopter(opened.path) as adopter:
         opened.authority.goes_on.clear()
-        adopter = Adopter(opened.path)
         checks = [asyncio.create_task(adopter.check()) for _ in range(8)]
         await until(lambda: opened.authority.checks)
 
@@ -95,14 +101,12 @@ async def test_checks_at_the_same_time_are_one_question_and_all_hear_how_it_goes
         assert len(await asyncio.gather(*checks)) == 7, "one that is cancelled takes nobody along"
         assert set(adopter.told) == {"npm run build"}
         assert opened.authority.checks == 2, "the first may have looked before the others saved"
-        await adopter.authority.close()
 
 
 async def test_whoever_joins_a_check_that_finds_something_shares_what_it_found() -> None:
-    async with open_channel() as opened:
+    async with open_channel() as opened, Adopter(opened.path) as adopter:
         opened.authority.goes_on.clear()
         opened.authority.result = ALL
-        adopter = Adopter(opened.path)
         checks = [asyncio.create_task(adopter.check()) for _ in range(8)]
         await until(lambda: opened.authority.checks)
 
@@ -110,13 +114,14 @@ async def test_whoever_joins_a_check_that_finds_something_shares_what_it_found()
 
         assert await asyncio.gather(*checks) == [ALL] * 8
         assert opened.authority.checks == 1
-        await adopter.authority.close()
 
 
 async def test_a_build_that_takes_long_is_no_silence() -> None:
-    async with open_channel(limits=channels.ControlLimits(progress_seconds=0.05)) as opened:
+    async with (
+        open_channel(limits=channels.ControlLimits(progress_seconds=0.05)) as opened,
+        Adopter(opened.path, RemoteLimits(silence_seconds=0.8)) as adopter,
+    ):
         opened.authority.goes_on.clear()
-        adopter = Adopter(opened.path, RemoteLimits(silence_seconds=0.8))
         check = asyncio.create_task(adopter.check())
 
         begun = time.monotonic()
@@ -125,10 +130,9 @@ async def test_a_build_that_takes_long_is_no_silence() -> None:
         assert not check.done()
         opened.authority.goes_on.set()
         assert not (await check).server_changed
-        await adopter.authority.close()
 
 
-# --- no answers
+# No answers.
 
 
 @pytest.mark.parametrize("path", ["/nowhere/CoreFxPipe_x", "/tmp", "/tmp/" + "x" * 200, "/tmp/\0"])
@@ -136,8 +140,7 @@ async def test_where_nobody_listens_that_is_known_at_once(path: str) -> None:
     adopter = Adopter(path, RemoteLimits(opening_seconds=0))
 
     begun = time.monotonic()
-    with pytest.raises(AuthorityProblem, match="is not reached"):
-        await adopter.check()
+    await adopter.no_answer("is not reached")
 
     assert time.monotonic() - begun < AT_ONCE
     await adopter.authority.close()
@@ -166,54 +169,44 @@ async def test_a_channel_that_is_never_opened_is_waited_for_once() -> None:
     adopter = Adopter("/nowhere/CoreFxPipe_x", RemoteLimits(opening_seconds=0.2))
 
     begun = time.monotonic()
-    with pytest.raises(AuthorityProblem, match="is not reached"):
-        await adopter.check()
+    await adopter.no_answer("is not reached")
     assert time.monotonic() - begun >= 0.2
 
     begun = time.monotonic()
     for _ in range(20):
-        with pytest.raises(AuthorityProblem, match="is not reached"):
-            await adopter.check()
+        await adopter.no_answer("is not reached")
     assert time.monotonic() - begun < AT_ONCE
     await adopter.authority.close()
 
 
 async def test_a_restart_is_heard_of_also_by_one_that_has_never_asked() -> None:
-    async with open_channel() as opened:
-        adopter = Adopter(opened.path)
+    async with open_channel() as opened, Adopter(opened.path) as adopter:
         await until(lambda: opened.channel._peers)
 
         await restart(opened)
 
         await until(lambda: adopter.restarted)
         assert (adopter.announced, adopter.authority.restarts) == (1, 1)
-        await adopter.authority.close()
 
 
 async def test_what_the_owners_authority_cannot_answer_is_said_in_its_words() -> None:
-    async with open_channel() as opened:
+    async with open_channel() as opened, Adopter(opened.path) as adopter:
         opened.authority.result = ValueError("the disk is on fire")
-        adopter = Adopter(opened.path)
 
-        with pytest.raises(AuthorityProblem, match="the disk is on fire"):
-            await adopter.check()
-        await adopter.authority.close()
+        await adopter.no_answer("the disk is on fire")
 
 
 async def test_an_owner_that_comes_back_is_asked_again() -> None:
-    async with open_channel() as opened:
-        adopter = Adopter(opened.path)
+    async with open_channel() as opened, Adopter(opened.path) as adopter:
         await adopter.check()
         await opened.channel.close()
-        with pytest.raises(AuthorityProblem):
-            await adopter.check()
+        await adopter.no_answer("has closed|is not reached")
 
         again = channels.ControlServer(opened.path, opened.authority, (), open_inspector)
         await again.open()
 
         assert not (await adopter.check()).server_changed
         await again.close()
-        await adopter.authority.close()
 
 
 async def test_after_close_nothing_is_asked() -> None:
@@ -221,8 +214,7 @@ async def test_after_close_nothing_is_asked() -> None:
         adopter = Adopter(opened.path)
         await adopter.authority.close()
 
-        with pytest.raises(AuthorityProblem):
-            await adopter.check()
+        await adopter.no_answer("is ending")
 
 
 OWNER = """
@@ -279,8 +271,7 @@ async def test_an_owner_that_is_busy_for_ever_is_given_up_although_it_is_not_sil
     async def wait(path: str, _: subprocess.Popen[bytes]) -> None:
         adopter = Adopter(path, RemoteLimits(whole_seconds=0.5))
 
-        with pytest.raises(AuthorityProblem, match="has not come to an end"):
-            await adopter.check()
+        await adopter.no_answer("has not come to an end")
 
         assert adopter.told
         await adopter.authority.close()
@@ -302,11 +293,11 @@ sys.stdin.read()
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
 async def test_a_program_of_another_user_in_the_owners_place_is_not_asked() -> None:
-    async def ask(path: str, _: subprocess.Popen[bytes]) -> None:
+    async def refused(path: str, _: subprocess.Popen[bytes]) -> None:
         with pytest.raises(AuthorityProblem, match="belongs to another user"):
             await Adopter(path).check()
 
-    await with_owner(ask, OTHER_USER)
+    await with_owner(refused, OTHER_USER)
 
 
 async def test_a_frozen_owner_costs_one_wait_and_then_none_until_it_stirs() -> None:
@@ -320,8 +311,7 @@ async def test_a_frozen_owner_costs_one_wait_and_then_none_until_it_stirs() -> N
             await check
         begun = time.monotonic()
         for _ in range(100):
-            with pytest.raises(AuthorityProblem, match="asked again later"):
-                await adopter.check()
+            await adopter.no_answer("asked again later")
         assert time.monotonic() - begun < AT_ONCE
 
         os.kill(owner.pid, signal.SIGCONT)  # and it goes on telling that it is at it
@@ -335,7 +325,7 @@ async def test_a_frozen_owner_costs_one_wait_and_then_none_until_it_stirs() -> N
     await with_owner(freeze)
 
 
-# --- restarts
+# Restarts.
 
 
 async def test_two_adopters_let_their_calls_finish_before_the_owner_restarts() -> None:
@@ -385,8 +375,7 @@ async def test_a_restart_that_one_adopter_wants_is_one_for_all() -> None:
 
 
 async def test_a_restart_that_does_not_wait_any_longer_breaks_off_the_waiting_and_is_not_made_twice() -> None:
-    async with open_channel() as opened:
-        adopter = Adopter(opened.path)
+    async with open_channel() as opened, Adopter(opened.path) as adopter:
         await adopter.check()
         adopter.idle.clear()
 
@@ -397,13 +386,11 @@ async def test_a_restart_that_does_not_wait_any_longer_breaks_off_the_waiting_an
         adopter.idle.set()
         await adopter.check()
         assert (adopter.restarted, opened.authority.restarts) == ([RestartResult(True, lists="grown")], 1)
-        await adopter.authority.close()
 
 
 @pytest.mark.parametrize("calls_run", [False, True])
 async def test_an_owner_that_goes_in_the_middle_of_a_restart_is_told_as_such(calls_run: bool) -> None:
-    async with open_channel() as opened:
-        adopter = Adopter(opened.path)
+    async with open_channel() as opened, Adopter(opened.path) as adopter:
         await adopter.check()
         if calls_run:
             adopter.idle.clear()
@@ -415,7 +402,6 @@ async def test_an_owner_that_goes_in_the_middle_of_a_restart_is_told_as_such(cal
 
         await until(lambda: adopter.restarted)
         assert [outcome.ok for outcome in adopter.restarted] == [False]
-        await adopter.authority.close()
 
 
 async def test_an_adopter_that_cannot_let_its_calls_finish_says_ready_all_the_same() -> None:
@@ -431,3 +417,38 @@ async def test_an_adopter_that_cannot_let_its_calls_finish_says_ready_all_the_sa
 
         await until(lambda: restarted)
         await authority.close()
+
+
+# One request of a command.
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "seconds", "words"),
+    [
+        ("openInspector", {"port": 1}, 5, "Port 1 is taken"),
+        ("checkForChanges", {}, 0.05, "does not answer"),
+    ],
+)
+async def test_a_question_that_is_not_answered_says_why(
+    method: str, params: dict[str, int], seconds: float, words: str
+) -> None:
+    async with open_channel() as opened:
+        opened.authority.goes_on.clear()
+        with pytest.raises(AuthorityProblem, match=words):
+            await asyncio.to_thread(ask, opened.path, method, params, seconds)
+        assert await asyncio.to_thread(ask, opened.path, "openInspector", {"port": 7000}, 5) == {
+            "url": "http://localhost:7000/"
+        }
+
+
+@pytest.mark.parametrize("path", ["/there/is/nothing", "no path at all"])
+def test_a_question_where_nobody_listens_says_so(path: str) -> None:
+    with pytest.raises(AuthorityProblem, match="not reached"):
+        ask(path, "system.ping", {}, 5)
+
+
+async def test_a_question_to_one_that_goes_without_an_answer_is_no_traceback(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    async with await asyncio.start_unix_server(lambda _, writer: writer.close(), path):
+        with pytest.raises(AuthorityProblem, match="has closed"):
+            await asyncio.to_thread(ask, path, "system.ping", {}, 5)

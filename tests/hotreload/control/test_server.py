@@ -21,118 +21,95 @@ from uno_devserver.hotreload.control.server import CHANGED, ControlLimits
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.system.pipes import pipe_path
 
-from ..channels import SECONDS, Client, open_channel, until
+from .channels import SECONDS, Client, connected, open_channel, until
 
-# --- what peers ask
-
-
-async def test_a_ping_tells_who_answers() -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
-
-        assert await client.call("system.ping") == {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "result": {"pong": True, "version": __version__, "processId": os.getpid()},
-        }
+CHECKED = CheckResult(True, False, "error TS1005", True, True, None, True)
+RESTARTED = RestartResult(False, "It does not start.", ("boom",), True, "same")
 
 
-async def test_a_check_is_answered_field_by_field() -> None:
-    async with open_channel() as opened:
-        opened.authority.result = CheckResult(True, False, "error TS1005", True, True, None, True)
-        client = await Client.connect(opened.path)
+@pytest.mark.parametrize(
+    ("method", "params", "result"),
+    [
+        ("system.ping", None, {"pong": True, "version": __version__, "processId": os.getpid()}),
+        (
+            "checkForChanges",
+            {},
+            {
+                "mcpChanged": True,
+                "mcpRebuilt": False,
+                "mcpBuildError": "error TS1005",
+                "extChanged": True,
+                "extRebuilt": True,
+                "extBuildError": None,
+                "extClientReloaded": True,
+            },
+        ),
+        ("getStatus", None, {"enabled": True, "checks": 0}),
+        ("mcpReady", None, {"ready": True}),
+        (
+            "readyToRestart",
+            None,
+            {"ok": False, "problem": "It does not start.", "lastLines": ["boom"], "kept": True, "lists": "same"},
+        ),
+        ("openInspector", None, {"url": "http://localhost:6274/"}),
+        ("openInspector", {"port": 7000}, {"url": "http://localhost:7000/"}),
+    ],
+)
+async def test_a_request_is_answered_field_by_field(method: str, params: object, result: object) -> None:
+    async with connected() as (opened, client):
+        opened.authority.result, opened.authority.outcome = CHECKED, RESTARTED
 
-        assert await client.result("checkForChanges", {}) == {
-            "mcpChanged": True,
-            "mcpRebuilt": False,
-            "mcpBuildError": "error TS1005",
-            "extChanged": True,
-            "extRebuilt": True,
-            "extBuildError": None,
-            "extClientReloaded": True,
-        }
-
-
-async def test_a_restart_status_and_readiness_can_be_asked_for() -> None:
-    async with open_channel() as opened:
-        opened.authority.outcome = RestartResult(False, "It does not start.", ("boom",), True, "same")
-        client = await Client.connect(opened.path)
-
-        assert await client.result("getStatus") == {"enabled": True, "checks": 0}
-        assert await client.result("mcpReady") == {"ready": True}
-        assert await client.result("readyToRestart") == {
-            "ok": False,
-            "problem": "It does not start.",
-            "lastLines": ["boom"],
-            "kept": True,
-            "lists": "same",
-        }
-
-
-async def test_the_inspector_can_be_opened() -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
-
-        assert await client.result("openInspector") == {"url": "http://localhost:6274/"}
-        assert await client.result("openInspector", {"port": 7000}) == {"url": "http://localhost:7000/"}
-        assert await client.error("openInspector", {"port": 1}) == (-32001, "Port 1 is taken.")
-
-
-@pytest.mark.parametrize("port", ["7000", -1, 65536, True, 1.5])
-async def test_no_inspector_is_opened_at_what_is_no_port(port: object) -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
-
-        code, message = await client.error("openInspector", {"port": port})
-
-    assert code == -32602
-    assert "from 0 to 65535" in message
+        assert await client.call(method, params) == {"jsonrpc": "2.0", "id": 1, "result": result}
 
 
 async def test_a_check_of_the_packages_that_are_watched_may_name_them(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
-    async with open_channel(WatchedPackage(Role.SERVER, str(tmp_path))) as opened:
-        client = await Client.connect(opened.path)
-
+    async with connected(WatchedPackage(Role.SERVER, str(tmp_path))) as (_, client):
         assert await client.result("checkForChanges", {"mcpServerRoot": str(tmp_path / "link"), "extensionPath": None})
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "named"),
+    ("method", "params", "code", "words"),
     [
-        ("mcpServerRoot", "/elsewhere", "this authority watches /ws/server"),
-        ("extensionPath", "/elsewhere", "this authority watches no such package"),
-        ("mcpServerRoot", 5, "absolute path"),
+        (
+            "checkForChanges",
+            {"mcpServerRoot": "/elsewhere"},
+            -32602,
+            "'mcpServerRoot' is /elsewhere, but this authority",
+        ),
+        ("checkForChanges", {"mcpServerRoot": "/elsewhere"}, -32602, "watches /ws/server"),
+        (
+            "checkForChanges",
+            {"extensionPath": "/elsewhere"},
+            -32602,
+            "'extensionPath' is /elsewhere, but this authority",
+        ),
+        ("checkForChanges", {"extensionPath": "/elsewhere"}, -32602, "watches no such package"),
+        ("checkForChanges", {"mcpServerRoot": 5}, -32602, "'mcpServerRoot' is the absolute path"),
+        *(("openInspector", {"port": port}, -32602, "from 0 to 65535") for port in ("7000", -1, 65536, True, 1.5)),
+        ("openInspector", {"port": 1}, -32001, "Port 1 is taken."),
     ],
 )
-async def test_a_check_of_other_packages_is_refused_and_names_both(name: str, given: object, named: str) -> None:
-    async with open_channel(WatchedPackage(Role.SERVER, "/ws/server")) as opened:
-        client = await Client.connect(opened.path)
+async def test_a_request_that_cannot_be_met_is_refused(method: str, params: object, code: int, words: str) -> None:
+    async with connected(WatchedPackage(Role.SERVER, "/ws/server")) as (opened, client):
+        refused, message = await client.error(method, params)
 
-        code, message = await client.error("checkForChanges", {name: given})
-
-        assert code == -32602
-        assert named in message
-        assert name in message
-        assert str(given) in message or given == 5
+        assert refused == code
+        assert words in message
         assert opened.authority.checks == 0
 
 
 async def test_an_authority_that_fails_is_an_answer() -> None:
-    async with open_channel() as opened:
+    async with connected() as (opened, client):
         opened.authority.result = TimeoutError("hashing took more than 10 s")
-        client = await Client.connect(opened.path)
 
-        assert await client.error("checkForChanges") == (
-            -32001,
-            "The authority has no answer: hashing took more than 10 s",
-        )
+        expected = (-32001, "The authority has no answer: hashing took more than 10 s")
+        assert await client.error("checkForChanges") == expected
 
 
 async def test_requests_of_one_connection_run_side_by_side() -> None:
-    async with open_channel() as opened:
+    async with connected() as (opened, client):
         opened.authority.goes_on.clear()
-        client = await Client.connect(opened.path)
         check = client.ask("checkForChanges")
         await until(lambda: opened.authority.checks)
 
@@ -162,9 +139,8 @@ async def test_what_a_check_is_at_is_told_and_repeated_while_it_is_silent() -> N
 
 async def test_an_answer_in_a_half_closed_connection_still_arrives() -> None:
     """As in `echo … | nc -NU path`."""
-    async with open_channel() as opened:
+    async with connected() as (opened, client):
         opened.authority.goes_on.clear()
-        client = await Client.connect(opened.path)
         number = client.ask("checkForChanges")
         await until(lambda: opened.authority.checks)
         client.writer.write_eof()
@@ -175,7 +151,7 @@ async def test_an_answer_in_a_half_closed_connection_still_arrives() -> None:
         assert await client.hear() == {}
 
 
-# --- restarts
+# Restarts.
 
 
 async def test_a_restart_waits_until_peers_that_run_calls_are_ready_and_tells_how_it_went() -> None:
@@ -204,8 +180,7 @@ async def test_a_restart_waits_until_peers_that_run_calls_are_ready_and_tells_ho
 
 
 async def test_the_peer_that_wants_the_restart_is_not_asked_whether_it_is_ready() -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
+    async with connected() as (opened, client):
         await client.result("checkForChanges")
         opened.authority.goes_on.clear()
         number = client.ask("readyToRestart")
@@ -218,8 +193,7 @@ async def test_the_peer_that_wants_the_restart_is_not_asked_whether_it_is_ready(
 
 
 async def test_a_peer_that_never_answers_is_waited_for_within_the_bound_and_only_once() -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
+    async with connected() as (opened, client):
         await client.result("checkForChanges")
 
         begun = time.monotonic()
@@ -232,8 +206,7 @@ async def test_a_peer_that_never_answers_is_waited_for_within_the_bound_and_only
 
 
 async def test_a_peer_that_was_late_and_says_ready_is_waited_for_again() -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
+    async with connected() as (opened, client):
         await client.result("checkForChanges")
         await opened.channel.announce_restart(0.01)
         opened.channel.announce_restarted(RestartResult(True))
@@ -249,8 +222,7 @@ async def test_a_peer_that_was_late_and_says_ready_is_waited_for_again() -> None
 
 
 async def test_a_peer_that_only_looks_is_told_and_not_waited_for() -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
+    async with connected() as (opened, client):
         await client.result("getStatus")
 
         await asyncio.wait_for(opened.channel.announce_restart(60), SECONDS)
@@ -259,8 +231,7 @@ async def test_a_peer_that_only_looks_is_told_and_not_waited_for() -> None:
 
 
 async def test_a_peer_that_goes_is_not_waited_for() -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
+    async with connected() as (opened, client):
         await client.result("checkForChanges")
         announcing = asyncio.create_task(opened.channel.announce_restart(60))
         assert (await client.hear())["method"] == "hotReload/restarting"
@@ -272,7 +243,7 @@ async def test_a_peer_that_goes_is_not_waited_for() -> None:
 
 async def test_a_restart_goes_on_when_the_peer_that_wanted_it_has_gone() -> None:
     done: list[str] = []
-    async with open_channel(limits=ControlLimits(rpc=RpcLimits(finish_seconds=0.0))) as opened:
+    async with connected(limits=ControlLimits(rpc=RpcLimits(finish_seconds=0.0))) as (opened, client):
         opened.authority.goes_on.clear()
         restart = opened.authority.ready_to_restart
 
@@ -282,7 +253,6 @@ async def test_a_restart_goes_on_when_the_peer_that_wanted_it_has_gone() -> None
             return outcome
 
         opened.authority.ready_to_restart = watched  # type: ignore[method-assign]
-        client = await Client.connect(opened.path)
         client.ask("readyToRestart")
         await until(lambda: opened.authority.restarts)
 
@@ -293,7 +263,7 @@ async def test_a_restart_goes_on_when_the_peer_that_wanted_it_has_gone() -> None
         await until(lambda: done)
 
 
-# --- wrong, many, slow
+# Wrong, many, slow.
 
 
 @pytest.mark.parametrize(
@@ -316,9 +286,7 @@ async def test_a_restart_goes_on_when_the_peer_that_wanted_it_has_gone() -> None
 async def test_what_cannot_be_understood_is_answered_and_the_connection_stays(
     line: bytes, code: int, words: str
 ) -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
-
+    async with connected() as (_, client):
         client.write(line + b"\n")
 
         error = (await client.hear())["error"]
@@ -328,10 +296,15 @@ async def test_what_cannot_be_understood_is_answered_and_the_connection_stays(
         assert (await client.hear())["id"] == number, "and it is answered once"
 
 
-async def test_a_message_may_come_in_pieces_and_blank_lines_are_nothing() -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
+async def test_a_request_that_is_too_long_is_refused_by_its_id() -> None:
+    async with connected() as (_, client):
+        client.ask("system.ping", {"padding": "x" * 1024 * 1024})
 
+        assert (await client.hear())["id"] == 1
+
+
+async def test_a_message_may_come_in_pieces_and_blank_lines_are_nothing() -> None:
+    async with connected() as (_, client):
         for byte in b'\n\r\n{"jsonrpc": "2.0", "id": "a", "method": "system.ping"}\r\n':
             client.write(bytes([byte]))
             await client.writer.drain()
@@ -341,8 +314,7 @@ async def test_a_message_may_come_in_pieces_and_blank_lines_are_nothing() -> Non
 
 
 async def test_half_a_line_at_the_end_of_a_connection_is_forgotten() -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
+    async with connected() as (opened, client):
         client.write(b'{"jsonrpc": "2.0", "id": 1, "method": "readyToRestart"}')
         client.writer.close()
 
@@ -405,7 +377,7 @@ async def test_a_peer_that_asks_and_does_not_read_is_not_heard_any_further() -> 
     async with open_channel(limits=ControlLimits(rpc=RpcLimits(requests=1))) as opened:
         opened.authority.result = CheckResult(True, False, "x" * 500_000)
         deaf, other = await Client.connect(opened.path), await Client.connect(opened.path)
-        deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        deaf.stop_reading()
         for _ in range(100):
             deaf.ask("checkForChanges")
         await until(lambda: opened.authority.checks)
@@ -421,7 +393,7 @@ async def test_a_peer_that_does_not_read_is_cut_off_and_the_others_are_served() 
     async with open_channel(limits=limits) as opened:
         opened.authority.result = CheckResult(True, False, "x" * 2_000_000)
         deaf, other = await Client.connect(opened.path), await Client.connect(opened.path)
-        deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        deaf.stop_reading()
 
         deaf.ask("checkForChanges")
         await until(lambda: opened.authority.checks)
@@ -434,7 +406,7 @@ async def test_there_is_a_bound_to_what_is_kept_for_a_peer_that_does_not_read() 
     limits = ControlLimits(rpc=RpcLimits(unsent_bytes=1_000_000, unread_seconds=3600))
     async with open_channel(limits=limits) as opened:
         deaf = await Client.connect(opened.path)
-        deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        deaf.stop_reading()
         opened.authority.goes_on.clear()
         deaf.ask("checkForChanges")
         await until(lambda: opened.authority.checks)
@@ -460,13 +432,12 @@ async def test_one_peer_too_many_is_told_so() -> None:
         assert (await fourth.call("system.ping"))["result"]["pong"]
 
 
-# --- the socket
+# The socket.
 
 
 async def test_the_socket_is_this_users_alone_and_goes_with_the_channel() -> None:
-    async with open_channel() as opened:
+    async with connected() as (opened, client):
         assert stat.S_IMODE(os.stat(opened.path).st_mode) == 0o600
-        client = await Client.connect(opened.path)
         await client.call("system.ping")
 
         await opened.channel.close()
@@ -497,7 +468,7 @@ async def test_closing_is_quick_whatever_peers_do() -> None:
         opened.authority.goes_on.clear()
         opened.authority.result = CheckResult(True, False, "x" * 2_000_000)
         deaf = await Client.connect(opened.path)
-        deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        deaf.stop_reading()
         deaf.ask("checkForChanges")
         await until(lambda: opened.authority.checks)
         opened.authority.goes_on.set()
@@ -510,8 +481,7 @@ async def test_closing_is_quick_whatever_peers_do() -> None:
 
 
 async def test_a_socket_that_a_cleaner_removed_is_there_again_under_its_path() -> None:
-    async with open_channel(limits=ControlLimits(look_seconds=0.01)) as opened:
-        client = await Client.connect(opened.path)
+    async with connected(limits=ControlLimits(look_seconds=0.01)) as (opened, client):
         await client.call("system.ping")
 
         os.unlink(opened.path)

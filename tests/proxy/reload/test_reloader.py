@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hotreload.channels import Client
+from hotreload.control.channels import Client
 from hotreload.projects import Project, real_npm
 from support.files import write
 from support.relays import tool_call

@@ -81,6 +81,15 @@ async def open_channel(*packages: WatchedPackage, limits: ControlLimits | None =
             await channel.close()
 
 
+@contextlib.asynccontextmanager
+async def connected(
+    *packages: WatchedPackage, limits: ControlLimits | None = None
+) -> AsyncIterator[tuple[Opened, Client]]:
+    """A channel with one peer."""
+    async with open_channel(*packages, limits=limits) as opened:
+        yield opened, await Client.connect(opened.path)
+
+
 class Client:
     """A peer, written from the description of the channel and not with the code under test."""
 
@@ -95,6 +104,9 @@ class Client:
 
     def write(self, data: bytes) -> None:
         self.writer.write(data)
+
+    def stop_reading(self) -> None:
+        self.writer.transport.pause_reading()  # type: ignore[attr-defined]
 
     def ask(self, method: str, params: object = None, **members: object) -> int:
         """The id of the request that was sent."""

@@ -14,7 +14,7 @@ from uno_devserver.hotreload.authority import CheckResult
 
 from .channels import SECONDS, open_channel
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "control-channel.md").read_text("utf-8")
+GUIDE = (Path(__file__).parents[3] / "docs" / "control-channel.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("language", ["python", "js"])
