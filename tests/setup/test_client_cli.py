@@ -80,57 +80,49 @@ def answer(programs: Path, printed: str) -> ClientAnswer:
     return ask(client(programs, f"print({printed!r})"), SERVERS, str(programs))
 
 
-def test_a_line_that_names_a_server_is_kept_with_the_clients_words_for_its_state(programs: Path) -> None:
-    said = answer(programs, CLAUDE)
+@pytest.mark.parametrize(
+    ("printed", "sees", "said"),
+    [
+        # a line that names a server, with the client's words for its state
+        (
+            CLAUDE,
+            (True, True),
+            (
+                "UnoApp: /venv/bin/uno-devserver --mcp-app - ✔ Connected",
+                "UnoDocs: http://127.0.0.1:9/v1 (HTTP) - ⏸ Pending approval (run `claude` to approve)",
+            ),
+        ),
+        # why a client does not use its servers
+        (
+            GEMINI,
+            (True, False),
+            (
+                "Warning: MCP servers are configured but disabled because this folder is untrusted.",
+                "User-level servers are also suppressed in untrusted folders to prevent accidental side-effects.",
+                "○ UnoApp: /venv/bin/uno-devserver --mcp-app (stdio) - Disabled",
+            ),
+        ),
+        (OPENCODE, (True, True), ("●  ✓ UnoApp connected", "●  ✗ UnoDocs failed")),  # colours are no words
+        (CODEX, (True, False), ("UnoApp: enabled true",)),  # JSON, whatever stands before it
+        (COPILOT, (False, True), ("UnoDocs: enabled true",)),  # names as keys of an object
+        # where it names no server, the beginning; and of many lines about one, the first
+        ("No MCP servers configured.\n" * 20, (False, False), ("No MCP servers configured.",) * client_cli.MAX_LINES),
+        ("UnoApp: retrying\n" * 20, (True, False), ("UnoApp: retrying",) * client_cli.MAX_LINES),
+    ],
+)
+def test_what_a_client_prints_tells_what_it_sees(
+    programs: Path, printed: str, sees: tuple[bool, bool], said: tuple[str, ...]
+) -> None:
+    found = answer(programs, printed)
 
-    assert said.command == "client mcp list"
-    assert said.sees == {"UnoApp": True, "UnoDocs": True}
-    assert said.said == (
-        "UnoApp: /venv/bin/uno-devserver --mcp-app - ✔ Connected",
-        "UnoDocs: http://127.0.0.1:9/v1 (HTTP) - ⏸ Pending approval (run `claude` to approve)",
-    )
-
-
-def test_why_a_client_does_not_use_its_servers_is_told_with_them(programs: Path) -> None:
-    said = answer(programs, GEMINI)
-
-    assert said.sees == {"UnoApp": True, "UnoDocs": False}
-    assert said.said[0] == "Warning: MCP servers are configured but disabled because this folder is untrusted."
-    assert said.said[-1].endswith("- Disabled")
-
-
-def test_colours_are_no_words(programs: Path) -> None:
-    assert answer(programs, OPENCODE).said == ("●  ✓ UnoApp connected", "●  ✗ UnoDocs failed")
-
-
-def test_json_is_read_as_json_whatever_stands_before_it(programs: Path) -> None:
-    said = answer(programs, CODEX)
-
-    assert said.sees == {"UnoApp": True, "UnoDocs": False}
-    assert said.said == ("UnoApp: enabled true",)
-
-
-def test_names_may_be_the_keys_of_an_object(programs: Path) -> None:
-    said = answer(programs, COPILOT)
-
-    assert said.sees == {"UnoApp": False, "UnoDocs": True}
-    assert said.said == ("UnoDocs: enabled true",)
+    assert found.command == "client mcp list"
+    assert found.sees == dict(zip(("UnoApp", "UnoDocs"), sees, strict=True))
+    assert found.said == said
 
 
 @pytest.mark.parametrize("line", ["UnoApp2: x", "My-UnoApp: x", "other: /src/UnoApp/run", "x: npx @uno/UnoApp"])
 def test_a_name_inside_another_word_is_not_the_server(programs: Path, line: str) -> None:
     assert answer(programs, line).sees["UnoApp"] is False
-
-
-def test_where_it_names_no_server_the_beginning_of_what_it_says_is_told(programs: Path) -> None:
-    said = answer(programs, "No MCP servers configured.\n" * 20)
-
-    assert not any(said.sees.values())
-    assert said.said == ("No MCP servers configured.",) * client_cli.MAX_LINES
-
-
-def test_of_many_lines_about_a_server_the_first_are_told(programs: Path) -> None:
-    assert answer(programs, "UnoApp: retrying\n" * 20).said == ("UnoApp: retrying",) * client_cli.MAX_LINES
 
 
 def test_a_list_that_is_nested_without_end_is_read_as_far_as_lists_go(programs: Path) -> None:

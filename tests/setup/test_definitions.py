@@ -150,26 +150,6 @@ def test_a_shared_file_is_a_target_only_where_the_client_has_none_of_its_own() -
     assert qwen.use is Use.WRITE
 
 
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("vscode", "~/.vscode/mcp.json"),
-        ("windsurf", "./.windsurf/mcp.json"),
-        ("antigravity", "~/.gemini/antigravity/mcp_config.json"),
-        ("rider", "./.idea/mcpServers.json"),
-        ("claude-code", "~/.claude/mcp.json"),
-        ("opencode", "./.opencode/mcp.json"),
-        ("aider", "./.aider/mcp.json"),
-    ],
-)
-def test_paths_that_clients_do_not_read_any_more_are_still_looked_at_in_their_old_form(name: str, path: str) -> None:
-    place = next(place for place in _profile(name).places if place.path == _real(LINUX, path))
-
-    assert place.use is Use.LEGACY
-    assert place.root == (("servers",) if name == "vscode" else ("mcpServers",))
-    assert not place.dialect.one_array
-
-
 def test_all_sixteen_paths_of_the_seed_are_looked_at(definitions: Definitions) -> None:
     seed = {
         "vscode": ["./.vscode/mcp.json", "~/.vscode/mcp.json", f"{XDG}/Code/User/mcp.json"],

@@ -181,21 +181,6 @@ WRONG_CLIENTS = [
 ]
 
 
-@pytest.mark.parametrize(("trail", "value", "where", "reason"), WRONG_CLIENTS)
-def test_a_wrong_client_is_refused_with_its_place(
-    tmp_path: Path, trail: str, value: object, where: str, reason: str
-) -> None:
-    file = write(tmp_path / "clients.json", json.dumps(_changed(SEED_CLIENTS, trail, value)))
-
-    with pytest.raises(UserError) as error:
-        load(machine(LINUX), clients=str(file))
-
-    assert error.value.message.startswith(f"{file}: {where}: ")
-    assert reason in error.value.message
-    assert (error.value.code, error.value.exit_code) == ("DefinitionsInvalid", 2)
-    assert os.path.isfile(error.value.next_step.split("; ")[1].removesuffix(" describes it."))
-
-
 def test_a_write_target_must_be_a_place_that_can_be_written_to(tmp_path: Path) -> None:
     data = _changed(SEED_CLIENTS, "cursor/configPaths/1", {"path": "{home}/.cursor/mcp.json", "use": "legacy"})
     file = write(tmp_path / "clients.json", json.dumps(data))
@@ -228,18 +213,23 @@ WRONG_SERVERS = [
 ]
 
 
-@pytest.mark.parametrize(("trail", "value", "where", "reason"), WRONG_SERVERS)
-def test_a_wrong_server_is_refused_with_its_place(
-    tmp_path: Path, trail: str, value: object, where: str, reason: str
+@pytest.mark.parametrize(
+    ("kind", "trail", "value", "where", "reason"),
+    [*((CLIENTS, *wrong) for wrong in WRONG_CLIENTS), *((SERVERS, *wrong) for wrong in WRONG_SERVERS)],
+)
+def test_a_wrong_definition_is_refused_with_its_place(
+    tmp_path: Path, kind: str, trail: str, value: object, where: str, reason: str
 ) -> None:
-    file = write(tmp_path / "servers.json", json.dumps(_changed(SEED_SERVERS, trail, value)))
+    base = SEED_CLIENTS if kind == CLIENTS else SEED_SERVERS
+    file = write(tmp_path / "definitions.json", json.dumps(_changed(base, trail, value)))
 
     with pytest.raises(UserError) as error:
-        load(machine(LINUX), servers=str(file))
+        load(machine(LINUX), **{"clients" if kind == CLIENTS else "servers": str(file)})
 
     assert error.value.message.startswith(f"{file}: {where}: ")
     assert reason in error.value.message
     assert (error.value.code, error.value.exit_code) == ("DefinitionsInvalid", 2)
+    assert os.path.isfile(error.value.next_step.split("; ")[1].removesuffix(" describes it."))
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,16 @@ from support.odd_servers import odd_server
 from uno_devserver.setup.definitions import load
 from uno_devserver.setup.doctor.examination import Examination, examine, has_entries
 from uno_devserver.setup.paths import Here
-from uno_devserver.setup.profiles import HTTP, STDIO, Dialect, Format, Place, Profile, Scope, Use
+from uno_devserver.setup.profiles import STDIO, Dialect, Format, Place, Profile, Scope, Use
 
 REPLACES = " 'uno-devserver mcp install editor' replaces the entry by the usual one."
 BY_PATH = "or name this program by its path: 'uno-devserver mcp install editor --runner path'."
+INSTALL = "Run 'uno-devserver mcp install editor'."
+SWITCH = "Switch it on in Editor, or take that out of the file."
+
+
+def stdio(*command: str, **more: Any) -> dict[str, Any]:
+    return {"command": command[0], "args": list(command[1:]), **more}
 
 
 class Desk:
@@ -65,10 +71,6 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def stdio(*command: str, **more: Any) -> dict[str, Any]:
-    return {"command": command[0], "args": list(command[1:]), **more}
-
-
 def test_an_entry_that_works_is_told_with_its_tools_and_times(desk: Desk) -> None:
     desk.register(UnoApp=stdio(*odd_server(tools=2)))
 
@@ -97,7 +99,7 @@ def test_a_file_that_the_client_does_not_read_registers_nothing(desk: Desk) -> N
 
     assert not has_entries(desk.profile, desk.servers)
     assert problems == ["UnoApp is not registered with Editor.", "UnoDocs is not registered with Editor."]
-    assert desk.examined()[0].next_step == "Run 'uno-devserver mcp install editor'."
+    assert desk.examined()[0].next_step == INSTALL
 
 
 def test_an_address_that_may_be_somebody_elses_server_is_left_in_peace(desk: Desk) -> None:
@@ -117,26 +119,30 @@ def test_a_command_on_the_users_path_alone_is_not_found_by_a_client_with_windows
     assert one.next_step == f"Put '{uvx}' into the entry, {BY_PATH}"
 
 
-def test_a_command_that_is_nowhere_is_to_be_installed(desk: Desk) -> None:
-    desk.register(UnoApp=stdio("uvx", "uno-devserver", "--mcp-app"))
+@pytest.mark.parametrize(
+    ("entry", "problem", "step"),
+    [
+        (stdio("uvx", "uno-devserver", "--mcp-app"), "'uvx' is not on PATH.", f"Install 'uvx', {BY_PATH}"),
+        (stdio("uno-devserver", "--mcp-app"), "'uno-devserver' is not on PATH.", f"Install 'uno-devserver', {BY_PATH}"),
+        (
+            stdio("/gone/uno-devserver", "--mcp-app"),
+            "'/gone/uno-devserver' does not exist.",
+            f"Correct the entry.{REPLACES}",
+        ),
+        ({}, "The entry in '{config}' names neither a command nor an address.", INSTALL),
+        (stdio("x", disabled=True), "It is disabled in '{config}'.", SWITCH),
+        (stdio("x", enabled=False), "It is disabled in '{config}'.", SWITCH),
+        ({"url": "http://127.0.0.1:1/v1"}, "Editor cannot use a server of the kind 'http'.", INSTALL),
+    ],
+)
+def test_an_entry_that_cannot_be_started_says_why_and_what_to_do(
+    desk: Desk, entry: dict[str, Any], problem: str, step: str
+) -> None:
+    desk.register(UnoApp=entry)
 
-    one = desk.the_one()
+    one = desk.the_one(transports=(STDIO,))
 
-    assert (one.problem, one.next_step) == ("'uvx' is not on PATH.", f"Install 'uvx', {BY_PATH}")
-
-
-def test_a_path_that_leads_nowhere_says_so(desk: Desk) -> None:
-    desk.register(UnoApp=stdio("/gone/uno-devserver", "--mcp-app"))
-
-    one = desk.the_one()
-
-    assert (one.problem, one.next_step) == ("'/gone/uno-devserver' does not exist.", f"Correct the entry.{REPLACES}")
-
-
-def test_this_program_by_a_name_that_is_not_found_is_named_by_its_path(desk: Desk) -> None:
-    desk.register(UnoApp=stdio("uno-devserver", "--mcp-app"))
-
-    assert desk.the_one().next_step == f"Install 'uno-devserver', {BY_PATH}"
+    assert (one.problem, one.next_step) == (problem.format(config=desk.config), step)
 
 
 def test_an_old_form_that_fails_is_replaced_by_install(desk: Desk) -> None:
@@ -227,13 +233,12 @@ def test_a_command_is_shown_without_what_its_variables_hold(desk: Desk) -> None:
     assert one.command == "'/gone/${HOME}' '--key=${HOME}'"
 
 
-@pytest.mark.parametrize("switch", [{"disabled": True}, {"enabled": False}])
-def test_an_entry_that_is_switched_off_is_not_started(desk: Desk, switch: dict[str, bool]) -> None:
+def test_an_entry_that_is_switched_off_is_not_started(desk: Desk) -> None:
     began = desk.home / "began"
     desk.tool("server", f"open({str(began)!r}, 'w')")
-    desk.register(UnoApp=stdio("server", **switch))
+    desk.register(UnoApp=stdio("server", disabled=True))
 
-    assert desk.the_one().problem == f"It is disabled in '{desk.config}'."
+    assert not desk.the_one().ok
     assert not began.exists()
 
 
@@ -245,21 +250,6 @@ def test_a_file_that_the_client_refuses_for_a_comment_registers_nothing_that_wor
 
     assert one.problem == f"Config file '{desk.config}' has a comment in line 1, which Editor does not take."
     assert one.next_step == "Take that out of the file."
-
-
-def test_an_entry_that_says_nothing_is_to_be_installed_again(desk: Desk) -> None:
-    desk.register(UnoApp={})
-
-    one = desk.the_one()
-
-    assert one.problem == f"The entry in '{desk.config}' names neither a command nor an address."
-    assert one.next_step == "Run 'uno-devserver mcp install editor'."
-
-
-def test_an_address_is_not_tried_for_a_client_that_knows_only_commands(desk: Desk) -> None:
-    desk.register(UnoDocs={"url": "http://127.0.0.1:1/v1"})
-
-    assert desk.the_one(transports=(STDIO,)).problem == f"Editor cannot use a server of the kind '{HTTP}'."
 
 
 def test_an_address_is_shown_without_what_may_be_secret(desk: Desk) -> None:

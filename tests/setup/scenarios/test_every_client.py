@@ -25,14 +25,6 @@ PROMISED = {
     *("zed", "continue", "cline", "roo", "kilo", "amp", "goose", "warp", "qwen", "lm-studio", "crush", "droid"),
     *("amazon-q", "kimi-code"),
 }
-ALIASES = {
-    "gemini-antigravity": "antigravity",
-    "codex-cli": "codex",
-    "junie-rider": "junie",
-    "copilot-vscode": "vscode",
-    "copilot-vs": "visual-studio",
-}
-
 JSON_FILE: Callable[[bytes], Any] = json.loads
 COMMAND = [UVX["command"], *UVX["args"]]
 STDIO = {"type": "stdio", **UVX}
@@ -197,13 +189,6 @@ def test_without_a_scope_a_client_gets_its_usual_one_and_says_what_is_left_to_do
     assert operations(again)[0]["action"] == "skipped"
     assert status["status"] == "registered"
     assert clients.tree() == before
-
-
-@pytest.mark.parametrize(("alias", "client"), ALIASES.items())
-def test_the_dotnet_tools_names_are_understood(clients: Clients, alias: str, client: str) -> None:
-    result = clients.install(alias.upper())
-
-    assert {operation["ide"] for operation in operations(result)} == {client}
 
 
 def test_aider_says_that_it_has_no_mcp_client_and_its_old_file_is_cleaned(clients: Clients) -> None:
