@@ -1,7 +1,7 @@
-"""What can be wrong, in a form that people and models can act on.
+"""Issues and errors that users and models can act on.
 
-An issue has a stable code, a severity, a sentence that names the file or value, and the next step. The codes and
-their usual next steps are the table at the end; the sentence is written where the facts are known.
+An issue has a stable code, a severity, a sentence that names the file or value, and the next step. The codes and their
+usual next steps are the table at the end; the sentence is written where the facts are known.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def warning(code: str, message: str, remediation: str = "") -> Issue:
 
 
 class UserError(Exception):
-    """A command cannot go on. `exit_code` 1: it failed; 2: it was called wrongly."""
+    """A command cannot go on. `exit_code` 1: it failed; 2: its arguments are wrong."""
 
     def __init__(self, code: str, message: str, next_step: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class UserError(Exception):
 
     @property
     def explanation(self) -> str:
-        """As people read it."""
+        """The text for people."""
         return f"error: {self.message}\nnext: {self.next_step}"
 
 
@@ -71,7 +71,7 @@ REMEDIES = {
     "GlobalJsonNotFound": "Create a global.json that names Uno.Sdk under msbuild-sdks.",
     "GlobalJsonInvalid": "Make it a readable file with a JSON object (comments and trailing commas are allowed).",
     "UnoSdkNotInGlobalJson": 'Add "msbuild-sdks": { "Uno.Sdk": "<version>" } to the file.',
-    # Agents read this, and it is not theirs to agree.
+    # Agents read this, too, and must not agree on behalf of the user.
     "WorkspaceNotTrusted": (
         "Only the user may agree, who does so by 'uno-devserver trust' in the workspace; the proxy then goes on."
     ),

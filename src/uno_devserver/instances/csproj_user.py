@@ -1,8 +1,8 @@
-"""`<project>.csproj.user`: how a running app learns the port of its dev server.
+"""Write the port of the server into `<project>.csproj.user`, where a running app reads it.
 
-An existing file is the user's: only the value changes, or a property group is added in the file's own style; its
-encoding, line ends, comments, mode and everything else stay, and what is already right is not touched at all. A file
-that is not understood is left alone. One bad file does not keep the others from being written.
+In an existing file only the value changes, or a property group is added in the style of the file. Its encoding, line
+ends, comments, mode and everything else stay, and a file with the right value is not written. A file that is not
+understood is left alone. One bad file does not prevent the others from being written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..system.values import Value
 from ..workspace.solutions import read_solution
 
 MAX_BYTES = 4 * 1024 * 1024  # real ones have a few hundred bytes
-ATTEMPTS = 3  # an IDE may write the file at the same moment; one that does so three times in a row has a reason
+ATTEMPTS = 3  # an IDE may write the file at the same moment
 
 _BLANK = " \t\r\n"
 _GROUP, _PORT, _IDE = "PropertyGroup", "UnoRemoteControlPort", "UnoPlatformIDE"
@@ -50,16 +50,16 @@ class PortFiles(Value):
 
 
 class NotUnderstood(Exception):
-    """The file is not one that we know how to change; says why."""
+    """The file cannot be changed safely; the message is the reason."""
 
 
 def write_port(solution: str, port: int) -> PortFiles:
-    """Tell every C# project of the solution (.sln, .slnx or .slnf) the port of its server."""
+    """Write the port for every C# project of the solution (.sln, .slnx or .slnf)."""
     listing = read_solution(solution)
     files: list[WrittenPortFile] = []
     warnings = [listing.issue.message] if listing.issue else []
     for project in listing.projects:
-        # A solution may list what was never checked out; a file beside nothing would help nobody.
+        # A solution may list projects that were not checked out.
         if not project.lower().endswith(".csproj") or not os.path.isfile(project):
             continue
         path = project + ".user"
@@ -81,19 +81,19 @@ def _written(path: str, value: str, project: os.stat_result) -> PortFileAction:
         try:
             return _write(path, value, project)
         except (ChangedMeanwhile, FileExistsError):
-            pass  # what the other program has written is the user's, and gets our value, too
+            pass  # another program has written the file: read it again
     return _write(path, value, project)
 
 
 def _write(path: str, value: str, project: os.stat_result) -> PortFileAction:
-    """ChangedMeanwhile or FileExistsError where another program writes it at the same moment."""
+    """Raises ChangedMeanwhile or FileExistsError if another program writes the file at the same moment."""
     try:
         old = read_bytes(path, MAX_BYTES)
     except FileNotFoundError:
         if os.path.islink(path):
             raise FileProblem(path, f"it is a link to {os.readlink(path)}, which does not exist") from None
         write_atomic(path, b"\xef\xbb\xbf" + _NEW.format(value=value).encode("ascii"), mode=0o666, new=True)
-        if os.name != "nt" and os.geteuid() == 0:  # what root makes in a user's project (sudo) is the user's
+        if os.name != "nt" and os.geteuid() == 0:  # with sudo the file belongs to the user of the project
             os.chown(path, project.st_uid, project.st_gid)
         return PortFileAction.CREATED
     new = merged(old, value)
@@ -111,7 +111,7 @@ def merged(data: bytes, value: str) -> bytes:
     except UnicodeDecodeError as error:
         if bom:
             raise NotUnderstood(f"it is not the {encoding} text that its beginning promises") from error
-        # Some national encoding: markup is ASCII in all of them, and the other bytes are carried through as they are.
+        # A legacy encoding: its markup is ASCII, and latin-1 keeps all other bytes as they are.
         encoding = "latin-1"
         text = data.decode(encoding)
     return bom + _merged(text, value).encode(encoding)
@@ -125,7 +125,7 @@ def _merged(text: str, value: str) -> str:
         raise NotUnderstood(f"its root element is {shortened(root.name)}, not Project")
     properties = [(group, one) for group in root.named(_GROUP) for one in group.named(_PORT)]
     always = any(not _conditional(text, group) and not _conditional(text, place) for group, place in properties)
-    # MSBuild takes the last one whose condition holds, so all of them must say the same, and one of them always.
+    # MSBuild takes the last one whose condition holds, so all get the value, and one must be unconditional.
     for _, place in reversed(properties):
         text = _with_value(text, place, value)
     return text if always else _with_group(text, root_span(text), value)
@@ -147,7 +147,7 @@ def _with_value(text: str, place: ElementSpan, value: str) -> str:
 
 
 def _with_group(text: str, root: ElementSpan, value: str) -> str:
-    """A new group at the end of the root, where MSBuild lets it win over what comes before."""
+    """Add a group at the end of the root, where MSBuild lets it override the ones before."""
     style = _Style(text, root)
     prefix = f"{root.prefix}:" if root.prefix else ""
     lines = [
@@ -169,7 +169,7 @@ def _with_group(text: str, root: ElementSpan, value: str) -> str:
 
 
 class _Style:
-    """How the file is laid out: its line ends, and what stands before the elements of each depth."""
+    """The layout of the file: its line ends, and the indentation of each depth."""
 
     def __init__(self, text: str, root: ElementSpan) -> None:
         newline = re.search(r"\r\n|\n|\r", text)
@@ -187,15 +187,15 @@ class _Style:
 
 
 def _before(text: str, place: ElementSpan) -> str | None:
-    """The blanks before an element that begins its line; None where something else stands before it."""
+    """The indentation of an element; None if it is not the first in its line."""
     start = place.start
     while start > 0 and text[start - 1] in " \t":
         start -= 1
     return text[start : place.start] if start == 0 or text[start - 1] in "\r\n" else None
 
 
-# The text has been checked before: what begins with '<' and is none of the first three is a tag. Blanks are XML's: a
-# non-breaking space, which Python counts too, is part of a name for the check.
+# For a text that is well-formed: what begins with '<' and is none of the first three is a tag. Blanks are those of XML,
+# hence re.ASCII: a non-breaking space would be part of a name.
 _MARKUP = re.compile(
     r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>"
     r"|<(?P<slash>/?)(?P<name>[^\s/>]+)(?P<rest>(?:[^\"'>]++|\"[^\"]*+\"|'[^']*+')*+)>",
@@ -205,7 +205,7 @@ _DECLARATION = re.compile(r"""xmlns(?::([^\s=]+))?\s*=\s*(?:"([^"]*)"|'([^']*)')
 
 
 class ElementSpan:
-    """An element: its names, the places of its tags, its child elements."""
+    """An element: its name, the offsets of its tags, its child elements."""
 
     def __init__(self, written: str, spaces: dict[str, str], start: int, inner_start: int, short: bool) -> None:
         prefix, _, local = written.rpartition(":")
@@ -248,7 +248,7 @@ def root_span(text: str) -> ElementSpan:
 
 
 def without_texts(text: str) -> str:
-    """Of an element's content the comments and instructions alone."""
+    """The comments and instructions in an element's content, without everything else."""
     return "".join(markup.group() for markup in _MARKUP.finditer(text) if markup.group().startswith(("<!--", "<?")))
 
 

@@ -1,4 +1,4 @@
-"""The HealthReport of the seeds: the facts about a workspace's dev server, what is wrong, and both as JSON."""
+"""The health report of a workspace's server: the facts, the issues, and both as JSON. Pure: it reads nothing."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class HealthStatus(Enum):
 
 
 class HealthFacts(Value):
-    """All that the report is made of."""
+    """Everything that the report is made from."""
 
     version: str  # of this program
-    discovery: Discovery | None = None  # None: not looked yet
+    discovery: Discovery | None = None  # None: not done yet
     servers: tuple[ActiveServer, ...] = ()
-    registry_problem: str = ""  # a sentence: why nobody knows which servers there are
-    started: bool = False  # a Host was started or found for the workspace, whatever became of it
+    registry_problem: str = ""  # a sentence: why the running servers are not known
+    started: bool = False  # a Host was started or found for the workspace, whether or not it still runs
     process_id: int | None = None
     endpoint: str | None = None
     started_at: str | None = None
-    host: Probe = Probe()  # what is known of that Host
+    host: Probe = Probe()  # of that Host
     left_out: tuple[str, ...] | None = None  # add-ins that it was launched without; empty: it would have found them
-    ended_process: int | None = None  # the workspace's last Host, where it has gone without signing out
-    log_file: str | None = None  # what the Host printed
-    connection: str | None = None  # of a proxy with its upstream; None: the command line, which does not stay connected
+    ended_process: int | None = None  # the workspace's last Host, if it ended without removing its entry
+    log_file: str | None = None  # with the output of the Host
+    connection: str | None = None  # state of a proxy's connection; None: a command, which does not stay connected
     solutions: tuple[str, ...] | None = None  # found by a proxy's scan, relative; None: no scan
-    upstream_issues: tuple[Issue, ...] | None = None  # a proxy's judgement of its connection; None: judge by `host`
+    upstream_issues: tuple[Issue, ...] | None = None  # a proxy's issues of its connection; None: take them from `host`
 
 
 class HealthReport(Value):
@@ -50,7 +50,7 @@ class HealthReport(Value):
     facts: HealthFacts
 
     def to_json(self) -> dict[str, object]:
-        """The members of the seeds in their order; ours follow."""
+        """The members of the .NET tool's report in their order, then those of this program."""
         facts, host = self.facts, self.facts.host
         found = _discovery_json(facts)
         return {
@@ -143,11 +143,11 @@ def _server_json(active: ActiveServer) -> dict[str, object]:
     }
 
 
-# What works as it is. `disco` tells it; it makes nobody ill.
+# Remarks of `disco` about what works, which do not affect the status.
 REMARKS = frozenset({"PackageVersionOverridden", "AddInConditionUnknown", "AddInTargetsDeprecated"})
-# Without its list of packages an SDK brings no Host, but the add-ins of the projects are found all the same.
+# Without its list of packages an SDK has no Host, but the add-ins of the projects are still found.
 ONLY_WARNINGS = frozenset({"PackagesJsonNotFound", "PackagesJsonInvalid"})
-# The bundled Host serves any folder, and then it does not matter that there is nothing of Uno in it.
+# Do not matter where the bundled Host runs, which serves any folder.
 NO_UNO = frozenset({"NoSolutionFound", "WorkspaceNotResolved"})
 
 
@@ -157,8 +157,8 @@ def health(facts: HealthFacts) -> HealthReport:
 
 
 def judged(facts: HealthFacts, found: Iterable[Issue]) -> HealthReport:
-    """The report for what was found wrong, whoever found it."""
-    first: dict[tuple[str, str], Issue] = {}  # two sources may report the same, and judge it differently
+    """The report with these issues."""
+    first: dict[tuple[str, str], Issue] = {}  # two sources may report the same with different severities
     for issue in found:
         first.setdefault((issue.code, issue.message), issue)
     issues = tuple(first.values())
@@ -196,7 +196,7 @@ def _nothing_runs(facts: HealthFacts) -> Issue:
 
 
 def _how_to_start(facts: HealthFacts) -> str:
-    """The usual command, once there is something that it could start."""
+    """The next step where the workspace is not resolved; empty: the usual one."""
     if facts.discovery is None or facts.discovery.workspace.resolved:
         return ""
     return "Settle what the other issues say, then run 'uno-devserver start'; in a folder without Uno, just run it."
@@ -210,7 +210,7 @@ def _silence(facts: HealthFacts) -> str:
 
 
 def _why_no_mcp(facts: HealthFacts) -> tuple[str, str]:
-    """A .NET Host has /mcp only if an add-in brings it, so the usual cause is an add-in that was not found."""
+    """Message and next step. A .NET Host gets /mcp from an add-in, so the usual cause is one that was not found."""
     message = f"The Host answers over HTTP, but has no {facts.endpoint or '/mcp'}"
     found = facts.discovery.addins.found if facts.discovery else ()
     if found:
@@ -233,9 +233,9 @@ def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
         message = f"The Host is still loading its add-ins{f': {names}' if names else ''}."
         yield warning("AddInsLoading", message, REMEDIES["AddInsLoading"] + log)
     well = facts.host.loading or facts.host.status == HealthStatus.HEALTHY.value
-    # In a healthy Host, and in one that still loads, one that is neither loaded nor in error is still to come.
-    ailing = [addin for addin in facts.host.add_ins if addin.error or (addin.is_to_come and not well)]
-    for addin in ailing:
+    # In a healthy Host, and in one that is loading, an add-in that is neither loaded nor failed will be loaded later.
+    failed = [addin for addin in facts.host.add_ins if addin.error or (addin.is_to_come and not well)]
+    for addin in failed:
         yield warning("AddInLoadFailed", addin.failure, _for_dotnet_only(addin, facts.host.kind))
     for problem in facts.host.busy:
         log = f" The log is {facts.log_file}." if facts.log_file else ""
@@ -243,7 +243,7 @@ def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
     message = ""
     if facts.host.discovery_error:
         message = f"The Host could not find out which add-ins it has to load: {facts.host.discovery_error.rstrip('.')}."
-    elif not ailing and not facts.host.busy and not well and facts.host.status is not None:
+    elif not failed and not facts.host.busy and not well and facts.host.status is not None:
         message = f"The Host calls itself {facts.host.status} and does not say why."
     if message:
         yield warning("AddInLoadFailed", message, "See what the Host prints; see 'uno-devserver disco'.")
@@ -268,15 +268,15 @@ def _is_assembly(path: str | None) -> bool:
     return bool(path) and str(path).lower().endswith((".dll", ".exe"))
 
 
-# The workspace and what lies on disk.
+# The workspace and the packages.
 
 
 class _DotNet(Enum):
-    """What a .NET Host, with all that it takes, is to the workspace."""
+    """How much a workspace depends on a .NET Host."""
 
     NEEDED = "only it can serve the workspace"
-    WANTED = "the bundled Host serves or can serve, perhaps with less"
-    UNUSED = "the bundled Host or another server does all that can be done here"
+    WANTED = "the bundled Host serves or can serve, perhaps without some add-ins"
+    UNUSED = "the bundled Host or another server serves everything"
 
 
 def _discovery_issues(facts: HealthFacts) -> Iterator[Issue]:
@@ -300,9 +300,9 @@ def _serves_without_uno(facts: HealthFacts) -> bool:
 
 
 def _role_of_dotnet(facts: HealthFacts, discovery: Discovery) -> _DotNet:
-    """Everything that is looked for on disk outside the workspace is there for the sake of the .NET Host."""
+    """What discovery looks for outside the workspace is needed by the .NET Host only."""
     workspace, kind = discovery.workspace, facts.host.kind
-    by_config = workspace.resolved and workspace.global_json is None  # it need not be about Uno
+    by_config = workspace.resolved and workspace.global_json is None  # not necessarily an Uno workspace
     if by_config or (facts.started and kind is HostKind.COMMAND):
         return _DotNet.UNUSED
     if facts.started and kind is HostKind.BUNDLED:

@@ -1,13 +1,14 @@
-"""Short questions to a server of this machine, over all its loopback addresses at once.
+"""HTTP/1.1 requests to servers of this machine: a status from any loopback address, or a whole answer from one.
 
-A Host may listen on IPv4, on IPv6 or on both, and `localhost` may mean either; the first address that answers counts.
-Only the status of the answer is read. A question takes as long as it is given and no longer, whatever is there.
+A Host may listen on IPv4, on IPv6 or on both, and `localhost` may mean either; `Loopback.ask` takes the first answer.
+Every request is bounded in time. Modules that take long to import are imported inside the functions.
 """
 
 from __future__ import annotations
 
 import time
 
+from ..system.ports import LOOPBACK, MAX_PORT
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -16,30 +17,33 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
 
-LITERALS = ("127.0.0.1", "::1")
-CHECK_SECONDS = 0.02  # how long the end of a question's reason can go unnoticed
-STATUS_BYTES = 256  # a status line is some 25 bytes; who sends more without an end is no HTTP server
+CHECK_SECONDS = 0.02  # between two calls of `abandon`
+STATUS_BYTES = 256  # a status line has some 25 bytes; a server that sends more without a line end does not speak HTTP
+MAX_ANSWER_BYTES = 4 * 1024 * 1024  # a list of a hundred tools has some hundred KB
+REFUSED = "refuses connections"
+_SILENT = "gave no answer in time"
+_FOREIGN = "speaks something else than HTTP"
+_CHUNK = 64 * 1024
+_BODILESS = (204, 304)
 
 
 class Loopback:
-    """The addresses that mean this machine. What `localhost` means is looked up aside: a resolver may take seconds."""
+    """The loopback addresses. Those of `localhost` are looked up in a thread, because a resolver may take seconds."""
 
     def __init__(self) -> None:
         import threading
 
-        self._addresses = list(LITERALS)
+        self._addresses = list(LOOPBACK)
         threading.Thread(target=self._look_up, daemon=True).start()
 
     def ask(
         self, method: str, port: int, path: str, seconds: float, *, abandon: Callable[[], bool] = lambda: False
     ) -> int | None:
-        """The HTTP status of the first answer; None when none came in time, or the question was abandoned."""
+        """The HTTP status of the first answer; None when none came in time, or `abandon` returned True."""
         import selectors
 
-        request = (
-            f"{method} {path} HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        )
-        questions = [_Question(host, port, request.encode("ascii")) for host in self._addresses]
+        request = _request("localhost", port, method, path, {"Content-Length": "0"})
+        questions = [_Question(host, port, request) for host in self._addresses]
         deadline = time.monotonic() + seconds
         try:
             with selectors.DefaultSelector() as selector:
@@ -80,7 +84,7 @@ def _first_answer(selector: selectors.BaseSelector, deadline: float, abandon: Ca
 
 
 class _Question:
-    """One connection: connect, send, read the status line, each when the socket is ready for it."""
+    """One connection: connects, sends, and reads the status line, each when the socket is ready for it."""
 
     def __init__(self, host: str, port: int, request: bytes) -> None:
         self._request = request
@@ -90,7 +94,7 @@ class _Question:
         self.status: int | None = None
 
     def proceed(self) -> bool:
-        """Do the next step; whether there is more to do."""
+        """Do the next step; whether there are more."""
         assert self.socket
         try:
             if not self.sent:
@@ -112,7 +116,7 @@ class _Question:
 
 
 def _connecting(host: str, port: int) -> socket.socket | None:
-    """A socket that is about to be connected; None where that was refused at once, or there is no such family."""
+    """A socket that is connecting; None where that was refused at once, or there is no such family."""
     import errno
     import socket
 
@@ -135,17 +139,8 @@ def _status(received: bytes) -> int | None:
     return int(words[1])
 
 
-MAX_PORT = 65535
-MAX_ANSWER_BYTES = 4 * 1024 * 1024  # a list of a hundred tools has some hundred KB
-REFUSED = "refuses connections"
-_SILENT = "gave no answer in time"
-_FOREIGN = "speaks something else than HTTP"
-_CHUNK = 64 * 1024
-_BODILESS = (204, 304)
-
-
 class NoHttpAnswer(Exception):
-    """Why there is no answer, as the end of a sentence whose subject is the port."""
+    """There is no answer; the message is the end of a sentence whose subject is the port."""
 
 
 class HttpAnswer(Value):
@@ -165,23 +160,20 @@ def http_request(
     body: bytes = b"",
     enough: Callable[[bytes], bool] | None = None,
 ) -> HttpAnswer:
-    """Send one request; `deadline` is a time of `time.monotonic()`.
+    """Send one request and return the answer; `deadline` is a time of `time.monotonic()`.
 
-    A body for which `enough` holds counts as whole: an event stream may stay open after the event that matters.
+    A body for which `enough` returns True counts as whole: an event stream may stay open after the event that matters.
     """
     import socket
 
-    if not 0 < port <= MAX_PORT:  # the resolver would take it modulo 65536, and a stranger would be asked
+    if not 0 < port <= MAX_PORT:  # the resolver would take it modulo 65536, which is the port of another program
         raise NoHttpAnswer("is no port")
-    host = f"[{address}]" if ":" in address else address
-    fields = {"Host": f"{host}:{port}", "Connection": "close", **(headers or {})}
-    if body:
-        fields["Content-Length"] = str(len(body))
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+    length = {"Content-Length": str(len(body))} if body else {}
+    request = _request(address, port, method, path, {**(headers or {}), **length})
     try:
         place = (address.encode("ascii"), port)  # text would import idna, 5 ms
         with socket.create_connection(place, _left(deadline)) as connection:  # type: ignore[arg-type]
-            connection.sendall("\r\n".join(lines).encode("latin-1") + body)
+            connection.sendall(request + body)
             return _receive(connection, deadline, enough)
     except TimeoutError as error:
         raise NoHttpAnswer(_SILENT) from error
@@ -189,6 +181,13 @@ def http_request(
         raise NoHttpAnswer(REFUSED) from error
     except OSError as error:
         raise NoHttpAnswer(f"cannot be reached: {error}") from error
+
+
+def _request(address: str, port: int, method: str, path: str, headers: Mapping[str, str]) -> bytes:
+    host = f"[{address}]" if ":" in address else address
+    fields = {"Host": f"{host}:{port}", "Connection": "close", **headers}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+    return "\r\n".join(lines).encode("latin-1")
 
 
 def _left(deadline: float) -> float:
@@ -226,7 +225,7 @@ def _head(head: bytes) -> tuple[int, dict[str, str]]:
 
 
 def _body(headers: Mapping[str, str], received: bytes, *, ended: bool) -> tuple[bytes, bool]:
-    """The body as far as it is known, and whether it is whole."""
+    """The body as far as it was received, and whether it is whole."""
     if headers.get("transfer-encoding", "").lower() == "chunked":
         return _joined(received)
     length = headers.get("content-length")
@@ -234,7 +233,7 @@ def _body(headers: Mapping[str, str], received: bytes, *, ended: bool) -> tuple[
         return received, ended
     if not length.isascii() or not length.isdigit():
         raise NoHttpAnswer(_FOREIGN)
-    size = int(length[:10])  # ten digits are more than would be accepted anyway
+    size = int(length[:10])  # ten digits are already more than MAX_ANSWER_BYTES
     return received[:size], len(received) >= size
 
 

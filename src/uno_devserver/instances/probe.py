@@ -1,7 +1,8 @@
-"""What a registered Host says of itself when it is asked over HTTP; never an exception, never longer than the bound.
+"""Ask a Host over HTTP for its kind, add-ins and tools. Bounded in time; failures are part of the result.
 
-The registry is not believed: a port may belong to somebody else by now. The bundled Host tells all at `/health`, its
-process id included. A .NET Host has no such page, so it is asked as an MCP client would: initialize, tools, health.
+A registry entry proves nothing, because its port may belong to another program by now. The bundled Host reports
+everything at `/health`, including its process id. A .NET Host has no such page, so the probe acts as an MCP client:
+initialize, tools, health.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 
+from ..system.ports import LOOPBACK
 from ..system.processes import command_line, listens_on
 from ..system.values import Value
 from .host_kind import HostKind
@@ -21,28 +23,29 @@ if TYPE_CHECKING:
     from .child import Child
     from .registry import RegisteredServer
 
-LITERALS = ("127.0.0.1", "::1")
-ADDRESSES = ("localhost", *LITERALS)  # some machines have only IPv4, some only IPv6, some odd hosts files
-PROBE_SECONDS = 3.0  # all questions together; a Host answers them in some 50 ms
-KIND_SECONDS = 1.0  # to learn the kind of a Host; the bundled one answers in milliseconds
-LOADING_SECONDS = 3.0  # add-ins are loaded in a fraction of it; what takes longer is reported as loading
-LOADING_STEP_SECONDS = 0.05  # each question has the add-ins asked how they are
-FIRST_ANSWER_SECONDS = 1.0  # per address, so that one that swallows everything does not use up the time of the others
-PROTOCOL_VERSION = "2025-06-18"  # known to every Host that speaks MCP over HTTP
-MAX_PAGES = 20  # of the list of tools; a server that always names a next page would not end otherwise
-QUOTED_CHARACTERS = 300  # of a foreign message, enough to recognise it
+ADDRESSES = ("localhost", *LOOPBACK)  # some machines have only IPv4, some only IPv6, some unusual hosts files
+PROBE_SECONDS = 3.0  # for all requests together; a Host answers them in some 50 ms
+KIND_SECONDS = 1.0  # for the kind of a Host; the bundled one answers in milliseconds
+LOADING_SECONDS = 3.0  # add-ins are loaded in a fraction of it; slower ones are reported as loading
+LOADING_STEP_SECONDS = 0.05  # each request makes the Host ask its add-ins
+ADDINS_WAIT_SECONDS = 1.0  # loading takes some 50 ms; an add-in that imports a large library is left to `health`
+ADDINS_STEP_SECONDS = 0.004  # a request takes a millisecond of the time in which the Host loads
+FIRST_ANSWER_SECONDS = 1.0  # per address, so that one that does not answer leaves time for the others
+PROTOCOL_VERSION = "2025-06-18"  # every Host that speaks MCP over HTTP supports it
+MAX_PAGES = 20  # of the list of tools, in case a server always names a next page
+QUOTED_CHARACTERS = 300  # of a message of the server
 HEALTH_TOOL = "uno_health"
-DOTNET_SERVER = "Uno Server"  # what the .NET Host calls itself
+DOTNET_SERVER = "Uno Server"  # the name of the .NET Host
 
 
 class HostAddIn(Value):
-    """An add-in as the Host sees it."""
+    """An add-in as the Host reports it."""
 
     name: str
     version: str | None
     path: str | None
     loaded: bool
-    error: str | None  # why it is not loaded, or what of it does not work
+    error: str | None  # why it is not loaded, or which part of it does not work
 
     @property
     def is_to_come(self) -> bool:
@@ -50,7 +53,7 @@ class HostAddIn(Value):
 
     @property
     def failure(self) -> str:
-        """What is wrong with it, as a sentence."""
+        """A sentence that says what is wrong with it."""
         name = f"{self.name} {self.version or ''}".strip()
         where = f" ({self.path})" if self.path else ""
         how = "works only in part" if self.loaded else "was not loaded"
@@ -58,19 +61,19 @@ class HostAddIn(Value):
 
 
 class Probe(Value):
-    """What is known of a running Host. Without `problem` and `error`, and with `mcp`, it is fit for work."""
+    """What is known about a running Host. With `mcp`, and without `problem` and `error`, it can be used."""
 
-    answers: bool = False  # the Host itself, over HTTP
+    answers: bool = False  # the Host itself answers over HTTP
     mcp: bool = False  # it has the /mcp endpoint
     problem: str = ""  # what is wrong with its port, as the end of a sentence
-    error: str = ""  # how /mcp failed, as a sentence
+    error: str = ""  # a sentence: how /mcp failed
     kind: HostKind | None = None
-    status: str | None = None  # its own judgement
+    status: str | None = None  # by the Host's own judgement
     version: str | None = None
     add_ins: tuple[HostAddIn, ...] = ()
-    loading: bool = False  # not all of them are through
-    busy: tuple[str, ...] = ()  # which add-ins have no thread left, and what holds them
-    discovery_error: str | None = None  # why it could not find out which add-ins there are
+    loading: bool = False  # some add-ins are neither loaded nor failed
+    busy: tuple[str, ...] = ()  # which add-ins have no free thread, and which calls hold them
+    discovery_error: str | None = None  # why the Host could not find its add-ins
     tool_count: int = 0
     ide_channel_connected: bool | None = None
 
@@ -80,38 +83,50 @@ class Probe(Value):
 
 
 def probe_loaded(server: RegisteredServer) -> Probe:
-    """As `probe`, when the add-ins are loaded, or after a while as it is."""
+    """The probe of a server after its add-ins were loaded, or after LOADING_SECONDS."""
     deadline = time.monotonic() + LOADING_SECONDS
     while (found := probe(server)).loading and time.monotonic() < deadline:
         time.sleep(LOADING_STEP_SECONDS)
     return found
 
 
-def told_by(process_id: int, port: int, deadline: float) -> Probe | None:
-    """What a bundled Host that is known to run tells of itself, for those in a hurry; None: nothing."""
-    for address in LITERALS:
+def wait_until_loaded(child: Child, process_id: int, port: int) -> Probe | None:
+    """The report of a Host that was just launched, with its add-ins loaded or after a second; None: it has none."""
+    deadline = time.monotonic() + ADDINS_WAIT_SECONDS
+    told = None
+    while child.exit_code() is None and time.monotonic() < deadline:
+        told = host_report(process_id, port, deadline) or told
+        if told and not told.loading:
+            break
+        time.sleep(ADDINS_STEP_SECONDS)
+    return told
+
+
+def host_report(process_id: int, port: int, deadline: float) -> Probe | None:
+    """The report of a bundled Host that is known to run; None: there is no such report."""
+    for address in LOOPBACK:
         try:
             told = _health_page(http_request(address, port, "GET", "/health", deadline=deadline))
         except NoHttpAnswer:
             continue
         if told is not None and told["processId"] == process_id:
-            return _told(told)
+            return _probe_of(told)
     return None
 
 
 def kind_of(process_id: int, port: int) -> HostKind:
-    """The kind of a Host that runs; one that does not say that it is bundled counts as a .NET Host."""
+    """The kind of a Host that runs. One that is not recognised counts as a .NET Host."""
     by_command_line = HostKind.of_command_line(command_line(process_id))
     if by_command_line is not None:
         return by_command_line
-    bundled = told_by(process_id, port, time.monotonic() + KIND_SECONDS) is not None
+    bundled = host_report(process_id, port, time.monotonic() + KIND_SECONDS) is not None
     return HostKind.BUNDLED if bundled else HostKind.DOTNET
 
 
 def probe(server: RegisteredServer, seconds: float = PROBE_SECONDS) -> Probe:
-    """Ask at each loopback address until the Host is found fit for work; else the most that could be learnt."""
+    """The probe at the first loopback address at which the Host can be used; else the most informative one."""
     deadline = time.monotonic() + seconds
-    learnt = Probe(problem=REFUSED)
+    best = Probe(problem=REFUSED)
     for address in ADDRESSES:
         try:
             found = _ask_at(address, server, deadline)
@@ -119,13 +134,13 @@ def probe(server: RegisteredServer, seconds: float = PROBE_SECONDS) -> Probe:
             found = Probe(problem=str(problem))
         if found.connected:
             return found
-        if _telling(found) > _telling(learnt):
-            learnt = found
-    return learnt
+        if _information(found) > _information(best):
+            best = found
+    return best
 
 
-def _telling(found: Probe) -> tuple[bool, bool]:
-    """Half an answer tells more than silence or a stranger, and these more than a refusal."""
+def _information(found: Probe) -> tuple[bool, bool]:
+    """A partial answer is worth more than silence or another program, and these more than a refusal."""
     return found.answers, found.problem != REFUSED
 
 
@@ -136,21 +151,21 @@ def _ask_at(address: str, server: RegisteredServer, deadline: float) -> Probe:
         return Probe(problem=f"is answered by process {told['processId']}, not by the registered {server.process_id}")
     if told is None and not listens_on(server.process_id, server.port):
         return Probe(problem=f"is answered by another process than the registered {server.process_id}")
-    # The beginning of the answer is enough: it could be a stream that never ends.
+    # The beginning of the answer is enough: it may be a stream that never ends.
     mcp = http_request(address, server.port, "GET", "/mcp", deadline=deadline, enough=lambda _: True).status != 404
     if told is not None:
-        return _told(told).replace(answers=True, mcp=mcp, kind=HostKind.BUNDLED)
+        return _probe_of(told).replace(answers=True, mcp=mcp, kind=HostKind.BUNDLED)
     return _Conversation(address, server.port, deadline).run() if mcp else Probe(answers=True)
 
 
 def _health_page(answer: HttpAnswer) -> dict[str, object] | None:
-    """The report of a bundled Host; a page of that name is nothing special in other servers."""
+    """The report of a bundled Host; None for a page of that name of another server."""
     report = _object(answer.body) if answer.status == 200 else None
     return report if report and isinstance(report.get("processId"), int) and "addIns" in report else None
 
 
-def _told(report: Mapping[str, object]) -> Probe:
-    """What a Host tells in its health report; both kinds use the same names."""
+def _probe_of(report: Mapping[str, object]) -> Probe:
+    """The probe from a health report; both kinds of Hosts use the same names."""
     add_ins, tools, channel = report.get("addIns"), report.get("toolCount"), report.get("ideChannelConnected")
     counted = tools if isinstance(tools, int) else 0
     problems = report.get("problems")
@@ -161,7 +176,7 @@ def _told(report: Mapping[str, object]) -> Probe:
         loading=report.get("loading") is True,
         busy=tuple(filter(None, map(_text, problems))) if isinstance(problems, list) else (),
         discovery_error=_text(report.get("discoveryError")),
-        tool_count=max(0, counted - 1),  # it counts the one that tells this, which is no tool of the workspace
+        tool_count=max(0, counted - 1),  # without the health tool, which is not a tool of the workspace
         ide_channel_connected=channel if isinstance(channel, bool) else None,
     )
 
@@ -178,11 +193,11 @@ def _add_in(entry: Mapping[str, object]) -> HostAddIn:
 
 
 class _McpFailed(Exception):
-    """A request that was answered with an error; the message is a sentence."""
+    """A request was answered with an error; the message is a sentence."""
 
 
 class _Conversation:
-    """A short session at /mcp, closed at its end so that the Host need not keep it."""
+    """A short session at /mcp, which is closed so that the Host need not keep it."""
 
     def __init__(self, address: str, port: int, deadline: float) -> None:
         self._place = (address, port)
@@ -211,7 +226,7 @@ class _Conversation:
         name, version = (server.get("name"), server.get("version")) if isinstance(server, dict) else (None, None)
         self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
         tools = self._tools()
-        told = _told(self._health() if HEALTH_TOOL in tools else {})
+        told = _probe_of(self._health() if HEALTH_TOOL in tools else {})
         return told.replace(
             answers=True,
             mcp=True,
@@ -233,7 +248,7 @@ class _Conversation:
         return names
 
     def _health(self) -> Mapping[str, object]:
-        """The text of the health tool is the report; a tool of that name that says something else tells nothing."""
+        """The report in the text of the health tool; empty if the text is something else."""
         content = self._request("tools/call", {"name": HEALTH_TOOL, "arguments": {}}).get("content")
         texts = [text for part in _objects(content) if (text := _text(part.get("text")))]
         return next((report for text in texts if (report := _object(text))), {})
@@ -266,16 +281,16 @@ class _Conversation:
             try:
                 http_request(*self._place, "DELETE", "/mcp", deadline=self._deadline, headers=self._headers)
             except NoHttpAnswer:
-                pass  # the Host forgets idle sessions by itself
+                pass  # the Host removes idle sessions by itself
 
 
 def _message(body: bytes, number: object) -> dict[str, object] | None:
-    """The answer to request `number` in a body that is one JSON object or a stream of events."""
+    """The answer to request `number` in a body that is a JSON object or a stream of events."""
     events = body.replace(b"\r\n", b"\n").split(b"\n\n")
     data = (b"\n".join(line[5:] for line in event.split(b"\n") if line.startswith(b"data:")) for event in events)
     for text in (body, *data):
         message = _object(text) or {}
-        # An error of the transport has no id to name, and the .NET Host writes an empty one.
+        # An error of the transport has no id, for which the .NET Host writes an empty one.
         if message.get("id") in (number, "", None) and ("result" in message or "error" in message):
             return message
     return None
@@ -295,19 +310,3 @@ def _objects(value: object) -> list[dict[str, object]]:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-ADDINS_WAIT_SECONDS = 1.0  # loading takes some 50 ms; one that imports a large library is left to `health`
-ADDINS_STEP_SECONDS = 0.004  # a question costs the Host a millisecond of the time in which it loads
-
-
-def wait_until_loaded(child: Child, process_id: int, port: int) -> Probe | None:
-    """What the Host says of its add-ins, at the latest after a second; None when it does not say anything."""
-    deadline = time.monotonic() + ADDINS_WAIT_SECONDS
-    told = None
-    while child.exit_code() is None and time.monotonic() < deadline:
-        told = told_by(process_id, port, deadline) or told
-        if told and not told.loading:
-            break
-        time.sleep(ADDINS_STEP_SECONDS)
-    return told

@@ -1,8 +1,8 @@
-"""The registry: the folder in which every Host signs itself in, shared with .NET Hosts and IDE extensions.
+"""The registry: the folder in which every Host registers itself, shared with .NET Hosts and IDE extensions.
 
-An entry counts while its process lives and is the one that signed in. Only what certainly belongs to nobody is removed:
-an entry of this user on this machine whose process has ended, and a file that is no entry and whose name holds the id
-of no living process. Writing is atomic; a file that cannot be written or removed is a FileProblem.
+An entry counts while its process is alive and is the one that registered. Only stale files are removed: an entry of
+this user on this machine whose process has ended, and a file that is no entry and whose name contains the id of no
+process that is alive. Writing is atomic; a file that cannot be written or removed is a FileProblem.
 """
 
 from __future__ import annotations
@@ -21,8 +21,41 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TypeGuard
 
+MAX_ENTRY_BYTES = 64 * 1024
+UNFINISHED_SECONDS = 0.02  # within which an entry that is being written is complete
+ENTRY = re.compile(r"devserver-.*(?<!\.aux)\.json", re.DOTALL)  # the names that .NET programs read
+SIDECAR = re.compile(r"devserver-.*\.aux\.json", re.DOTALL)
+_NUMBER = re.compile(r"devserver-(\d{1,10})(?:\.aux)?\.json")
 
-# Who is there?
+
+class RegisteredServer(Value):
+    """A Host as it registered itself, with what its launcher recorded in the sidecar."""
+
+    process_id: int
+    parent_process_id: int
+    solution: str | None  # as it was given to the Host; may be relative to the Host's folder
+    started: str  # when it registered, as .NET writes times
+    port: int
+    machine: str
+    user: str
+    ide_channel: str | None
+    # From the sidecar:
+    workspace: str | None = None  # identifies the server of a workspace without a solution
+    left_out: tuple[str, ...] | None = None  # the add-ins it died with; empty: it would have found them itself
+    log_file: str | None = None  # the file for its output
+    control_channel: str | None = None  # of the proxy that owns it and reloads its code
+
+    @property
+    def mcp_endpoint(self) -> str:
+        return f"http://localhost:{self.port}/mcp"
+
+
+# Reading.
+
+
+def prune(folder: str) -> RegistryScan:
+    """Remove stale files and return what is left. Commands that list, start or stop servers begin with this."""
+    return scan_registry(folder, removing=True)
 
 
 def running_servers(folder: str) -> tuple[RegisteredServer, ...]:
@@ -31,11 +64,6 @@ def running_servers(folder: str) -> tuple[RegisteredServer, ...]:
     for problem in found.problems:
         log.warn(problem)
     return found.running
-
-
-def prune(folder: str) -> RegistryScan:
-    """Remove what is stale, and tell what there is. Whoever lists, starts or stops servers begins with this."""
-    return scan_registry(folder, removing=True)
 
 
 def serving(folder: str, *, solution: str | None = None, workspace: str | None = None) -> RegisteredServer | None:
@@ -49,218 +77,43 @@ def serving(folder: str, *, solution: str | None = None, workspace: str | None =
 
 
 def on_port(folder: str, port: int) -> RegisteredServer | None:
-    """The running Host that signed in with this port."""
+    """The running Host that registered with this port."""
     return next((server for server in running_servers(folder) if server.port == port > 0), None)
 
 
-# Signing in and out.
+def full_solution(server: RegisteredServer) -> str | None:
+    """The solution's full path; None when there is none, or it is relative and the Host's folder is not known."""
+    if server.solution is None or os.path.isabs(server.solution):
+        return server.solution
+    from ..system.processes import working_directory
+
+    folder = working_directory(server.process_id)
+    return os.path.join(folder, server.solution) if folder else None
 
 
-def new_entry(
-    port: int, *, parent: int = 0, solution: str | None = None, ide_channel: str | None = None
-) -> RegisteredServer:
-    """What this process signs in with, now."""
-    import time
-
-    from ..system.dotnet_formats import to_time
-    from ..system.processes import machine_name, user_name
-
-    now = to_time(time.time_ns())
-    return RegisteredServer(os.getpid(), parent, solution, now, port, machine_name(), user_name(), ide_channel)
-
-
-def register(folder: str, server: RegisteredServer) -> str:
-    """Write the entry, creating the folder; returns its path."""
-    path = os.path.join(folder, entry_name(server.process_id))
-    write_members(path, members_of(server))
-    return path
-
-
-def unregister(folder: str, pid: int) -> None:
-    """Remove the entry and the sidecar of a process, if they are there."""
-    for name in (entry_name(pid), sidecar_name(pid)):
-        path = os.path.join(folder, name)
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise FileProblem(path, error.strerror or str(error)) from error
-
-
-def update_channel(folder: str, pid: int, channel: str | None) -> bool:
-    """Record the IDE channel that a Host is bound to from now on; False when it is not signed in."""
-    path, sidecar = os.path.join(folder, entry_name(pid)), os.path.join(folder, sidecar_name(pid))
-    for file in (path, sidecar):  # they must not contradict each other
-        if members := read_members(file):
-            write_members(file, {**members, "IdeChannelId": channel})
-    return os.path.isfile(path)
-
-
-def has_sidecar(folder: str, pid: int) -> bool:
-    return os.path.isfile(os.path.join(folder, sidecar_name(pid)))
-
-
-def write_sidecar(
-    folder: str,
-    pid: int,
-    *,
-    ide_channel: str | None,
-    workspace: str | None = None,
-    left_out: tuple[str, ...] | None = None,
-    log_file: str | None = None,
-    control_channel: str | None = None,
-    new: bool = False,
-) -> str:
-    """Record what a Host that has just been started does not say in its entry; returns the path.
-
-    `new`: FileExistsError where it is recorded already.
-    """
-    now = new_entry(0)
-    path = os.path.join(folder, sidecar_name(pid))
-    members: dict[str, object] = {
-        "ProcessId": pid,
-        "IdeChannelId": ide_channel,
-        "WorkspaceDirectory": workspace,
-        "StartTime": now.started,  # tells this process from an earlier one of the same id
-        "MachineName": now.machine,
-        "UserName": now.user,
-    }
-    if left_out is not None:
-        members["LeftOutAddIns"] = list(left_out)
-    if log_file is not None:
-        members["LogFile"] = log_file
-    if control_channel is not None:
-        members["ControlChannel"] = control_channel
-    write_members(path, members, new=new)
-    return path
-
-
-MAX_ENTRY_BYTES = 64 * 1024
-
-ENTRY = re.compile(r"devserver-.*(?<!\.aux)\.json", re.DOTALL)  # the names that .NET's readers look at
-SIDECAR = re.compile(r"devserver-.*\.aux\.json", re.DOTALL)
-_NUMBER = re.compile(r"devserver-(\d{1,10})(?:\.aux)?\.json")
-
-
-class RegisteredServer(Value):
-    """A Host, as it signed in."""
-
-    process_id: int
-    parent_process_id: int
-    solution: str | None  # as it was given to the Host: it may be relative to the Host's folder
-    started: str  # when it signed in, as .NET writes it
-    port: int
-    machine: str
-    user: str
-    ide_channel: str | None
-    workspace: str | None = None  # from the sidecar: tells the server of a workspace that has no solution
-    # From the sidecar, where it died with its add-ins and was launched without; empty: it would have found them itself.
-    left_out: tuple[str, ...] | None = None
-    log_file: str | None = None  # from the sidecar: where its launcher let it print to
-    control_channel: str | None = None  # from the sidecar: where the proxy that owns it is asked for its newest code
-
-    @property
-    def mcp_endpoint(self) -> str:
-        return f"http://localhost:{self.port}/mcp"
-
-
-def entry_name(pid: int) -> str:
-    return f"devserver-{pid}.json"
-
-
-def sidecar_name(pid: int) -> str:
-    return f"devserver-{pid}.aux.json"
-
-
-def process_in_name(name: str) -> int | None:
-    number = _NUMBER.fullmatch(name)
-    return int(number.group(1)) if number else None
-
-
-def read_members(path: str) -> dict[str, object] | None:
-    """The members of a file; None when it is not there, or no JSON object."""
-    try:
-        document = parse(read_bytes(path, MAX_ENTRY_BYTES))
-    except FileNotFoundError:
-        return None
-    except (FileProblem, JsonProblem) as problem:
-        log.debug(f"passing over {path}: {problem}")
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def server_of(members: Mapping[str, object]) -> RegisteredServer | None:
-    """What an entry says; fields that are missing or of another type are as good as absent."""
-    pid, port, parent = members.get("ProcessId"), members.get("Port"), members.get("ParentProcessId")
-    if not _is_number(pid) or not _is_number(port) or pid <= 0:
-        return None
-    return RegisteredServer(
-        pid,
-        parent if _is_number(parent) else 0,
-        text_member(members.get("SolutionPath")),
-        text_member(members.get("StartTime")) or "",
-        port,
-        text_member(members.get("MachineName")) or "",
-        text_member(members.get("UserName")) or "",
-        text_member(members.get("IdeChannelId")),
+def is_in_workspace(server: RegisteredServer, directory: str) -> bool:
+    """Whether the server's solution or workspace is below the directory, or is the directory."""
+    solution, workspace = full_solution(server), server.workspace
+    return (solution is not None and is_inside(solution, directory)) or (
+        workspace is not None and (same_place(workspace, directory) or is_inside(workspace, directory))
     )
 
 
-def members_of(server: RegisteredServer) -> dict[str, object]:
-    return {
-        "ProcessId": server.process_id,
-        "ParentProcessId": server.parent_process_id,
-        "SolutionPath": server.solution,
-        "StartTime": server.started,
-        "Port": server.port,
-        "MachineName": server.machine,
-        "UserName": server.user,
-        "IdeChannelId": server.ide_channel,
-    }
-
-
-def write_members(path: str, members: Mapping[str, object], *, new: bool = False) -> None:
-    """Raises FileProblem; FileExistsError where a `new` file is there already.
-
-    The temporary name ends in .tmp, so that no reader takes it for an entry.
-    """
-    from ..system.dotnet_formats import to_json
-
-    try:
-        write_atomic(path, to_json(members).encode("ascii"), new=new)
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise FileProblem(path, error.strerror or str(error)) from error
-
-
-def text_member(value: object) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
-
-
-def text_members(value: object) -> tuple[str, ...] | None:
-    """The texts of a list; None when it is no list."""
-    return tuple(filter(None, map(text_member, value))) if isinstance(value, list) else None
-
-
-def _is_number(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-UNFINISHED_SECONDS = 0.02  # within which an entry that is being written is whole
+def log_of(server: RegisteredServer) -> str | None:
+    """The log of a server; None where another program launched it, or the file is gone."""
+    return server.log_file if server.log_file and os.path.isfile(server.log_file) else None
 
 
 class RegistryScan(Value):
-    """What is in the registry after its stale entries were removed."""
+    """The content of the registry."""
 
-    removed: tuple[str, ...] = ()  # paths
+    removed: tuple[str, ...] = ()  # paths of stale files
     running: tuple[RegisteredServer, ...] = ()  # of this user on this machine, alive, by process id
-    ended: tuple[RegisteredServer, ...] = ()  # of this user, whose processes have gone without signing out
-    foreign: tuple[RegisteredServer, ...] = ()  # of another machine or user: nothing can be said of their processes
+    ended: tuple[RegisteredServer, ...] = ()  # of this user, whose processes have ended without removing them
+    foreign: tuple[RegisteredServer, ...] = ()  # of another machine or user, whose processes cannot be checked
     unreadable: tuple[str, ...] = ()  # paths of files that are no entries, and stay
-    problems: tuple[str, ...] = ()  # sentences: what stands in the way
-    complete: bool = True  # False: the folder cannot be read, and nobody knows who runs
+    problems: tuple[str, ...] = ()  # sentences: what could not be read or removed
+    complete: bool = True  # False: the folder cannot be read, so running Hosts are not known
 
 
 def scan_registry(folder: str, *, removing: bool) -> RegistryScan:
@@ -272,7 +125,7 @@ def scan_registry(folder: str, *, removing: bool) -> RegistryScan:
         return RegistryScan(problems=(f"The registry {folder} cannot be read: {error.strerror}.",), complete=False)
     names = [name for name in names if name.startswith("devserver-") and name.endswith(".json")]
     if not names:
-        return RegistryScan()  # almost always; what follows costs 20 ms of imports
+        return RegistryScan()  # the usual case; what follows takes 20 ms of imports
     walk = _Scan(folder, removing)
     for name in filter(ENTRY.fullmatch, names):
         walk.look_at_entry(name)
@@ -285,9 +138,9 @@ def scan_registry(folder: str, *, removing: bool) -> RegistryScan:
 def creation_time(server: RegisteredServer) -> float | None:
     """When the server's process was created; None when it has ended, or its id is another process's by now.
 
-    A Host signs in after its creation, so a process that is younger than the entry has only got its id. But the clock
-    alone must not decide: when a virtual machine wakes up, it jumps, and then all processes look younger. A process
-    that listens on the entry's port is the Host.
+    A Host registers after its creation, so a process that is younger than the entry is another one with the same id.
+    The clock alone must not decide, because it jumps when a virtual machine wakes up, and then all processes look
+    younger: a process that listens on the entry's port is the Host.
     """
     from ..system.processes import listens_on, process_started
 
@@ -323,7 +176,7 @@ class _Scan:
         self._problem = ""
 
     def look_at_unfinished(self) -> None:
-        """Look again at the files that may have been half an entry: a .NET Host writes its own in place."""
+        """Look again at the files that may have been incomplete: a .NET Host writes its entry in place."""
         if self._unfinished:
             import time
 
@@ -333,10 +186,13 @@ class _Scan:
 
     def look_at_entry(self, name: str, *, again: bool = False) -> None:
         server = server_of(read_members(self._path(name)) or {})
-        if server is None and not again and self._names_the_living(name):
+        pid = process_in_name(name) if server is None else None
+        is_alive = pid is not None and self._is_alive(pid)
+        if server is None and is_alive and not again:
             self._unfinished.append(name)
-        elif server is None:
-            gone = (self._names_the_dead(name) and self._remove(name)) or not os.path.lexists(self._path(name))
+        elif server is None:  # what cannot be read may be an incomplete entry of a process that is alive
+            stale = pid is not None and not is_alive
+            gone = (stale and self._remove(name)) or not os.path.lexists(self._path(name))
             self._unreadable += [] if gone else [self._path(name)]
         elif not self._may_be_ours(server.machine, server.user):
             self._foreign.append(self._with_sidecar(server, None))
@@ -349,7 +205,7 @@ class _Scan:
             self._foreign.append(server)
 
     def look_at_sidecar(self, name: str) -> None:
-        """Without an entry, its Host has gone, or has been started just now and has not signed in yet."""
+        """A sidecar without an entry: its Host has ended, or was just started and has not registered yet."""
         pid = process_in_name(name)
         if pid is None or os.path.lexists(self._path(entry_name(pid))):
             return
@@ -374,30 +230,20 @@ class _Scan:
         return os.path.join(self._folder, name)
 
     def _may_be_ours(self, machine: str | None, user: str | None) -> bool:
-        """Also a file that does not say whose it is: it can only be judged by its process."""
+        """Also for a file that names neither machine nor user, which can only be judged by its process."""
         return (machine or self._machine) == self._machine and (user or self._user) == self._user
 
-    def _names_the_dead(self, name: str) -> bool:
-        """What cannot be read may be half an entry of a living process."""
-        pid = process_in_name(name)
-        return pid is not None and not self._is_alive(pid)
-
-    def _names_the_living(self, name: str) -> bool:
-        pid = process_in_name(name)
-        return pid is not None and self._is_alive(pid)
-
     def _with_sidecar(self, server: RegisteredServer, created: float | None) -> RegisteredServer:
-        """The server with what its launcher recorded, unless that was about an earlier process of this id."""
+        """The server with what its launcher recorded, unless that was for an earlier process with this id."""
         members = read_members(self._path(sidecar_name(server.process_id)))
         if members is None:
             return server
         stamp = text_member(members.get("StartTime")) or ""
         if created is not None and _is_before(stamp, created) and not _is_before(server.started, created):
             return server
-        # Older Hosts do not record their IDE channel.
-        channel = server.ide_channel or text_member(members.get("IdeChannelId"))
         return server.replace(
-            ide_channel=channel,
+            # Older Hosts do not record their IDE channel.
+            ide_channel=server.ide_channel or text_member(members.get("IdeChannelId")),
             workspace=text_member(members.get("WorkspaceDirectory")),
             left_out=text_members(members.get("LeftOutAddIns")),
             log_file=text_member(members.get("LogFile")),
@@ -405,41 +251,187 @@ class _Scan:
         )
 
     def _remove(self, name: str) -> bool:
-        """Whether it is gone now."""
+        """Remove a stale file, if files are to be removed; whether it is gone."""
         if not self._removing:
             return False
         try:
             os.unlink(self._path(name))
         except FileNotFoundError:
             return True
-        except IsADirectoryError:  # no entry was ever one; it is somebody's, and does no harm
+        except IsADirectoryError:  # never an entry
             return False
         except OSError as error:
-            # One sentence for all of them: they have the same cause.
+            # One sentence for all files, which have the same cause.
             self._problem = self._problem or f"{self._path(name)} is stale and cannot be removed: {error.strerror}."
             return False
         self._removed.append(self._path(name))
         return True
 
 
-def full_solution(server: RegisteredServer) -> str | None:
-    """The solution's full path; None when there is none, or it is relative and the Host's folder is not known."""
-    if server.solution is None or os.path.isabs(server.solution):
-        return server.solution
-    from ..system.processes import working_directory
-
-    folder = working_directory(server.process_id)
-    return os.path.join(folder, server.solution) if folder else None
+# Writing.
 
 
-def is_in_workspace(server: RegisteredServer, directory: str) -> bool:
-    """Whether the server's solution lies below the directory, or its workspace is there."""
-    solution, workspace = full_solution(server), server.workspace
-    return (solution is not None and is_inside(solution, directory)) or (
-        workspace is not None and (same_place(workspace, directory) or is_inside(workspace, directory))
+def new_entry(
+    port: int, *, parent: int = 0, solution: str | None = None, ide_channel: str | None = None
+) -> RegisteredServer:
+    """The entry of this process, as of now."""
+    import time
+
+    from ..system.dotnet_formats import to_time
+    from ..system.processes import machine_name, user_name
+
+    now = to_time(time.time_ns())
+    return RegisteredServer(os.getpid(), parent, solution, now, port, machine_name(), user_name(), ide_channel)
+
+
+def register(folder: str, server: RegisteredServer) -> str:
+    """Write the entry, and create the folder if it is missing; the entry's path."""
+    path = os.path.join(folder, entry_name(server.process_id))
+    write_members(path, members_of(server))
+    return path
+
+
+def unregister(folder: str, pid: int) -> None:
+    """Remove the entry and the sidecar of a process, if they exist."""
+    for name in (entry_name(pid), sidecar_name(pid)):
+        path = os.path.join(folder, name)
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise FileProblem(path, error.strerror or str(error)) from error
+
+
+def update_channel(folder: str, pid: int, channel: str | None) -> bool:
+    """Record the IDE channel of a Host; False when the Host is not registered."""
+    path, sidecar = os.path.join(folder, entry_name(pid)), os.path.join(folder, sidecar_name(pid))
+    for file in (path, sidecar):  # so that they do not contradict each other
+        if members := read_members(file):
+            write_members(file, {**members, "IdeChannelId": channel})
+    return os.path.isfile(path)
+
+
+def has_sidecar(folder: str, pid: int) -> bool:
+    return os.path.isfile(os.path.join(folder, sidecar_name(pid)))
+
+
+def write_sidecar(
+    folder: str,
+    pid: int,
+    *,
+    ide_channel: str | None,
+    workspace: str | None = None,
+    left_out: tuple[str, ...] | None = None,
+    log_file: str | None = None,
+    control_channel: str | None = None,
+    new: bool = False,
+) -> str:
+    """Record what a Host that was just started does not write into its entry; the sidecar's path.
+
+    `new`: FileExistsError where there is one already.
+    """
+    now = new_entry(0)
+    path = os.path.join(folder, sidecar_name(pid))
+    optional = {
+        "LeftOutAddIns": None if left_out is None else list(left_out),
+        "LogFile": log_file,
+        "ControlChannel": control_channel,
+    }
+    members = {
+        "ProcessId": pid,
+        "IdeChannelId": ide_channel,
+        "WorkspaceDirectory": workspace,
+        "StartTime": now.started,  # distinguishes this process from an earlier one with the same id
+        "MachineName": now.machine,
+        "UserName": now.user,
+        **{name: value for name, value in optional.items() if value is not None},
+    }
+    write_members(path, members, new=new)
+    return path
+
+
+# The files.
+
+
+def entry_name(pid: int) -> str:
+    return f"devserver-{pid}.json"
+
+
+def sidecar_name(pid: int) -> str:
+    return f"devserver-{pid}.aux.json"
+
+
+def process_in_name(name: str) -> int | None:
+    number = _NUMBER.fullmatch(name)
+    return int(number.group(1)) if number else None
+
+
+def read_members(path: str) -> dict[str, object] | None:
+    """The members of a file; None when it does not exist, or is no JSON object."""
+    try:
+        document = parse(read_bytes(path, MAX_ENTRY_BYTES))
+    except FileNotFoundError:
+        return None
+    except (FileProblem, JsonProblem) as problem:
+        log.debug(f"{path} is ignored: {problem}")
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def server_of(members: Mapping[str, object]) -> RegisteredServer | None:
+    """The server of an entry; None if it has no process id or port. Other fields of a wrong type are ignored."""
+    pid, port, parent = members.get("ProcessId"), members.get("Port"), members.get("ParentProcessId")
+    if not _is_number(pid) or not _is_number(port) or pid <= 0:
+        return None
+    return RegisteredServer(
+        pid,
+        parent if _is_number(parent) else 0,
+        text_member(members.get("SolutionPath")),
+        text_member(members.get("StartTime")) or "",
+        port,
+        text_member(members.get("MachineName")) or "",
+        text_member(members.get("UserName")) or "",
+        text_member(members.get("IdeChannelId")),
     )
 
 
-def log_of(server: RegisteredServer) -> str | None:
-    """The log of a server; None where it was launched by somebody else, or the file is gone."""
-    return server.log_file if server.log_file and os.path.isfile(server.log_file) else None
+def members_of(server: RegisteredServer) -> dict[str, object]:
+    return {
+        "ProcessId": server.process_id,
+        "ParentProcessId": server.parent_process_id,
+        "SolutionPath": server.solution,
+        "StartTime": server.started,
+        "Port": server.port,
+        "MachineName": server.machine,
+        "UserName": server.user,
+        "IdeChannelId": server.ide_channel,
+    }
+
+
+def write_members(path: str, members: Mapping[str, object], *, new: bool = False) -> None:
+    """Raises FileProblem; FileExistsError where a `new` file exists already.
+
+    The name of the temporary file ends in .tmp, so that no reader takes it for an entry.
+    """
+    from ..system.dotnet_formats import to_json
+
+    try:
+        write_atomic(path, to_json(members).encode("ascii"), new=new)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise FileProblem(path, error.strerror or str(error)) from error
+
+
+def text_member(value: object) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def text_members(value: object) -> tuple[str, ...] | None:
+    """The texts in a list; None when it is no list."""
+    return tuple(filter(None, map(text_member, value))) if isinstance(value, list) else None
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)

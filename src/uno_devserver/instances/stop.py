@@ -1,4 +1,4 @@
-"""Stopping servers: each is asked, then forced, and signed out. Bounded, and never another process."""
+"""Stop servers and remove their registration: each is asked to end, then killed. Bounded; never another process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def stop_servers(
     folder: str, servers: Sequence[RegisteredServer], *, grace_seconds: float = GRACE_SECONDS
 ) -> tuple[StopOutcome, ...]:
-    """Stop running servers of this user, all at once: several stubborn ones take no longer than one."""
+    """Stop running servers of this user in parallel, so that several take no longer than one."""
     if len(servers) < 2:
         return tuple(stop_server(folder, server, grace_seconds=grace_seconds) for server in servers)
     from concurrent.futures import ThreadPoolExecutor
@@ -34,5 +34,5 @@ def stop_server(folder: str, server: RegisteredServer, *, grace_seconds: float =
         try:
             unregister(folder, server.process_id)
         except FileProblem as problem:
-            log.warn(f"The server has ended, but its registration stays: {problem}.")
+            log.warn(f"The server has ended, but its registration cannot be removed: {problem}.")
     return outcome

@@ -1,6 +1,6 @@
-"""JSON and times in the very characters that .NET writes, for files that .NET programs share with us.
+"""JSON and times exactly as .NET writes them, for files that are shared with .NET programs.
 
-`to_json` gives what System.Text.Json gives with WriteIndented and its default escaping; times are those of a UTC
+`to_json` writes what System.Text.Json writes with WriteIndented and its default escaping; times are those of a UTC
 DateTime. Both were compared with recorded output.
 """
 
@@ -33,7 +33,7 @@ def _lines(opening: str, members: list[str], closing: str, indent: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text in quotes, escaped as by default."""
+    """The text in quotes, with the default escaping."""
     return '"' + re.sub(_ESCAPED, _escape, text) + '"'
 
 
@@ -42,13 +42,13 @@ def _escape(match: re.Match[str]) -> str:
     if character in _SHORT:
         return _SHORT[character]
     if "\ud800" <= character <= "\udfff":
-        character = "\ufffd"  # half a pair: a byte of a file name that is no text
+        character = "\ufffd"  # a lone surrogate: a byte of a file name that is not valid text
     units = character.encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex().upper()}" for at in range(0, len(units), 2))
 
 
 def to_time(nanoseconds: int) -> str:
-    """A moment (`time.time_ns()`) as a UTC DateTime: seven digits of a second, without the zeros at their end."""
+    """The time (of `time.time_ns()`) as a UTC DateTime: up to seven digits of a second, without trailing zeros."""
     import time
 
     seconds, rest = divmod(nanoseconds, 10**9)
@@ -57,12 +57,12 @@ def to_time(nanoseconds: int) -> str:
 
 
 def from_time(text: str) -> float | None:
-    """The moment, in seconds since 1970; None where there is none, which in .NET is the year 1."""
+    """The time in seconds since 1970; None where the text is no time, or .NET's default, the year 1."""
     from datetime import UTC, datetime
 
     try:
         moment = datetime.fromisoformat(text)
-        # Without a zone it is UTC: that is all that Hosts write.
+        # Hosts write nothing but UTC, some without a zone.
         seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None

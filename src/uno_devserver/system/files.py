@@ -1,7 +1,7 @@
-"""Reading files that others wrote, and replacing files that others read.
+"""Read files that other programs wrote, and replace files that other programs read.
 
-Reading is bounded and never surprises: whatever goes wrong is a `FileProblem` that names the file.
-Writing is all or nothing: a reader sees the old content or the new, also after a crash.
+Reading is bounded, and every failure is a `FileProblem` that names the file. Writing is all or nothing: a reader sees
+the old content or the new, also after a crash.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _BOMS = (
 )
 
 _ACL = "system.posix_acl_access"
-# They vouch for the content that the file had, and the kernel drops or renews them when a file is written in place.
+# Attributes that are valid for the old content only; the kernel drops or renews them when a file is written in place.
 _OF_THE_CONTENT = ("security.capability", "security.ima", "security.evm")
 
 
 class FileProblem(Exception):
-    """A file could not be used; says which one and why, in words for a user."""
+    """A file could not be used; names the file and the reason, for a user."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -34,26 +34,26 @@ class FileProblem(Exception):
 
 
 class ChangedMeanwhile(FileProblem):
-    """Another program changed the file between our reading and our writing it."""
+    """Another program changed the file after it was read and before it was written."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "another program changed it at the same moment")
 
 
 def read_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
-    """The whole content of a regular file of at most `limit` bytes; FileNotFoundError is let through."""
+    """The whole content of a regular file of at most `limit` bytes; raises FileProblem or FileNotFoundError."""
     handle = _open(path)
     try:
         size = _size(handle, path)
         if size > limit:
             raise FileProblem(path, f"it has {size:,} bytes; the limit is {limit:,}")
         chunks = []
-        room = limit + 1  # the size may change while we read, and /proc files claim to be empty
+        room = limit + 1  # the size may change during the read, and files of /proc have the size 0
         while room > 0 and (chunk := os.read(handle, min(room, max(size + 1, 65536)))):
             chunks.append(chunk)
             room -= len(chunk)
             if len(chunk) == size and room > 0:
-                break  # all that there was: another call would only find the end
+                break  # this was all: another call would only find the end
         if room == 0:
             raise FileProblem(path, f"it grew over the limit of {limit:,} bytes")
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
@@ -64,7 +64,7 @@ def read_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
 
 
 def read_head(path: str, count: int) -> bytes:
-    """The first bytes of a regular file of any size; FileNotFoundError is let through."""
+    """The first bytes of a regular file of any size; raises FileProblem or FileNotFoundError."""
     handle = _open(path)
     try:
         _size(handle, path)
@@ -77,7 +77,7 @@ def read_head(path: str, count: int) -> bytes:
 
 def _open(path: str) -> int:
     try:
-        # Opening a FIFO or a device would block or never end; O_NONBLOCK makes the open itself harmless.
+        # Opening a FIFO or a device would block without O_NONBLOCK.
         return os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         raise
@@ -93,13 +93,13 @@ def _size(handle: int, path: str) -> int:
 
 
 def decode(data: bytes) -> str:
-    """Text by its byte order mark, else UTF-8; undecodable bytes become U+FFFD, as in .NET."""
+    """The text, by its byte order mark or as UTF-8; undecodable bytes become U+FFFD, as in .NET."""
     bom, encoding = encoding_of(data)
     return data[len(bom) :].decode(encoding, "replace")
 
 
 def encoding_of(data: bytes) -> tuple[bytes, str]:
-    """The byte order mark, if there is one, and the encoding that it stands for."""
+    """The byte order mark, or an empty one, and the encoding."""
     return next((known for known in _BOMS if data.startswith(known[0])), (b"", "utf-8"))
 
 
@@ -117,11 +117,11 @@ def write_atomic(
     new: bool = False,
     durable: bool = True,
 ) -> None:
-    """Replace `path` by `data`, creating its folder; on any failure the old content stays.
+    """Replace the content of `path` by `data`, creating its folder; on any failure the old content stays.
 
-    The new file has the owner and mode of `like`, and the attributes of the file that it replaces. Where `was` is no
-    longer the content, it raises ChangedMeanwhile; where a `new` file is there already, FileExistsError. `durable`: it
-    must be whole also after the machine has crashed.
+    `like`: the new file gets this owner and mode, and the attributes of the file that it replaces. `was`: raises
+    ChangedMeanwhile if this is no longer the content. `new`: raises FileExistsError if the file exists. `durable`: the
+    file must be whole after a crash of the machine, too.
     """
     folder = os.path.dirname(path) or "."
     make_folders(folder)
@@ -149,7 +149,7 @@ def write_atomic(
 
 
 def make_folders(path: str) -> None:
-    """The folder and all missing ones above it, for this user alone: `makedirs` would open those above to others."""
+    """Create the folder and the missing ones above it, all for this user alone, unlike `makedirs`."""
     if os.path.isdir(path):
         return
     above = os.path.dirname(path)
@@ -158,17 +158,17 @@ def make_folders(path: str) -> None:
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
-        if not os.path.isdir(path):  # else another process was faster
+        if not os.path.isdir(path):  # otherwise another process was faster
             raise NotADirectoryError(20, "Not a directory", path) from None
 
 
 def _put_where_nothing_is(temporary: str, path: str) -> None:
-    """Unlike a replacement, a link fails where somebody else has made the file meanwhile."""
+    """Unlike a replacement, a link fails if another program has made the file in between."""
     try:
         os.link(temporary, path)
     except FileExistsError:
         raise
-    except OSError:  # a file system without links: it is looked whether anything is there, as late as possible
+    except OSError:  # a file system without links: check as late as possible
         if os.path.lexists(path):
             raise FileExistsError(17, "it is there already", path) from None
         os.replace(temporary, path)
@@ -185,11 +185,11 @@ def _make_alike(handle: int, like: os.stat_result, path: str) -> None:
             raise PermissionError(13, "it is another user's or group's, and could not stay that", path) from error
     os.fchmod(handle, like.st_mode & 0o7777)
     if hasattr(os, "listxattr"):
-        _copy_attributes(path, handle)  # after the mode, whose group bits mean something else where there is an ACL
+        _copy_attributes(path, handle)  # after the mode, whose group bits have another meaning with an ACL
 
 
 def _copy_attributes(path: str, handle: int) -> None:
-    """An access control list stays what it is, or this fails; other attributes stay where the system lets them."""
+    """Copy the extended attributes; fails if the access control list cannot be kept. Others may be lost."""
     names = _attributes(path)
     for name in names:
         if name in _OF_THE_CONTENT:
@@ -202,7 +202,7 @@ def _copy_attributes(path: str, handle: int) -> None:
             if not _is_no_attribute(error):
                 raise
     if _ACL not in names and _ACL in _attributes(handle):
-        os.removexattr(handle, _ACL)  # the folder gives one to every new file, and this is none
+        os.removexattr(handle, _ACL)  # the default of the folder for new files, which this one replaces
 
 
 def _attributes(file: str | int) -> list[str]:
@@ -215,8 +215,8 @@ def _attributes(file: str | int) -> list[str]:
 
 
 def _is_no_attribute(error: OSError) -> bool:
-    """The file system has none, this kind of them is not ours to set, or it is gone meanwhile."""
-    import errno  # readers of files, who are in a hurry, come to this module, too
+    """The file system has no attributes, this one may not be set, or it was removed in between."""
+    import errno  # here, because commands that only read files import this module, too
 
     none = (errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.ENOSYS, getattr(errno, "ENODATA", errno.ENOTSUP))
     return error.errno in none
@@ -225,9 +225,8 @@ def _is_no_attribute(error: OSError) -> bool:
 def rewrite(path: str, data: bytes, was: bytes | None = None) -> None:
     """Replace the content of an existing file (`was`) by `data`, all or nothing.
 
-    It stays the file that it was: with its mode, owner, group, access control list and extended attributes, and where
-    `path` is a link, the link's target. A file that is write-protected is refused, although replacing it would work:
-    its owner does not want it changed.
+    Its mode, owner, group, access control list and extended attributes stay; where `path` is a link, its target is
+    written. A write-protected file is refused although replacing it would work, because its owner does not want that.
     """
     path = os.path.realpath(path)
     status = os.stat(path)
@@ -240,11 +239,11 @@ def is_write_protected(path: str) -> bool:
     try:
         return not os.stat(path).st_mode & 0o222 or not os.access(path, os.W_OK)
     except OSError:
-        return False  # a new file, or one that cannot be written for a reason that writing will tell
+        return False  # a new file, or one that writing reports as a problem
 
 
 def _create_beside(path: str, mode: int) -> tuple[str, int]:
-    """A new file next to `path`, open for writing; other threads and processes get other names."""
+    """The path and handle of a new file next to `path`; other threads and processes get other names."""
     number = 0
     while True:
         temporary = f"{path}.{os.getpid()}-{number}.tmp"
@@ -253,11 +252,11 @@ def _create_beside(path: str, mode: int) -> tuple[str, int]:
                 temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode
             )
         except FileExistsError:
-            number += 1  # another thread's, or left by a killed process: process ids come again
+            number += 1  # another thread's, or left by a killed process that had the same id
 
 
 def sweep(folder: str, name: str | None = None) -> None:
-    """Remove the temporary files of writers that were killed: of one file in a folder, or of all of them."""
+    """Remove temporary files that killed writers have left in a folder: those of one file, or all."""
     try:
         found = [one for one in os.listdir(folder) if one.endswith(".tmp")]
     except OSError:

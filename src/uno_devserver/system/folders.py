@@ -1,6 +1,6 @@
-"""Where things live, by .NET's rules, so that files are shared with .NET programs.
+"""The folders of the user and of this program, by .NET's rules, so that files are shared with .NET programs.
 
-The rules are pure functions of platform, environment and home, so each system's are tested on every system.
+The rules are pure functions of platform, environment and home, so those of each system are tested on every system.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DATA_HOME = "XDG_DATA_HOME"
 
 
 class Folders(Value):
-    """The special folders that .NET's Environment.GetFolderPath would give (here whether they exist or not)."""
+    """The special folders of .NET's Environment.GetFolderPath, whether they exist or not."""
 
     home: str
     application_data: str
@@ -29,20 +29,20 @@ class Folders(Value):
 
     @property
     def state(self) -> str:
-        """Our own files: caches and per-workspace state."""
-        return join(self.local_application_data, VENDOR, PRODUCT)
+        """This program's own files: caches and the state of workspaces."""
+        return os.path.join(self.local_application_data, VENDOR, PRODUCT)
 
     @property
     def registry(self) -> str:
-        """The folder of `devserver-<pid>.json` files that all launchers share."""
-        return join(self.local_application_data, VENDOR, "DevServers")
+        """The folder of the `devserver-<pid>.json` files that all launchers share."""
+        return os.path.join(self.local_application_data, VENDOR, "DevServers")
 
 
 def folders(environ: Mapping[str, str] | None = None) -> Folders:
     """The folders of this user on this machine."""
     environ = os.environ if environ is None else environ
     if not os.path.isabs(environ.get("HOME", "/")):
-        # .NET takes a relative home as it is; that would put our files into whatever folder is current.
+        # .NET accepts a relative home, which would put the files into the current folder.
         environ = {name: value for name, value in environ.items() if name != "HOME"}
     return folders_on(sys.platform, environ, _passwd_home)
 
@@ -68,16 +68,12 @@ def folders_on(platform: str, environ: Mapping[str, str], passwd_home: Callable[
     )
 
 
-def join(*parts: str) -> str:
-    return os.path.join(*parts)
-
-
 def _below(home: str, path: str) -> str:
     return home + path if home.endswith("/") else f"{home}/{path}"
 
 
 def _xdg(environ: Mapping[str, str], name: str, default: str) -> str:
-    # The XDG rule, and .NET's: a relative path is invalid and ignored.
+    # By the rules of XDG and .NET a relative path is ignored.
     value = environ.get(name, "")
     return value if value.startswith("/") else default
 
@@ -85,7 +81,7 @@ def _xdg(environ: Mapping[str, str], name: str, default: str) -> str:
 def _passwd_home() -> str:
     if sys.platform == "win32":
         return os.path.expanduser("~")
-    import pwd  # expanduser would ask HOME again, which is empty or not the one that counts
+    import pwd  # expanduser would use HOME, which is empty or ignored here
 
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir

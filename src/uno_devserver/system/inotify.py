@@ -1,7 +1,7 @@
-"""What Linux says about changes below folders, at the moment somebody asks.
+"""The changes of files and folders that Linux reports, read at any moment without blocking.
 
-The system queues an event before the call that made the change returns, so whoever has seen a write return finds its
-event here. Reading never blocks. What did not fit into the queue is told as an overflow, never left out in silence.
+The kernel queues an event before the call that made the change returns, so a write that has returned has its event
+here. Events that did not fit into the queue are reported as an overflow.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ DELETE_SELF = 0x400
 MOVE_SELF = 0x800
 UNMOUNT = 0x2000
 OVERFLOW = 0x4000
-IGNORED = 0x8000  # the watch is gone: removed by us, or with what it watched
+IGNORED = 0x8000  # the watch was removed, by `remove` or with what it watched
 ONLY_FOLDERS = 0x0100_0000
-_MASK_ADD = 0x2000_0000  # one file may be watched for several reasons; the second must not replace the first
+_MASK_ADD = 0x2000_0000  # a second watch of a file adds to the first and does not replace it
 IS_FOLDER = 0x4000_0000
 
 _HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
 _READ_BYTES = 64 * 1024
-# More than the default queue of 16,384 events holds; beyond that a flood would keep the reader for ever.
+# More than the default queue of 16,384 events; without a limit a flood of events would keep the reader for ever.
 _MAX_READS = 64
 
 
 class InotifyEvent(Value):
     watch: int  # -1 with an overflow
     mask: int
-    name: str  # inside the watched folder; empty where it is about what is watched itself
+    name: str  # inside the watched folder; empty for the watched file or folder itself
 
 
 def available(platform: str) -> bool:
@@ -57,20 +57,20 @@ class Inotify:
         self._queued.register(self._handle, select.POLLIN)
 
     def add(self, path: str, mask: int) -> int:
-        """The number of the watch; two paths that lead to the same folder get the same."""
+        """The number of the watch; two paths of the same folder get the same number."""
         number = self._libc.inotify_add_watch(self._handle, os.fsencode(path), ctypes.c_uint32(mask | _MASK_ADD))
         return self._checked(number, path)
 
     def remove(self, watch: int) -> None:
-        """A watch that has gone with its folder is as good as removed."""
+        """Remove a watch; one that was removed with its folder is ignored."""
         if self._libc.inotify_rm_watch(self._handle, watch) < 0 and ctypes.get_errno() != errno.EINVAL:
             self._checked(-1, "inotify")
 
     def read(self) -> list[InotifyEvent]:
-        """All that has happened until now, oldest first."""
+        """All events until now, oldest first."""
         events: list[InotifyEvent] = []
         for _ in range(_MAX_READS):
-            if not self._queued.poll(0):  # cheaper than to be refused, and as a rule there is nothing
+            if not self._queued.poll(0):  # cheaper than a read that fails, and usually there is nothing
                 return events
             data = os.read(self._handle, _READ_BYTES)
             position = 0
@@ -98,43 +98,23 @@ class Inotify:
 
 MOUNTS_FILE = "/proc/self/mountinfo"
 
-# Where every change is made by this machine's kernel. On the others (nfs, cifs, 9p, fuse, virtiofs, vboxsf, drvfs, …)
-# another machine, the host of a virtual one, or a program may change files without a word.
-_REPORTING = frozenset(
-    {
-        "bcachefs",
-        "btrfs",
-        "erofs",
-        "exfat",
-        "ext2",
-        "ext3",
-        "ext4",
-        "f2fs",
-        "iso9660",
-        "jfs",
-        "nilfs2",
-        "ntfs3",
-        "overlay",
-        "ramfs",
-        "reiserfs",
-        "squashfs",
-        "tmpfs",
-        "vfat",
-        "xfs",
-        "zfs",
-    }
-)
+# File systems on which this kernel makes every change. On others (nfs, cifs, 9p, fuse, virtiofs, vboxsf, drvfs, …)
+# another machine, the host of a virtual one, or a program may change files without an event.
+_REPORTING = frozenset({
+    "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "iso9660", "jfs", "nilfs2", "ntfs3",
+    "overlay", "ramfs", "reiserfs", "squashfs", "tmpfs", "vfat", "xfs", "zfs",
+})  # fmt: skip
 
 
 def file_system_of(mounts: str, path: str) -> str:
-    """The type of the file system at an absolute path without links; empty where the table does not tell.
+    """The type of the file system at an absolute path without links; empty where the table has none.
 
-    `mounts` is the text of /proc/self/mountinfo. Of two mounts at one place the later one hides the earlier.
+    `mounts` is the text of /proc/self/mountinfo, in which a later mount at the same path hides an earlier one.
     """
     types: dict[str, str] = {}
     for line in mounts.splitlines():
-        place, separator, source = line.partition(" - ")
-        fields, kinds = place.split(" "), source.split(" ")
+        mount, separator, source = line.partition(" - ")
+        fields, kinds = mount.split(" "), source.split(" ")
         if separator and len(fields) > 4:
             types[_plain(fields[4])] = kinds[0]
     folder = path

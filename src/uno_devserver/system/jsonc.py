@@ -1,7 +1,7 @@
-"""JSON as people write it: comments, trailing commas, a byte order mark, UTF-16.
+"""Parse JSON with comments, trailing commas, a byte order mark, or UTF-16; and find positions in it.
 
-Strict JSON takes the C parser straight away. Only where that fails are comments and trailing commas blanked out
-(by spaces, so that positions in error messages stay true) and the text parsed again.
+Strict JSON is parsed directly by the C parser. Only if that fails, comments and trailing commas are replaced by spaces,
+so that positions in error messages stay true, and the text is parsed again.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# No part of these can fail after it has begun to match, so nothing is ever tried in a second way: a line of slashes
-# costs no more than its length. An unclosed string or comment is one piece as well, left for the parser to report.
+# These patterns never backtrack, so the time is linear in the length. An unclosed string or comment matches as a whole,
+# and the parser reports it.
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
 _COMMENT = rf"{_STRING}|(//[^\r\n]*|/\*.*?\*/)|/\*.*"
-_NO_NUMBER = rf"{_STRING}|(NaN|-?Infinity)"  # Python's, and nobody else's
-_TRAILING_COMMA = rf"{_STRING}|[\[{{]\s*,|(,)(?=\s*[\]}}])"  # behind nothing it is none, and a fault
+_NO_NUMBER = rf"{_STRING}|(NaN|-?Infinity)"  # which only Python accepts
+_TRAILING_COMMA = rf"{_STRING}|[\[{{]\s*,|(,)(?=\s*[\]}}])"  # a comma without an element before it is an error
 
 
 class JsonProblem(Exception):
@@ -35,7 +35,7 @@ class JsonProblem(Exception):
 
 
 class JsonMember(Value):
-    """One member of an object, and where it stands in the text."""
+    """One member of an object, with its offsets in the text."""
 
     name: str
     key: int  # the quote that opens it
@@ -72,16 +72,16 @@ def parse_strict(text: str) -> object:
 
 
 class JsonPositions:
-    """Where things stand in a text that parses; each object is looked at once, however often one asks."""
+    """Positions in a text that parses; each object is scanned once."""
 
     def __init__(self, data: bytes | str) -> None:
         self._text = without_trailing_commas(without_comments(decode(data) if isinstance(data, bytes) else data))
         self._objects: dict[int, dict[str, JsonMember]] = {}
 
     def position(self, trail: Sequence[str], *, at_key: bool = False) -> tuple[int, int]:
-        """Line and column, from 1, of the value that these names lead to, or of the last name.
+        """Line and column, from 1, of the value at the path `trail`, or (`at_key`) of its last name.
 
-        Where they lead nowhere, of the last value on the way.
+        If there is no such member, it is the position of the last value that exists on the path.
         """
         found = at = _after_blanks(self._text, 0)
         for depth, name in enumerate(trail):
@@ -93,7 +93,7 @@ class JsonPositions:
         return _line_and_column(self._text, found)
 
     def _members(self, at: int) -> dict[str, JsonMember]:
-        """By name, of which the last counts; none of what is no object."""
+        """The members by name, the last one of each name; none if the value is no object."""
         if at not in self._objects:
             found = members(self._text, at) if self._text[at] == "{" else []
             self._objects[at] = {member.name: member for member in found}
@@ -101,17 +101,17 @@ class JsonPositions:
 
 
 def without_comments(text: str) -> str:
-    """The text with a space for each character of its comments, but for line breaks."""
+    """The text with each character of its comments, except line breaks, replaced by a space."""
     return _blanked(_COMMENT, text)
 
 
 def without_trailing_commas(text: str) -> str:
-    """The text, in which there are no comments, with a space for each trailing comma."""
+    """The text, which has no comments, with each trailing comma replaced by a space."""
     return _blanked(_TRAILING_COMMA, text)
 
 
 def members(text: str, at: int) -> list[JsonMember]:
-    """Of the object that begins there, in a text of strict JSON; also those that have the same name."""
+    """All members of the object at this offset of a strict JSON text, including those with equal names."""
     found: list[JsonMember] = []
     value, at = json.JSONDecoder(), _after_blanks(text, at + 1)
     while text[at] != "}":
@@ -136,9 +136,9 @@ def _after_blanks(text: str, at: int) -> int:
 
 
 def _blanked(noise: str, text: str) -> str:
-    return re.sub(noise, _blank, text, flags=re.DOTALL)  # compiled only where it is needed: most files are strict
+    return re.sub(noise, _blank, text, flags=re.DOTALL)  # compiled only when needed: most files are strict
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Spaces for a comment or comma, which is the group of the match; strings stay."""
+    """Spaces for a comment or comma, which the group matches; strings stay."""
     return re.sub(r"[^\r\n]", " ", match.group()) if match.group(1) else match.group()

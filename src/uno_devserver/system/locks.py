@@ -1,7 +1,7 @@
-"""A lock between processes: whoever holds it is the only one on this machine who does what it stands for.
+"""A lock between the processes of this machine.
 
-It is held through an open file, so it ends with its holder, however that ends; a stale lock does not exist. The file
-itself stays. It says which process holds the lock, if the disk has room for that.
+It is held through an open file, so it ends with its holder and is never stale. The file itself stays; it contains the
+id of the process that holds the lock, unless the disk is full.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STEP_SECONDS = 0.01  # between two attempts: a waiting command goes on as soon as a person could notice
-HOLDER_BYTES = 20  # a process id in decimal digits, with room to spare
-# Windows forbids reading a locked byte, so the lock lies far behind the holder's number.
+STEP_SECONDS = 0.01  # between two attempts; a person does not notice the delay
+HOLDER_BYTES = 20  # more than a process id has digits
+# Windows forbids reading a locked byte, so the locked one is far behind the holder's id.
 LOCKED_BYTE = 1 << 30
 
 
 class FileLock:
-    """`acquire`, and `release` in a `finally`; the file's folder is created where it is missing."""
+    """Use `acquire`, and `release` in a `finally`. The file's folder is created if it is missing."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -32,16 +32,16 @@ class FileLock:
     def acquire(
         self, seconds: float, on_wait: Callable[[int | None], None], go_on: Callable[[], bool] = lambda: True
     ) -> bool:
-        """Whether it is ours within that time, and before `go_on` says that nobody wants it any more.
+        """Acquire the lock within `seconds`, or until `go_on` returns False; whether it was acquired.
 
-        `on_wait` is told once who holds it. OSError: it cannot be used.
+        `on_wait` is called once, with the holder, if there is one. OSError where the file cannot be used.
         """
         make_folders(os.path.dirname(self._path))
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         try:
             taken = _wait(handle, seconds, lambda: on_wait(self.holder()), go_on)
             if taken:
-                _say_who(handle)
+                _write_holder(handle)
                 self._handle, handle = handle, -1
             return taken
         finally:
@@ -55,7 +55,7 @@ class FileLock:
             self._handle = None
 
     def holder(self) -> int | None:
-        """The process that has the lock, or was killed while it had it; None when nobody has it."""
+        """The process that holds the lock, or was killed while it did; None when there is none."""
         try:
             with open(self._path, "rb") as stream:
                 text = stream.read(HOLDER_BYTES).strip()
@@ -76,12 +76,12 @@ def _wait(handle: int, seconds: float, on_wait: Callable[[], None], go_on: Calla
     return False
 
 
-def _say_who(handle: int) -> None:
+def _write_holder(handle: int) -> None:
     try:
         os.ftruncate(handle, 0)
         os.write(handle, str(os.getpid()).encode())
     except OSError:
-        pass  # a full disk; the lock holds all the same
+        pass  # the disk is full, which does not matter to the lock
 
 
 if sys.platform == "win32":

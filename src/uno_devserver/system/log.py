@@ -1,7 +1,7 @@
-"""The log: one line per event on stderr, and in a file if asked for. Never on stdout.
+"""The log: one line per event on stderr, and in a file on request; never on stdout.
 
-The standard `logging` package costs 8 ms to import, most of a bare interpreter start; what a command line needs of
-it fits here. A log must not break the program: a file that cannot be written is reported once and given up.
+The standard `logging` package takes 8 ms to import, most of a bare interpreter start. A log file that cannot be written
+is reported once and closed; it never breaks the program.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import IO
 
-# Names as the .NET tool takes them; the order is the severity.
+# The names of the .NET tool, by severity.
 LEVELS = ("Trace", "Debug", "Information", "Warning", "Error", "Critical", "None")
 TRACE, DEBUG, INFORMATION, WARNING, ERROR, CRITICAL, NONE = range(len(LEVELS))
 _PREFIXES: tuple[str, ...] = ("trce: ", "dbug: ", "", "warn: ", "fail: ", "crit: ")
-RECENT_LINES = 200  # a start of the proxy has some 20; whoever comes later to look at the log sees how it went
-RECENT_CHARACTERS = 4000  # of each: some quote whole outputs
+RECENT_LINES = 200  # a start of the proxy writes some 20, which a page that is opened later shows
+RECENT_CHARACTERS = 4000  # of each line: some quote a whole output
 
 
 class Log:
-    """Where lines go; one per process, see `log`."""
+    """The log of the process; there is one, `log`."""
 
     def __init__(self) -> None:
         self.level = INFORMATION
-        self.prefixes = _PREFIXES  # by level; on a terminal they may have colours
-        self.stamped = False  # a process that runs for days says when; a command just says what
-        self.recent: deque[tuple[float, int, str]] = deque(maxlen=RECENT_LINES)  # the last ones: when, level, text
-        # Whoever else wants all lines, at once and in the thread that writes them; it must not wait, nor fail.
+        self.prefixes = _PREFIXES  # by level; with colours on a terminal
+        self.stamped = False  # lines begin with the time; for processes that run for days
+        self.recent: deque[tuple[float, int, str]] = deque(maxlen=RECENT_LINES)  # time, level and text of the last
+        # Called with every line in the thread that writes it; must neither block nor fail.
         self.tap: Callable[[float, int, str], None] | None = None
-        self.tap_level = NONE  # the tap hears lines from this level on, also where the log itself leaves them out
+        self.tap_level = NONE  # the lowest level for the tap, which may be below that of the log
         self._file: IO[bytes] | None = None
 
     def write(self, level: int, message: str) -> None:
@@ -53,9 +53,9 @@ class Log:
 
     def _write(self, level: int, message: str) -> None:
         try:
-            if sys.stderr is not None:  # None: the parent started us without one
+            if sys.stderr is not None:  # None: this process was started without one
                 sys.stderr.write(self._stamp() + self.prefixes[level] + message + "\n")
-        except (OSError, ValueError):  # closed meanwhile: the file may still take it
+        except (OSError, ValueError):  # closed; the file may still be written
             pass
         if self._file is not None:
             self._write_file(level, message)
@@ -70,11 +70,11 @@ class Log:
         self.write(WARNING, message)
 
     def open_file(self, path: str) -> None:
-        """Also log into `path`, in which `{Date}` stands for today (yyyyMMdd); failing that, warn and go on."""
+        """Log into `path` as well, in which `{Date}` stands for today (yyyyMMdd); warns where that is not possible."""
         path = os.path.abspath(path.replace("{Date}", time.strftime("%Y%m%d")))
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            # Unbuffered: a line is whole in the file, or reported and gone; it lives as long as the process.
+            # Unbuffered, so that each line is either in the file or reported. Open until the process ends.
             self._file = open(path, "ab", buffering=0, opener=_for_this_user)  # noqa: SIM115
         except OSError as error:
             self.warn(f"cannot log into {path}: {error.strerror}. Going on without the file; check --file-log.")
@@ -88,7 +88,7 @@ class Log:
         assert self._file is not None
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         try:
-            # File names need not be valid text.
+            # A message may contain file names that are not valid text.
             self._file.write(f"{stamp} [{LEVELS[level]}] {message}\n".encode("utf-8", "backslashreplace"))
         except OSError as error:
             self._file = None
@@ -96,16 +96,13 @@ class Log:
 
 
 def _for_this_user(path: str, flags: int) -> int:
-    """A log names folders of the user, and the address of the inspector, with which tools can be called."""
+    """Make the file private: a log contains the inspector's address, which allows calling tools."""
     return os.open(path, flags, 0o600)
 
 
 def level_named(name: str) -> int | None:
-    """The level of that name, ignoring case; None when there is no such level."""
-    for number, known in enumerate(LEVELS):
-        if known.lower() == name.lower():
-            return number
-    return None
+    """The level of that name in any case; None when there is no such level."""
+    return next((number for number, known in enumerate(LEVELS) if known.lower() == name.lower()), None)
 
 
 log = Log()

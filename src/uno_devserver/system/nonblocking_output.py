@@ -1,8 +1,8 @@
-"""Standard output and error that nobody has to read.
+"""Standard output and error that never block the writer.
 
-A launcher may stop reading its end of a pipe, and Ctrl+S holds a terminal: whoever writes there waits, and a server
-would let all its clients wait. So what goes to a pipe or a terminal is written by a thread, in order; what nobody takes
-is kept within a bound, and dropped beyond it. Files are written directly, they always take what comes.
+A launcher may stop reading its end of a pipe, and Ctrl+S stops a terminal. A server that writes there would block, and
+its clients would wait. So a thread writes what goes to a pipe or a terminal, in order; what is not read is kept up to a
+limit, and dropped beyond it. Files are written directly.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 HELD_BYTES = 256 * 1024  # some thousand lines, for a reader that is busy for a moment
-LAST_SECONDS = 1.0  # for a reader to take what is left at the end, also on a busy machine
-RETRY_SECONDS = 0.05  # where somebody has made the pipe non-blocking, and it is full
+LAST_SECONDS = 1.0  # for a reader to take the rest at the end, also on a busy machine
+RETRY_SECONDS = 0.05  # where another program has made the pipe non-blocking, and it is full
 DROPPED = b"(some lines were dropped here, because nobody read them)\n"
 
 
 @contextmanager
 def nonblocking_output() -> Iterator[None]:
-    """Within this block nothing that is printed or logged waits for its reader."""
+    """Let nothing that is printed or logged within this block wait for its reader."""
     replaced = [
         (name, stream, _Outlet(stream)) for name in ("stdout", "stderr") if _may_wait(stream := getattr(sys, name))
     ]
@@ -44,17 +44,17 @@ def nonblocking_output() -> Iterator[None]:
 
 def _may_wait(stream: TextIO | None) -> bool:
     try:
-        if stream is None:  # we were started without
+        if stream is None:  # this process was started without it
             return False
         mode = os.fstat(stream.fileno()).st_mode
-    except (OSError, ValueError):  # closed, or no file at all
+    except (OSError, ValueError):  # closed, or not a file
         return False
-    # The console of Windows takes text, not bytes, so it is left alone.
+    # The console of Windows takes text and not bytes, so it is left alone.
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or (stream.isatty() and sys.platform != "win32")
 
 
 class _Outlet(io.RawIOBase):
-    """Takes bytes at once, and writes them when it can."""
+    """Takes bytes at once, and writes them in a thread."""
 
     def __init__(self, stream: TextIO) -> None:
         stream.flush()
@@ -62,7 +62,7 @@ class _Outlet(io.RawIOBase):
         self._waiting = bytearray()
         self._writing = False
         self._dropped = False
-        self._gone = False  # its reader
+        self._gone = False  # the reader has closed its end
         self._changed = threading.Condition()
         threading.Thread(target=self._write_all, name="output", daemon=True).start()
 
@@ -89,7 +89,7 @@ class _Outlet(io.RawIOBase):
         return len(taken)
 
     def finish(self) -> None:
-        """Wait until everything is written, if anybody reads it."""
+        """Wait until everything is written, for a limited time."""
         with self._changed:
             self._changed.wait_for(lambda: self._gone or not (self._waiting or self._writing), LAST_SECONDS)
 
@@ -103,7 +103,7 @@ class _Outlet(io.RawIOBase):
                 self._waiting.clear()
                 self._writing, self._dropped = True, False
             try:
-                # Not through the stream: its lock, held by a thread that waits, would break the end of the process.
+                # Not through the stream: a thread that blocks would hold its lock when the process ends.
                 self._write(data)
             except OSError:
                 with self._changed:

@@ -1,4 +1,7 @@
-"""The other end of a named pipe: connecting to one by its path, and telling who is at the far end."""
+"""Clients of named pipes: connecting, and checking the user at the other end.
+
+Apart from `pipes`, which is imported before a launch and must not import asyncio.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _CREDENTIALS = struct.Struct("3i")  # Linux's struct ucred: process, user, group
 
 
 async def connect(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Raises OSError where nobody listens there, ValueError where no pipe of this machine can be."""
+    """Raises OSError where no process listens there, ValueError where the path is no pipe of this machine."""
     if not is_pipe_path(path):
         raise ValueError("it is not the path of a pipe of this machine")
     if sys.platform == "win32":
@@ -28,7 +31,7 @@ async def connect(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter
 
 
 def is_pipe_path(path: str, platform: str = sys.platform) -> bool:
-    """Paths come from files of others, and Windows shows the user's credentials to any machine that one names."""
+    """Whether it is on this machine: paths come from files, and Windows sends credentials to any machine they name."""
     if platform != "win32":
         return path.startswith("/")
     name = path[len(WINDOWS_FOLDER) :]
@@ -36,15 +39,15 @@ def is_pipe_path(path: str, platform: str = sys.platform) -> bool:
 
 
 def is_this_user(writer: asyncio.StreamWriter) -> bool:
-    """Whether the program at the far end belongs to this user; True where the system does not tell.
+    """Whether the program at the other end belongs to this user; True where the system does not tell.
 
-    A second lock behind the mode of the socket, which a file system without modes would not keep.
+    This is a second check besides the mode of the socket, which a file system without modes does not keep.
     """
     if sys.platform != "linux":
         return True
     try:
         told = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     except OSError:
-        return False  # it has gone already
+        return False  # the connection is closed
     user: int = _CREDENTIALS.unpack(told)[1]
     return user == os.geteuid()

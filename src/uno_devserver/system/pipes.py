@@ -1,7 +1,8 @@
-"""Named pipes as .NET knows them: where one is, and listening on it.
+"""Named pipes as .NET uses them: their paths, and listening on them.
 
-A pipe is open to this user alone, is never taken from a process that lives, and leaves no file when it is closed.
-Whatever cannot be done is a `PipeProblem` that names the pipe and the next step.
+A pipe is open to this user alone, is never taken from a process that is alive, and leaves no file when it is closed.
+Every failure is a `PipeProblem` that names the pipe and the next step. Imported before a launch, so it imports asyncio
+only inside functions.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
 UNIX_PREFIX = "CoreFxPipe_"
 WINDOWS_FOLDER = "\\\\.\\pipe\\"
-# What a socket's address has room for, in bytes, without the zero at its end.
+# The longest address of a socket in bytes, without the zero at its end.
 MAX_LINUX_PATH = 107
 MAX_OTHER_UNIX_PATH = 103
 MAX_WINDOWS_PATH = 256
 RESERVED = "anonymous"  # .NET refuses this name on both ends
 
-ACCEPT_TURNS = 3  # of the loop, to let a client in; asyncio forgets one that it is letting in when its server closes
-
+# Turns of the loop to accept a client: asyncio drops one that it is accepting when its server closes.
+ACCEPT_TURNS = 3
 LOCK_SECONDS = 1.0  # another process claims its pipe in far less than a millisecond
 LOCK_POLL_SECONDS = 0.01
 
@@ -57,18 +58,18 @@ class Listener:
 
     @property
     def reachable(self) -> bool:
-        """Whether a client finds it; a cleaner of the temp folder may have removed the socket."""
+        """Whether a client finds it; a cleanup of the temp folder may have removed the socket."""
         return sys.platform == "win32" or (self._identity is not None and self._identity == _identity(self.path))
 
     async def close(self) -> None:
-        """Clients that are on their way in still arrive; then nobody does."""
+        """Stop listening. Clients that are connecting at this moment are still accepted."""
         import asyncio
 
         try:
             if sys.platform != "win32" and self.reachable:
                 os.unlink(self.path)
         except OSError:
-            pass  # a cleaner was faster, or the folder is read-only now: nobody listens there any more, all the same
+            pass  # already removed, or the folder is read-only now; the pipe is closed in any case
         try:
             for _ in range(ACCEPT_TURNS):
                 await asyncio.sleep(0)
@@ -78,7 +79,7 @@ class Listener:
 
 
 async def listen(name: str, on_connection: OnConnection) -> Listener:
-    """Listen on the pipe of that name; each client is handed over as a pair of streams."""
+    """Listen on the pipe of that name; `on_connection` gets the streams of each client."""
     import asyncio
 
     path = pipe_path(name)
@@ -96,18 +97,18 @@ async def listen(name: str, on_connection: OnConnection) -> Listener:
         listener = Listener(path, [server], _identity(path))
         try:
             await server.start_serving()
-        except BaseException:  # cancelled: nobody would ever close it
+        except BaseException:  # also cancelled
             await listener.close()
             raise
         return listener
     except OSError as error:
         if sys.platform == "win32" and isinstance(error, PermissionError):
-            raise _taken(name, path) from error  # so Windows says that the pipe's first instance is not ours
+            raise _taken(name, path) from error  # how Windows reports that another process has the first instance
         raise _failure(name, path, error) from error
 
 
 def pipe_path(name: str, platform: str = sys.platform, environ: Mapping[str, str] | None = None) -> str:
-    """Where .NET programs look for the pipe: a socket in the temp folder, or a path in Windows' pipe folder."""
+    """The path at which .NET programs look for the pipe: in the temp folder, or in the pipe folder of Windows."""
     rooted = platform != "win32" and name.startswith("/")
     if not name:
         raise PipeProblem(name, "has no name. Give it one, as a rule a GUID.")
@@ -129,7 +130,7 @@ def pipe_path(name: str, platform: str = sys.platform, environ: Mapping[str, str
 
 
 def temp_folder(environ: Mapping[str, str]) -> str:
-    """As .NET's Path.GetTempPath on Unix, which looks at nothing but this variable."""
+    """As .NET's Path.GetTempPath on Unix, which uses this variable only."""
     folder = environ.get("TMPDIR") or "/tmp/"  # noqa: S108  # .NET's default, where .NET programs look
     return folder if folder.endswith("/") else folder + "/"
 
@@ -137,23 +138,23 @@ def temp_folder(environ: Mapping[str, str]) -> str:
 def _is_text(name: str) -> bool:
     try:
         os.fsencode(name)
-    except UnicodeEncodeError:  # half a surrogate pair, as JSON can hold
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can contain
         return False
     return True
 
 
 async def _claim(name: str, path: str) -> socket.socket:
-    """A socket that listens at the path; the left-over of a dead process gives way."""
+    """A socket that listens at the path; one that a dead process has left there is removed."""
     import socket
 
-    # Two processes could both find the left-over, and the second remove what the first has put in its place.
+    # Without the lock two processes could find the old socket, and the second remove the new one of the first.
     lock = await _lock_folder(os.path.dirname(path) or ".")
     try:
         _make_way(name, path)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listening.bind(path)
-            os.chmod(path, 0o600)  # before `listen`, until which nobody can connect
+            os.chmod(path, 0o600)  # before `listen`: until then no client can connect
             listening.listen()
         except OSError:
             listening.close()
@@ -165,7 +166,7 @@ async def _claim(name: str, path: str) -> socket.socket:
 
 
 async def _lock_folder(folder: str) -> int | None:
-    """A handle that keeps others from claiming a pipe there; without the lock we go on: it is a courtesy."""
+    """A handle that locks the folder for others who claim a pipe; without the lock where that takes too long."""
     import asyncio
     import fcntl
     import time
@@ -173,7 +174,7 @@ async def _lock_folder(folder: str) -> int | None:
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
-        return None  # binding will say what is wrong with the folder
+        return None  # binding reports what is wrong with the folder
     deadline = time.monotonic() + LOCK_SECONDS
     try:
         while time.monotonic() < deadline:
@@ -197,13 +198,13 @@ def _make_way(name: str, path: str) -> None:
         return
     if not stat.S_ISSOCK(mode):
         raise PipeProblem(name, f"cannot be opened: {path} exists and is no socket. Remove it, or use another name.")
-    if _somebody_listens(path):
+    if _is_listened_on(path):
         raise _taken(name, path)
     os.unlink(path)
 
 
 def remove_if_left(path: str) -> bool:
-    """Remove a socket of this user on which nobody listens any more; whether that was done."""
+    """Remove a socket of this user on which no process listens any more; whether it was removed."""
     import fcntl
     import stat
 
@@ -212,20 +213,20 @@ def remove_if_left(path: str) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)  # somebody may be about to listen
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)  # another process may be about to listen
         status = os.lstat(path)
-        if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.getuid() or _somebody_listens(path):
+        if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.getuid() or _is_listened_on(path):
             return False
         os.unlink(path)
-    except OSError:  # it went meanwhile, or cannot be asked: then it is not certainly nobody's
+    except OSError:  # it was removed, or cannot be checked
         return False
     finally:
         os.close(folder)
     return True
 
 
-def _somebody_listens(path: str) -> bool:
-    """Ask the kernel's list first: a .NET server that gets a connection, even a closed one, never listens again."""
+def _is_listened_on(path: str) -> bool:
+    """Look in the kernel's list first: a .NET server that gets any connection, even a closed one, stops listening."""
     import socket
 
     if path in _listening_sockets():
@@ -237,13 +238,13 @@ def _somebody_listens(path: str) -> bool:
         except ConnectionRefusedError:
             return False
         except BlockingIOError:
-            pass  # somebody listens, with many waiting already
+            pass  # a process listens, and its queue is full
     return True
 
 
 def _listening_sockets() -> set[str]:
-    """The paths on which processes of this system listen, as far as the kernel tells (on Linux)."""
-    listens = "00010000"  # in the column of flags
+    """The paths on which processes of this system listen, on Linux."""
+    listens = "00010000"  # of the column of flags
     try:
         with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as table:
             rows = [line.rstrip("\n").split(None, 7) for line in table]

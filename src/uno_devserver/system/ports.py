@@ -1,7 +1,7 @@
 """TCP ports of this machine: which are free, and sockets that listen on them.
 
-A port counts as ours only when every loopback address of the machine has it: a server that is found under
-`127.0.0.1` and a stranger that is found under `::1` would both be called `localhost`.
+A server listens on a port of all loopback addresses: otherwise `localhost` could mean the server at `127.0.0.1` or
+another program at `::1`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
     Address = tuple[int, tuple[str | int, ...]]  # family and socket address, whose second item is the port
 
-LOOPBACK_IPV4, LOOPBACK_IPV6 = "127.0.0.1", "::1"
-BACKLOG = 128  # connections that the kernel takes for us while the event loop is busy
+MAX_PORT = 65_535
+LOOPBACK_IPV4, LOOPBACK_IPV6 = LOOPBACK = ("127.0.0.1", "::1")
+BACKLOG = 128  # connections that the kernel accepts while the event loop is busy
 FREE_PORT_ATTEMPTS = 50  # a port free on IPv4 is nearly always free on IPv6; 50 misses mean something else is wrong
-# The machine, or this container, has no such address family or no such address.
+# The machine or container does not have the address or its family.
 ABSENT = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
-WINDOWS_ACCESS_DENIED = 10013  # how Windows says that another program holds a port for itself alone
+WINDOWS_ACCESS_DENIED = 10013  # another program has the port exclusively
 
 
 class PortTaken(OSError):
-    """Another program listens there."""
+    """Another program listens on the port."""
 
     def __init__(self, port: int, address: str) -> None:
         super().__init__(errno.EADDRINUSE, f"port {port} on {address} is taken by another program")
@@ -34,7 +35,7 @@ class PortTaken(OSError):
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on that port of the loopback addresses now."""
+    """Whether a server could listen on that port of all loopback addresses now."""
     try:
         close_all(listen_on(loopback_addresses(port)))
     except (OSError, OverflowError):
@@ -57,9 +58,9 @@ def loopback_addresses(port: int) -> list[Address]:
 
 
 def listen_on(addresses: Sequence[Address]) -> list[socket.socket]:
-    """Sockets that listen on those of the addresses that the machine has, all on one port; port 0 picks it.
+    """Sockets that listen on those of the addresses that the machine has, all on one port; 0 means any free one.
 
-    Raises PortTaken when any of them is taken, and OSError when the system refuses or none can be used.
+    Raises PortTaken when any of them is taken, and OSError when the system refuses, or has none of the addresses.
     """
     picks = addresses[0][1][1] == 0
     for _ in range(FREE_PORT_ATTEMPTS if picks else 1):
@@ -94,16 +95,16 @@ def _listen_on_all(addresses: Sequence[Address]) -> list[socket.socket]:
 def _listening_socket(family: int, address: tuple[str | int, ...], dual: bool) -> socket.socket:
     import socket
 
-    # Said expressly, because asyncio sends without delay (TCP_NODELAY) only on sockets that say they are TCP.
+    # The protocol is given, because asyncio sets TCP_NODELAY only on sockets that have it.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, getattr(socket, sharing_option(sys.platform)), 1)
         if family == socket.AF_INET6:
-            # "::" means every address of the machine, IPv4 too, unless these are listed beside it.
+            # "::" includes the IPv4 addresses, unless they are listed as well.
             only_ipv6 = not (dual and address[0] == "::")
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only_ipv6)
         listener.bind(address)
-        listener.listen(BACKLOG)  # Linux lets two programs bind the same address, and refuses the second here
+        listener.listen(BACKLOG)  # here, and not in bind, Linux refuses an address that another program has
         listener.setblocking(False)
     except BaseException:
         listener.close()
@@ -112,10 +113,10 @@ def _listening_socket(family: int, address: tuple[str | int, ...], dual: bool) -
 
 
 def sharing_option(platform: str) -> str:
-    """The option that lets us have a port again directly after a stop, and nobody else while we have it.
+    """The socket option with which a port can be used again right after a stop, but not by two programs at once.
 
-    On Unix that is SO_REUSEADDR. On Windows a port is free at once anyway, and SO_REUSEADDR would let any program
-    take it over while we listen.
+    On Unix that is SO_REUSEADDR. On Windows, where a port is free at once anyway, SO_REUSEADDR would let any program
+    take it over from its listener.
     """
     return "SO_EXCLUSIVEADDRUSE" if platform == "win32" else "SO_REUSEADDR"
 

@@ -1,8 +1,8 @@
-"""A path that someone else wrote, held inside a folder.
+"""Keep a path from another program inside a folder.
 
-Containment is decided by the file system, not by spelling: symbolic links are followed first, then one of the folders
-above the result must *be* the root. So `..`, links that lead out, other spellings and look-alike names cannot escape,
-on systems that ignore case and on those that do not.
+The file system decides, not the spelling: symbolic links are followed first, then one of the folders above the result
+must *be* the root. So `..`, links that lead out, other spellings and similar names cannot escape, whether or not the
+system ignores case.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import os
 import re
 
-# Names that Windows opens as devices in every folder, whatever follows the first dot or space.
+# Names that Windows opens as devices in every folder, with any text after the first dot or space.
 _DEVICE = r"(?i)(CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(COM|LPT)[0-9¹²³])[ .]*([.:].*)?"
 
 
 class PathEscape(Exception):
-    """The path does not stay inside; says why."""
+    """The path does not stay inside the folder; the message is the reason."""
 
 
 def path_inside(root: str, path: str, *, windows: bool = os.name == "nt") -> str:
-    """The real path of what `path` (absolute, or relative to `root`) names below `root`; it need not exist yet."""
+    """The real path of `path` (absolute, or relative to `root`), which must be below `root` but need not exist."""
     problem = odd_name(path, windows=windows)
     if problem is not None:
         raise PathEscape(problem)
@@ -33,7 +33,7 @@ def path_inside(root: str, path: str, *, windows: bool = os.name == "nt") -> str
 
 
 def odd_name(path: str, *, windows: bool) -> str | None:
-    """Why no file can have this path, although the system may accept it; None when nothing is wrong with it."""
+    """Why no file should have this path, although the system may accept it; None when it is fine."""
     if not path or "\0" in path:
         return "it is empty" if not path else "it holds a NUL character"
     if not windows:
@@ -59,5 +59,5 @@ def _is_below(path: str, root: os.stat_result) -> bool:
         try:
             if os.path.samestat(os.stat(path), root):
                 return True
-        except FileNotFoundError:  # a folder that is still to be made
+        except FileNotFoundError:  # a folder that does not exist yet
             pass

@@ -15,12 +15,12 @@ SHOWN_CHARACTERS = 40  # of a folder's name, enough to recognise it
 
 
 def name_for(path: str, shown: str = "") -> str:
-    """`<name>-<key>`, the same for every spelling of the path; `shown` may be recognised better than its last part."""
-    # Behind a link is the same place, and in other letters too: launchers of Hosts ignore case.
+    """`<name>-<key>`, equal for all spellings of the path; `shown` replaces its last part as the name."""
+    # Links are followed and case is ignored, as launchers of Hosts do.
     place = os.path.realpath(path).lower()
     name = shown or os.path.basename(place)
     readable = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)[:SHOWN_CHARACTERS]
-    # The key is no safeguard: whoever must not mix up two paths keeps the path in the file. hashlib would cost 3 ms.
+    # Two paths may have the same key, so a file that must not be mixed up contains its path. hashlib would take 3 ms.
     key = crc32(place.encode("utf-8", "surrogatepass"))
     return f"{readable or 'root'}-{key:08x}"
 
@@ -47,7 +47,7 @@ def write_state(path: str, members: Mapping[str, object]) -> None:
 
 
 def sha256(data: bytes) -> str:
-    """As 64 hexadecimal digits."""
+    """The digest as 64 hexadecimal digits, without the 3 ms that importing hashlib takes."""
     return str(_hasher()(data).hexdigest())
 
 

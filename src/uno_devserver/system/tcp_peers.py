@@ -1,7 +1,7 @@
-"""Whose program is at the far end of a TCP connection of this machine; asked of the kernel, which alone can tell.
+"""Find out whether a TCP connection of this machine was made by another user.
 
-Every user of a machine can connect to its loopback addresses. Linux knows the owner of each socket (sock_diag); where
-a system does not tell, nobody is taken for a stranger.
+Every user of a machine can connect to its loopback addresses. Linux tells the owner of each socket (sock_diag); on
+systems that do not, every connection is accepted.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     Address = tuple[str | int, ...]  # as `getpeername` tells it: host, port, and more for IPv6
 
-ROOT = 0  # may do everything in any case
-NETLINK, SOCK_DIAG = 16, 4  # AF_NETLINK, and its protocol that tells of sockets
+ROOT = 0  # which may do everything in any case
+NETLINK, SOCK_DIAG = 16, 4  # AF_NETLINK, and its protocol for information about sockets
 BY_FAMILY, ERROR = 20, 2  # SOCK_DIAG_BY_FAMILY, NLMSG_ERROR
 REQUEST, ANY_STATE, NO_COOKIE = 1, 0xFFFFFFFF, 0xFFFFFFFF
-ANSWER_SECONDS = 1.0  # the kernel answers while we ask
+ANSWER_SECONDS = 1.0  # the kernel answers at once
 NO_FILES = (errno.EMFILE, errno.ENFILE)
-# It is there where WSL mirrors the network of Windows. Programs of Windows reach our loopback addresses then, and this
+# Exists where WSL mirrors the network of Windows. Then programs of Windows reach the loopback addresses, and this
 # kernel does not know their sockets.
 MIRRORED = "/sys/class/net/loopback0"
 
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence number, port id
 _QUESTION = struct.Struct("=BBBxI")  # family, protocol, extensions, states
-_PORTS = struct.Struct(">HH")  # of the socket that is asked about, and of the one that it is connected to
-_REST = struct.Struct("=III")  # interface, and a cookie of two halves
+_PORTS = struct.Struct(">HH")  # of the socket, and of the one that it is connected to
+_REST = struct.Struct("=III")  # interface, and a cookie in two halves
 _OWNER = struct.Struct("=II")  # user and inode
 _OWNER_OFFSET = _HEADER.size + 4 + 48 + 12  # behind the family and so on, the addresses, a timer and two queues
 
@@ -40,26 +40,26 @@ def is_another_users(peer: Address, own: Address) -> bool:
         return False
     try:
         owner = _owner(peer, own)
-        if owner is None:  # it has gone, unless the kernel tells of no socket at all
+        if owner is None:  # its socket is closed, unless the kernel does not tell about sockets at all
             return _owner(own, peer) is not None and not os.path.exists(MIRRORED)
     except (OSError, struct.error) as error:
-        return isinstance(error, OSError) and error.errno in NO_FILES  # a crowd opens no door to strangers
+        return isinstance(error, OSError) and error.errno in NO_FILES  # using up all handles must not disable this
     user, inode = owner
-    # What a program has closed already is said to be root's, and has no inode: nobody knows whose it was.
+    # A socket that its program has closed is reported as root's, without an inode: its owner is not known.
     return inode == 0 if user == ROOT else user != os.geteuid()
 
 
 def _is_loopback(host: str) -> bool:
-    """What arrives there comes from this machine, whatever address it has itself."""
+    """Whether a connection to this address comes from this machine, whatever its own address is."""
     return host == "::1" or host.startswith("127.")
 
 
 def _owner(local: Address, remote: Address) -> tuple[int, int] | None:
-    """User and inode of the socket at `local` that is connected to `remote`; None: there is none. OSError."""
+    """User and inode of the socket at `local` that is connected to `remote`; None: there is none. Raises OSError."""
     family = socket.AF_INET6 if ":" in str(local[0]) else socket.AF_INET
     addresses = b"".join(socket.inet_pton(family, str(each[0])).ljust(16, b"\0") for each in (local, remote))
-    asked = _PORTS.pack(local[1], remote[1]) + addresses + _REST.pack(0, NO_COOKIE, NO_COOKIE)
-    question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, ANY_STATE) + asked
+    sockets = _PORTS.pack(local[1], remote[1]) + addresses + _REST.pack(0, NO_COOKIE, NO_COOKIE)
+    question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, ANY_STATE) + sockets
     with socket.socket(NETLINK, socket.SOCK_RAW, SOCK_DIAG) as kernel:
         kernel.settimeout(ANSWER_SECONDS)
         kernel.send(_HEADER.pack(_HEADER.size + len(question), BY_FAMILY, REQUEST, 1, 0) + question)

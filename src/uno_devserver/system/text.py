@@ -1,4 +1,4 @@
-"""Text from files and file names, made safe to show."""
+"""Make texts from files, file names and URLs safe to show."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ LONGEST_NAME = 100  # of another program, in characters
 
 
 def visible(text: str, *, keep_odd_bytes: bool = False) -> str:
-    """Control characters by their number, so that no file can move the cursor or change colours; line ends stay.
+    """The text with control characters, except line ends, as numbers: they could move the cursor or change colours.
 
-    Bytes of file names that are no text (surrogates in Python) are shown by number too, unless they are to be kept.
+    Bytes of file names that are not valid text (surrogates in Python) become numbers, too, unless they are kept.
     """
     if text.isprintable():
         return text
@@ -21,7 +21,7 @@ def visible(text: str, *, keep_odd_bytes: bool = False) -> str:
 
 
 def usable_name(name: object) -> str | None:
-    """A name that another program gave itself, if it can be part of a sentence."""
+    """The name that another program has given itself, shortened; None if it cannot be part of a sentence."""
     return name[:LONGEST_NAME] if isinstance(name, str) and name.strip() and name.isprintable() else None
 
 
@@ -31,25 +31,25 @@ def _number(character: str) -> str:
     return f"\\x{ord(character):02x}"
 
 
-PLAIN_PATHS = ("", "/", "/mcp", "/sse")  # of most servers; hosted ones also put a user's key into the path
+PLAIN_PATHS = ("", "/", "/mcp", "/sse")  # of most servers; others may contain a user's key
 _PARTS = r"(?P<scheme>[^/?#]*://)?(?P<authority>[^/?#]*)(?P<path>[^?#]*)"
 _PLACE = r"(\[[^\]]*\]|[^:]*)(:\d*)?"
 
 
 def shown_url(url: str) -> str:
-    """Scheme, host and port, and a path that is everybody's; another one is `/…`."""
+    """The URL without credentials, query and fragment; a path that may contain a key becomes `/…`."""
     import re
 
     found = re.match(_PARTS, url.strip())
     assert found is not None  # every part may be empty
     place = found["authority"].rpartition("@")[2]
-    # With a password that has a slash in it, what looks like a host is the password's beginning.
+    # If a password contains a slash, what looks like the host is the beginning of the password.
     shown = place if re.fullmatch(_PLACE, place) else "…"
     return f"{found['scheme'] or ''}{shown}{found['path'] if found['path'] in PLAIN_PATHS else '/…'}"
 
 
 def has_credentials(url: str) -> bool:
-    """Whether a user name or a password stands before the host."""
+    """Whether the URL contains a user name or a password."""
     import re
 
     found = re.match(_PARTS, url.strip())

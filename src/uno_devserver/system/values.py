@@ -1,8 +1,8 @@
-"""Frozen records that cost nothing to import.
+"""Frozen records that take no time to import.
 
-`dataclasses` pulls in `inspect` (10 ms, as long as a bare interpreter start) and compiles a constructor per class.
-The way to the first answer cannot afford that, so a value here is declared like a dataclass and checked like one
-by mypy, and its few methods are shared instead of generated:
+`dataclasses` imports `inspect` (10 ms, as long as a bare interpreter start) and compiles a constructor per class, which
+is too slow before the first answer. A value is declared like a dataclass and checked like one by mypy, but its methods
+are shared and not generated:
 
     class Package(Value):
         name: str
@@ -31,7 +31,7 @@ class Value:
 
         def __init_subclass__(cls):
             own = tuple(cls.__annotations__) if "__annotations__" in cls.__dict__ else ()
-            cls._fields = tuple(dict.fromkeys(cls._fields + own))  # a field that is declared again keeps its place
+            cls._fields = tuple(dict.fromkeys(cls._fields + own))  # a field that is declared again keeps its position
             cls._defaults = {
                 **cls._defaults,
                 **{name: cls.__dict__[name] for name in own if name in cls.__dict__},
@@ -39,8 +39,8 @@ class Value:
 
         def __init__(self, *args, **kwargs):
             fields = self._fields
-            if len(args) == len(fields) and not kwargs:  # the usual case, without the checks
-                self.__dict__.update(zip(fields, args))  # noqa: B905  # as long as each other; saying so takes a third
+            if len(args) == len(fields) and not kwargs:  # the most frequent case, without the checks
+                self.__dict__.update(zip(fields, args))  # noqa: B905  # strict= would take a third longer
                 return
             if len(args) > len(fields):
                 raise TypeError(f"{type(self).__name__} takes {len(fields)} fields, got {len(args)}")
