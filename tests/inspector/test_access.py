@@ -48,7 +48,7 @@ def test_programs_the_page_itself_and_links_to_it_are_served(headers: dict[str, 
         fetch("cross-site", "navigate", "document") | {"origin": "http://evil.example"},  # a form
     ],
 )
-def test_other_names_of_this_machine_and_what_other_sites_embed_are_refused(headers: dict[str, str]) -> None:
+def test_foreign_host_names_and_what_other_sites_embed_are_refused(headers: dict[str, str]) -> None:
     assert stranger(headers) is not None
 
 

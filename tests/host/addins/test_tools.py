@@ -83,7 +83,7 @@ async def test_a_tool_can_be_named_and_described_apart_from_its_function(addins:
 
 
 RESULTS = """
-import base64, dataclasses, datetime, enum, math, pathlib
+import dataclasses, datetime, enum, math, pathlib
 
 @dataclasses.dataclass
 class Point:
@@ -93,111 +93,86 @@ class Colour(enum.Enum):
     RED = "red"
 
 @addin.tool
-def give(what: str) -> Any:
-    return {
-        "text": "plain",
-        "nothing": None,
-        "number": 3,
-        "truth": True,
-        "list": [1, "a"],
-        "texts": ["a", "b"],
-        "object": {"a": 1},
-        "dataclass": Point(1),
-        "odd keys": {1: Colour.RED},
-        "dates": [datetime.date(2026, 7, 28)],
-        "path": {"at": pathlib.Path("a") / "b"},
-        "image": image(b"\\0", "image/gif"),
-        "audio": audio(b"\\1"),
-        "link": resource_link("x://y", "y", title="Y", mime_type="text/css"),
-        "embedded": embedded("x://y", "text", annotations={"priority": 1}),
-        "embedded bytes": embedded("x://y", b"\\0"),
-        "mixed": [text("a"), "b", image(b"\\0")],
-        "whole": ToolResult(["no"], structured={"a": 1}, is_error=True, meta={"m": 1}),
-        "odd text": "caf\\udce9",
-        "odd data": {"caf\\udce9": ["a", "\\udce9", 1]},
-        "just text": ToolResult("no", is_error=True),
-        "numbers": [math.nan, math.inf],
-    }[what]
+def give() -> Any:
+    return {value}
 """
 
 
+def said(text: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], **more}
+
+
+def shown(*blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"content": list(blocks)}
+
+
+def structured(text: str, value: object) -> dict[str, Any]:
+    return said(text, structuredContent=value)
+
+
 @pytest.mark.parametrize(
-    ("what", "result"),
+    ("value", "result"),
     [
-        ("text", {"content": [{"type": "text", "text": "plain"}]}),
-        ("nothing", {"content": []}),
-        ("number", {"content": [{"type": "text", "text": "3"}]}),
-        ("truth", {"content": [{"type": "text", "text": "true"}]}),
-        ("list", {"content": [{"type": "text", "text": '[1,"a"]'}]}),
-        ("texts", {"content": [{"type": "text", "text": '["a","b"]'}]}),
-        ("object", {"content": [{"type": "text", "text": '{"a":1}'}], "structuredContent": {"a": 1}}),
-        ("dataclass", {"content": [{"type": "text", "text": '{"x":1}'}], "structuredContent": {"x": 1}}),
-        ("odd keys", {"content": [{"type": "text", "text": '{"1":"red"}'}], "structuredContent": {"1": "red"}}),
-        ("dates", {"content": [{"type": "text", "text": '["2026-07-28"]'}]}),
-        ("path", {"content": [{"type": "text", "text": '{"at":"a/b"}'}], "structuredContent": {"at": "a/b"}}),
-        ("image", {"content": [{"type": "image", "data": "AA==", "mimeType": "image/gif"}]}),
-        ("audio", {"content": [{"type": "audio", "data": "AQ==", "mimeType": "audio/wav"}]}),
+        ("'plain'", said("plain")),
+        ("None", shown()),
+        ("3", said("3")),
+        ("True", said("true")),
+        ("[1, 'a']", said('[1,"a"]')),
+        ("['a', 'b']", said('["a","b"]')),
+        ("{'a': 1}", structured('{"a":1}', {"a": 1})),
+        ("Point(1)", structured('{"x":1}', {"x": 1})),
+        ("{1: Colour.RED}", structured('{"1":"red"}', {"1": "red"})),
+        ("[datetime.date(2026, 7, 28)]", said('["2026-07-28"]')),
+        ("{'at': pathlib.Path('a') / 'b'}", structured('{"at":"a/b"}', {"at": "a/b"})),
+        ("[math.nan, math.inf]", said("[null,null]")),
+        ("image(b'\\0', 'image/gif')", shown({"type": "image", "data": "AA==", "mimeType": "image/gif"})),
+        ("audio(b'\\1')", shown({"type": "audio", "data": "AQ==", "mimeType": "audio/wav"})),
         (
-            "link",
-            {"content": [{"type": "resource_link", "uri": "x://y", "name": "y", "title": "Y", "mimeType": "text/css"}]},
+            "resource_link('x://y', 'y', title='Y', mime_type='text/css')",
+            shown({"type": "resource_link", "uri": "x://y", "name": "y", "title": "Y", "mimeType": "text/css"}),
         ),
         (
-            "embedded",
-            {
-                "content": [
-                    {
-                        "type": "resource",
-                        "resource": {"uri": "x://y", "mimeType": "text/plain", "text": "text"},
-                        "annotations": {"priority": 1},
-                    }
-                ]
-            },
+            "embedded('x://y', 'text', annotations={'priority': 1})",
+            shown(
+                {
+                    "type": "resource",
+                    "resource": {"uri": "x://y", "mimeType": "text/plain", "text": "text"},
+                    "annotations": {"priority": 1},
+                }
+            ),
         ),
         (
-            "embedded bytes",
-            {
-                "content": [
-                    {
-                        "type": "resource",
-                        "resource": {"uri": "x://y", "mimeType": "application/octet-stream", "blob": "AA=="},
-                    }
-                ]
-            },
+            "embedded('x://y', b'\\0')",
+            shown(
+                {
+                    "type": "resource",
+                    "resource": {"uri": "x://y", "mimeType": "application/octet-stream", "blob": "AA=="},
+                }
+            ),
         ),
         (
-            "mixed",
-            {
-                "content": [
-                    {"type": "text", "text": "a"},
-                    {"type": "text", "text": "b"},
-                    {"type": "image", "data": "AA==", "mimeType": "image/png"},
-                ]
-            },
+            "[text('a'), 'b', image(b'\\0')]",
+            shown(
+                {"type": "text", "text": "a"},
+                {"type": "text", "text": "b"},
+                {"type": "image", "data": "AA==", "mimeType": "image/png"},
+            ),
         ),
         (
-            "whole",
-            {
-                "content": [{"type": "text", "text": "no"}],
-                "structuredContent": {"a": 1},
-                "isError": True,
-                "_meta": {"m": 1},
-            },
+            "ToolResult(['no'], structured={'a': 1}, is_error=True, meta={'m': 1})",
+            said("no", structuredContent={"a": 1}, isError=True, _meta={"m": 1}),
         ),
-        ("odd text", {"content": [{"type": "text", "text": "caf\\udce9"}]}),
+        ("ToolResult('no', is_error=True)", said("no", isError=True)),
+        ("'caf\\udce9'", said("caf\\udce9")),
         (
-            "odd data",
-            {
-                "content": [{"type": "text", "text": r'{"caf\\udce9":["a","\\udce9",1]}'}],
-                "structuredContent": {"caf\\udce9": ["a", "\\udce9", 1]},
-            },
+            "{'caf\\udce9': ['a', '\\udce9', 1]}",
+            structured(r'{"caf\\udce9":["a","\\udce9",1]}', {"caf\\udce9": ["a", "\\udce9", 1]}),
         ),
-        ("just text", {"content": [{"type": "text", "text": "no"}], "isError": True}),
-        ("numbers", {"content": [{"type": "text", "text": "[null,null]"}]}),
     ],
 )
-async def test_whatever_a_tool_returns_can_be_sent(addins: AddInFolder, what: str, result: dict[str, Any]) -> None:
-    async with addins.serve_register(RESULTS) as client:
-        assert await client.call("give", what=what) == result
+async def test_whatever_a_tool_returns_can_be_sent(addins: AddInFolder, value: str, result: dict[str, Any]) -> None:
+    async with addins.serve_register(RESULTS.replace("{value}", value)) as client:
+        assert await client.call("give") == result
 
 
 FAILURES = """
@@ -213,61 +188,41 @@ class Odd(Exception):
 class Total(Struct):
     total: int
 
-@addin.tool
-def fail(how: str) -> Any:
-    def deeper(): return deeper()
-    if how == "value": raise ValueError("7 is not enough")
-    if how == "told": raise ToolError("Close the file first.")
-    if how == "exit": sys.exit(3)
-    if how == "interrupt": raise KeyboardInterrupt
-    if how == "stop": raise StopIteration("over")
-    if how == "deep": deeper()
-    if how == "odd": raise Odd
-    if how == "json": return object()
-    if how == "own": raise Own("out of here")
-    if how == "silent": raise ToolError
-    if how == "content": return [text("a"), 1]
-    if how == "long": raise ValueError("x" * 100_000)
+def deeper():
+    return deeper()
 
 @addin.tool
-async def fail_async(how: str) -> Any:
-    if how == "exit": sys.exit(3)
-    if how == "cancel": raise asyncio.CancelledError
-    if how == "own": raise Own("out of here")
-    raise ValueError("7 is not enough")
-
-@addin.tool
-def lie(how: str) -> Total:
-    return {"wrong": {"total": "many"}, "text": "many", "nothing": None, "nan": {"total": math.nan}}[how]
+{kind} fail() -> {returns}:
+    {statement}
 """
 
 
 @pytest.mark.parametrize(
-    ("tool", "how", "sentence"),
+    ("kind", "statement", "sentence"),
     [
-        ("fail", "value", "ValueError: 7 is not enough"),
-        ("fail", "told", "Close the file first."),
-        ("fail", "exit", "SystemExit: 3"),
-        ("fail", "interrupt", "KeyboardInterrupt"),
-        ("fail", "stop", "RuntimeError: coroutine raised StopIteration"),
-        ("fail", "deep", "RecursionError: maximum recursion depth exceeded"),
-        ("fail", "odd", "Odd"),
-        ("fail", "json", "TypeError: a value of type object has no JSON form"),
-        ("fail", "own", "Own: out of here"),
-        ("fail", "silent", "The tool failed without saying why."),
-        ("fail", "content", "TypeError: content is text, image(...) and the like, not int"),
-        ("fail", "long", "ValueError: xxxx"),
-        ("fail_async", "value", "ValueError: 7 is not enough"),
-        ("fail_async", "exit", "SystemExit: 3"),
-        ("fail_async", "cancel", "the function was cancelled from inside"),
-        ("fail_async", "own", "Own: out of here"),
+        ("def", "raise ValueError('7 is not enough')", "ValueError: 7 is not enough"),
+        ("def", "raise ToolError('Close the file first.')", "Close the file first."),
+        ("def", "sys.exit(3)", "SystemExit: 3"),
+        ("def", "raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("def", "raise StopIteration('over')", "RuntimeError: coroutine raised StopIteration"),
+        ("def", "deeper()", "RecursionError: maximum recursion depth exceeded"),
+        ("def", "raise Odd", "Odd"),
+        ("def", "return object()", "TypeError: a value of type object has no JSON form"),
+        ("def", "raise Own('out of here')", "Own: out of here"),
+        ("def", "raise ToolError", "The tool failed without saying why."),
+        ("def", "return [text('a'), 1]", "TypeError: content is text, image(...) and the like, not int"),
+        ("def", "raise ValueError('x' * 100_000)", "ValueError: xxxx"),
+        ("async def", "raise ValueError('7 is not enough')", "ValueError: 7 is not enough"),
+        ("async def", "sys.exit(3)", "SystemExit: 3"),
+        ("async def", "raise asyncio.CancelledError", "the function was cancelled from inside"),
+        ("async def", "raise Own('out of here')", "Own: out of here"),
     ],
 )
 async def test_a_failing_tool_gives_a_result_that_says_why(
-    addins: AddInFolder, tool: str, how: str, sentence: str, capsys: pytest.CaptureFixture[str]
+    addins: AddInFolder, kind: str, statement: str, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with addins.serve_register(FAILURES) as client:
-        result = await client.call(tool, how=how)
+    async with addins.serve_register(FAILURES.format(kind=kind, returns="Any", statement=statement)) as client:
+        result = await client.call("fail")
         alive = await health_of(client)
 
     assert result["isError"] is True
@@ -275,22 +230,23 @@ async def test_a_failing_tool_gives_a_result_that_says_why(
     assert len(text_of(result)) <= 4000
     assert "Traceback" not in text_of(result)
     assert alive["status"] == "Healthy"
-    if how not in ("told", "silent"):
+    if "ToolError" not in statement:
         assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["{'total': 'many'}", "'many'", "None", "{'total': math.nan}"])
+async def test_a_result_that_breaks_its_own_schema_is_a_failure(addins: AddInFolder, value: str) -> None:
+    body = FAILURES.format(kind="def", returns="Total", statement=f"return {value}")
+    async with addins.serve_register(body) as client:
+        result = await client.call("fail")
+
+    assert result["isError"] is True
+    assert text_of(result).startswith("TypeError: the tool returned something else than it declares: Expected `")
 
 
 async def test_what_an_author_tells_the_caller_is_not_cut(addins: AddInFolder) -> None:
     async with addins.serve_register("@addin.tool\ndef tell() -> None: raise ToolError('x' * 100_000)") as client:
         assert len(text_of(await client.call("tell"))) == 100_000
-
-
-@pytest.mark.parametrize("how", ["wrong", "text", "nothing", "nan"])
-async def test_a_result_that_breaks_its_own_schema_is_a_failure(addins: AddInFolder, how: str) -> None:
-    async with addins.serve_register(FAILURES) as client:
-        result = await client.call("lie", how=how)
-
-    assert result["isError"] is True
-    assert text_of(result).startswith("TypeError: the tool returned something else than it declares: Expected `")
 
 
 async def test_an_unknown_tool_is_an_error_and_no_result(addins: AddInFolder) -> None:
