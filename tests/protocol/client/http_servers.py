@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -116,6 +117,41 @@ def say(visitor: Visitor, asked: Asked, result: dict[str, Any]) -> None:
 def refuse(visitor: Visitor, asked: Asked, code: int, message: str = "no", status: int = 200, **more: Any) -> None:
     error = {"code": code, "message": message, **more}
     visitor.answer_json({"jsonrpc": "2.0", "id": asked.json["id"], "error": error}, status)
+
+
+def refusing(code: int, message: str, status: int, *, unread: bool = False) -> Answer:
+    """`unread`: as the official SDKs do before they look at the request, and so without its id."""
+
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        error = (
+            {"code": code, "message": message, "data": {"x": 1}}
+            if code == -32601
+            else {"code": code, "message": message}
+        )
+        visitor.answer_json({"jsonrpc": "2.0", "id": None if unread else asked.json["id"], "error": error}, status)
+
+    return call
+
+
+def plain(body: bytes, content_type: str = "application/json", status: int = 200) -> Answer:
+    """Answers with this, in which %d is the id."""
+
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        visitor.answer(body.replace(b"%d", b"%d" % asked.json["id"]), status=status, Content_Type=content_type)
+
+    return call
+
+
+async def echo(visitor: Visitor, asked: Asked) -> None:
+    say(visitor, asked, {"echo": asked.json["params"]})
+
+
+async def never(visitor: Visitor, asked: Asked) -> None:
+    await visitor.gone()
+
+
+def read(raw: Any) -> Any:
+    return json.loads(bytes(raw))
 
 
 def note(method: str, **params: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@ import asyncio
 import json
 from typing import Any
 
-from protocol.conversations import WAIT_SECONDS
+from protocol.conversations import WAIT_SECONDS, until
 from support.mcp_peers import TestPeer
-from uno_devserver.protocol.client.connection import ConnectionLost
+from uno_devserver.protocol.client.connection import Connection, ConnectionLost
 from uno_devserver.protocol.client.raw_messages import RawMessage, result_in
 from uno_devserver.protocol.jsonrpc import RpcError
 
@@ -49,3 +49,15 @@ class RecordedCall(TestPeer):
         """The result, when it has come."""
         await asyncio.wait_for(self._settled.wait(), WAIT_SECONDS)
         return self.result
+
+
+async def send(connection: Connection, call: RecordedCall, params: bytes = b'{"name":"t"}') -> None:
+    """Send it over HTTP, as soon as a connection is kept: those of the beginning are in use for a moment."""
+    await until(lambda: connection.send(call, "t", params))
+    connection.flush()
+
+
+async def sent(connection: Connection, params: bytes = b'{"name":"t"}') -> RecordedCall:
+    call = RecordedCall()
+    await send(connection, call, params)
+    return call

@@ -4,52 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from support.mcp_peers import TestPeer
 from support.raw_servers import Asked, Visitor
-from uno_devserver.protocol.client.connection import Connection, ConnectionLost
-from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
+from uno_devserver.protocol.client.connection import ConnectionLost
 
 from ..conversations import WAIT_SECONDS, until
-from .http_servers import Answer, HandshakeServer, ModernServer, Server, answer_to, connected, note, refuse, say
-from .pending_calls import RecordedCall
+from .http_servers import (
+    HandshakeServer,
+    ModernServer,
+    Server,
+    answer_to,
+    connected,
+    echo,
+    never,
+    note,
+    plain,
+    refuse,
+    say,
+)
+from .pending_calls import RecordedCall, send, sent
 
 PROGRESS = "notifications/progress"
 PARAMS = b'{"name":"t", "arguments":{"n":1e400,"text":"\\u00e9"}}'
 ERAS = pytest.mark.parametrize("server", [HandshakeServer, ModernServer])
-
-
-async def echo(visitor: Visitor, asked: Asked) -> None:
-    say(visitor, asked, {"echo": asked.json["params"]})
-
-
-async def never(visitor: Visitor, asked: Asked) -> None:
-    await visitor.gone()
-
-
-def plain(body: bytes, content_type: str = "application/json") -> Answer:
-    """Answers with this, in which %d is the id."""
-
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        visitor.answer(body.replace(b"%d", b"%d" % asked.json["id"]), Content_Type=content_type)
-
-    return call
-
-
-async def send(connection: Connection, call: RecordedCall, params: bytes = b'{"name":"t"}') -> None:
-    """Send it, as soon as a connection is kept: those of the beginning are in use for a moment."""
-    await until(lambda: connection.send(call, "t", params))
-    connection.flush()
-
-
-async def sent(connection: Connection, params: bytes = b'{"name":"t"}') -> RecordedCall:
-    call = RecordedCall()
-    await send(connection, call, params)
-    return call
 
 
 async def asked_for(server: Server, count: int = 1) -> list[Asked]:
@@ -257,44 +238,6 @@ async def test_a_question_in_an_event_stream_is_asked_of_the_call() -> None:
     assert pending.asked == [("elicitation/create", {"message": "Who?"}, None)]
 
 
-@pytest.mark.parametrize("status", [200, 400, 500])
-@ERAS
-async def test_an_error_is_told_whatever_the_http_status(server: type[Server], status: int) -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        refuse(visitor, asked, -32601, "no such tool", status, data={"x": 1})
-
-    async with connected(server(call=call)) as connection:
-        pending = await sent(connection)
-        with pytest.raises(RpcError) as refused:
-            await pending.settled()
-
-    assert (refused.value.code, refused.value.message, refused.value.data) == (-32601, "no such tool", {"x": 1})
-
-
-@pytest.mark.parametrize(
-    ("body", "content_type", "said"),
-    [
-        (b"<html>", "text/html", "HTTP 200 and text/html"),
-        (b"{", "application/json", "answered, but"),
-        (b'{"jsonrpc":"2.0","id":%d,"result":', "application/json", "answered, but"),
-        (b'{"jsonrpc":"2.0","id":12345,"result":{}}', "application/json", "does not answer the request"),
-        (b'{"jsonrpc":"2.0","id":%d,"result":[]}', "application/json", "neither a result object"),
-        (b"", "application/json", "nothing else"),
-    ],
-)
-@ERAS
-async def test_an_answer_that_is_none_fails_the_call_and_says_why(
-    server: type[Server], body: bytes, content_type: str, said: str
-) -> None:
-    async with connected(server(call=plain(body, content_type))) as connection:
-        pending = await sent(connection)
-        with pytest.raises(RpcError, match=said) as failed:
-            await pending.settled()
-
-    assert failed.value.code == INTERNAL_ERROR
-    assert len(pending.outcomes) == 1
-
-
 @pytest.mark.parametrize("status", [307, 308])
 @ERAS
 async def test_a_call_that_is_sent_elsewhere_is_made_there_and_so_are_the_next(
@@ -318,17 +261,6 @@ async def test_a_call_that_is_sent_elsewhere_is_made_there_and_so_are_the_next(
     assert scripted.posts("tools/call")[-1].target == "/mcp/"
 
 
-@ERAS
-async def test_a_call_that_is_sent_to_another_server_fails_and_says_why(server: type[Server]) -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        visitor.answer(status=307, Location="http://example.com/mcp")
-
-    async with connected(server(call=call)) as connection:
-        pending = await sent(connection)
-        with pytest.raises(RpcError, match=r"redirects to http://example\.com/mcp, which is not followed"):
-            await pending.settled()
-
-
 async def test_a_forgotten_session_is_renewed_and_the_call_made_again() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         if not server.forget(visitor, asked):
@@ -346,18 +278,6 @@ async def test_a_forgotten_session_is_renewed_and_the_call_made_again() -> None:
         "session-1", "session-2", "session-2",
     ]  # fmt: skip
     assert len(pending.outcomes) == 1
-
-
-async def test_a_server_that_forgets_every_session_loses_the_call_unseen() -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        refuse(visitor, asked, -32001, "Session not found", status=404)
-
-    async with connected(HandshakeServer(call=call)) as connection:
-        pending = await sent(connection)
-        with pytest.raises(ConnectionLost, match="forgets its sessions") as lost:
-            await pending.settled()
-
-    assert lost.value.sent is False
 
 
 async def test_a_cut_stream_is_taken_up_where_the_server_allows_it() -> None:
@@ -400,65 +320,6 @@ async def test_a_modern_tool_that_wants_its_arguments_in_headers_is_called_again
 
         assert (await pending.settled())["who"] == "Ada"
         assert not connection.send(RecordedCall(modern=True), "t", b"{}"), "its headers are known to be wanted"
-
-
-# --- what is lost
-
-
-@pytest.mark.parametrize(
-    ("server", "status", "code", "has_id"),
-    [
-        (HandshakeServer, 400, -32022, True),
-        (ModernServer, 400, -32022, True),
-        (ModernServer, 400, -32000, False),
-        (ModernServer, 404, -32001, False),
-    ],
-)
-async def test_a_server_that_came_back_in_the_other_era_is_lost_and_has_not_run_the_call(
-    server: type[Server], status: int, code: int, has_id: bool
-) -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        error = {"code": code, "message": "Bad Request"}
-        visitor.answer_json({"jsonrpc": "2.0", "id": asked.json["id"] if has_id else None, "error": error}, status)
-
-    async with connected(server(call=call)) as connection:
-        with pytest.raises(ConnectionLost, match="any more: Bad Request") as general:
-            await connection.request("tools/call", {"name": "t"}, TestPeer(modern=True))
-        pending = await sent(connection)
-        with pytest.raises(ConnectionLost, match="any more: Bad Request") as relayed:
-            await pending.settled()
-
-    assert (general.value.sent, relayed.value.sent) == (False, False)
-
-
-@pytest.mark.parametrize("how", [Visitor.close, Visitor.abort])
-@ERAS
-async def test_a_call_is_lost_when_the_server_hangs_up(server: type[Server], how: Callable[[Visitor], None]) -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        how(visitor)
-
-    async with connected(server(call=call)) as connection:
-        pending = await sent(connection)
-        with pytest.raises(ConnectionLost) as lost:
-            await pending.settled()
-
-    assert lost.value.sent
-    assert len(pending.outcomes) == 1
-
-
-async def test_a_modern_call_is_lost_when_its_stream_breaks_off() -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        visitor.begin_events()
-        visitor.event(note(PROGRESS, progress=1))
-        await visitor.writer.drain()
-        visitor.abort()
-
-    async with connected(ModernServer(call=call)) as connection:
-        pending = await sent(connection)
-        with pytest.raises(ConnectionLost) as lost:
-            await pending.settled()
-
-    assert lost.value.sent
 
 
 @ERAS

@@ -23,21 +23,9 @@ from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, RpcError
 from uno_devserver.protocol.service import Params, Result
 
 from ..conversations import WAIT_SECONDS, until
-from .http_servers import HandshakeServer, answer_to, connected, note, open_events, refuse, say
+from .http_servers import HandshakeServer, answer_to, connected, echo, never, note, open_events, read, refuse, say
 
 PROGRESS = "notifications/progress"
-
-
-async def echo(visitor: Visitor, asked: Asked) -> None:
-    say(visitor, asked, {"echo": asked.json["params"]})
-
-
-async def never(visitor: Visitor, asked: Asked) -> None:
-    await visitor.gone()
-
-
-def read(raw: Any) -> Any:
-    return json.loads(bytes(raw))
 
 
 # --- how it begins and ends
@@ -198,20 +186,6 @@ async def test_many_requests_run_side_by_side() -> None:
         answers = await asyncio.gather(*(connection.request("tools/call", {"n": n}, TestPeer()) for n in range(100)))
 
     assert [read(answer) for answer in answers] == [{"echo": {"n": n}} for n in range(100)]
-
-
-@pytest.mark.parametrize("status", [200, 400, 404, 500])
-async def test_an_error_is_told_whatever_the_http_status(status: int) -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        refuse(visitor, asked, -32601, "no such tool", status, data={"x": 1})
-
-    server = HandshakeServer(call=call)
-    async with connected(server) as connection:
-        with pytest.raises(RpcError) as refused:
-            await connection.request("tools/call", {}, TestPeer())
-
-    assert (refused.value.code, refused.value.message, refused.value.data) == (-32601, "no such tool", {"x": 1})
-    assert server.sessions == 1
 
 
 async def test_a_request_that_is_cancelled_is_taken_back() -> None:
@@ -636,19 +610,6 @@ async def test_a_session_that_was_forgotten_while_nothing_happened_is_opened_ane
         await until(lambda: "notifications/tools/list_changed" in peer.methods())
 
 
-async def test_a_server_that_forgets_every_session_is_lost_and_has_not_run_the_request() -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        refuse(visitor, asked, -32001, "Session not found", status=404)
-
-    server = HandshakeServer(call=call)
-    async with connected(server) as connection:
-        with pytest.raises(ConnectionLost, match="Session not found") as lost:
-            await connection.request("tools/call", {}, TestPeer())
-
-    assert not lost.value.sent
-    assert server.sessions == 2
-
-
 @pytest.mark.parametrize("what", ["stream", "level"])
 async def test_a_server_that_forgets_every_session_is_asked_less_and_less(
     what: str, monkeypatch: pytest.MonkeyPatch
@@ -684,32 +645,6 @@ async def test_a_server_that_forgets_every_session_is_asked_less_and_less(
     assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
 
 
-async def test_a_refusal_that_sounds_like_a_forgotten_session_but_stays_is_a_refusal() -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        refuse_unread(visitor, "Bad Request: no")
-
-    server = HandshakeServer(call=call)
-    async with connected(server) as connection:
-        with pytest.raises(RpcError, match="Bad Request: no"):
-            await connection.request("tools/call", {}, TestPeer())
-
-    assert len(server.posts("tools/call")) == 2
-
-
-@pytest.mark.parametrize("code", [-32000, -32001])
-async def test_a_call_that_the_server_answers_with_an_error_of_its_own_is_made_once(code: int) -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        refuse(visitor, asked, code, "The payment was declined.", status=400)
-
-    server = HandshakeServer(call=call)
-    async with connected(server) as connection:
-        with pytest.raises(RpcError, match="declined"):
-            await connection.request("tools/call", {}, TestPeer())
-
-    assert len(server.posts("tools/call")) == 1
-    assert server.sessions == 1
-
-
 async def test_a_server_that_opens_no_new_session_is_lost() -> None:
     async def hello(visitor: Visitor, asked: Asked) -> None:
         if server.sessions:
@@ -721,17 +656,6 @@ async def test_a_server_that_opens_no_new_session_is_lost() -> None:
     forgetful(server, "404")
     async with connected(server) as connection:
         with pytest.raises(ConnectionLost, match="HTTP 404 and text/html") as lost:
-            await connection.request("tools/call", {}, TestPeer())
-
-    assert not lost.value.sent
-
-
-async def test_a_server_that_stops_has_not_run_the_request() -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        refuse(visitor, asked, -32011, "The server is stopping.", status=503)
-
-    async with connected(HandshakeServer(call=call)) as connection:
-        with pytest.raises(ConnectionLost, match="is stopping") as lost:
             await connection.request("tools/call", {}, TestPeer())
 
     assert not lost.value.sent
@@ -773,44 +697,6 @@ async def test_an_answer_whose_stream_was_cut_is_taken_up_again(broken: bool) ->
     assert len(calls) == 1
     assert [params["progress"] for _, params in peer.heard] == [1, 2]
     assert [asked.headers.get("last-event-id") for asked in server.gets()][-2:] == ["5-1", "5-2"]
-
-
-@pytest.mark.parametrize("broken", [True, False])
-async def test_an_answer_that_cannot_be_taken_up_again_is_lost(broken: bool) -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        visitor.begin_events()
-        visitor.event(note(PROGRESS, progress=1))
-        if broken:
-            visitor.close()
-        else:
-            visitor.end_events()
-
-    server = HandshakeServer(call=call)
-    async with connected(server) as connection:
-        with pytest.raises(ConnectionLost) as lost:
-            await connection.request("tools/call", {}, TestPeer())
-
-    assert lost.value.sent
-    assert len(server.posts("tools/call")) == 1
-
-
-@pytest.mark.parametrize("status", [400, 404, 405, 500])
-async def test_an_answer_that_the_server_did_not_keep_is_lost(status: int) -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        visitor.begin_events()
-        visitor.chunk(b"id: 5-0\nretry: 10\ndata:\n\n")
-        visitor.end_events()
-
-    async def get(visitor: Visitor, asked: Asked) -> None:
-        visitor.answer(status=status if "last-event-id" in asked.headers else 405)
-
-    server = HandshakeServer(call=call, get=get)
-    async with connected(server) as connection:
-        with pytest.raises(ConnectionLost, match=f"HTTP {status}") as lost:
-            await connection.request("tools/call", {}, TestPeer())
-
-    assert lost.value.sent
-    assert server.sessions == 1
 
 
 async def test_a_stream_that_breaks_again_and_again_without_a_word_is_given_up() -> None:
@@ -859,30 +745,6 @@ async def test_a_server_that_died_during_a_call_is_noticed_at_once() -> None:
 # --- answers that are none
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<h1>", "HTTP 200 and text/html"),
-        (b"HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\nOops", "HTTP 500 and something that has no type"),
-        (b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", "HTTP 202 and nothing else"),
-        (b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{"a":', "no JSON-RPC message"),
-        (
-            b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 21\r\n\r\n{"id":99,"result":{}}',
-            "does not answer the request",
-        ),
-    ],
-)
-async def test_an_answer_without_a_message_is_an_error(answer: bytes, why: str) -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        visitor.say(answer)
-
-    async with connected(HandshakeServer(call=call)) as connection:
-        with pytest.raises(RpcError, match=why) as refused:
-            await connection.request("tools/call", {}, TestPeer())
-
-    assert refused.value.code == INTERNAL_ERROR
-
-
 async def test_an_answer_of_the_wrong_type_counts_if_it_is_one() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
         visitor.answer(json.dumps(answer_to(asked, {"a": 1}), indent=2).encode(), Content_Type="text/plain")
@@ -910,21 +772,6 @@ async def test_an_answer_that_is_too_long_is_an_error_and_no_loss(
     async with connected(HandshakeServer(call=call)) as connection:
         with pytest.raises(RpcError, match="10000 bytes"):
             await connection.request("tools/call", {}, TestPeer())
-
-
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", b"what?\r\n\r\n"])
-async def test_a_connection_that_breaks_loses_the_request(answer: bytes) -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        visitor.say(answer)
-        visitor.close()
-
-    server = HandshakeServer(call=call)
-    async with connected(server) as connection:
-        with pytest.raises(ConnectionLost) as lost:
-            await connection.request("tools/call", {}, TestPeer())
-
-    assert lost.value.sent
-    assert len(server.posts("tools/call")) == 1
 
 
 async def test_a_peer_that_fails_does_not_end_the_conversation() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ from uno_devserver.protocol.versions import (
 )
 
 from ..conversations import WAIT_SECONDS, until
-from .http_servers import ModernServer, answer_to, connected, note, refuse, say
+from .http_servers import ModernServer, answer_to, connected, never, note, read, refuse, say
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 CHANGED = "notifications/tools/list_changed"
@@ -34,14 +33,6 @@ CHANGED = "notifications/tools/list_changed"
 
 async def done(visitor: Visitor, asked: Asked) -> None:
     say(visitor, asked, {"resultType": "complete", "content": []})
-
-
-async def never(visitor: Visitor, asked: Asked) -> None:
-    await visitor.gone()
-
-
-def read(raw: Any) -> Any:
-    return json.loads(bytes(raw))
 
 
 # --- requests
@@ -97,17 +88,6 @@ async def test_what_is_said_on_the_way_to_an_answer_goes_to_the_one_who_asked() 
     assert server.methods() == ["server/discover", "tools/call"]
 
 
-async def test_an_error_keeps_its_code_whatever_the_http_status() -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        refuse(visitor, asked, -32602, "no such tool", status=400, data=[1])
-
-    async with connected(ModernServer(call=call)) as connection:
-        with pytest.raises(RpcError) as refused:
-            await connection.request("tools/call", {}, TestPeer())
-
-    assert (refused.value.code, refused.value.message, refused.value.data) == (-32602, "no such tool", [1])
-
-
 async def test_a_request_is_cancelled_by_closing_its_connection() -> None:
     left = asyncio.Event()
 
@@ -129,35 +109,6 @@ async def test_a_request_is_cancelled_by_closing_its_connection() -> None:
             assert asking.cancelled() or asking.cancelling()
 
     assert server.methods() == ["server/discover", "tools/call", "tools/call"]
-
-
-@pytest.mark.parametrize("how", ["ended", "broken", "nothing", "html", "stopping"])
-async def test_an_answer_that_does_not_come_is_told(how: str) -> None:
-    async def call(visitor: Visitor, asked: Asked) -> None:
-        if how in ("ended", "broken"):
-            visitor.begin_events()
-            visitor.event(note("notifications/progress", progress=1), "an-id-that-means-nothing-here")
-        if how == "ended":
-            visitor.end_events()
-        elif how == "html":
-            visitor.answer(b"<h1>", status=502, Content_Type="text/html")
-        elif how == "stopping":
-            refuse(visitor, asked, -32011, "The server is stopping.", status=503)
-        else:
-            visitor.close()
-
-    server = ModernServer(call=call)
-    async with connected(server) as connection:
-        with pytest.raises((ConnectionLost, RpcError)) as error:
-            await connection.request("tools/call", {}, TestPeer())
-
-    if how == "html":
-        assert isinstance(error.value, RpcError)
-        assert "HTTP 502" in error.value.message
-    else:
-        assert isinstance(error.value, ConnectionLost)
-        assert error.value.sent == (how != "stopping")
-    assert server.methods() == ["server/discover", "tools/call"]
 
 
 async def test_questions_are_asked_of_a_client_that_does_not_call_again() -> None:
