@@ -68,6 +68,7 @@ def test_the_text_of_a_health_report_is_one_line_of_json() -> None:
     assert "\n" not in content["text"]
     assert json.loads(content["text"]) == result["structuredContent"] == report
     assert plain == tools.health_result(report, None) == {"content": [content], "isError": False}
+    assert [tools.health_result(report, later) == result for later in ("2025-11-25", "2026-07-28")] == [True, True]
 
 
 def test_instructions_and_capabilities_of_the_upstream_stand_beside_ours() -> None:

@@ -14,12 +14,10 @@ from support.authorities import CHANGED, ScriptedAuthority, failed_build
 from support.relays import (
     CONNECTED,
     DEGRADED,
-    MODERN,
     QUICK,
     RECONNECTING,
     Scene,
     ScriptedCall,
-    ScriptedSession,
     said,
     state_of,
     text_of,
@@ -59,19 +57,6 @@ async def _text(scene: Scene, name: str, **arguments: Any) -> str:
     result = said(await scene.service.answer(_own(name, **arguments)))
     assert result["isError"] is True
     return str(result["content"][0]["text"])
-
-
-@pytest.mark.parametrize(
-    ("version", "structured"),
-    [("2024-11-05", False), ("2025-03-26", False), ("2025-06-18", True), ("2025-11-25", True), (MODERN, True)],
-)
-async def test_health_has_structure_for_the_versions_that_know_it(version: str, structured: bool) -> None:
-    scene = _scene(DEGRADED)
-
-    result = said(await scene.service.answer(tool_call("uno_health", ScriptedSession(version), arguments=None)))
-
-    assert ("structuredContent" in result) is structured
-    assert json.loads(result["content"][0]["text"])["status"] == "Healthy"
 
 
 async def test_discover_lists_the_upstreams_tools_byte_for_byte_and_none_of_ours() -> None:

@@ -92,6 +92,13 @@ async def over_http(answer: HttpAnswer, *, modern: bool = False) -> AsyncIterato
                 await client.service.close()
 
 
+def answering(result: dict[str, Any]) -> HttpAnswer:
+    async def answer(visitor: Visitor, asked: HttpAsked) -> None:
+        say(visitor, asked, result)
+
+    return answer
+
+
 def queue_of(authority: ScriptedAuthority, concurrency: int | None = None) -> CallQueue:
     return CallQueue(
         authority, concurrency=concurrency, strategy=Strategy.RESTART, waits=lambda: False, name="Acme", limits=QUICK
@@ -137,10 +144,7 @@ async def test_nor_does_it_on_pipes(modern: bool) -> None:
 
 @eras
 async def test_nor_does_it_over_a_kept_http_connection(modern: bool) -> None:
-    async def answer(visitor: Visitor, asked: HttpAsked) -> None:
-        say(visitor, asked, {"content": [1]})
-
-    async with over_http(answer, modern=modern) as (client, server):
+    async with over_http(answering({"content": [1]}), modern=modern) as (client, server):
         with no_tasks():
             client.call("echo")
             await until(lambda: bool(client.answers()))
@@ -587,11 +591,7 @@ async def test_an_answer_that_cannot_be_read_fails_its_call() -> None:
 
 async def test_a_large_answer_over_http_passes() -> None:
     text = "x" * 3_000_000
-
-    async def answer(visitor: Visitor, asked: HttpAsked) -> None:
-        say(visitor, asked, {"content": [{"type": "text", "text": text}]})
-
-    async with over_http(answer) as (client, _):
+    async with over_http(answering({"content": [{"type": "text", "text": text}]})) as (client, _):
         client.call()
         await until(lambda: bool(client.answers()))
 
@@ -615,16 +615,13 @@ async def test_an_answer_in_an_event_stream_passes_and_so_does_what_comes_before
 
 
 async def test_a_session_that_the_server_forgot_is_renewed_and_the_call_made_in_it() -> None:
-    server: list[Server] = []
-
     async def answer(visitor: Visitor, asked: HttpAsked) -> None:
         if asked.headers["mcp-session-id"] == "session-1":
             refuse(visitor, asked, -32001, "Session not found", status=404)
         else:
             say(visitor, asked, {"content": ["new session"]})
 
-    async with over_http(answer) as (client, made):
-        server.append(made)
+    async with over_http(answer) as (client, _):
         client.call()
 
         assert (await client.answer())["result"] == {"content": ["new session"]}

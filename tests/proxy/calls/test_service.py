@@ -85,11 +85,14 @@ async def test_the_health_is_told_by_tool_and_by_resource_whatever_the_upstream_
     report = {"status": "Degraded", "issues": []}
     scene = Scene(RECONNECTING, state=state_of(health=report))
 
-    called = said(await scene.service.answer(tool_call("uno_health")))
+    called = said(await scene.service.answer(tool_call("uno_health", arguments=None)))
+    older = said(await scene.service.answer(tool_call("uno_health", ScriptedSession("2025-03-26"))))
     read = said(await scene.service.answer(ScriptedCall("resources/read", {"uri": "UNO://Health"})))
 
     assert called["structuredContent"] == report
-    assert msgspec.json.decode(called["content"][0]["text"]) == report
+    assert "structuredContent" not in older
+    for each in (called, older):
+        assert msgspec.json.decode(each["content"][0]["text"]) == report
     assert msgspec.json.decode(read["contents"][0]["text"]) == report
 
 

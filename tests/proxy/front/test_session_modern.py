@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from protocol.conversations import ScriptedService, text, until
-from protocol.line_clients import SUBSCRIPTION, LineClient, ModernLineClient
+from protocol.line_clients import SUBSCRIPTION, ModernLineClient
 from uno_devserver.protocol.jsonrpc import (
     BUSY,
     INTERNAL_ERROR,
-    INVALID_PARAMS,
     INVALID_REQUEST,
     STOPPED,
 )
 from uno_devserver.protocol.service import Call, Result
-from uno_devserver.protocol.versions import MISSING_CAPABILITY, UNSUPPORTED_VERSION
 
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 SERVER = {"io.modelcontextprotocol/serverInfo": {"name": "scripted", "version": "1.2.3", "title": "A scripted service"}}
@@ -50,57 +46,6 @@ async def test_a_call_needs_no_session() -> None:
     assert called["result"] == {"resultType": "complete", **text("hi"), "_meta": SERVER}
     assert client.endpoint.session is None
     assert service.sessions == []
-
-
-@pytest.mark.parametrize(
-    ("meta", "code"),
-    [
-        ({"io.modelcontextprotocol/protocolVersion": "2026-07-28"}, INVALID_PARAMS),
-        (
-            {
-                "io.modelcontextprotocol/protocolVersion": "2030-01-01",
-                "io.modelcontextprotocol/clientCapabilities": {},
-            },
-            UNSUPPORTED_VERSION,
-        ),
-    ],
-)
-async def test_an_envelope_must_be_whole_and_of_a_version_that_we_speak(meta: object, code: int) -> None:
-    client = LineClient(ScriptedService(echo=_echo))
-
-    assert (await client.ask("tools/call", {"name": "echo", "_meta": meta}))["error"]["code"] == code
-
-
-async def test_each_request_has_its_own_client_and_log_level() -> None:
-    async def chat(call: Call) -> Result:
-        for level in ("debug", "error"):
-            call.notify("notifications/message", {"level": level, "data": [call.session.client.name, level]})
-        return text("chatted")
-
-    client = ModernLineClient(ScriptedService(chat=chat))
-    for name, level in (("one", "debug"), ("two", "error"), ("three", None)):
-        meta: dict[str, Any] = {"io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"}}
-        if level is not None:
-            meta["io.modelcontextprotocol/logLevel"] = level
-        client.call("chat", _meta=meta)
-    messages = [await client.message() for _ in range(6)]
-
-    said = [message["params"]["data"] for message in messages if "params" in message]
-    assert said == [["one", "debug"], ["one", "error"], ["two", "error"]]
-
-
-async def test_progress_comes_before_the_answer() -> None:
-    async def work(call: Call) -> Result:
-        token = call.params["_meta"]["progressToken"]
-        call.notify("notifications/progress", {"progressToken": token, "progress": 1})
-        return text("worked")
-
-    client = ModernLineClient(ScriptedService(work=work))
-    client.call("work", request_id=1, _meta={"progressToken": "t"})
-
-    progress, answer = await client.message(), await client.message()
-    assert progress["params"] == {"progressToken": "t", "progress": 1}
-    assert answer["id"] == 1
 
 
 async def test_a_question_is_the_result_and_the_next_request_brings_the_answer() -> None:
@@ -144,12 +89,6 @@ async def test_what_is_said_while_the_client_thinks_comes_with_its_next_request(
     assert before
     assert (await client.message())["method"] == "notifications/progress"
     assert (await client.message())["result"]["content"] == text("x")["content"]
-
-
-async def test_a_client_without_the_capability_is_not_asked() -> None:
-    client = ModernLineClient(ScriptedService(who=_who), capabilities={})
-
-    assert (await client.ask("tools/call", {"name": "who"}))["error"]["code"] == MISSING_CAPABILITY
 
 
 async def test_a_client_is_asked_during_its_calls_only() -> None:
@@ -334,14 +273,6 @@ async def test_subscriptions_that_are_being_opened_count() -> None:
     assert (refused["id"], refused["error"]["code"]) == (2, BUSY)
 
 
-async def test_ill_formed_and_too_many_subscriptions_are_refused() -> None:
-    client = ModernLineClient(ScriptedService(), subscriptions=1)
-
-    assert (await client.ask("subscriptions/listen", {}))["error"]["code"] == INVALID_PARAMS
-    assert "error" not in await client.ask("subscriptions/listen", TOOLS)
-    assert (await client.ask("subscriptions/listen", TOOLS))["error"]["code"] == BUSY
-
-
 async def test_whatever_a_service_does_becomes_an_answer() -> None:
     async def fails(call: Call) -> Result:
         raise ValueError("oops")
@@ -354,13 +285,3 @@ async def test_whatever_a_service_does_becomes_an_answer() -> None:
 
     for method, params in (("tools/call", {"name": "fails"}), ("subscriptions/listen", TOOLS)):
         assert (await client.ask(method, params))["error"]["code"] == INTERNAL_ERROR
-
-
-async def test_calls_are_bounded() -> None:
-    service = ScriptedService(wait=_wait)
-    client = ModernLineClient(service, calls=2)
-    for number in range(3):
-        client.call("wait", request_id=number)
-
-    refused = await client.message()
-    assert (refused["id"], refused["error"]["code"]) == (2, BUSY)
