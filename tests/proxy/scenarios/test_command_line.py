@@ -127,14 +127,6 @@ def test_a_port_for_http_that_is_taken_is_told_by_both(proxies: Proxies, bench: 
     assert own["status"] == told.json["status"] == "Degraded"
 
 
-def test_both_say_since_when_the_host_runs(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.connected()
-
-    own = client.wait_health(lambda report: report["startedAt"], "with the time of the start")
-
-    assert bench.machine.run("health", "--json").json["startedAt"] == own["startedAt"]
-
-
 # --- stop, and start again --------------------------------------------------------------------------------------------
 
 
@@ -143,25 +135,22 @@ def written_down(machine: Machine) -> None:
     health(machine, lambda result: [proxy["state"] for proxy in result.json["proxies"]] == ["Connected"], "--json")
 
 
-def test_stop_says_which_proxy_starts_the_host_again(proxies: Proxies, bench: Workbench) -> None:
+def test_stop_tells_people_and_programs_which_proxy_starts_the_host_again(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.connected()
     written_down(bench.machine)
+    own = client.wait_health(lambda report: report["startedAt"], "with the time of the start")
+    assert bench.machine.run("health", "--json").json["startedAt"] == own["startedAt"], "both say since when it runs"
 
     told = bench.machine.run("stop").stdout
+    client.wait_connected(generation=2)
+    written_down(bench.machine)
+    [result] = bench.machine.run("stop", "--json").json["results"]
 
     assert told.splitlines()[-2] == "Successfully stopped 1 DevServer(s)"
     assert f"The proxy (of test-client, process {client.process.pid}) starts it again at once" in told
     assert "edited add-ins" in told
-    client.wait_connected(generation=2)
-
-
-def test_stop_tells_programs_who_starts_the_host_again(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.connected()
-    written_down(bench.machine)
-
-    [result] = bench.machine.run("stop", "--json").json["results"]
-
     assert result["startedAgainBy"] == [{"processId": client.process.pid, "clients": ["test-client"]}]
+    client.wait_connected(generation=3)
 
 
 def test_the_host_of_a_proxy_is_not_restarted_by_start_but_by_stop(proxies: Proxies, bench: Workbench) -> None:

@@ -38,6 +38,9 @@ def test_it_is_opened_on_the_port_that_was_asked_for_and_everybody_is_told(proxi
 
     assert page.port == port
     assert f"Inspector: {page.url}\n" in client.stderr
+    (kept,) = (bench.machine.state / "inspector").iterdir()
+    assert page.token in kept.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o600, "for the user alone"
 
     def listed() -> object:
         """As others see it: a moment after it was opened."""
@@ -107,7 +110,7 @@ def test_both_eras_call_the_same_process_as_the_client_on_stdio(proxies: Proxies
     assert page.ask("GET", "/health").status == 200
 
 
-def test_a_session_hears_of_changed_lists_and_of_resources(proxies: Proxies, bench: Workbench) -> None:
+def test_a_session_hears_of_lists_and_resources_and_a_page_of_the_end(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.connected("--inspector", "0")
     page = inspector_of(client)
     session = page.open_session()
@@ -121,15 +124,7 @@ def test_a_session_hears_of_changed_lists_and_of_resources(proxies: Proxies, ben
         stream.wait("notifications/tools/list_changed")
         stream.wait("notifications/resources/updated")
         events.wait('"changed": ["tools"]')
-    client.hear("notifications/tools/list_changed")
-
-
-def test_a_page_that_is_open_hears_that_the_proxy_ends(proxies: Proxies, bench: Workbench) -> None:
-    client = proxies.connected("--inspector", "0")
-    page = inspector_of(client)
-
-    with page.listen("/events") as events:
-        events.wait("event: snapshot")
+        client.hear("notifications/tools/list_changed")
         client.close_stdin()
 
         events.wait("event: closing")
@@ -188,15 +183,6 @@ def test_neither_pages_nor_a_tool_that_runs_through_one_keep_the_proxy(
         assert b"outcome is unknown" in calling.result().body
 
 
-def test_the_token_is_kept_for_the_user_alone(proxies: Proxies, bench: Workbench) -> None:
-    page = inspector_of(proxies.connected("--inspector", "0"))
-
-    (kept,) = (bench.machine.state / "inspector").iterdir()
-
-    assert page.token in kept.read_text()
-    assert kept.stat().st_mode & 0o777 == 0o600
-
-
 # --- the config -------------------------------------------------------------------------------------------------------
 
 
@@ -219,16 +205,11 @@ def test_a_config_opens_it_only_when_the_user_agrees(asking: Proxies) -> None:
     assert inspector_of(client).ask("GET", "/").status == 200
 
 
-def test_a_config_that_was_agreed_to_opens_it(asking: Proxies) -> None:
-    asking.machine.run("trust")
-
-    assert inspector_of(asking.connected()).ask("GET", "/").status == 200
-
-
-def test_the_command_line_wins_over_the_config(asking: Proxies) -> None:
+def test_a_config_that_was_agreed_to_opens_it_and_the_command_line_wins_over_it(asking: Proxies) -> None:
     asking.machine.run("trust")
     port = lasting_port()
 
+    assert inspector_of(asking.connected()).ask("GET", "/").status == 200
     assert inspector_of(asking.connected("--inspector", str(port))).port == port
 
 

@@ -199,42 +199,7 @@ def wait_warned(client: ProxyClient, text: str) -> Message:
     )
 
 
-def test_a_line_that_is_no_message_is_shown_in_health_while_the_server_is_connected(
-    proxies: Proxies, tmp_path: Path
-) -> None:
-    server = ScriptedServer(tmp_path / "server", "chatty")
-    client = proxies.connected("--", *server.command())
-    assert warnings(client.health()) == []
-
-    for line, shown in STRAYS.items():
-        server.script("chatty", line + b"\n" + text_result())
-        assert client.call("chatty", text="said") == "said"
-
-        report = wait_warned(client, shown)
-        assert report["connectionState"] == "Connected"
-
-
-def test_a_line_that_came_before_the_first_message_is_shown_too(proxies: Proxies, tmp_path: Path) -> None:
-    server = ScriptedServer(tmp_path / "server")
-    client = proxies.connected("--", *server.command(opening=b"Server v1 is ready!\n"))
-
-    report = wait_warned(client, "Server v1 is ready!")
-
-    assert report["connectionState"] == "Connected"
-    assert client.call("say", text="on") == "on"
-
-
-def test_a_server_that_writes_only_messages_is_not_warned_of(proxies: Proxies, tmp_path: Path) -> None:
-    server = ScriptedServer(tmp_path / "server")
-    client = proxies.connected("--", *server.command())
-
-    assert client.call("say", text="on") == "on"
-
-    report = client.health()
-    assert (report["status"], report["issues"]) == ("Healthy", [])
-
-
-# What stands in front, and a word of it that health has to show.
+# What stands in front of an answer, and a word of it that health has to show.
 FRONTS = {
     "a word": (b"log: ", "log:"),
     "no space": (b"note:", "note:"),
@@ -248,6 +213,35 @@ FRONTS = {
 }
 
 
+def test_what_is_no_message_is_shown_in_health_while_the_server_is_connected(proxies: Proxies, tmp_path: Path) -> None:
+    server = ScriptedServer(tmp_path / "server", "chatty")
+    client = proxies.connected("--", *server.command())
+    assert client.call("say", text="on") == "on"
+    report = client.health()
+    assert (report["status"], report["issues"]) == ("Healthy", []), "it has written only messages"
+
+    lines = [(line + b"\n", shown) for line, shown in STRAYS.items()]
+    for stray, shown in (*lines, *(FRONTS[what] for what in ("a word", "JSON", "a bar of progress"))):
+        server.script("chatty", stray + text_result())
+        call = client.begin("tools/call", {"name": "chatty", "arguments": {"text": "said"}})
+        assert text_of(client.answer(call, SOON_SECONDS * BUSY)) == "said"
+
+        assert wait_warned(client, shown)["connectionState"] == "Connected"
+
+
+@pytest.mark.parametrize("opening", ["Server v1 is ready!\n", "listening on stdio "])
+def test_what_came_before_the_first_message_hides_nothing_and_is_shown_too(
+    proxies: Proxies, tmp_path: Path, opening: str
+) -> None:
+    server = ScriptedServer(tmp_path / "server")
+    client = proxies.connected("--", *server.command(opening=opening.encode()))
+
+    report = wait_warned(client, opening.strip())
+
+    assert report["connectionState"] == "Connected"
+    assert client.call("say", text="on") == "on"
+
+
 def test_text_in_front_of_an_answer_does_not_hide_it(proxies: Proxies, tmp_path: Path) -> None:
     scripts = {what: front + text_result() for what, (front, _) in FRONTS.items()}
     server = ScriptedServer(tmp_path / "server", *names_of(scripts))
@@ -257,30 +251,6 @@ def test_text_in_front_of_an_answer_does_not_hide_it(proxies: Proxies, tmp_path:
 
     texts = {what: answer and text_of(answer) for what, answer in answers.items()}
     assert texts == {what: what for what in scripts}
-
-
-def test_text_in_front_of_an_answer_is_shown_in_health(proxies: Proxies, tmp_path: Path) -> None:
-    server = ScriptedServer(tmp_path / "server", "chatty")
-    client = proxies.connected("--", *server.command())
-
-    for front, word in (FRONTS[what] for what in ("a word", "JSON", "a bar of progress")):
-        server.script("chatty", front + text_result())
-        call = client.begin("tools/call", {"name": "chatty", "arguments": {"text": "said"}})
-        assert text_of(client.answer(call, SOON_SECONDS * BUSY)) == "said"
-
-        report = wait_warned(client, word)
-        assert report["connectionState"] == "Connected"
-
-
-def test_text_in_front_of_the_first_message_does_not_hide_the_server(proxies: Proxies, tmp_path: Path) -> None:
-    server = ScriptedServer(tmp_path / "server")
-    client = proxies.start("--", *server.command(opening=b"listening on stdio "))
-    client.initialize()
-
-    client.wait_connected(seconds=SHOWN_SECONDS)
-
-    assert client.call("say", text="on") == "on"
-    wait_warned(client, "listening on stdio")
 
 
 def test_text_in_front_of_a_notification_and_a_question_does_not_hide_them(proxies: Proxies, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import stat
 import sys
 import threading
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,11 @@ from support.hosts import is_running, wait_for
 from support.mcp_peers import TestPeer
 from support.odd_servers import Notes, odd_server
 from uno_devserver.instances.host_kind import HostKind
-from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
+from uno_devserver.protocol.client.connection import Connection, ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
+from uno_devserver.proxy.upstream.command_process import CommandProcess
 from uno_devserver.system.log import DEBUG, log
 from uno_devserver.system.programs import named_program_candidates
 
@@ -35,6 +38,13 @@ BOUND = 10.0  # seconds; what is waited for here takes milliseconds
 @pytest.fixture
 def notes(tmp_path: Path) -> Notes:
     return Notes(tmp_path / "notes")
+
+
+@asynccontextmanager
+async def connected(folder: Path, **manners: Any) -> AsyncIterator[tuple[CommandProcess, Connection]]:
+    """An odd server with these manners, and a conversation of the older era with it."""
+    async with started(upstream(odd_server(**manners), folder)) as running:
+        yield running, await running.connect(TestPeer(), modern_first=False)
 
 
 # speaking
@@ -91,9 +101,7 @@ async def test_all_clients_share_the_conversation_that_the_first_one_began(tmp_p
 
 
 async def test_garbage_on_the_output_does_no_harm(tmp_path: Path) -> None:
-    async with started(upstream(odd_server(garbage=True), tmp_path)) as running:
-        connection = await running.connect(TestPeer(), modern_first=False)
-
+    async with connected(tmp_path, garbage=True) as (_, connection):
         assert await text(connection, "garbage") == "garbage"
         assert await text(connection, "twice") == "first"
         assert await text(connection, "echo", text="x") == "x"
@@ -151,8 +159,7 @@ async def test_progress_and_questions_reach_the_client_that_called(tmp_path: Pat
 
 async def test_a_cancelled_call_is_cancelled_in_the_server(tmp_path: Path, notes: Notes) -> None:
     until_file = tmp_path / "go"
-    async with started(upstream(odd_server(notes=notes), tmp_path)) as running:
-        connection = await running.connect(TestPeer(), modern_first=False)
+    async with connected(tmp_path, notes=notes) as (_, connection):
         late = asyncio.ensure_future(text(connection, "late", until=str(until_file)))
         await until(lambda: "tools/call" in notes.methods())
 
@@ -165,17 +172,14 @@ async def test_a_cancelled_call_is_cancelled_in_the_server(tmp_path: Path, notes
 
 async def test_large_messages_go_both_ways(tmp_path: Path) -> None:
     size = 16_000_000
-    async with started(upstream(odd_server(), tmp_path)) as running:
-        connection = await running.connect(TestPeer(), modern_first=False)
-
+    async with connected(tmp_path) as (_, connection):
         assert len(await text(connection, "big", bytes=size)) == size
         assert len(await text(connection, "echo", text="x" * size)) == size
 
 
 async def test_a_server_that_reads_no_more_holds_up_nobody_else(tmp_path: Path) -> None:
     go = tmp_path / "go"
-    async with started(upstream(odd_server(), tmp_path)) as running:
-        connection = await running.connect(TestPeer(), modern_first=False)
+    async with connected(tmp_path) as (_, connection):
         held = asyncio.ensure_future(text(connection, "hold", until=str(go)))
         await asyncio.sleep(0)  # it is sent first
         assert await text(connection, "deaf") == "deaf"
@@ -372,49 +376,31 @@ def _failure(source: CommandUpstream, observer: Observer | None = None) -> Start
     return caught.value
 
 
-def test_a_command_that_is_not_on_the_path_is_named_with_what_to_do(tmp_path: Path) -> None:
-    failure = _failure(upstream(["no-such-server", "x"], tmp_path))
+@pytest.mark.parametrize(
+    ("command", "mode", "folder", "message", "step"),
+    [
+        (["no-such-server", "x"], 0, "", "The command 'no-such-server' is not in the folders of PATH.", "full path"),
+        (["bin/server"], 0, "", "{}/bin/server does not exist", "Name one that exists"),
+        (["./server.py"], 0o644, "", "{}/./server.py is a file that cannot be executed", "-- python ./server.py"),
+        (["./server.py"], 0o755, "", "{}/./server.py cannot be started", "-- python ./server.py"),  # without "#!"
+        ([sys.executable], 0, "gone", "there is no folder {}/gone", "Repair that"),
+        ([sys.executable, "a\0b"], 0, "", "null byte", "Repair that"),
+    ],
+    ids=["not on PATH", "no such file", "not executable", "no interpreter", "no such folder", "a NUL character"],
+)
+def test_a_command_that_cannot_be_started_is_named_with_what_to_do(
+    tmp_path: Path, command: list[str], mode: int, folder: str, message: str, step: str
+) -> None:
+    if mode:
+        script = tmp_path / "server.py"
+        script.write_text("print()")
+        script.chmod(mode)
+
+    failure = _failure(CommandUpstream(command, str(tmp_path / folder), os.environ, str(tmp_path / "state")))
 
     assert failure.final
-    assert failure.issues[0].message == "The command 'no-such-server' is not in the folders of PATH."
-    assert "full path" in failure.issues[0].remediation
-
-
-def test_a_path_without_a_program_is_named(tmp_path: Path) -> None:
-    failure = _failure(upstream(["bin/server"], tmp_path))
-
-    assert failure.final
-    assert str(tmp_path / "bin/server") in failure.issues[0].message
-
-
-def test_a_script_that_cannot_be_executed_says_how_to_run_it(tmp_path: Path) -> None:
-    script = tmp_path / "server.py"
-    script.write_text("print()")
-
-    plain = _failure(upstream(["./server.py"], tmp_path))
-    script.chmod(0o755)  # but it does not say by which program
-    nameless = _failure(upstream(["./server.py"], tmp_path))
-
-    for failure in (plain, nameless):
-        assert failure.final
-        assert str(script) in failure.issues[0].message.replace("/./", "/")
-        assert "-- python ./server.py" in failure.issues[0].remediation
-
-
-def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    folder = tmp_path / "gone"
-
-    failure = _failure(CommandUpstream(odd_server(), str(folder), os.environ, str(tmp_path)))
-
-    assert failure.final
-    assert f"there is no folder {folder}" in failure.issues[0].message
-
-
-def test_an_argument_that_no_program_can_get_is_refused(tmp_path: Path) -> None:
-    failure = _failure(upstream([sys.executable, "a\0b"], tmp_path))
-
-    assert failure.final
-    assert "null byte" in failure.issues[0].message
+    assert message.format(tmp_path) in failure.issues[0].message
+    assert step in failure.issues[0].remediation
 
 
 def test_a_start_that_nobody_wants_any_more_starts_nothing(tmp_path: Path, notes: Notes) -> None:
@@ -571,8 +557,7 @@ async def test_a_home_that_cannot_be_written_keeps_no_server_from_starting(
 async def test_a_server_that_dies_of_a_call_is_noticed_at_once(
     tmp_path: Path, how: dict[str, Any], reason: str, code: int
 ) -> None:
-    async with started(upstream(odd_server(), tmp_path)) as running:
-        connection = await running.connect(TestPeer(), modern_first=False)
+    async with connected(tmp_path) as (running, connection):
         held = [asyncio.ensure_future(text(connection, "hold")) for _ in range(16)]
         await text(connection, "echo")  # meanwhile they have been sent
         ended = asyncio.ensure_future(running.ended())
@@ -592,8 +577,7 @@ async def test_a_server_that_dies_of_a_call_is_noticed_at_once(
 
 
 async def test_a_server_that_closes_its_output_is_of_no_use_and_is_ended(tmp_path: Path) -> None:
-    async with started(upstream(odd_server(stays=True, ignores_sigterm=True), tmp_path)) as running:
-        connection = await running.connect(TestPeer(), modern_first=False)
+    async with connected(tmp_path, stays=True, ignores_sigterm=True) as (running, connection):
         held = asyncio.ensure_future(text(connection, "hold"))
 
         with pytest.raises(ConnectionLost):
@@ -612,9 +596,7 @@ async def test_a_server_that_closes_its_output_before_it_says_anything_is_lost(t
 
 
 async def test_a_server_that_closes_its_input_is_of_no_use_and_is_ended(tmp_path: Path) -> None:
-    async with started(upstream(odd_server(), tmp_path)) as running:
-        connection = await running.connect(TestPeer(), modern_first=False)
-
+    async with connected(tmp_path) as (running, connection):
         assert await text(connection, "shut") == "shut"
 
         assert (await running.ended()).reason == "it closed its input"
@@ -622,8 +604,7 @@ async def test_a_server_that_closes_its_input_is_of_no_use_and_is_ended(tmp_path
 
 
 async def test_its_last_answers_count_although_it_has_ended(tmp_path: Path, notes: Notes) -> None:
-    async with started(upstream(odd_server(notes=notes), tmp_path)) as running:
-        connection = await running.connect(TestPeer(), modern_first=False)
+    async with connected(tmp_path, notes=notes) as (running, connection):
         calls = [asyncio.ensure_future(text(connection, "echo", text=str(number))) for number in range(50)]
         last = asyncio.ensure_future(text(connection, "last"))
         await asyncio.sleep(0)  # all are on their way, and none is read before the server has gone
@@ -635,9 +616,7 @@ async def test_its_last_answers_count_although_it_has_ended(tmp_path: Path, note
 
 
 async def test_what_a_dead_server_started_goes_with_it_and_keeps_nobody_waiting(tmp_path: Path, notes: Notes) -> None:
-    async with started(upstream(odd_server(notes=notes, grandchild=True, ignores_sigterm=True), tmp_path)) as running:
-        connection = await running.connect(TestPeer(), modern_first=False)
-
+    async with connected(tmp_path, notes=notes, grandchild=True, ignores_sigterm=True) as (_, connection):
         with pytest.raises(ConnectionLost):  # although the child holds the output open
             await call(connection, "die", signal=9)
 
@@ -646,8 +625,7 @@ async def test_what_a_dead_server_started_goes_with_it_and_keeps_nobody_waiting(
 
 
 async def test_what_has_got_away_from_a_dead_server_keeps_nobody_waiting(tmp_path: Path) -> None:
-    async with started(upstream(odd_server(), tmp_path)) as running:
-        connection = await running.connect(TestPeer(), modern_first=False)
+    async with connected(tmp_path) as (_, connection):
         runaway = int(await text(connection, "spawn", apart=True))
         try:
             with pytest.raises(ConnectionLost):  # although its output stays open
@@ -679,8 +657,7 @@ async def test_nothing_of_ours_stays_open_either(tmp_path: Path, end: str) -> No
 
 @pytest.mark.parametrize("manners", [{}, {"stays": True}, {"stays": True, "ignores_sigterm": True}])
 async def test_stopping_is_quick_and_nothing_is_left(tmp_path: Path, notes: Notes, manners: dict[str, Any]) -> None:
-    async with started(upstream(odd_server(notes=notes, grandchild=True, **manners), tmp_path)) as running:
-        connection = await running.connect(TestPeer(), modern_first=False)
+    async with connected(tmp_path, notes=notes, grandchild=True, **manners) as (running, connection):
         held = asyncio.ensure_future(text(connection, "hold"))
         await until(lambda: "tools/call" in notes.methods())
 
