@@ -148,7 +148,7 @@ def test_stop_tells_people_and_programs_which_proxy_starts_the_host_again(proxie
 
     assert told.splitlines()[-2] == "Successfully stopped 1 DevServer(s)"
     assert f"The proxy (of test-client, process {client.process.pid}) starts it again at once" in told
-    assert "edited add-ins" in told
+    assert "with the add-ins as they are now" in told
     assert result["startedAgainBy"] == [{"processId": client.process.pid, "clients": ["test-client"]}]
     client.wait_connected(generation=3)
 
