@@ -8,7 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -18,9 +19,9 @@ from uno_devserver.system import proc
 BOUND = 10.0  # seconds; every wait here takes milliseconds
 
 
-def ended(prepare: Callable[[Lifetime], Awaitable[None] | None], policy: LifetimeLimits | None = None) -> EndReason:
+def ended(prepare: Callable[[Lifetime], Awaitable[None] | None], limits: LifetimeLimits | None = None) -> EndReason:
     async def run() -> EndReason:
-        lifetime = Lifetime(policy)
+        lifetime = Lifetime(limits)
         waiting = prepare(lifetime)
         if waiting is not None:
             await waiting
@@ -139,73 +140,63 @@ async def main():
 
 asyncio.run(main())
 """
+UNTIL_IT_ENDS = 0.3  # seconds in which a Host that should live must not end
+
+
+@contextmanager
+def child(before: str = "", after: str = "", stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that ends as a Host does, started by a shell with these words before and after the command."""
+    command = ["sh", "-c", f"{before} exec '{sys.executable}' -c \"$0\" {after}", CHILD]
+    with subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        yield process
+        assert process.wait(BOUND) == 0
+
+
+def assert_lives(process: subprocess.Popen[bytes]) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(UNTIL_IT_ENDS)
 
 
 def test_ctrl_c_as_a_byte_on_a_pipe_ends_it_and_other_bytes_do_not() -> None:
-    with subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdin
-        assert child.stdout
-        assert child.stdout.readline() == b"ready\n"
-        child.stdin.write(b"noise\n")
-        child.stdin.flush()
-        with pytest.raises(subprocess.TimeoutExpired):
-            child.wait(0.3)
-        output, _ = child.communicate(CTRL_C, BOUND)
+    with child(stdin=subprocess.PIPE) as process:
+        assert process.stdin
+        process.stdin.write(b"noise\n")
+        process.stdin.flush()
+        assert_lives(process)
+        output, _ = process.communicate(CTRL_C, BOUND)
 
     assert SIGNALLED.text.encode() in output
-    assert child.returncode == 0
 
 
 def test_ctrl_c_is_heard_on_a_socket_too() -> None:
     """Which is what Node gives its children for a pipe."""
     ours, theirs = socket.socketpair()
-    with (
-        ours,
-        theirs,
-        subprocess.Popen([sys.executable, "-c", CHILD], stdin=theirs.fileno(), stdout=subprocess.PIPE) as child,
-    ):
-        assert child.stdout
-        assert child.stdout.readline() == b"ready\n"
+    with ours, theirs, child(stdin=theirs.fileno()):
         ours.sendall(CTRL_C)
-
-        assert child.wait(BOUND) == 0
 
 
 def test_signals_that_are_ignored_stay_ignored() -> None:
     """As under nohup, and for background jobs of a script."""
-    command = f"trap '' HUP INT; exec '{sys.executable}' -c \"$0\""
-    with subprocess.Popen(["sh", "-c", command, CHILD], stdout=subprocess.PIPE) as child:
-        assert child.stdout
-        assert child.stdout.readline() == b"ready\n"
-        child.send_signal(signal.SIGHUP)
-        child.send_signal(signal.SIGINT)
-        with pytest.raises(subprocess.TimeoutExpired):
-            child.wait(0.3)
-        child.terminate()
-
-        assert child.wait(BOUND) == 0
+    with child(before="trap '' HUP INT;") as process:
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGINT)
+        assert_lives(process)
+        process.terminate()
 
 
 def test_without_any_input_it_lives() -> None:
-    command = f"exec '{sys.executable}' -c \"$0\" <&-"
-    with subprocess.Popen(["sh", "-c", command, CHILD], stdout=subprocess.PIPE) as child:
-        assert child.stdout
-        assert child.stdout.readline() == b"ready\n"
-        child.terminate()
-
-        assert child.wait(BOUND) == 0
+    with child(after="<&-") as process:
+        process.terminate()
 
 
 def test_the_end_of_the_input_means_nothing() -> None:
-    with subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdin
-        assert child.stdout
-        child.stdin.close()
-        assert child.stdout.readline() == b"ready\n"
-        with pytest.raises(subprocess.TimeoutExpired):
-            child.wait(0.3)
-        child.send_signal(signal.SIGTERM)
-        assert child.wait(BOUND) == 0
+    with child(stdin=subprocess.PIPE) as process:
+        assert process.stdin
+        process.stdin.close()
+        assert_lives(process)
+        process.terminate()
 
 
 def test_a_process_that_does_not_come_to_an_end_is_ended() -> None:

@@ -19,11 +19,9 @@ from uno_devserver.host.remote_control.file_edits import (
     NOT_FOUND,
     EditResult,
     FileEdit,
-    TextFile,
     apply_edits,
     decode_text,
     encode_text,
-    plan_edits,
 )
 
 
@@ -39,16 +37,66 @@ def edit(page: Path, *edits: FileEdit) -> list[EditResult]:
     return list(apply_edits(str(page.parent), edits))
 
 
-def test_a_text_is_replaced_wherever_it_occurs(page: Path) -> None:
-    results = edit(page, FileEdit("Main.xaml", "one", "two"))
-
-    assert results == [EditResult("Main.xaml", DONE)]
-    assert page.read_bytes() == b"<Page>\n  <Text>two</Text>\n  <Text>two</Text>\n</Page>\n"
+MARK = b"\xef\xbb\xbf"
+UTF_16 = "\ufeffone\0a".encode("utf-16-le")
 
 
-def test_the_whole_file_is_replaced_without_an_old_text(page: Path) -> None:
-    assert edit(page, FileEdit(str(page), None, "<Page />"))[0].result == DONE
-    assert page.read_bytes() == b"<Page />"
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"<A>one</A>\n<A>one</A>\n", "one", "two", b"<A>two</A>\n<A>two</A>\n"),  # wherever it occurs
+        (b"<Page></Page>", None, "<Page />", b"<Page />"),  # the whole file
+        (MARK + b"one", None, "\ufefftwo", MARK + b"two"),  # a mark that comes back as a character is not doubled
+        (b"one", None, "\ufefftwo", MARK + b"two"),
+        (b"caf\xe9 one\x80\xff\n", "one", "två", b"caf\xe9 tv\xc3\xa5\x80\xff\n"),  # bytes that are not text survive
+        # Line ends stay those of the file.
+        (b"a\r\nb\r\n", "a\nb", "c\nd\ne", b"c\r\nd\r\ne\r\n"),
+        (b"a\nb\n", "a\r\nb", "c\r\nd", b"c\nd\n"),
+        (b"a\r\nb\nc", "b\nc", "x\r\ny\nz", b"a\r\nx\r\ny\nz"),  # mixed: as it was sent
+        (b"one line", "line", "two\nlines", b"one two\nlines"),
+        (b"a\rb\n", "a\rb", "c\rd", b"c\rd\n"),
+    ],
+)
+def test_a_text_or_the_whole_file_is_replaced(
+    page: Path, before: bytes, old: str | None, new: str, after: bytes
+) -> None:
+    page.write_bytes(before)
+
+    assert edit(page, FileEdit("Main.xaml", old, new)) == [EditResult("Main.xaml", DONE)]
+    assert page.read_bytes() == after
+    assert os.listdir(page.parent) == ["Main.xaml"]
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "result", "error"),
+    [
+        (b"one", "three", "four", BAD_REQUEST, "does not hold OldText"),
+        (b"one", "", "x", BAD_REQUEST, "OldText is empty"),
+        (b"one", "what the app knew", None, BAD_REQUEST, "so it was not deleted"),
+        (b"one \x80", "one", "\udc80", BAD_REQUEST, "half a surrogate pair"),
+        (b"one \x80", "\udc80", "x", BAD_REQUEST, "half a surrogate pair"),
+        (b"one \x80", None, "\ud800", BAD_REQUEST, "half a surrogate pair"),
+        (b"\xff\xfea", "a", "b", BAD_REQUEST, "utf-16-le"),
+        (b"one\xff\xfea", "one", "", FAILED, "its first bytes would be the mark of utf-"),
+        (UTF_16, "one", "", FAILED, "its first bytes would be the mark of utf-"),
+    ],
+)
+def test_a_refused_edit_says_why_and_leaves_the_file(
+    page: Path, before: bytes, old: str | None, new: str | None, result: int, error: str
+) -> None:
+    page.write_bytes(before)
+
+    (refused,) = edit(page, FileEdit("Main.xaml", old, new, True))
+
+    assert refused.result == result
+    assert error in str(refused.error)
+    assert page.read_bytes() == before
+
+
+def test_a_missing_file_is_not_found(page: Path) -> None:
+    (result,) = edit(page, FileEdit("Missing.xaml", "a", "b", True))
+
+    assert (result.result, result.error) == (NOT_FOUND, "'Missing.xaml' does not exist.")
 
 
 def test_a_new_file_is_made_where_that_is_allowed(page: Path) -> None:
@@ -74,24 +122,11 @@ def test_a_file_is_deleted_where_that_is_allowed(page: Path) -> None:
     assert edit(page, FileEdit("Main.xaml", None, None))[0].result == BAD_REQUEST
     assert page.exists()
 
-    assert edit(page, FileEdit("Main.xaml", None, None, True))[0].result == DONE
+    # The app may run on a system with other line ends.
+    assert edit(page, FileEdit("Main.xaml", "<Page>\r\n  <Text>", None, True))[0].result == DONE
     assert not page.exists()
 
     assert edit(page, FileEdit("Main.xaml", None, None, True))[0].result == NOT_FOUND
-
-
-def test_a_file_that_changed_meanwhile_is_not_deleted(page: Path) -> None:
-    (result,) = edit(page, FileEdit("Main.xaml", "what the app knew", None, True))
-
-    assert result.result == BAD_REQUEST
-    assert page.exists()
-
-
-def test_line_ends_do_not_make_a_file_another_one_when_it_is_deleted(page: Path) -> None:
-    (result,) = edit(page, FileEdit("Main.xaml", "<Page>\r\n  <Text>", None, True))
-
-    assert result.result == DONE
-    assert not page.exists()
 
 
 def test_an_edit_that_changes_nothing_says_so_and_does_not_touch_the_file(page: Path) -> None:
@@ -100,26 +135,6 @@ def test_an_edit_that_changes_nothing_says_so_and_does_not_touch_the_file(page: 
     assert edit(page, FileEdit("Main.xaml", None, page.read_text()))[0].result == NO_CHANGES
     assert edit(page, FileEdit("Main.xaml", "one", "one"))[0].result == NO_CHANGES
     assert (page.stat().st_ino, page.stat().st_mtime_ns) == (stamp.st_ino, stamp.st_mtime_ns)
-
-
-def test_an_old_text_that_is_not_there_is_an_error_and_the_file_stays(page: Path) -> None:
-    before = page.read_bytes()
-
-    (result,) = edit(page, FileEdit("Main.xaml", "three", "four"))
-
-    assert result.result == BAD_REQUEST
-    assert "does not hold OldText" in (result.error or "")
-    assert page.read_bytes() == before
-
-
-def test_an_empty_old_text_is_an_error(page: Path) -> None:
-    assert edit(page, FileEdit("Main.xaml", "", "x"))[0].result == BAD_REQUEST
-
-
-def test_a_missing_file_is_not_found(page: Path) -> None:
-    (result,) = edit(page, FileEdit("Missing.xaml", "a", "b", True))
-
-    assert (result.result, result.error) == (NOT_FOUND, "'Missing.xaml' does not exist.")
 
 
 def test_the_edits_of_a_file_are_made_in_order(page: Path) -> None:
@@ -166,55 +181,6 @@ def test_encoding_and_byte_order_mark_stay(page: Path, mark: bytes, encoding: st
     assert page.read_bytes() == mark + "whole\r\n".encode(encoding)
 
 
-def test_a_mark_that_comes_back_as_a_character_is_not_doubled(page: Path) -> None:
-    page.write_bytes(b"\xef\xbb\xbfone")
-
-    edit(page, FileEdit("Main.xaml", None, "\ufefftwo"))
-
-    assert page.read_bytes() == b"\xef\xbb\xbftwo"
-
-
-def test_a_mark_for_a_file_that_has_none_is_written(page: Path) -> None:
-    edit(page, FileEdit("Main.xaml", None, "\ufefftwo"))
-
-    assert page.read_bytes() == b"\xef\xbb\xbftwo"
-
-
-@pytest.mark.parametrize("content", [b"one\xff\xfea", "\ufeffone\0a".encode("utf-16-le")])
-def test_an_edit_after_which_the_file_would_be_read_in_another_encoding_is_refused(page: Path, content: bytes) -> None:
-    page.write_bytes(content)
-
-    result = edit(page, FileEdit("Main.xaml", "one", ""))[0]
-
-    assert result.result == FAILED
-    assert "its first bytes would be the mark of utf-" in (result.error or "")
-    assert page.read_bytes() == content
-
-
-def test_bytes_that_are_not_valid_text_survive(page: Path) -> None:
-    page.write_bytes(b"caf\xe9 one\x80\xff\n")
-
-    assert edit(page, FileEdit("Main.xaml", "one", "två"))[0].result == DONE
-    assert page.read_bytes() == b"caf\xe9 tv\xc3\xa5\x80\xff\n"
-
-
-@pytest.mark.parametrize(
-    ("before", "old", "new", "after"),
-    [
-        (b"a\r\nb\r\n", "a\nb", "c\nd\ne", b"c\r\nd\r\ne\r\n"),
-        (b"a\nb\n", "a\r\nb", "c\r\nd", b"c\nd\n"),
-        (b"a\r\nb\nc", "b\nc", "x\r\ny\nz", b"a\r\nx\r\ny\nz"),  # mixed: as it was sent
-        (b"one line", "line", "two\nlines", b"one two\nlines"),
-        (b"a\rb\n", "a\rb", "c\rd", b"c\rd\n"),
-    ],
-)
-def test_line_ends_stay_those_of_the_file(page: Path, before: bytes, old: str, new: str, after: bytes) -> None:
-    page.write_bytes(before)
-
-    assert edit(page, FileEdit("Main.xaml", old, new))[0].result == DONE
-    assert page.read_bytes() == after
-
-
 @pytest.mark.parametrize("mode", [0o644, 0o664, 0o755, 0o600, 0o777])
 def test_permissions_stay(page: Path, mode: int) -> None:
     page.chmod(mode)
@@ -252,7 +218,6 @@ def test_a_link_inside_stays_a_link(page: Path) -> None:
 
 @pytest.mark.parametrize("change", [("one", "two"), (None, "new"), (None, None)])
 def test_path_escape_is_refused_for_every_kind_of_edit(page: Path, change: tuple[str | None, str | None]) -> None:
-    # given
     outside = page.parent.parent / "outside.cs"
     outside.write_text("one")
     (page.parent / "link.cs").symlink_to(outside)
@@ -268,10 +233,8 @@ def test_path_escape_is_refused_for_every_kind_of_edit(page: Path, change: tuple
     ]
     paths += ["a\0b", "", "/dev/stdin", f"{page.parent}x/a.cs"]
 
-    # when
     results = edit(page, *(FileEdit(path, *change, True) for path in paths))
 
-    # then
     assert {result.result for result in results} == {BAD_REQUEST}
     assert all("is refused" in (result.error or "") for result in results)
     assert outside.read_text() == "one"
@@ -331,23 +294,6 @@ def test_a_replacement_that_would_become_huge_is_refused_before_it_is_made(page:
     assert page.stat().st_size == 1_000_000
 
 
-def test_utf_16_that_is_cut_is_refused(page: Path) -> None:
-    page.write_bytes(b"\xff\xfea")
-
-    (result,) = edit(page, FileEdit("Main.xaml", "a", "b"))
-
-    assert result.result == BAD_REQUEST
-    assert "utf-16-le" in (result.error or "")
-
-
-def test_half_a_surrogate_pair_is_refused(page: Path) -> None:
-    page.write_bytes(b"one \x80")
-
-    for change in (("one", "\udc80"), ("\udc80", "x"), (None, "\ud800")):
-        assert edit(page, FileEdit("Main.xaml", *change))[0].result == BAD_REQUEST
-    assert page.read_bytes() == b"one \x80"
-
-
 def test_a_failing_disk_is_told(page: Path) -> None:
     # given: the new file cannot be made beside the old one, since its temporary name would be too long
     name = "n" * 250
@@ -358,19 +304,6 @@ def test_a_failing_disk_is_told(page: Path) -> None:
     assert result.result == FAILED
     assert "could not be changed: File name too long" in (result.error or "")
     assert (page.parent / name).read_text() == "one"
-
-
-def test_nothing_but_the_file_is_left_in_the_folder(page: Path) -> None:
-    edit(page, FileEdit("Main.xaml", "one", "two"))
-
-    assert os.listdir(page.parent) == ["Main.xaml"]
-
-
-def test_a_plan_touches_nothing() -> None:
-    results, after = plan_edits([FileEdit("a", "x", "y"), FileEdit("a", "y", "z")], TextFile("x"))
-
-    assert [result.result for result in results] == [DONE, DONE]
-    assert after == TextFile("z")
 
 
 @given(st.binary())
