@@ -97,7 +97,7 @@ def test_control_channels_of_proxies_that_were_killed_go(machine: Machine, temp:
         # when it is cleaned up
         result = machine.run("cleanup", "--json")
 
-    # then only the one goes that certainly is nobody's
+    # then only the one that no process uses is removed
     assert (result.exit_code, result.json["removed"]) == (0, [str(left)])
     assert sorted(temp.iterdir()) == sorted((live, file, other))
 

@@ -147,7 +147,7 @@ def test_a_server_whose_code_is_elsewhere_is_a_remark(workspace: WorkspaceBuilde
     assert (result.exit_code, result.json["problems"]) == (0, [])
 
 
-def test_a_folder_that_is_missing_is_said_once_and_has_no_kind(workspace: WorkspaceBuilder, machine: Machine) -> None:
+def test_a_missing_folder_is_reported_once_and_has_no_kind(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(CONFIG, '{"mcpServerRoot": "../gone", "mcpServer": {"command": "/bin/sh", "cwd": ".."}}')
 
     result = machine.run("config")
@@ -207,14 +207,14 @@ def test_nothing_is_written_and_nothing_of_the_workspace_runs(workspace: Workspa
     assert not machine.state.exists()
 
 
-def test_where_there_is_no_workspace_it_says_how_to_make_one(machine: Machine) -> None:
+def test_without_a_workspace_it_says_how_to_make_one(machine: Machine) -> None:
     result = machine.run("config", "--json")
 
     assert result.exit_code == 1
     assert ".devtools/host.config.jsonc" in result.json["error"]["nextStep"]
 
 
-def test_a_folder_that_does_not_exist_is_all_that_is_said_of_it(machine: Machine) -> None:
+def test_only_the_missing_folder_is_reported(machine: Machine) -> None:
     result = machine.run("config", "--solution-dir", "/nope")
 
     assert result.stderr.splitlines()[-1] == "next: Use a folder that exists and that you may read."

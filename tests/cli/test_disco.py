@@ -269,7 +269,7 @@ def test_a_mistyped_option_is_ignored_with_a_hint(app: WorkspaceBuilder) -> None
     assert "Did you mean '--addins-only'?" in result.stderr
 
 
-def test_a_current_folder_that_was_removed_is_told(machine: Machine) -> None:
+def test_a_removed_current_folder_is_reported(machine: Machine) -> None:
     gone = machine.root / "gone"
     gone.mkdir()
 

@@ -94,7 +94,7 @@ def test_a_mistake_in_the_config_is_named_before_the_start_that_would_read_it(ap
 
 
 @pytest.mark.parametrize("broken", ['{"mcpServer": {"comm', '{"mcpServers": {}}'])
-def test_where_nobody_knows_what_the_config_names_health_and_config_say_that_nothing_is_started(
+def test_an_unclear_config_starts_nothing_and_that_is_reported(
     workspace: WorkspaceBuilder, machine: Machine, broken: str
 ) -> None:
     path = workspace.root / ".devtools/host.config.jsonc"
@@ -112,7 +112,7 @@ def test_where_nobody_knows_what_the_config_names_health_and_config_say_that_not
     assert f"{config['message']} {config['remediation']}" in shown.stdout
 
 
-def test_what_is_wrong_with_the_config_is_told_once_beside_a_host_that_works(app: WorkspaceBuilder) -> None:
+def test_a_problem_of_the_config_is_reported_once_beside_a_working_host(app: WorkspaceBuilder) -> None:
     app.file(".devtools/host.config.jsonc", '{"proxy": {"waitCalls": 1}}')
 
     result = health_with(app, bundled_host(), "--json")
@@ -158,7 +158,7 @@ def test_a_host_of_another_workspace_is_shown_but_is_not_ours(app: WorkspaceBuil
     assert (server["solutionPath"], server["isInWorkspace"]) == (str(other), False)
 
 
-def test_a_host_whose_process_has_ended_without_signing_out_is_told_as_such(app: WorkspaceBuilder) -> None:
+def test_a_host_that_ended_without_signing_out_has_crashed(app: WorkspaceBuilder) -> None:
     registry = app.machine.data / "Uno Platform" / "DevServers"
     with StandInHost(app.machine.root, bundled_host()) as host:
         host.sign_in(registry, app.root / "App.slnx")
@@ -285,7 +285,7 @@ def test_loading_add_ins_are_awaited(plain: WorkspaceBuilder, started: Callable[
     assert [addin["loaded"] for addin in report["addIns"]] == [True]
 
 
-def test_add_ins_that_do_not_come_to_an_end_are_told_as_loading(
+def test_add_ins_that_never_load_are_loading(
     plain: WorkspaceBuilder, started: Callable[[], Result], tmp_path: Path
 ) -> None:
     plain.file(".devtools/addins/notes.py", SLOW.format(go=str(tmp_path / "go")))
@@ -307,7 +307,7 @@ def test_the_log_of_the_host_is_named(plain: WorkspaceBuilder, started: Callable
     assert "Now listening on" in Path(line.removeprefix("Log: ")).read_text()
 
 
-def test_of_a_proxy_that_has_just_started_only_what_it_knows_is_told(machine: Machine, processes: Processes) -> None:
+def test_a_proxy_that_has_just_started_shows_only_what_it_knows(machine: Machine, processes: Processes) -> None:
     pid = processes.start().pid
     status = {"processId": pid, "created": process_started(pid), "state": "Initializing", "status": "Unhealthy"}
     about = {"directory": str(machine.workspace), "issues": []}

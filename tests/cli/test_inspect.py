@@ -36,7 +36,7 @@ def register(addin: AddIn) -> None:
 
 @pytest.fixture
 def proxies(machine: Machine) -> Iterator[Proxies]:
-    """Those of a workspace with an add-in; nobody has agreed to that yet."""
+    """The proxies of a workspace with an add-in that was not agreed to."""
     write(machine.workspace / ".devtools" / "addins" / "greeting.py", ADDIN)
     with Proxies(machine) as proxies:
         yield proxies
@@ -49,7 +49,7 @@ def trusted(proxies: Proxies) -> Proxies:
 
 
 class Inspecting:
-    """The command, while it stays."""
+    """The running command."""
 
     def __init__(self, machine: Machine, *options: str) -> None:
         self.process = machine.spawn("inspect", *options)
@@ -72,7 +72,7 @@ class Inspecting:
 # --- a proxy that runs ------------------------------------------------------------------------------------------------
 
 
-def test_the_page_of_a_proxy_that_runs_is_told(trusted: Proxies) -> None:
+def test_the_page_of_a_running_proxy_is_printed(trusted: Proxies) -> None:
     client = trusted.connected("--inspector", "0")
     page, host = inspector_of(client), client.health()["hostProcessId"]
 
@@ -83,11 +83,11 @@ def test_the_page_of_a_proxy_that_runs_is_told(trusted: Proxies) -> None:
     wait_for(lambda: sorted(trusted.processes()) == sorted([client.process.pid, host]) or None)
 
 
-def test_it_is_the_users_consent_for_a_proxy_that_runs_already(proxies: Proxies) -> None:
+def test_it_is_the_users_agreement_for_a_running_proxy_too(proxies: Proxies) -> None:
     client = proxies.start("--inspector", "0")
     client.initialize()
     page = inspector_of(client)
-    client.wait_health(lambda report: "WorkspaceNotTrusted" in json.dumps(report["issues"]), "that nobody has agreed")
+    client.wait_health(lambda report: "WorkspaceNotTrusted" in json.dumps(report["issues"]), "the missing agreement")
 
     result = proxies.machine.run("inspect")
 
@@ -135,7 +135,7 @@ def test_it_is_opened_on_the_port_of_the_config_unless_another_is_named(trusted:
 
 
 def test_a_page_that_a_config_opens_is_waited_for(trusted: Proxies) -> None:
-    """It opens behind the first start; and nobody can ask a proxy without hot reload to open one."""
+    """It opens after the first start, and a proxy without hot reload cannot be asked to open one."""
     config = {"inspector": {"enabled": True, "port": 0}, "hotReload": {"enabled": False}}
     write(trusted.machine.workspace / ".devtools" / "host.config.jsonc", json.dumps(config))
     for _ in range(3):
@@ -223,7 +223,7 @@ def test_where_no_proxy_runs_one_runs_until_the_command_is_ended(proxies: Proxie
     assert is_free(page.port)
 
 
-def test_its_json_is_one_document_and_it_stays(proxies: Proxies) -> None:
+def test_its_json_is_one_document_and_it_keeps_running(proxies: Proxies) -> None:
     inspecting = Inspecting(proxies.machine, "--json", "--port", "0")
     assert inspecting.process.stdout
     document = "".join(iter(inspecting.process.stdout.readline, "}\n")) + "}"
@@ -278,7 +278,7 @@ def test_nothing_is_left_when_it_is_interrupted_before_there_is_a_page(proxies: 
     wait_for(lambda: proxies.processes() == [] or None)
 
 
-def test_a_proxy_that_ends_by_itself_is_a_failure_that_shows_its_last_words(proxies: Proxies) -> None:
+def test_a_proxy_that_ends_is_a_failure_that_shows_its_last_lines(proxies: Proxies) -> None:
     inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
     page = InspectorClient(inspecting.url())
     _until_connected(page)
@@ -293,7 +293,7 @@ def test_a_proxy_that_ends_by_itself_is_a_failure_that_shows_its_last_words(prox
     assert "next: Run 'uno-devserver inspect' again." in errors
 
 
-def test_where_no_port_is_left_that_is_said_at_once(proxies: Proxies) -> None:
+def test_a_missing_port_is_reported_at_once(proxies: Proxies) -> None:
     with last_port_taken() as port:
         result = proxies.machine.run("inspect", "--no-open", "--port", str(port))
 
@@ -303,7 +303,7 @@ def test_where_no_port_is_left_that_is_said_at_once(proxies: Proxies) -> None:
     wait_for(lambda: proxies.processes() == [] or None)
 
 
-def test_a_proxy_that_ends_before_it_has_a_page_is_not_blamed_on_the_port(proxies: Proxies) -> None:
+def test_a_proxy_that_ends_before_it_has_a_page_is_reported_as_ended(proxies: Proxies) -> None:
     inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
 
     proxy = wait_for(lambda: next((pid for pid in proxies.processes() if pid != inspecting.process.pid), None))
@@ -327,7 +327,7 @@ def test_a_proxy_that_ends_before_it_has_a_page_is_not_blamed_on_the_port(proxie
         (None, "There is no .sln or .slnx file in ", "next: Create a project ('dotnet new unoapp' makes one), or name"),
     ],
 )
-def test_where_the_server_does_not_start_the_terminal_tells_why_and_what_to_do(
+def test_a_server_that_does_not_start_is_reported_with_the_next_step(
     machine: Machine, config: object, reason: str, next_step: str
 ) -> None:
     if config is not None:
@@ -347,7 +347,7 @@ def test_where_the_server_does_not_start_the_terminal_tells_why_and_what_to_do(
         assert inspecting.end()[0] == 0
 
 
-def test_a_proxy_that_cannot_be_asked_stays_and_gets_a_neighbour(trusted: Proxies) -> None:
+def test_another_proxy_is_started_beside_one_that_cannot_be_asked(trusted: Proxies) -> None:
     write(trusted.machine.workspace / ".devtools" / "host.config.jsonc", '{"hotReload": {"enabled": false}}')
     client = trusted.connected()
 
@@ -363,7 +363,7 @@ def test_a_proxy_that_cannot_be_asked_stays_and_gets_a_neighbour(trusted: Proxie
     assert client.call("greet", name="you") == "Hello, you!"
 
 
-def test_where_nothing_can_be_served_the_proxy_of_a_command_gets_no_neighbour(machine: Machine) -> None:
+def test_no_proxy_is_started_if_it_would_have_no_server(machine: Machine) -> None:
     with Proxies(machine) as proxies:
         client = proxies.connected("--", *odd_server())
 
@@ -387,7 +387,7 @@ def test_where_nothing_can_be_served_the_proxy_of_a_command_gets_no_neighbour(ma
         (["--solution-dir", "/there/is/none"], "WorkspaceNotResolved", 1),
     ],
 )
-def test_what_cannot_be_done_is_said(machine: Machine, options: list[str], code: str, exit_code: int) -> None:
+def test_a_wrong_call_is_refused(machine: Machine, options: list[str], code: str, exit_code: int) -> None:
     result = machine.run("inspect", "--json", *options)
 
     assert (result.json["error"]["code"], result.exit_code) == (code, exit_code)

@@ -129,7 +129,7 @@ def test_a_failing_application_is_quoted(machine: Machine, application: Settings
     assert "login --headless" in result.stderr
 
 
-def test_an_application_that_fails_without_a_word_is_told_as_such(machine: Machine, application: Settings) -> None:
+def test_an_application_that_fails_without_output_is_reported(machine: Machine, application: Settings) -> None:
     application.does("os._exit(7)")
 
     result = machine.run("login", "--json")

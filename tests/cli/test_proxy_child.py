@@ -11,7 +11,7 @@ from uno_devserver.cli import proxy_child
 from uno_devserver.cli.proxy_child import ProxyChild
 
 
-def test_of_what_it_prints_while_nobody_reads_the_newest_is_kept(
+def test_the_newest_unread_lines_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # given one that says much, and a terminal that is held

@@ -1,4 +1,4 @@
-"""A Host that had to be launched without its add-ins: nobody calls it healthy, and the next start tries them again."""
+"""A Host that was launched without its add-ins is Degraded, and the next start tries them again."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_next_start_replaces_it_and_tries_the_addins_again(uno: WorkspaceBui
 
 
 @pytest.mark.parametrize("owner", ["a parent", "an IDE"])
-def test_one_that_somebody_uses_is_reused_and_its_state_is_told(
+def test_one_that_is_in_use_is_reused_with_a_warning(
     uno: WorkspaceBuilder, crashing: StandInHosts, parent: subprocess.Popen[bytes], owner: str
 ) -> None:
     options = ["--ppid", str(parent.pid)] + (["--ideChannel", "c"] if owner == "an IDE" else [])

@@ -1,4 +1,4 @@
-"""Real shells complete the command line: what is offered at the end of a line that somebody has begun."""
+"""Real shells complete the command line: what is offered at the end of a line."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_every_client_is_offered_by_all_its_names(shell: Shell, command: str) ->
     assert set(shell.offers(f"uno-devserver mcp {command} ")) & (names | set(profiles)) == names
 
 
-def test_nothing_is_offered_where_nobody_can_know(shell: Shell) -> None:
+def test_nothing_is_offered_for_free_text(shell: Shell) -> None:
     assert [one for one in shell.offers("uno-devserver mcp install --version ") if one] == []
     assert [one for one in shell.offers("uno-devserver start --httpPort ") if one] == []
 
@@ -153,7 +153,7 @@ def test_folders_are_completed_where_one_is_wanted_and_files_where_a_path_is(she
         assert [one.rstrip("/") for one in files] == ["place", "plan.slnx"]
 
 
-def test_bash_completes_as_somebody_types(machine: Machine, tmp_path: Path) -> None:
+def test_bash_completes_what_is_typed(machine: Machine, tmp_path: Path) -> None:
     shell = Shell("bash", machine.run("completion", shell_or_leave_out("bash")).stdout, tmp_path / "home", PROGRAMS)
     (shell.temp / "a place with blanks").mkdir()
     (shell.temp / ".bashrc").write_text(f"PS1='{PROMPT}'\nsource {shell.script}\n")

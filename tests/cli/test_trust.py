@@ -409,7 +409,7 @@ def test_a_start_is_an_agreement(uno: WorkspaceBuilder, hosts: StandInHosts) -> 
     assert _trusts(uno.machine)
 
 
-def test_a_start_does_not_agree_to_a_config_that_nobody_can_read(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+def test_a_start_does_not_agree_to_an_unreadable_config(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
     uno.file(CONFIG, '{"mcpServer": {"comm')
 
     assert uno.machine.run("start", "--json").json["agreedTo"] == []

@@ -12,7 +12,6 @@ from .terminal import Style
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..discovery.discover import Discovery
-    from ..discovery.entry_points import DiscoveredAddIn
     from ..instances.registry import RegisteredServer
 
 
@@ -87,55 +86,47 @@ def _server(server: RegisteredServer, directory: str) -> dict[str, object]:
     return server_data(server, links, in_workspace=is_in_workspace(server, directory))
 
 
-# Sections of the report: the title, and the rows: label, field of the JSON object, what is missing if it has no value.
-_SECTIONS = (
-    (
-        "",
-        (
-            ("requestedWorkingDirectory", "requestedWorkingDirectory", ""),
-            ("workingDirectory", "workingDirectory", ""),
-            ("effectiveWorkspaceDirectory", "effectiveWorkspaceDirectory", "a global.json that names Uno.Sdk"),
-            ("selectedSolutionPath", "selectedSolutionPath", "a .sln or .slnx file"),
-            ("selectedGlobalJsonPath", "selectedGlobalJsonPath", "a global.json that names Uno.Sdk"),
-            ("resolutionKind", "resolutionKind", ""),
-            ("selectionSource", "selectionSource", ""),
-            ("configPath", "configPath", ""),
-        ),
-    ),
-    (
-        "Uno SDK",
-        (
-            ("sdkSource", "unoSdkSource", "a global.json"),
-            ("sdkSourcePath", "unoSdkSourcePath", "a global.json"),
-            ("globalJsonPath", "globalJsonPath", "a global.json"),
-            ("sdkPackage", "unoSdkPackage", "Uno.Sdk under msbuild-sdks in global.json"),
-            ("sdkVersion", "unoSdkVersion", "Uno.Sdk under msbuild-sdks in global.json"),
-            ("sdkPath", "unoSdkPath", "the restored package in the NuGet cache"),
-            ("packagesJsonPath", "packagesJsonPath", "packages.json in the SDK package"),
-        ),
-    ),
-    (
-        "DevServer",
-        (
-            ("devServerPackageVersion", "devServerPackageVersion", "Uno.WinUI.DevServer in packages.json"),
-            ("devServerPackagePath", "devServerPackagePath", "the restored package in the NuGet cache"),
-            ("devServerHostPath", "hostPath", "a Host in the package for the installed .NET"),
-            ("hostRequiresMajorRollForward", "hostRequiresMajorRollForward", ""),
-        ),
-    ),
-    (
-        "Settings",
-        (
-            ("settingsPackageVersion", "settingsPackageVersion", "uno.settings.devserver in packages.json"),
-            ("settingsPackagePath", "settingsPackagePath", "the restored package in the NuGet cache"),
-            ("settingsPath", "settingsPath", "the application in the package"),
-        ),
-    ),
-    (
-        ".NET",
-        (("dotNetVersion", "dotNetVersion", "a .NET SDK on PATH"), ("dotNetTfm", "dotNetTfm", "a .NET SDK on PATH")),
-    ),
-)
+_GLOBAL_JSON, _UNO_GLOBAL_JSON = "a global.json", "a global.json that names Uno.Sdk"
+_UNO_SDK, _RESTORED = "Uno.Sdk under msbuild-sdks in global.json", "the restored package in the NuGet cache"
+# Sections of the report: the title, and the fields of the JSON object with what is missing if they have no value.
+_SECTIONS = {
+    "": {
+        "requestedWorkingDirectory": "",
+        "workingDirectory": "",
+        "effectiveWorkspaceDirectory": _UNO_GLOBAL_JSON,
+        "selectedSolutionPath": "a .sln or .slnx file",
+        "selectedGlobalJsonPath": _UNO_GLOBAL_JSON,
+        "resolutionKind": "",
+        "selectionSource": "",
+        "configPath": "",
+    },
+    "Uno SDK": {
+        "unoSdkSource": _GLOBAL_JSON,
+        "unoSdkSourcePath": _GLOBAL_JSON,
+        "globalJsonPath": _GLOBAL_JSON,
+        "unoSdkPackage": _UNO_SDK,
+        "unoSdkVersion": _UNO_SDK,
+        "unoSdkPath": _RESTORED,
+        "packagesJsonPath": "packages.json in the SDK package",
+    },
+    "DevServer": {
+        "devServerPackageVersion": "Uno.WinUI.DevServer in packages.json",
+        "devServerPackagePath": _RESTORED,
+        "hostPath": "a Host in the package for the installed .NET",
+        "hostRequiresMajorRollForward": "",
+    },
+    "Settings": {
+        "settingsPackageVersion": "uno.settings.devserver in packages.json",
+        "settingsPackagePath": _RESTORED,
+        "settingsPath": "the application in the package",
+    },
+    ".NET": {"dotNetVersion": "a .NET SDK on PATH", "dotNetTfm": "a .NET SDK on PATH"},
+}
+
+
+def _label(field: str) -> str:
+    """The .NET tool's label of a field in its report."""
+    return {"hostPath": "devServerHostPath"}.get(field, field.replace("unoSdk", "sdk"))
 
 
 def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str, object]]) -> Report:
@@ -144,15 +135,19 @@ def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str
     is_ambiguous = workspace.kind is ResolutionKind.Ambiguous
     undecided = f"a choice between {len(workspace.candidates)} solutions" if is_ambiguous else ""
     sections = [
-        Section(title, tuple(Row(label, _text(data[field]), undecided or missing) for label, field, missing in rows))
-        for title, rows in (_SECTIONS if about_uno else _SECTIONS[:1])
+        Section(title, tuple(Row(_label(name), _text(data[name]), undecided or lacks) for name, lacks in rows.items()))
+        for title, rows in _SECTIONS.items()
+        if about_uno or not title
     ]
     addins = [
         Row("discoveryMethod", discovery.addins.method, "add-ins"),
         Row("addInsDiscoveryDurationMs", str(discovery.addins.duration_ms)),
         Row("totalDiscoveryDurationMs", str(discovery.duration_ms)),
         Row("addInDiscoveryFailed", str(discovery.addins.failed), style=Style.BAD if discovery.addins.failed else None),
-        *(Row(f"{a.package} {a.version}".strip(), f"{a.path} ({_source(a)})") for a in discovery.addins.found),
+        *(
+            Row(f"{a.package} {a.version}".strip(), f"{a.path} ({a.source}{'' if a.certain else ', uncertain'})")
+            for a in discovery.addins.found
+        ),
     ]
     found = (
         Section("Add-Ins", tuple(addins)),
@@ -170,10 +165,6 @@ def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str
             Bullets("errors", tuple(_with_remedy(each, discovery) for each in discovery.errors), Style.BAD),
         ),
     )
-
-
-def _source(addin: DiscoveredAddIn) -> str:
-    return addin.source if addin.certain else f"{addin.source}, uncertain"
 
 
 def _with_remedy(message: str, discovery: Discovery) -> str:

@@ -207,12 +207,10 @@ class HealthLine(Value):
 
 
 def _text(report: HealthReport, proxies: Sequence[Status]) -> str:
-    shown = _for_pipe if terminal_width() is None else _for_terminal
-    return "\n".join(line for one in _lines(report, proxies) for line in shown(one))
-
-
-def _for_pipe(line: HealthLine) -> Iterator[str]:
-    yield visible(line.key + line.value, keep_odd_bytes=True)
+    lines = _lines(report, proxies)
+    if terminal_width() is None:
+        return "\n".join(visible(line.key + line.value, keep_odd_bytes=True) for line in lines)
+    return "\n".join(text for line in lines for text in _for_terminal(line))
 
 
 def _for_terminal(line: HealthLine) -> Iterator[str]:

@@ -62,7 +62,8 @@ def run(invocation: Invocation) -> Result:
     if not proxies:
         time.sleep(SETTLE_SECONDS)
         proxies = _proxies(workspace)
-    page = _open_page(proxies) or _asked_for(proxies, port)
+    open_pages = (page for status in proxies if (page := _page(status, status.get("inspector"))))
+    page = next(open_pages, None) or _asked_for(proxies, port)
     if page is None:
         return _start(invocation, workspace, port, proxies)
     _show(page, invocation)
@@ -86,19 +87,15 @@ def _proxies(workspace: Workspace) -> list[Status]:
 
     A proxy that starts in a folder above may turn out to be one: it has not named its workspace yet.
     """
+    home = workspace.working_directory
     found = [
         _started(status)
         for status in running_proxies(folders().state)
-        if serves_workspace(status, workspace) or (_is_starting(status) and _is_above(status, workspace))
+        if serves_workspace(status, workspace)
+        or (_is_starting(status) and is_inside(home, str(status.get("directory"))))
     ]
-    return sorted(
-        (status for status in found if serves_workspace(status, workspace)),
-        key=lambda status: not same_place(str(status.get("directory")), workspace.working_directory),
-    )
-
-
-def _is_above(status: Status, workspace: Workspace) -> bool:
-    return is_inside(workspace.working_directory, str(status.get("directory")))
+    served = [status for status in found if serves_workspace(status, workspace)]
+    return sorted(served, key=lambda status: not same_place(str(status.get("directory")), home))
 
 
 def _started(status: Status) -> Status:
@@ -121,10 +118,6 @@ def _process_id(status: Status) -> int:
     pid = status["processId"]
     assert isinstance(pid, int), "the status of a running proxy"
     return pid
-
-
-def _open_page(proxies: list[Status]) -> Page | None:
-    return next((page for status in proxies if (page := _page(status, status.get("inspector")))), None)
 
 
 def _asked_for(proxies: list[Status], port: int | None) -> Page | None:

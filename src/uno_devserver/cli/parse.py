@@ -82,7 +82,8 @@ def parse(argv: Sequence[str]) -> Invocation:
     """Read the command line; UserError with exit code 2 if it is wrong."""
     own, child = _split_child(argv)
     words, rest = _take_command(own)
-    switches = _global_switches(rest)
+    found = (_find(token, None) for token in rest)
+    switches: dict[str, str | bool] = {option.name: True for option in found if option and option.value is None}
     if "help" in switches or words == ("help",):  # even if the rest of the call is wrong
         asked = tuple(word.lower() for word in rest if not _is_option(word)) if words == ("help",) else words
         return Invocation(words, command_named(asked), {**switches, "help": True}, (), (), ())
@@ -152,11 +153,6 @@ def _take_command(tokens: list[str]) -> tuple[tuple[str, ...], list[str]]:
     return tuple(words), rest
 
 
-def _global_switches(tokens: list[str]) -> dict[str, str | bool]:
-    found = (_find(token, None) for token in tokens)
-    return {option.name: True for option in found if option and option.value is None}
-
-
 def _command(words: tuple[str, ...]) -> Command | None:
     command = command_named(words)
     if words and command is None:
@@ -186,10 +182,11 @@ def _is_option(token: str) -> bool:
 
 def _has_value(token: str, behind: Sequence[str]) -> bool:
     """Whether the next token is the value of this option, of whichever command the option is."""
-    option = _find(token, None) or _anywhere(token)
+    option = next((found for command in (None, *COMMANDS) if (found := _find(token, command))), None)
     if option is None or option.value is None:
         return False
-    return not option.optional or (_may_follow(behind) and not _is_word(behind[0]))
+    is_word = bool(behind) and any(behind[0].lower() in command.words for command in COMMANDS)
+    return not option.optional or (_may_follow(behind) and not is_word)
 
 
 def _is_value(token: str, option: Option, command: Command | None) -> bool:
@@ -200,10 +197,6 @@ def _is_value(token: str, option: Option, command: Command | None) -> bool:
 def _may_follow(behind: Sequence[str]) -> bool:
     """Whether an optional value comes next. A negative number is a (wrong) value, not an option."""
     return bool(behind) and (not _is_option(behind[0]) or behind[0][1:].isdigit())
-
-
-def _is_word(token: str) -> bool:
-    return any(token.lower() in command.words for command in COMMANDS)
 
 
 def _split_value(token: str) -> tuple[str, str | None]:
@@ -219,10 +212,6 @@ def _find(name: str, command: Command | None) -> Option | None:
         (option for option in known if name in option.names),
         next((option for option in known if lowered in (n.lower() for n in option.names if n.startswith("--"))), None),
     )
-
-
-def _anywhere(name: str) -> Option | None:
-    return next((option for command in COMMANDS if (option := _find(name, command))), None)
 
 
 def _unknown(token: str, command: Command | None, forwarded: list[str]) -> None:

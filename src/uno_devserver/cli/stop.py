@@ -41,7 +41,8 @@ def run(invocation: Invocation) -> Result:
     if chosen:
         from .progress import say
 
-        say(f"Waiting for the end of {_listed_ids(chosen)}")
+        ids = ", ".join(str(server.process_id) for server in chosen)
+        say(f"Waiting for the end of {f'process {ids}' if len(chosen) == 1 else f'the processes {ids}'}")
     outcomes = stop_servers(registry, chosen)
     others = [server for server in pruned.running if server not in chosen]
     failed = [outcome for outcome in outcomes if not outcome.gone]
@@ -140,11 +141,6 @@ def _started_again(outcomes: tuple[StopOutcome, ...], proxies: list[list[Status]
         for outcome, its in zip(outcomes, proxies, strict=True)
         if outcome.gone and its
     ]
-
-
-def _listed_ids(servers: tuple[RegisteredServer, ...]) -> str:
-    ids = ", ".join(str(server.process_id) for server in servers)
-    return f"process {ids}" if len(servers) == 1 else f"the processes {ids}"
 
 
 def _listed(servers: tuple[RegisteredServer, ...] | list[RegisteredServer]) -> str:

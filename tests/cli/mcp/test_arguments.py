@@ -105,7 +105,7 @@ def test_options_that_make_no_sense_are_a_usage_error(options: tuple[str, ...]) 
 
 
 @pytest.mark.usefixtures("workspace")
-def test_a_client_that_nobody_knows_is_a_failure_that_names_all_and_the_closest() -> None:
+def test_an_unknown_client_is_a_failure_that_names_all_and_the_closest() -> None:
     error = _refused("cursr")
 
     assert error.exit_code == 1

@@ -201,7 +201,7 @@ def test_a_variable_that_a_client_does_not_pass_on_is_named(machine: Machine, wo
     assert machine.run("mcp", "doctor", "cursor", "--json", env=elsewhere).json["entries"][0]["ok"]
 
 
-def test_a_folder_that_is_no_workspace_is_told(machine: Machine) -> None:
+def test_a_folder_that_is_no_workspace_is_reported(machine: Machine) -> None:
     register(machine.workspace, OURS)
     with Proxies(machine):
         result = machine.run("mcp", "doctor", "claude-code", "--force", "--json")
@@ -213,7 +213,7 @@ def test_a_folder_that_is_no_workspace_is_told(machine: Machine) -> None:
     assert ".devtools/host.config.jsonc" in entry["nextStep"]
 
 
-def test_a_client_that_starts_everything_elsewhere_has_to_tell_the_workspace(machine: Machine) -> None:
+def test_a_client_that_starts_servers_elsewhere_names_the_workspace(machine: Machine) -> None:
     write(machine.home / ".config" / "Claude" / "claude_desktop_config.json", json.dumps({"mcpServers": OURS}))
     with Proxies(machine):
         result = machine.run("mcp", "doctor", "claude-desktop", "--servers", "UnoApp")
@@ -223,7 +223,7 @@ def test_a_client_that_starts_everything_elsewhere_has_to_tell_the_workspace(mac
     assert "Call uno_app_initialize" in result.stdout
 
 
-def test_a_server_of_the_config_that_cannot_start_is_told(machine: Machine) -> None:
+def test_a_server_of_the_config_that_cannot_start_is_reported(machine: Machine) -> None:
     write(
         machine.workspace / ".devtools" / "host.config.jsonc",
         json.dumps({"mcpServerRoot": "..", "mcpServer": {"command": sys.executable, "args": ["-c", "exit('broken')"]}}),
@@ -238,7 +238,7 @@ def test_a_server_of_the_config_that_cannot_start_is_told(machine: Machine) -> N
     assert "broken" in entry["problem"]
 
 
-def test_an_add_in_that_raises_is_told(machine: Machine, workspace: Path) -> None:
+def test_an_add_in_that_raises_is_reported(machine: Machine, workspace: Path) -> None:
     # given one of two add-ins that does not load
     addins = workspace / ".devtools" / "addins"
     write(addins / "broken.py", "raise ValueError('no such luck')\n")
@@ -271,7 +271,7 @@ def test_a_client_without_an_entry_leads_to_install(machine: Machine) -> None:
     assert "Run 'uno-devserver mcp install cursor'." in result.stdout
 
 
-def test_where_no_client_has_an_entry_that_is_said(machine: Machine) -> None:
+def test_it_says_if_no_client_has_an_entry(machine: Machine) -> None:
     result = machine.run("mcp", "doctor", "--json")
 
     assert (result.exit_code, result.json["entries"]) == (1, [])

@@ -72,7 +72,7 @@ def test_what_is_left_to_do_in_the_client_is_told_after_a_change_and_only_then(c
     assert second.json["nextSteps"]
 
 
-def test_what_to_do_about_a_file_that_cannot_be_changed_is_told(clients: Clients) -> None:
+def test_a_file_that_cannot_be_changed_has_a_next_step(clients: Clients) -> None:
     broken = clients.write(".cursor/mcp.json", "{ broken")
     protected = clients.write(".kiro/settings/mcp.json", "{}")
     protected.chmod(0o444)
@@ -394,7 +394,7 @@ def profile(name: str) -> dict[str, object]:
     return {"configPaths": [path], "writeTarget": path, "jsonRootKey": "mcpServers", "gates": gates}
 
 
-def test_code_of_the_workspace_that_nobody_agreed_to_is_told_of(clients: Clients) -> None:
+def test_code_of_an_untrusted_workspace_is_a_next_step(clients: Clients) -> None:
     empty = clients.install("cursor", "--scope", "user").json["nextSteps"]
     write(clients.workspace / ".devtools" / "addins" / "mine.py", "")
 

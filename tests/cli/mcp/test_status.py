@@ -38,70 +38,24 @@ def test_programs_get_one_document_with_whole_paths(clients: Clients) -> None:
 
     told = clients.status("kiro", "--release").json
 
-    assert list(told) == [
-        *("version", "callerIde", "toolVersion", "expectedVariant"),
-        *("detectedIdes", "supportedIdes", "ides", "servers", "nextSteps"),
-    ]
-    assert (told["version"], told["callerIde"], told["toolVersion"], told["expectedVariant"]) == (
-        *("1.0", "kiro", __version__, "stable"),
-    )
+    fields = ["version", "callerIde", "toolVersion", "expectedVariant"]
+    assert list(told) == [*fields, "detectedIdes", "supportedIdes", "ides", "servers", "nextSteps"]
+    assert [told[field] for field in fields] == ["1.0", "kiro", __version__, "stable"]
     assert told["detectedIdes"] == ["kiro"]
     assert {"ide": "kiro", "strategy": "file", "detected": True} in told["supportedIdes"]
     assert {"id": "kiro", "detected": True, "configPaths": [str(local), str(users)], "writeTarget": str(local)} in told[
         "ides"
     ]
     assert [one["ide"] for one in told["supportedIdes"]] == [one["id"] for one in told["ides"]]
+    mine = {"path": str(local), "variant": "stable", "transport": "stdio", "scope": "workspace", "key": "mine"}
+    app = {"path": str(users), "variant": "stable", "transport": "stdio", "scope": "user", "key": "UnoApp"}
+    docs = {"path": str(users), "variant": "stable", "transport": "http", "scope": "user", "key": "UnoDocs"}
+    registered = {"ide": "kiro", "status": "registered"}
+    locations = [{**mine, "runner": "uvx"}, {**app, "runner": "dnx"}]
+    twice = {**registered, "locations": locations, "warnings": ["Registered in multiple config files"]}
     assert told["servers"] == [
-        {
-            "name": "UnoApp",
-            "transport": "stdio",
-            "definition": UVX,
-            "ides": [
-                {
-                    "ide": "kiro",
-                    "status": "registered",
-                    "locations": [
-                        {
-                            "path": str(local),
-                            "variant": "stable",
-                            "transport": "stdio",
-                            "scope": "workspace",
-                            "key": "mine",
-                            "runner": "uvx",
-                        },
-                        {
-                            "path": str(users),
-                            "variant": "stable",
-                            "transport": "stdio",
-                            "scope": "user",
-                            "key": "UnoApp",
-                            "runner": "dnx",
-                        },
-                    ],
-                    "warnings": ["Registered in multiple config files"],
-                }
-            ],
-        },
-        {
-            "name": "UnoDocs",
-            "transport": "http",
-            "definition": DOCS,
-            "ides": [
-                {
-                    "ide": "kiro",
-                    "status": "registered",
-                    "locations": [
-                        {
-                            "path": str(users),
-                            "variant": "stable",
-                            "transport": "http",
-                            "scope": "user",
-                            "key": "UnoDocs",
-                        }
-                    ],
-                }
-            ],
-        },
+        {"name": "UnoApp", "transport": "stdio", "definition": UVX, "ides": [twice]},
+        {"name": "UnoDocs", "transport": "http", "definition": DOCS, "ides": [{**registered, "locations": [docs]}]},
     ]
 
 

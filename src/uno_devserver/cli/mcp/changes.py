@@ -71,7 +71,8 @@ def change_all(
     def work() -> tuple[Operation, ...]:
         done: list[Operation] = []
         for client in clients:
-            done += sorted(_change(client, plan, files, options), key=lambda one: _rank(one, order))
+            changed = _change(client, plan, files, options)
+            done += sorted(changed, key=lambda one: order.index(one.server) if one.server in order else 0)
         return tuple(done)
 
     return work() if options.dry_run else exclusively(options.folder, work, required=options.backup)
@@ -89,10 +90,6 @@ def _change(
         if isinstance(item, FileChange) and item.path in possible:
             files.planned(item)
     return done
-
-
-def _rank(operation: Operation, order: tuple[str, ...]) -> int:
-    return order.index(operation.server) if operation.server in order else 0
 
 
 def data_of(operations: tuple[Operation, ...], next_steps: tuple[str, ...], options: WriteOptions) -> dict[str, object]:

@@ -27,9 +27,11 @@ INSTALL = "Register one with 'uno-devserver mcp install <client>'."
 def run(invocation: Invocation) -> Result:
     request = mcp_arguments(invocation)
     profiles = (request.client,) if request.client is not None else _registered(request)
-    force = invocation.on("force")
     end_as_by_ctrl_c()  # a signal must not leave started servers behind
-    found = tuple((profile, _examined(profile, request, force=force)) for profile in profiles)
+    found = []
+    for profile in profiles:
+        say(f"Starting what {profile.name} would start")
+        found.append((profile, examine(profile, request.servers, request.here, force=invocation.on("force"))))
     data = {
         "version": PROTOCOL,
         "ide": request.client.id if request.client is not None else None,
@@ -46,11 +48,6 @@ def run(invocation: Invocation) -> Result:
 def _registered(request: McpArguments) -> tuple[Profile, ...]:
     known = (one for one in request.definitions.profiles if detected(one, request.here))
     return tuple(profile for profile in known if has_entries(profile, request.servers))
-
-
-def _examined(profile: Profile, request: McpArguments, *, force: bool) -> tuple[Examination, ...]:
-    say(f"Starting what {profile.name} would start")
-    return examine(profile, request.servers, request.here, force=force)
 
 
 def _data(one: Examination) -> dict[str, object]:

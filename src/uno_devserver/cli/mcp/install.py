@@ -129,12 +129,8 @@ def _holders(tasks: list[ChangeRequest], operations: Sequence[Operation], files:
         task.profile.holder(place)
         for task in tasks
         for place, match in _registered(task, operations, files)
-        if _is_this_program(match)
+        if match.runner is not None and match.runner in (match.server.runner, PATH_RUNNER)
     }
-
-
-def _is_this_program(match: Match) -> bool:
-    return match.runner is not None and match.runner in (match.server.runner, PATH_RUNNER)
 
 
 def _is_still_trusted(wanted: McpArguments, operations: tuple[Operation, ...]) -> bool:
