@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,9 @@ from support.stand_in_host import (
     http_records,
     recorded,
 )
+from uno_devserver.instances.child import Child, Output, spawn
 from uno_devserver.instances.host_kind import HostKind
-from uno_devserver.instances.probe import HostAddIn, Probe, kind_of, probe
+from uno_devserver.instances.probe import ADDINS_WAIT_SECONDS, HostAddIn, Probe, kind_of, probe, wait_until_loaded
 from uno_devserver.instances.registry import RegisteredServer
 
 # For a Host that answers: a busy machine may be slow. For one that does not: no longer than needed.
@@ -274,3 +277,57 @@ def test_a_host_whose_command_line_tells_nothing_is_bundled_if_it_has_the_health
 ) -> None:
     with StandInHost(tmp_path, rules) as host:
         assert kind_of(host.pid, host.port) is kind
+
+
+# --- add-ins that load -----------------------------------------------------------------------------------------------
+
+
+PATIENCE = 10.0  # on a busy machine
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[Child]:
+    """A process that lives."""
+    output = Output(str(tmp_path / "child.log"))
+    child = spawn([sys.executable, "-c", "import time; time.sleep(60)"], folder="/", environ=os.environ, output=output)
+    yield child
+    child.stop()
+    output.close()
+
+
+def _told(child: Child, tmp_path: Path, rules: list[Rule]) -> Probe | None:
+    with StandInHost(tmp_path, rules) as host:
+        return wait_until_loaded(child, host.pid, host.port)
+
+
+def test_add_ins_that_are_loaded_are_told_at_once(child: Child, tmp_path: Path) -> None:
+    told = _told(child, tmp_path, bundled_host(loading=False))
+
+    assert told is not None
+    assert [(addin.name, addin.loaded) for addin in told.add_ins] == [("colours", True)]
+    assert not told.loading
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [bundled_host(loading=True), [], [answer("GET /health", 404)]],
+    ids=["still loads", "says nothing", "has no such page"],
+)
+def test_nobody_waits_for_long(child: Child, tmp_path: Path, rules: list[Rule]) -> None:
+    begun = time.monotonic()
+
+    told = _told(child, tmp_path, rules)
+
+    assert ADDINS_WAIT_SECONDS <= time.monotonic() - begun < ADDINS_WAIT_SECONDS + PATIENCE
+    assert (told is not None and told.loading) == (rules == bundled_host(loading=True))
+
+
+def test_a_host_that_has_died_is_not_waited_for(child: Child, tmp_path: Path) -> None:
+    child.stop()
+
+    assert _told(child, tmp_path, bundled_host(loading=True)) is None
+
+
+def test_another_process_on_the_port_tells_nothing(child: Child, tmp_path: Path) -> None:
+    with StandInHost(tmp_path, bundled_host(loading=False)) as host:
+        assert wait_until_loaded(child, host.pid + 1, host.port) is None

@@ -24,6 +24,14 @@ from uno_devserver.system.files import FileProblem, decode, read_bytes, read_tex
 REFUSED_AT_ONCE = pytest.mark.timeout(5)
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file with old content."""
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    return path
+
+
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
@@ -271,10 +279,7 @@ def test_another_mode_can_be_asked_for(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o400
 
 
-def test_a_reader_of_the_old_file_keeps_the_old_content(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-
+def test_a_reader_of_the_old_file_keeps_the_old_content(path: Path) -> None:
     with path.open("rb") as reader:
         write_atomic(str(path), b"new")
 
@@ -282,9 +287,7 @@ def test_a_reader_of_the_old_file_keeps_the_old_content(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
-def test_when_the_disk_write_fails_the_old_content_stays(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
+def test_when_the_disk_write_fails_the_old_content_stays(path: Path, tmp_path: Path) -> None:
     writing_too_much = _python(
         "import resource, signal\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
@@ -350,10 +353,7 @@ def test_threads_of_one_process_do_not_get_in_each_others_way(tmp_path: Path) ->
 KILLED = "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\nwrite_atomic({path!r}, b'new')"
 
 
-def test_a_writer_that_is_killed_before_the_rename_leaves_the_old_content(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-
+def test_a_writer_that_is_killed_before_the_rename_leaves_the_old_content(path: Path) -> None:
     result = subprocess.run(_python(KILLED.format(path=str(path))), timeout=20)
 
     assert result.returncode == -signal.SIGKILL
@@ -377,9 +377,7 @@ def test_the_leftover_of_a_killed_writer_does_not_stop_a_later_one_with_its_proc
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o600, 0o666, 0o755])
-def test_a_rewritten_file_keeps_its_mode_whatever_the_umask(tmp_path: Path, mode: int) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
+def test_a_rewritten_file_keeps_its_mode_whatever_the_umask(path: Path, tmp_path: Path, mode: int) -> None:
     path.chmod(mode)
 
     rewrite(str(path), b"new")
@@ -400,9 +398,7 @@ def test_the_target_of_a_link_is_rewritten_and_the_link_stays(tmp_path: Path) ->
     assert (os.readlink(link), target.read_bytes()) == ("elsewhere/target", b"new")
 
 
-def test_a_write_protected_file_is_not_rewritten(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
+def test_a_write_protected_file_is_not_rewritten(path: Path) -> None:
     path.chmod(0o444)
 
     with pytest.raises(PermissionError, match="write-protected"):
@@ -412,9 +408,7 @@ def test_a_write_protected_file_is_not_rewritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can own files of others")
-def test_a_file_that_root_rewrites_stays_its_owners(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
+def test_a_file_that_root_rewrites_keeps_its_owner_and_group(path: Path) -> None:
     os.chown(path, 12345, 23456)
 
     rewrite(str(path), b"new")
@@ -426,10 +420,8 @@ SETPRIV = shutil.which("setpriv")
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not SETPRIV, reason="only root can give files to others")
-def test_a_file_that_would_change_its_owner_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_file_that_would_change_its_owner_is_left_as_it_is(path: Path, tmp_path: Path) -> None:
     """In a folder that several people may write to, replacing a file would make it one's own."""
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
     os.chown(path, 12345, 23456)
     path.chmod(0o666)
     code = f"from uno_devserver.system.files import rewrite\nrewrite({str(path)!r}, b'new')"
@@ -443,26 +435,13 @@ def test_a_file_that_would_change_its_owner_is_left_as_it_is(tmp_path: Path) -> 
     assert os.listdir(tmp_path) == ["file"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root is a member of every group")
-def test_a_rewritten_file_keeps_its_group(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-    os.chown(path, -1, 23456)
-
-    rewrite(str(path), b"new")
-
-    assert path.stat().st_gid == 23456
-
-
 ACL, DEFAULT_ACL = "system.posix_acl_access", "system.posix_acl_default"
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these attributes")
 
 
 @ON_LINUX
 @pytest.mark.parametrize("mode", [0o640, 0o664])
-def test_a_rewritten_file_keeps_its_access_control_list_mode_and_owner(tmp_path: Path, mode: int) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
+def test_a_rewritten_file_keeps_its_access_control_list_mode_and_owner(path: Path, mode: int) -> None:
     if os.geteuid() == 0:
         os.chown(path, 12345, 23456)
     acl = _acl(reader=54321, mask=mode >> 3 & 7, others=mode & 7)
@@ -478,9 +457,7 @@ def test_a_rewritten_file_keeps_its_access_control_list_mode_and_owner(tmp_path:
 
 
 @ON_LINUX
-def test_a_rewritten_file_gets_no_access_control_list_from_its_folder(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
+def test_a_rewritten_file_gets_no_access_control_list_from_its_folder(path: Path, tmp_path: Path) -> None:
     path.chmod(0o664)
     _set(tmp_path, DEFAULT_ACL, _acl(reader=54321, mask=7, others=7))
 
@@ -509,10 +486,8 @@ def test_a_rewritten_file_keeps_its_attributes_also_through_a_link(tmp_path: Pat
 @ON_LINUX
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.EINVAL])
 def test_a_file_whose_access_control_list_cannot_be_kept_is_left_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
     acl = _acl(reader=54321, mask=4, others=0)
     _set(path, ACL, acl)
     monkeypatch.setattr(os, "setxattr", _refusing(code))
@@ -525,14 +500,14 @@ def test_a_file_whose_access_control_list_cannot_be_kept_is_left_as_it_is(
 
 
 @ON_LINUX
-@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP])
+@pytest.mark.parametrize(
+    ("call", "code"), [("setxattr", errno.EPERM), ("setxattr", errno.ENOTSUP), ("listxattr", errno.ENOTSUP)]
+)
 def test_other_attributes_that_the_system_refuses_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+    path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int
 ) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
     _set(path, "user.origin", b"x")
-    monkeypatch.setattr(os, "setxattr", _refusing(code))
+    monkeypatch.setattr(os, call, _refusing(code))
 
     rewrite(str(path), b"new")
 
@@ -540,9 +515,9 @@ def test_other_attributes_that_the_system_refuses_are_left_out(
 
 
 @ON_LINUX
-def test_a_file_whose_attributes_find_no_room_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
+def test_a_file_whose_attributes_find_no_room_is_left_as_it_is(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _set(path, "user.origin", b"x")
     monkeypatch.setattr(os, "setxattr", _refusing(errno.ENOSPC))
 
@@ -554,21 +529,8 @@ def test_a_file_whose_attributes_find_no_room_is_left_as_it_is(tmp_path: Path, m
 
 
 @ON_LINUX
-def test_a_file_system_without_attributes_is_written_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-    monkeypatch.setattr(os, "listxattr", _refusing(errno.ENOTSUP))
-
-    rewrite(str(path), b"new")
-
-    assert path.read_bytes() == b"new"
-
-
-@ON_LINUX
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give capabilities to a file")
-def test_capabilities_that_were_given_to_the_old_content_are_not_given_to_the_new(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
+def test_capabilities_that_were_given_to_the_old_content_are_not_given_to_the_new(path: Path) -> None:
     _set(path, "security.capability", struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0))  # may bind low ports
 
     rewrite(str(path), b"new")

@@ -1,4 +1,4 @@
-"""Programs are found on PATH by their absolute path, so that a workspace cannot slip one in."""
+"""Programs by their names, as a shell finds them."""
 
 from __future__ import annotations
 
