@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,14 +40,6 @@ def temp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("TMPDIR", folder)
     yield Path(folder)
     shutil.rmtree(folder)
-
-
-def run(scene: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(10):
-            await scene()
-
-    asyncio.run(bounded())
 
 
 def ignore(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -156,105 +148,84 @@ def test_windows_has_a_folder_of_pipes() -> None:
 # --- listening ----------------------------------------------------------------------------------------------------
 
 
-def test_a_client_is_handed_over_and_can_talk(temp: Path) -> None:
-    async def scene() -> None:
-        async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(await reader.readline())
-            writer.close()
-
-        tasks = []
-        listener = await listen("one", lambda *streams: tasks.append(asyncio.ensure_future(echo(*streams))))
-        reader, writer = await asyncio.open_unix_connection(temp / "CoreFxPipe_one")
-        writer.write(b"hello\n")
-
-        assert await reader.read() == b"hello\n"
+async def test_a_client_is_handed_over_and_can_talk(temp: Path) -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readline())
         writer.close()
-        await listener.close()
 
-    run(scene)
+    tasks = []
+    listener = await listen("one", lambda *streams: tasks.append(asyncio.ensure_future(echo(*streams))))
+    reader, writer = await asyncio.open_unix_connection(temp / "CoreFxPipe_one")
+    writer.write(b"hello\n")
+
+    assert await reader.read() == b"hello\n"
+    writer.close()
+    await listener.close()
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
-def test_only_this_user_can_connect_whatever_the_umask(temp: Path, umask: int) -> None:
-    async def scene() -> None:
-        old = os.umask(umask)
-        try:
-            listener = await listen("one", ignore)
-        finally:
-            os.umask(old)
-
-        assert oct((temp / "CoreFxPipe_one").stat().st_mode) == "0o140600"
-        await listener.close()
-
-    run(scene)
-
-
-def test_closing_removes_the_socket(temp: Path) -> None:
-    async def scene() -> None:
+async def test_only_this_user_can_connect_whatever_the_umask(temp: Path, umask: int) -> None:
+    old = os.umask(umask)
+    try:
         listener = await listen("one", ignore)
-        before = listener.reachable
-        await listener.close()
+    finally:
+        os.umask(old)
 
-        assert (before, listener.reachable) == (True, False)
-        assert os.listdir(temp) == []
-
-    run(scene)
+    assert oct((temp / "CoreFxPipe_one").stat().st_mode) == "0o140600"
+    await listener.close()
 
 
-def test_a_client_that_knocks_while_the_pipe_closes_is_not_left_hanging(temp: Path) -> None:
-    async def scene() -> None:
-        for turns in range(5):
-            listener = await listen("one", ignore)
-            with socket.socket(socket.AF_UNIX) as client:
-                client.connect(str(temp / "CoreFxPipe_one"))
-                client.setblocking(False)
-                for _ in range(turns):
-                    await asyncio.sleep(0)  # and be half way in
-                await listener.close()
-                with contextlib.suppress(ConnectionError):
-                    assert await asyncio.get_running_loop().sock_recv(client, 1) == b""
+async def test_closing_removes_the_socket(temp: Path) -> None:
+    listener = await listen("one", ignore)
+    before = listener.reachable
+    await listener.close()
 
-    run(scene)
+    assert (before, listener.reachable) == (True, False)
+    assert os.listdir(temp) == []
 
 
-def test_a_rooted_name_is_the_path_itself(temp: Path) -> None:
-    async def scene() -> None:
-        listener = await listen(f"{temp}/y.sock", ignore)
-
-        assert (temp / "y.sock").is_socket()
-        await listener.close()
-
-    run(scene)
-
-
-def test_a_pipe_on_which_another_process_listens_is_taken_and_its_process_is_not_disturbed(temp: Path) -> None:
-    async def scene() -> None:
-        with other_process(temp / "CoreFxPipe_one") as process:
-            with pytest.raises(PipeTaken, match="another process listens"):
-                await listen("one", ignore)
-            with socket.socket(socket.AF_UNIX) as client:
-                client.connect(str(temp / "CoreFxPipe_one"))
-                client.send(b"the IDE")
-
-            assert process.stdout
-            assert process.stdout.readline() == "b'the IDE'\n"  # the first connection that it saw
-
-    run(scene)
-
-
-def test_a_pipe_of_this_process_is_taken_too(temp: Path) -> None:
-    async def scene() -> None:
+async def test_a_client_that_knocks_while_the_pipe_closes_is_not_left_hanging(temp: Path) -> None:
+    for turns in range(5):
         listener = await listen("one", ignore)
-        with pytest.raises(PipeTaken):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(temp / "CoreFxPipe_one"))
+            client.setblocking(False)
+            for _ in range(turns):
+                await asyncio.sleep(0)  # and be half way in
+            await listener.close()
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.get_running_loop().sock_recv(client, 1) == b""
+
+
+async def test_a_rooted_name_is_the_path_itself(temp: Path) -> None:
+    listener = await listen(f"{temp}/y.sock", ignore)
+
+    assert (temp / "y.sock").is_socket()
+    await listener.close()
+
+
+async def test_a_pipe_on_which_another_process_listens_is_taken_and_its_process_is_not_disturbed(temp: Path) -> None:
+    with other_process(temp / "CoreFxPipe_one") as process:
+        with pytest.raises(PipeTaken, match="another process listens"):
             await listen("one", ignore)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(temp / "CoreFxPipe_one"))
+            client.send(b"the IDE")
 
-        assert listener.reachable
-        await listener.close()
-
-    run(scene)
+        assert process.stdout
+        assert process.stdout.readline() == "b'the IDE'\n"  # the first connection that it saw
 
 
-def test_without_the_kernels_list_a_living_process_answers_for_itself(
+async def test_a_pipe_of_this_process_is_taken_too(temp: Path) -> None:
+    listener = await listen("one", ignore)
+    with pytest.raises(PipeTaken):
+        await listen("one", ignore)
+
+    assert listener.reachable
+    await listener.close()
+
+
+async def test_without_the_kernels_list_a_living_process_answers_for_itself(
     temp: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_list() -> set[str]:  # as on macOS
@@ -262,18 +233,15 @@ def test_without_the_kernels_list_a_living_process_answers_for_itself(
 
     monkeypatch.setattr("uno_devserver.system.pipes._listening_sockets", no_list)
 
-    async def scene() -> None:
-        with other_process(temp / "CoreFxPipe_one"), pytest.raises(PipeTaken):
-            await listen("one", ignore)
-        listener = await listen("one", ignore)
+    with other_process(temp / "CoreFxPipe_one"), pytest.raises(PipeTaken):
+        await listen("one", ignore)
+    listener = await listen("one", ignore)
 
-        assert listener.reachable
-        await listener.close()
-
-    run(scene)
+    assert listener.reachable
+    await listener.close()
 
 
-def test_a_process_that_many_wait_for_is_alive(temp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_that_many_wait_for_is_alive(temp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("uno_devserver.system.pipes._listening_sockets", set)  # as on macOS
     path = str(temp / "CoreFxPipe_one")
     with contextlib.ExitStack() as sockets:
@@ -286,28 +254,22 @@ def test_a_process_that_many_wait_for_is_alive(temp: Path, monkeypatch: pytest.M
                 waiting.setblocking(False)
                 waiting.connect(path)
 
-        async def scene() -> None:
-            with pytest.raises(PipeTaken):
-                await listen("one", ignore)
-
-        run(scene)
+        with pytest.raises(PipeTaken):
+            await listen("one", ignore)
 
 
-def test_what_a_killed_process_left_gives_way(temp: Path) -> None:
+async def test_what_a_killed_process_left_gives_way(temp: Path) -> None:
     left_over(temp / "CoreFxPipe_one")
 
-    async def scene() -> None:
-        listener = await listen("one", ignore)
-        _, writer = await asyncio.open_unix_connection(temp / "CoreFxPipe_one")
+    listener = await listen("one", ignore)
+    _, writer = await asyncio.open_unix_connection(temp / "CoreFxPipe_one")
 
-        writer.close()
-        await listener.close()
-
-    run(scene)
+    writer.close()
+    await listener.close()
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link to a socket"])
-def test_what_is_no_socket_is_never_removed(temp: Path, kind: str) -> None:
+async def test_what_is_no_socket_is_never_removed(temp: Path, kind: str) -> None:
     """.NET deletes a plain file that has the name of a pipe."""
     path = temp / "CoreFxPipe_one"
     if kind == "file":
@@ -318,117 +280,93 @@ def test_what_is_no_socket_is_never_removed(temp: Path, kind: str) -> None:
         left_over(temp / "elsewhere")
         path.symlink_to(temp / "elsewhere")
 
-    async def scene() -> None:
-        with pytest.raises(PipeProblem, match="exists and is no socket"):
-            await listen("one", ignore)
-
-    run(scene)
+    with pytest.raises(PipeProblem, match="exists and is no socket"):
+        await listen("one", ignore)
     assert os.path.lexists(path)
     if kind == "file":
         assert path.read_text() == "precious"
 
 
-def test_a_missing_folder_is_named(temp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_folder_is_named(temp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", f"{temp}/missing")
 
-    async def scene() -> None:
-        with pytest.raises(PipeProblem, match=r"No such file or directory\. Check the folder .*/missing"):
-            await listen("one", ignore)
-
-    run(scene)
+    with pytest.raises(PipeProblem, match=r"No such file or directory\. Check the folder .*/missing"):
+        await listen("one", ignore)
 
 
-def test_a_socket_that_somebody_replaced_is_not_removed_with_ours(temp: Path) -> None:
+async def test_a_socket_that_somebody_replaced_is_not_removed_with_ours(temp: Path) -> None:
     """A .NET server of that name does this: it removes what is there."""
     path = temp / "CoreFxPipe_one"
 
-    async def scene() -> None:
-        listener = await listen("one", ignore)
-        path.unlink()
-        with other_process(path):
-            assert not listener.reachable
-            await listener.close()
+    listener = await listen("one", ignore)
+    path.unlink()
+    with other_process(path):
+        assert not listener.reachable
+        await listener.close()
 
-            assert path.is_socket()
-
-    run(scene)
+        assert path.is_socket()
 
 
-def test_of_many_who_find_a_left_over_at_once_one_gets_the_pipe(temp: Path) -> None:
+async def test_of_many_who_find_a_left_over_at_once_one_gets_the_pipe(temp: Path) -> None:
     left_over(temp / "CoreFxPipe_one")
 
-    async def scene() -> None:
-        outcomes = await asyncio.gather(*(listen("one", ignore) for _ in range(8)), return_exceptions=True)
-        listeners = [outcome for outcome in outcomes if isinstance(outcome, Listener)]
+    outcomes = await asyncio.gather(*(listen("one", ignore) for _ in range(8)), return_exceptions=True)
+    listeners = [outcome for outcome in outcomes if isinstance(outcome, Listener)]
 
-        assert len(listeners) == 1
-        assert listeners[0].reachable
-        assert sum(isinstance(outcome, PipeTaken) for outcome in outcomes) == 7
-        await listeners[0].close()
-
-    run(scene)
+    assert len(listeners) == 1
+    assert listeners[0].reachable
+    assert sum(isinstance(outcome, PipeTaken) for outcome in outcomes) == 7
+    await listeners[0].close()
 
 
-def test_claiming_waits_for_another_process_that_claims_in_the_same_folder(temp: Path) -> None:
-    async def scene() -> None:
-        folder = os.open(temp, os.O_RDONLY)
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        claiming = asyncio.create_task(listen("one", ignore))
-        done, _ = await asyncio.wait({claiming}, timeout=0.05)
-        assert not done
-        assert os.listdir(temp) == []
-        os.close(folder)
+async def test_claiming_waits_for_another_process_that_claims_in_the_same_folder(temp: Path) -> None:
+    folder = os.open(temp, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    claiming = asyncio.create_task(listen("one", ignore))
+    done, _ = await asyncio.wait({claiming}, timeout=0.05)
+    assert not done
+    assert os.listdir(temp) == []
+    os.close(folder)
 
-        listener = await claiming
-        assert listener.reachable
-        await listener.close()
-
-    run(scene)
+    listener = await claiming
+    assert listener.reachable
+    await listener.close()
 
 
-def test_a_lock_that_is_never_released_does_not_keep_us(temp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lock_that_is_never_released_does_not_keep_us(temp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("uno_devserver.system.pipes.LOCK_SECONDS", 0.02)
 
-    async def scene() -> None:
-        folder = os.open(temp, os.O_RDONLY)
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        listener = await listen("one", ignore)
+    folder = os.open(temp, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    listener = await listen("one", ignore)
 
-        assert listener.reachable
-        await listener.close()
-        os.close(folder)
-
-    run(scene)
+    assert listener.reachable
+    await listener.close()
+    os.close(folder)
 
 
-def test_a_claim_that_is_cancelled_while_it_waits_leaves_no_file_open(temp: Path) -> None:
-    async def scene() -> None:
-        folder = os.open(temp, os.O_RDONLY)
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        before = os.listdir("/proc/self/fd")
+async def test_a_claim_that_is_cancelled_while_it_waits_leaves_no_file_open(temp: Path) -> None:
+    folder = os.open(temp, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    before = os.listdir("/proc/self/fd")
+    claiming = asyncio.create_task(listen("one", ignore))
+    await asyncio.wait({claiming}, timeout=0.05)
+
+    claiming.cancel()
+    await asyncio.wait({claiming})
+
+    assert os.listdir("/proc/self/fd") == before
+    os.close(folder)
+
+
+async def test_a_cancelled_claim_leaves_nothing(temp: Path) -> None:
+    for turns in range(6):
         claiming = asyncio.create_task(listen("one", ignore))
-        await asyncio.wait({claiming}, timeout=0.05)
-
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if claiming.done():
+            await claiming.result().close()
         claiming.cancel()
         await asyncio.wait({claiming})
 
-        assert os.listdir("/proc/self/fd") == before
-        os.close(folder)
-
-    run(scene)
-
-
-def test_a_cancelled_claim_leaves_nothing(temp: Path) -> None:
-    async def scene() -> None:
-        for turns in range(6):
-            claiming = asyncio.create_task(listen("one", ignore))
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            if claiming.done():
-                await claiming.result().close()
-            claiming.cancel()
-            await asyncio.wait({claiming})
-
-            assert os.listdir(temp) == []
-
-    run(scene)
+        assert os.listdir(temp) == []
