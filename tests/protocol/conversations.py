@@ -86,6 +86,24 @@ class ScriptedService:
         self.sessions.remove(session)
 
 
+class Waiting:
+    """A tool that waits until it may go on. `speaks`: it says something first, and so has a stream."""
+
+    def __init__(self, *, speaks: bool = False) -> None:
+        self.started, self.go, self.stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._speaks = speaks
+
+    async def __call__(self, call: Call) -> Result:
+        if self._speaks:
+            call.notify("notifications/progress", {"progress": 1})
+        self.started.set()
+        try:
+            await self.go.wait()
+        finally:
+            self.stopped.set()
+        return text("done")
+
+
 def text(said: object) -> Result:
     return {"content": [{"type": "text", "text": str(said)}]}
 
@@ -186,7 +204,7 @@ class Client:
         self.headers: dict[str, str] = {"accept": BOTH, "content-type": "application/json"}
         self._last_id = 0
 
-    async def send(self, method: str, body: bytes = b"", **headers: str | None) -> Reply | Connection:
+    async def exchange(self, method: str, body: bytes = b"", **headers: str | None) -> Reply | Connection:
         """Any request. A header given as None is left out; underscores stand for dashes."""
         merged: dict[str, str | None] = {**self.headers, **{k.replace("_", "-"): v for k, v in headers.items()}}
         kept = {name: value for name, value in merged.items() if value is not None}
@@ -196,37 +214,47 @@ class Client:
         assert isinstance(answer, Streaming)
         return self.connection(answer)
 
-    async def post(self, message: object, **headers: str | None) -> Reply | Connection:
+    async def send(self, method: str, body: bytes = b"", **headers: str | None) -> Reply:
+        """Any request that is answered at once."""
+        reply = await self.exchange(method, body, **headers)
+        assert isinstance(reply, Reply), reply.raw
+        return reply
+
+    async def post(self, message: object, **headers: str | None) -> Reply:
+        """Any message that is answered at once."""
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
         return await self.send("POST", body, **headers)
 
+    async def open(self, message: object, **headers: str | None) -> Connection:
+        """Any message that is answered by a stream."""
+        connection = await self.exchange("POST", json.dumps(message).encode(), **headers)
+        assert isinstance(connection, Connection), connection.body
+        return connection
+
     async def ask(self, method: str, params: object = None, *, request_id: Any = None, **headers: str | None) -> Reply:
         """A request that is answered in JSON."""
-        reply = await self.post(self.request(method, params, request_id=request_id), **headers)
-        assert isinstance(reply, Reply), reply.raw
-        return reply
+        return await self.post(self.request(method, params, request_id=request_id), **headers)
 
     async def stream(
         self, method: str, params: object = None, *, request_id: Any = None, **headers: str | None
     ) -> Connection:
         """A request that is answered by a stream."""
-        connection = await self.post(self.request(method, params, request_id=request_id), **headers)
-        assert isinstance(connection, Connection), connection.body
-        return connection
+        return await self.open(self.request(method, params, request_id=request_id), **headers)
+
+    async def messages(self, method: str, params: object, **headers: str | None) -> list[dict[str, Any]]:
+        """All that is said to a request, by a plain answer or by a stream."""
+        answer = await self.exchange("POST", json.dumps(self.request(method, params)).encode(), **headers)
+        return [answer.json] if isinstance(answer, Reply) else await answer.rest()
 
     async def tell(self, method: str, params: object = None) -> Reply:
         message = {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
-        reply = await self.post(message)
-        assert isinstance(reply, Reply)
-        return reply
+        return await self.post(message)
 
     async def respond(self, request_id: Any, **what: object) -> Reply:
-        reply = await self.post({"jsonrpc": "2.0", "id": request_id, **what})
-        assert isinstance(reply, Reply)
-        return reply
+        return await self.post({"jsonrpc": "2.0", "id": request_id, **what})
 
     async def listen(self, **headers: str | None) -> Connection:
-        connection = await self.send("GET", b"", **headers)
+        connection = await self.exchange("GET", b"", **headers)
         assert isinstance(connection, Connection), connection.body
         return connection
 

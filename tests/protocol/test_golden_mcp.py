@@ -47,7 +47,7 @@ async def test_the_recorded_conversation_goes_the_same_way_or_better() -> None:
         if "mcp-session-id" in headers:
             headers["mcp-session-id"] = sessions.get(headers["mcp-session-id"], headers["mcp-session-id"])
         client.headers = headers
-        answer = await client.send(method, body)
+        answer = await client.exchange(method, body)
         if isinstance(answer, Connection):
             connections.append(answer)
         status, recorded = _response(record)

@@ -6,7 +6,7 @@ import pytest
 
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_PARAMS
 
-from ..conversations import ModernClient, Reply, ScriptedService, endpoint_of, until
+from ..conversations import ModernClient, ScriptedService, endpoint_of, until
 
 ID = "io.modelcontextprotocol/subscriptionId"
 ALL = {
@@ -151,5 +151,4 @@ async def test_the_handshake_era_has_no_subscriptions() -> None:
 
     reply = await (await connected(ScriptedService())).ask("subscriptions/listen", {"notifications": {}})
 
-    assert isinstance(reply, Reply)
     assert reply.error == -32601
