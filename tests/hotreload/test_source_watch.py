@@ -165,8 +165,7 @@ def test_files_that_only_a_pattern_counts_in_are_noticed(tmp_path: Path) -> None
 
 def test_a_file_that_a_source_begins_to_import_counts_from_then_on(tmp_path: Path) -> None:
     write_all(
-        tmp_path,
-        {"p/tsconfig.json": '{"files": ["a.ts"]}', "p/a.ts": "export {}", "p/lib/b.ts": "export const b = 1"},
+        tmp_path, {"p/tsconfig.json": '{"files": ["a.ts"]}', "p/a.ts": "export {}", "p/lib/b.ts": "export const b = 1"}
     )
     root = tmp_path / "p"
     with watched(root) as one:

@@ -47,6 +47,7 @@ def seen(workspace: Workspace, root: Path) -> dict[str, Any]:
         "solution": relative(workspace.solution),
         "global_json": relative(workspace.global_json),
         "candidates": [relative(path) for path in workspace.candidates],
+        "config": relative(workspace.config),
     }
 
 
@@ -112,7 +113,7 @@ RECORDED = {
 
 OURS = {
     # Recorded: Ambiguous. But a migration leaves both files for a while, and they are the same solution.
-    "both-solution-formats-same-folder": here({"global.json": UNO, "App.slnx": SLNX, "App.sln": ""}),
+    "both-solution-formats-same-folder": here({"global.json": UNO, "App.slnx": SLNX, "App.sln": ""})
 }
 
 
@@ -131,6 +132,7 @@ def test_a_directory_resolves_as_recorded(tmp_path: Path, record: Record) -> Non
         "solution": record.solution,
         "global_json": (Path(record.effective) / "global.json").as_posix() if record.effective else None,
         "candidates": list(record.candidates),
+        "config": None,
     }
 
 
@@ -165,6 +167,7 @@ class TestADirectoryThatTheUserNamed:
             "solution": None,
             "global_json": "global.json",
             "candidates": [],
+            "config": None,
         }
 
     @pytest.mark.parametrize(("content", "cause"), [(PLAIN, "UnoSdkNotInGlobalJson"), ("{", "GlobalJsonInvalid")])
@@ -182,227 +185,152 @@ class TestADirectoryThatTheUserNamed:
         assert resolve(str(tmp_path / "src"), explicit=True).kind is ResolutionKind.NoCandidates
 
 
-class TestTheNearestGlobalJson:
-    def test_it_may_lie_above_the_directory(self, tmp_path: Path) -> None:
-        write_all(tmp_path, {"global.json": UNO, "src/app/App.slnx": SLNX})
-
-        workspace = resolve(str(tmp_path / "src" / "app"))
-
-        assert seen(workspace, tmp_path) == {
-            "kind": "AutoDiscovered",
-            "working": ".",
-            "effective": ".",
-            "solution": "src/app/App.slnx",
-            "global_json": "global.json",
-            "candidates": ["src/app/App.slnx"],
-        }
-
-    @pytest.mark.parametrize("nearer", [PLAIN, "{", '{"msbuild-sdks":{"Uno.Sdk":""}}'])
-    def test_a_nearer_one_without_uno_hides_the_one_above(self, tmp_path: Path, nearer: str) -> None:
-        write_all(tmp_path, {"global.json": UNO, "src/global.json": nearer, "src/App.slnx": SLNX})
-
-        assert resolve(str(tmp_path)).kind is ResolutionKind.NoValidWorkspace
-
-    def test_the_solution_closest_to_its_global_json_wins(self, tmp_path: Path) -> None:
-        write_all(tmp_path, {"global.json": UNO, "App.slnx": SLNX, "samples/Sample.slnx": SLNX})
-
-        assert resolve(str(tmp_path)).solution == str(tmp_path / "App.slnx")
-
-
-class TestSeveralSolutionsAtOneDistance:
-    def test_the_one_in_the_directory_beats_submodules(self, tmp_path: Path) -> None:
-        files = {"global.json": UNO, "App.slnx": SLNX}
-        for submodule in ("ext/one", "ext/two"):
-            files |= {f"{submodule}/global.json": UNO, f"{submodule}/Lib.slnx": SLNX}
-        write_all(tmp_path, files)
-
-        workspace = resolve(str(tmp_path))
-
-        assert (workspace.kind, workspace.solution) == (ResolutionKind.CurrentDirectory, str(tmp_path / "App.slnx"))
-        assert len(workspace.candidates) == 3
-
-    def test_the_one_whose_global_json_is_in_the_directory_beats_submodules(self, tmp_path: Path) -> None:
-        write_all(
-            tmp_path, {"global.json": UNO, "src/App.slnx": SLNX, "ext/global.json": UNO, "ext/src/Lib.slnx": SLNX}
-        )
-
-        workspace = resolve(str(tmp_path))
-
-        assert (workspace.kind, workspace.solution) == (ResolutionKind.CurrentDirectory, str(tmp_path / "src/App.slnx"))
-
-    def test_the_one_in_the_directory_wins_also_with_its_global_json_above(self, tmp_path: Path) -> None:
-        write_all(
-            tmp_path,
-            {"global.json": UNO, "app/App.slnx": SLNX, "app/ext/global.json": UNO, "app/ext/src/Lib.slnx": SLNX},
-        )
-
-        workspace = resolve(str(tmp_path / "app"))
-
-        assert (workspace.kind, workspace.solution) == (ResolutionKind.AutoDiscovered, str(tmp_path / "app/App.slnx"))
-
-    def test_two_in_the_directory_stay_ambiguous(self, tmp_path: Path) -> None:
-        write_all(tmp_path, {"global.json": UNO, "A.slnx": "", "B.slnx": "", "x/global.json": UNO, "x/X.slnx": ""})
-
-        workspace = resolve(str(tmp_path))
-
-        assert workspace.kind is ResolutionKind.Ambiguous
-        assert codes(workspace) == [("WorkspaceAmbiguous", "Warning")]
-
-    def test_the_warning_lists_those_that_tie_and_no_others(self, tmp_path: Path) -> None:
-        write_all(
-            tmp_path,
-            {"a/global.json": UNO, "a/A.slnx": "", "b/global.json": UNO, "b/B.slnx": "", "a/far/Far.slnx": ""},
-        )
-
-        (issue,) = resolve(str(tmp_path)).issues
-
-        assert f"{tmp_path / 'a' / 'A.slnx'}, {tmp_path / 'b' / 'B.slnx'}" in issue.message
-        assert "Far.slnx" not in issue.message
-
-    def test_a_long_list_is_cut_short(self, tmp_path: Path) -> None:
-        write_all(tmp_path, {"global.json": UNO} | {f"App{number:02}.slnx": "" for number in range(30)})
-
-        (issue,) = resolve(str(tmp_path)).issues
-
-        assert "App09.slnx and 20 more." in issue.message
-        assert "App10.slnx" not in issue.message
-
-
-class TestIssues:
-    def test_a_resolved_workspace_has_none(self, tmp_path: Path) -> None:
-        write_all(tmp_path, {"global.json": UNO, "App.slnx": SLNX})
-
-        assert resolve(str(tmp_path)).issues == ()
-
-    def test_no_solution_names_the_directory(self, tmp_path: Path) -> None:
-        workspace = resolve(str(tmp_path))
-
-        assert codes(workspace) == [("NoSolutionFound", "Warning")]
-        assert str(tmp_path) in workspace.issues[0].message
-
-    def test_solutions_without_uno_are_named_with_the_reason(self, tmp_path: Path) -> None:
-        write_all(tmp_path, {"a/A.slnx": "", "b/B.slnx": "", "b/global.json": PLAIN})
-
-        workspace = resolve(str(tmp_path))
-
-        assert codes(workspace) == [("WorkspaceNotResolved", "Fatal")]
-        message = workspace.issues[0].message
-        assert f"{tmp_path / 'a' / 'A.slnx'} (no global.json" in message
-        assert f"{tmp_path / 'b' / 'B.slnx'} ({tmp_path / 'b' / 'global.json'} names no Uno SDK)" in message
-
-    def test_a_malformed_global_json_is_named_once_with_its_place(self, tmp_path: Path) -> None:
-        write_all(tmp_path, {"global.json": '{\n  "msbuild-sdks": }', "A.slnx": "", "B.slnx": ""})
-
-        workspace = resolve(str(tmp_path))
-
-        assert codes(workspace) == [("WorkspaceNotResolved", "Fatal"), ("GlobalJsonInvalid", "Fatal")]
-        assert f"{tmp_path / 'global.json'} is not valid JSON: line 2, column 19" in workspace.issues[1].message
-
-    def test_a_malformed_global_json_of_a_loser_is_a_warning(self, tmp_path: Path) -> None:
-        write_all(tmp_path, {"a/global.json": UNO, "a/A.slnx": "", "b/global.json": "{", "b/B.slnx": ""})
-
-        workspace = resolve(str(tmp_path))
-
-        assert workspace.solution == str(tmp_path / "a" / "A.slnx")
-        assert codes(workspace) == [("GlobalJsonInvalid", "Warning")]
-
-
-class TestAConfig:
-    CONFIG = ".devtools/host.config.jsonc"
-
-    def test_it_makes_its_directory_a_workspace(self, tmp_path: Path) -> None:
-        config = write(tmp_path / self.CONFIG, "not read here")
-
-        workspace = resolve(str(tmp_path))
-
-        assert (workspace.kind, workspace.effective_directory) == (ResolutionKind.CurrentDirectory, str(tmp_path))
-        assert (workspace.config, workspace.solution, workspace.global_json) == (str(config), None, None)
-        assert workspace.issues == ()
-
-    def test_the_nearest_one_above_counts(self, tmp_path: Path) -> None:
-        write(tmp_path / self.CONFIG, "{}")
-        config = write(tmp_path / "a" / self.CONFIG, "{}")
-        (tmp_path / "a" / "b" / "c").mkdir(parents=True)
-
-        workspace = resolve(str(tmp_path / "a" / "b" / "c"))
-
-        assert (workspace.kind, workspace.config) == (ResolutionKind.AutoDiscovered, str(config))
-        assert workspace.effective_directory == workspace.working_directory == str(tmp_path / "a")
-
-    def test_a_folder_of_add_ins_makes_a_workspace_as_a_config_does(self, tmp_path: Path) -> None:
-        write(tmp_path / "a" / ".devtools" / "addins" / "hello.py", "")
-        (tmp_path / "a" / "b").mkdir()
-
-        here, below, above = (resolve(str(tmp_path / name)) for name in ("a", "a/b", ""))
-
-        assert (here.kind, below.kind) == (ResolutionKind.CurrentDirectory, ResolutionKind.AutoDiscovered)
-        assert here.effective_directory == below.effective_directory == str(tmp_path / "a")
-        assert (here.config, here.issues, above.kind) == (None, (), ResolutionKind.NoCandidates)
-
-    def test_of_config_and_add_ins_the_nearest_counts(self, tmp_path: Path) -> None:
-        write(tmp_path / self.CONFIG, "{}")
-        write(tmp_path / "a" / ".devtools" / "addins" / "hello.py", "")
-        write(tmp_path / "a" / "b" / self.CONFIG, "{}")
-
-        found = [resolve(str(tmp_path / name)) for name in ("", "a", "a/b")]
-
-        folders = [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
-        assert [one.effective_directory for one in found] == [str(folder) for folder in folders]
-        assert [one.config is None for one in found] == [False, True, False]
-
-    def test_a_file_in_the_place_of_the_add_ins_does_not_count(self, tmp_path: Path) -> None:
-        write(tmp_path / ".devtools" / "addins", "")
-
-        assert resolve(str(tmp_path)).kind is ResolutionKind.NoCandidates
-
-    def test_a_folder_of_that_name_does_not_count(self, tmp_path: Path) -> None:
-        (tmp_path / self.CONFIG).mkdir(parents=True)
-
-        assert resolve(str(tmp_path)).kind is ResolutionKind.NoCandidates
-
-    def test_an_uno_workspace_decides_and_keeps_the_config_beside_it(self, tmp_path: Path) -> None:
-        config = write(tmp_path / self.CONFIG, "{}")
-        write_all(tmp_path, {"global.json": UNO, "App.slnx": SLNX})
-
-        workspace = resolve(str(tmp_path))
-
-        assert (workspace.solution, workspace.config) == (str(tmp_path / "App.slnx"), str(config))
-
-    def test_an_uno_workspace_elsewhere_leaves_the_config_out(self, tmp_path: Path) -> None:
-        write(tmp_path / self.CONFIG, "{}")
-        write_all(tmp_path, {"app/global.json": UNO, "app/App.slnx": SLNX})
-
-        workspace = resolve(str(tmp_path))
-
-        assert (workspace.effective_directory, workspace.config) == (str(tmp_path / "app"), None)
-
-    def test_solutions_without_uno_are_no_longer_an_error(self, tmp_path: Path) -> None:
-        write(tmp_path / self.CONFIG, "{}")
-        write_all(tmp_path, {"Tool.slnx": SLNX, "global.json": "{"})
-
-        workspace = resolve(str(tmp_path))
-
-        assert workspace.resolved
-        assert workspace.candidates == (str(tmp_path / "Tool.slnx"),)
-        assert codes(workspace) == [("GlobalJsonInvalid", "Warning")]
-
-    def test_ambiguous_solutions_are_still_worth_a_warning(self, tmp_path: Path) -> None:
-        write(tmp_path / self.CONFIG, "{}")
-        write_all(tmp_path, {"global.json": UNO, "A.slnx": "", "B.slnx": ""})
-
-        workspace = resolve(str(tmp_path))
-
-        assert (workspace.kind, workspace.solution) == (ResolutionKind.CurrentDirectory, None)
-        assert codes(workspace) == [("WorkspaceAmbiguous", "Warning")]
-
-    def test_one_of_its_plain_solutions_can_be_selected(self, tmp_path: Path) -> None:
-        write(tmp_path / self.CONFIG, "{}")
-        write_all(tmp_path, {"A.slnx": "", "B.slnx": ""})
-        workspace = resolve(str(tmp_path))
-
-        selected = select_solution(workspace, "B.slnx")
-
-        assert selected == workspace.replace(solution=str(tmp_path / "B.slnx"), source=SelectionSource.UserSelected)
+CONFIG = ".devtools/host.config.jsonc"
+ADDINS = ".devtools/addins/hello.py"
+NO_VERSION = '{"msbuild-sdks":{"Uno.Sdk":""}}'
+CONTENTS = {"uno": UNO, "plain": PLAIN, "broken": '{\n  "msbuild-sdks": }', "no-version": NO_VERSION, "": ""}
+
+# The files, a name that ends in a slash being a folder; the folder that is resolved; and what is found there.
+CASES = {
+    "a global.json may lie above the directory": (
+        "global.json=uno src/app/App.slnx", "src/app",
+        "kind=AutoDiscovered working=. effective=. solution=src/app/App.slnx global_json=global.json"
+        " candidates=src/app/App.slnx",
+    ),
+    "a nearer global.json without Uno hides the one above": (
+        "global.json=uno src/global.json=plain src/App.slnx", ".", "kind=NoValidWorkspace",
+    ),
+    "so does a broken one": ("global.json=uno src/global.json=broken src/App.slnx", ".", "kind=NoValidWorkspace"),
+    "so does one without a version": (
+        "global.json=uno src/global.json=no-version src/App.slnx", ".", "kind=NoValidWorkspace",
+    ),
+    "the solution closest to its global.json wins": (
+        "global.json=uno App.slnx samples/Sample.slnx", ".", "solution=App.slnx",
+    ),
+    "a solution in the directory beats submodules": (
+        "global.json=uno App.slnx one/global.json=uno one/Lib.slnx two/global.json=uno two/Lib.slnx", ".",
+        "kind=CurrentDirectory solution=App.slnx candidates=App.slnx,one/Lib.slnx,two/Lib.slnx",
+    ),
+    "a solution whose global.json is in the directory beats submodules": (
+        "global.json=uno src/App.slnx ext/global.json=uno ext/src/Lib.slnx", ".",
+        "kind=CurrentDirectory solution=src/App.slnx",
+    ),
+    "a solution in the directory wins also with its global.json above": (
+        "global.json=uno app/App.slnx app/ext/global.json=uno app/ext/src/Lib.slnx", "app",
+        "kind=AutoDiscovered solution=app/App.slnx",
+    ),
+    "two in the directory stay ambiguous": (
+        "global.json=uno A.slnx B.slnx x/global.json=uno x/X.slnx", ".",
+        "kind=Ambiguous issues=WorkspaceAmbiguous:Warning",
+    ),
+    "a resolved workspace has no issues": ("global.json=uno App.slnx", ".", "issues="),
+    "no solution": ("empty/", "empty", "issues=NoSolutionFound:Warning"),
+    "a malformed global.json of a loser is a warning": (
+        "a/global.json=uno a/A.slnx b/global.json=broken b/B.slnx", ".",
+        "solution=a/A.slnx issues=GlobalJsonInvalid:Warning",
+    ),
+    "a config makes its directory a workspace, and is not read": (
+        CONFIG, ".", f"kind=CurrentDirectory effective=. config={CONFIG} solution=None global_json=None issues=",
+    ),
+    "the nearest config above counts": (
+        f"{CONFIG} a/{CONFIG} a/b/c/", "a/b/c", f"kind=AutoDiscovered config=a/{CONFIG} effective=a working=a",
+    ),
+    "a folder of add-ins makes a workspace as a config does": (
+        f"a/{ADDINS}", "a", "kind=CurrentDirectory effective=a config=None issues=",
+    ),
+    "a folder of add-ins above counts, too": (f"a/{ADDINS} a/b/", "a/b", "kind=AutoDiscovered effective=a"),
+    "a folder of add-ins below does not count": (f"a/{ADDINS}", ".", "kind=NoCandidates"),
+    "a config above add-ins": (f"{CONFIG} a/{ADDINS} a/b/{CONFIG}", ".", f"effective=. config={CONFIG}"),
+    "add-ins below a config": (f"{CONFIG} a/{ADDINS} a/b/{CONFIG}", "a", "effective=a config=None"),
+    "a config below add-ins": (f"{CONFIG} a/{ADDINS} a/b/{CONFIG}", "a/b", f"effective=a/b config=a/b/{CONFIG}"),
+    "a file in the place of the add-ins does not count": (".devtools/addins", ".", "kind=NoCandidates"),
+    "a folder in the place of the config does not count": (f"{CONFIG}/", ".", "kind=NoCandidates"),
+    "an Uno workspace decides and keeps the config beside it": (
+        f"{CONFIG} global.json=uno App.slnx", ".", f"solution=App.slnx config={CONFIG}",
+    ),
+    "an Uno workspace elsewhere leaves the config out": (
+        f"{CONFIG} app/global.json=uno app/App.slnx", ".", "effective=app config=None",
+    ),
+    "beside a config, solutions without Uno are no longer an error": (
+        f"{CONFIG} Tool.slnx global.json=broken", ".",
+        "kind=CurrentDirectory candidates=Tool.slnx issues=GlobalJsonInvalid:Warning",
+    ),
+    "beside a config, ambiguous solutions are still worth a warning": (
+        f"{CONFIG} global.json=uno A.slnx B.slnx", ".",
+        "kind=CurrentDirectory solution=None issues=WorkspaceAmbiguous:Warning",
+    ),
+}  # fmt: skip
+
+
+def lay_out(root: Path, files: str) -> None:
+    for name, _, content in (file.partition("=") for file in files.split()):
+        if name.endswith("/"):
+            (root / name).mkdir(parents=True)
+        else:
+            write(root / name, CONTENTS[content])
+
+
+@pytest.mark.parametrize(("files", "start", "expected"), CASES.values(), ids=CASES)
+def test_a_directory_resolves(tmp_path: Path, files: str, start: str, expected: str) -> None:
+    lay_out(tmp_path, files)
+
+    workspace = resolve(str(tmp_path / start))
+
+    found = seen(workspace, tmp_path)
+    found["candidates"] = ",".join(found["candidates"])
+    found["issues"] = ",".join(":".join(issue) for issue in codes(workspace))
+    assert {f"{name}={value}" for name, value in found.items()} >= set(expected.split())
+
+
+@pytest.mark.parametrize(
+    ("files", "issues", "said", "silent"),
+    [
+        ("x.txt", ["NoSolutionFound:Warning"], ["{root}"], "x.txt"),
+        (
+            "a/global.json=uno a/A.slnx b/global.json=uno b/B.slnx a/far/Far.slnx",
+            ["WorkspaceAmbiguous:Warning"],
+            ["{root}/a/A.slnx, {root}/b/B.slnx"],
+            "Far.slnx",
+        ),
+        (
+            " ".join(["global.json=uno", *(f"App{number:02}.slnx" for number in range(30))]),
+            ["WorkspaceAmbiguous:Warning"],
+            ["App09.slnx and 20 more."],
+            "App10.slnx",
+        ),
+        (
+            "a/A.slnx b/B.slnx b/global.json=plain",
+            ["WorkspaceNotResolved:Fatal"],
+            ["{root}/a/A.slnx (no global.json", "{root}/b/B.slnx ({root}/b/global.json names no Uno SDK)"],
+            "is not valid",
+        ),
+        (
+            "global.json=broken A.slnx B.slnx",
+            ["WorkspaceNotResolved:Fatal", "GlobalJsonInvalid:Fatal"],
+            ["{root}/global.json is not valid JSON: line 2, column 19"],
+            "names no",
+        ),
+    ],
+    ids=["the directory", "those that tie, and no others", "ten of many", "why there is no Uno", "a file, once"],
+)
+def test_issues_name(tmp_path: Path, files: str, issues: list[str], said: list[str], silent: str) -> None:
+    lay_out(tmp_path, files)
+
+    workspace = resolve(str(tmp_path))
+
+    assert [":".join(issue) for issue in codes(workspace)] == issues
+    messages = " ".join(issue.message for issue in workspace.issues)
+    assert all(words.replace("{root}", str(tmp_path)) in messages for words in said), messages
+    assert silent not in messages
+
+
+def test_beside_a_config_a_plain_solution_can_be_selected(tmp_path: Path) -> None:
+    write_all(tmp_path, {CONFIG: "{}", "A.slnx": "", "B.slnx": ""})
+    workspace = resolve(str(tmp_path))
+
+    selected = select_solution(workspace, "B.slnx")
+
+    assert selected == workspace.replace(solution=str(tmp_path / "B.slnx"), source=SelectionSource.UserSelected)
 
 
 class TestADirectoryThatCannotBeUsed:
@@ -475,6 +403,7 @@ class TestSelectingASolution:
             "solution": "b/B.slnx",
             "global_json": "b/global.json",
             "candidates": ["a/A.slnx", "b/B.slnx", "c/C.slnx"],
+            "config": None,
         }
         assert (selected.source, selected.issues) == (SelectionSource.UserSelected, ())
 

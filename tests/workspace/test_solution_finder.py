@@ -1,30 +1,54 @@
-"""Finding solution files below a directory."""
+"""Finding solution files below a directory, and those that a user may mean."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import uno_devserver
 from support.files import write, write_all
-from uno_devserver.workspace.solution_finder import find_candidates, find_files
+from uno_devserver.workspace.solution_finder import find_candidates, find_files, twins
+
+from .repositories import ENVIRONMENT, replace_git, repository
+
+
+@pytest.fixture(autouse=True)
+def _no_user_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
 
 
 def found(directory: Path) -> list[str]:
     return [Path(path).relative_to(directory).as_posix() for path in find_candidates(str(directory))]
 
 
-def test_solutions_are_found_down_to_the_third_level(tmp_path: Path) -> None:
-    write_all(tmp_path, {"A.sln": "", "1/B.slnx": "", "1/2/C.sln": "", "1/2/3/D.slnx": "", "1/2/3/4/E.sln": ""})
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ("A.sln 1/B.slnx 1/2/C.sln 1/2/3/D.slnx 1/2/3/4/E.sln", "A.sln 1/B.slnx 1/2/C.sln 1/2/3/D.slnx"),
+        ("b/B.sln a/A.slnx z.sln a.slnx m.sln k.slnx", "m.sln z.sln a.slnx k.slnx a/A.slnx b/B.sln"),
+        ("A.slnf A.sln.bak sln Folder.sln/readme.txt", ""),
+        ("Old.sln/Real.sln", "Old.sln/Real.sln"),
+        ("A.SLN B.Slnx", "A.SLN B.Slnx"),
+        ("App.sln app.slnx Other.sln src/App.sln", "Other.sln app.slnx src/App.sln"),
+    ],
+    ids=[
+        "down to the third level",
+        "of a folder the classic ones first, and folders by name",
+        "filters, other files and folders named like solutions do not count",
+        "inside a folder named like a solution",
+        "with an extension in upper case",
+        "both formats of one name in one folder are one",
+    ],
+)
+def test_solutions_are_found(tmp_path: Path, files: str, expected: str) -> None:
+    write_all(tmp_path, dict.fromkeys(files.split(), ""))
 
-    assert found(tmp_path) == ["A.sln", "1/B.slnx", "1/2/C.sln", "1/2/3/D.slnx"]
-
-
-def test_a_folder_gives_its_classic_solutions_first_and_folders_come_by_name(tmp_path: Path) -> None:
-    write_all(tmp_path, dict.fromkeys(("b/B.sln", "a/A.slnx", "z.sln", "a.slnx", "m.sln", "k.slnx"), ""))
-
-    assert found(tmp_path) == ["m.sln", "z.sln", "a.slnx", "k.slnx", "a/A.slnx", "b/B.sln"]
+    assert found(tmp_path) == expected.split()
 
 
 def test_other_files_are_found_by_their_extensions_in_that_order(tmp_path: Path) -> None:
@@ -33,24 +57,6 @@ def test_other_files_are_found_by_their_extensions_in_that_order(tmp_path: Path)
     found = find_files(str(tmp_path), (".csproj", ".vbproj"))
 
     assert [Path(path).name for path in found] == ["B.csproj", "A.vbproj", "C.CSPROJ"]
-
-
-def test_filters_other_files_and_folders_named_like_solutions_do_not_count(tmp_path: Path) -> None:
-    write_all(tmp_path, {"A.slnf": "{}", "A.sln.bak": "", "sln": "", "Folder.sln/readme.txt": ""})
-
-    assert found(tmp_path) == []
-
-
-def test_a_solution_inside_a_folder_named_like_a_solution_is_found(tmp_path: Path) -> None:
-    write(tmp_path / "Old.sln" / "Real.sln", "")
-
-    assert found(tmp_path) == ["Old.sln/Real.sln"]
-
-
-def test_the_extension_may_be_in_upper_case(tmp_path: Path) -> None:
-    write_all(tmp_path, {"A.SLN": "", "B.Slnx": ""})
-
-    assert found(tmp_path) == ["A.SLN", "B.Slnx"]
 
 
 @pytest.mark.parametrize(
@@ -158,3 +164,70 @@ def test_a_linked_solution_file_counts_and_a_dangling_link_does_not(tmp_path: Pa
     (tmp_path / "ws" / "Gone.sln").symlink_to(tmp_path / "nowhere")
 
     assert found(tmp_path / "ws") == ["App.sln"]
+
+
+def test_twins_share_folder_and_name_but_not_format() -> None:
+    assert twins("/a/App.sln", "/a/APP.SLNX")
+    assert not twins("/a/App.sln", "/b/App.slnx")
+    assert not twins("/a/App.sln", "/a/App.sln")
+    assert not twins("/a/App.sln", "/a/App.slnf")
+
+
+@pytest.mark.parametrize(
+    ("ignored", "files", "expected"),
+    [
+        ("gen/", ["App.slnx", "gen/G.slnx"], ["App.slnx"]),
+        ("*.slnx", ["App.sln", "App.slnx"], ["App.sln"]),
+        ("*.slnx", ["A.slnx", "B.slnx"], ["A.slnx", "B.slnx"]),
+    ],
+    ids=["an ignored one is none", "an ignored new format does not replace the old one", "all, if all are ignored"],
+)
+def test_ignored_solutions_are_no_candidates(
+    tmp_path: Path, ignored: str, files: list[str], expected: list[str]
+) -> None:
+    root = repository(tmp_path / "ws", f"{ignored}\n")
+    write_all(root, dict.fromkeys(files, ""))
+
+    assert found(root) == expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for git is a shell script")
+@pytest.mark.parametrize("solution", ["App.slnx", "src/App.slnx"])
+def test_git_is_not_started_for_a_single_solution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solution: str
+) -> None:
+    root = repository(tmp_path / "ws", "*.slnx\n")
+    write_all(root, {solution: ""})
+    replace_git(tmp_path / "bin", f"touch '{tmp_path}/ran'", monkeypatch)
+
+    assert found(root) == [solution]
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for git is a shell script")
+def test_git_is_started_once_for_many_solutions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = repository(tmp_path / "ws")
+    write_all(root, {f"{number}/App.sln": "" for number in range(20)})
+    replace_git(tmp_path / "bin", f"echo run >> '{tmp_path}/runs'; exit 1", monkeypatch)
+
+    assert len(found(root)) == 20
+    assert (tmp_path / "runs").read_text().splitlines() == ["run"]
+
+
+def test_a_plain_workspace_loads_no_module_that_starts_processes(tmp_path: Path) -> None:
+    # given
+    write_all(tmp_path, {"App.slnx": "<Solution />", "global.json": '{"msbuild-sdks":{"Uno.Sdk":"6.5.31"}}'})
+    program = (
+        "import sys; from uno_devserver.workspace.resolver import resolve; assert resolve(sys.argv[1]).resolved;"
+        "print(*sorted(sys.modules))"
+    )
+
+    # when
+    command = [sys.executable, "-S", "-c", program, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(uno_devserver.__file__).parents[1])}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    # then
+    loaded = set(run.stdout.split())
+    heavy = {"typing", "dataclasses", "pathlib", "logging", "argparse", "tempfile", "shutil", "glob", "hashlib"}
+    assert loaded & {"subprocess", "uno_devserver.workspace.git", *heavy} == set()

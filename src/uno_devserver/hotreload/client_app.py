@@ -130,9 +130,7 @@ class ClientApp:
         self._unwatch()
         self._close_lifeline()
         try:
-            await run_in_thread_to_end(
-                lambda wanted: self._start(lambda: wanted() and generation == self._generation),
-            )
+            await run_in_thread_to_end(lambda wanted: self._start(lambda: wanted() and generation == self._generation))
         finally:
             if self._child is not None and self.running:
                 self._watching = asyncio.ensure_future(self._watch(self._child))

@@ -424,10 +424,7 @@ async def test_an_adopter_that_cannot_let_its_calls_finish_says_ready_all_the_sa
 
 @pytest.mark.parametrize(
     ("method", "params", "seconds", "words"),
-    [
-        ("openInspector", {"port": 1}, 5, "Port 1 is taken"),
-        ("checkForChanges", {}, 0.05, "does not answer"),
-    ],
+    [("openInspector", {"port": 1}, 5, "Port 1 is taken"), ("checkForChanges", {}, 0.05, "does not answer")],
 )
 async def test_a_question_that_is_not_answered_says_why(
     method: str, params: dict[str, int], seconds: float, words: str

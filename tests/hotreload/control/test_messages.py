@@ -17,8 +17,7 @@ def test_all_of_it_arrives() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
-    [{}, {"ok": "yes", "problem": 5, "lastLines": "one", "kept": 1, "lists": None}, {"lastLines": [1, None]}],
+    "told", [{}, {"ok": "yes", "problem": 5, "lastLines": "one", "kept": 1, "lists": None}, {"lastLines": [1, None]}]
 )
 def test_members_of_another_kind_are_as_good_as_absent(told: dict[str, Any]) -> None:
     assert restart_of(told) == RestartResult(False)

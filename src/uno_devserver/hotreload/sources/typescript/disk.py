@@ -23,11 +23,7 @@ MAX_CONFIG_BYTES = 4 * 1024 * 1024  # a tsconfig.json or package.json has some K
 MAX_PROBLEMS = 50  # one broken folder may be the cause of all of them
 # The extensions of one module, in the order in which they are preferred.
 TYPESCRIPT_GROUPS = ((".ts", ".tsx", ".d.ts"), (".cts", ".d.cts"), (".mts", ".d.mts"))
-ALL_GROUPS = (
-    (".ts", ".tsx", ".d.ts", ".js", ".jsx"),
-    (".cts", ".d.cts", ".cjs"),
-    (".mts", ".d.mts", ".mjs"),
-)
+ALL_GROUPS = ((".ts", ".tsx", ".d.ts", ".js", ".jsx"), (".cts", ".d.cts", ".cjs"), (".mts", ".d.mts", ".mjs"))
 DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 JAVASCRIPT = (".js", ".jsx", ".mjs", ".cjs")
 _PLAIN = frozenset((".ts", ".tsx", ".mts", ".cts", *JAVASCRIPT, ".json"))

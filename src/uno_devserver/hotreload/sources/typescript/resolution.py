@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from .disk import (
-    DECLARATIONS,
-    IN_NODE_MODULES,
-    absolute,
-    extension_of,
-    is_relative,
-    name_of,
-    rooted,
-    upwards,
-    within,
-)
+from .disk import DECLARATIONS, IN_NODE_MODULES, absolute, extension_of, is_relative, name_of, rooted, upwards, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
