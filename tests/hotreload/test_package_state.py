@@ -1,4 +1,4 @@
-"""Python's compiled copies of changed sources."""
+"""Python packages, which need no build: compiled copies of changed sources, and syntax errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from uno_devserver.hotreload.package_state import remove_bytecode
+import pytest
+
+from uno_devserver.hotreload.package_state import remove_bytecode, syntax_errors
 
 
 def _imported(folder: Path) -> str:
@@ -43,3 +45,32 @@ def test_only_copies_of_the_changed_sources_go(tmp_path: Path) -> None:
     remove_bytecode(str(tmp_path), ["pkg/a.py", "pkg/b.txt", "gone/c.py"])
 
     assert sorted(path.name for path in copies.iterdir()) == ["a.txt", "ab.cpython-311.pyc", "b.cpython-311.pyc"]
+
+
+def test_all_errors_are_told_by_name_as_python_prints_them(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\nprint(x y)\n")
+    (tmp_path / "b.py").write_text("def f(:\n")
+
+    lines = (syntax_errors(str(tmp_path), ["b.py", "a.py"]) or "").splitlines()
+
+    assert lines[:3] == [f'  File "{tmp_path}/a.py", line 2', "    print(x y)", "          ^^^"]
+    assert lines[3].startswith("SyntaxError: ")
+    assert f'  File "{tmp_path}/b.py", line 1' in lines
+
+
+@pytest.mark.parametrize(
+    "content", [b"a = 1\0", b"\xff\xfe", b"# coding: nonsense\n", b"if x:\nreturn", b"(" * 100_000]
+)
+def test_whatever_python_cannot_read_is_an_error_that_names_the_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.py").write_bytes(content)
+
+    assert "a.py" in (syntax_errors(str(tmp_path), ["a.py"]) or "")
+
+
+def test_nothing_is_run_and_what_is_no_code_or_cannot_be_read_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit\n")
+    (tmp_path / "notes.txt").write_text("no code at all")
+    (tmp_path / "folder.py").mkdir()
+
+    assert syntax_errors(str(tmp_path), ["a.py", "notes.txt", "folder.py", "missing.py"]) is None
+    assert not (tmp_path / "ran").exists()

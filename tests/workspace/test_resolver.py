@@ -194,9 +194,9 @@ CONTENTS = {"uno": UNO, "plain": PLAIN, "broken": '{\n  "msbuild-sdks": }', "no-
 CASES = {
     "a global.json may lie above the directory": (
         "global.json=uno src/app/App.slnx", "src/app",
-        "kind=AutoDiscovered working=. effective=. solution=src/app/App.slnx global_json=global.json"
-        " candidates=src/app/App.slnx",
+        "kind=AutoDiscovered working=. effective=. solution=src/app/App.slnx candidates=src/app/App.slnx",
     ),
+    "that is the one that counts": ("global.json=uno src/App.slnx", "src", "global_json=global.json"),
     "a nearer global.json without Uno hides the one above": (
         "global.json=uno src/global.json=plain src/App.slnx", ".", "kind=NoValidWorkspace",
     ),

@@ -133,175 +133,146 @@ def sln(*paths: str, end: str = "EndProject\n") -> str:
     return "Microsoft Visual Studio Solution File, Format Version 12.00\n" + "".join(lines)
 
 
-class TestClassicSolutions:
-    def test_a_cut_off_file_keeps_its_last_project_and_says_so(self, tmp_path: Path) -> None:
-        text = sln("A/A.csproj") + sln("B/B.csproj", end="").split("\n", 1)[1]
-
-        solution = read_solution(str(write(tmp_path / "X.sln", text)))
-
-        assert projects(tmp_path, solution) == ["A/A.csproj", "B/B.csproj"]
-        assert solution.issue
-        assert "ends inside a Project" in solution.issue.message
-
-    def test_a_damaged_line_costs_only_its_own_project(self, tmp_path: Path) -> None:
-        text = sln("A/A.csproj") + 'Project("{9A19}") = "B, B\\B.csproj\nEndProject\n' + sln("C/C.csproj")
-
-        solution = read_solution(str(write(tmp_path / "X.sln", text.replace("\n", "\r\n"))))
-
-        assert projects(tmp_path, solution) == ["A/A.csproj", "C/C.csproj"]
-        assert solution.issue
-        assert "line 4" in solution.issue.message
-
-    def test_the_order_is_the_files_and_a_project_in_two_spellings_counts_once(self, tmp_path: Path) -> None:
-        text = sln("z\\Z.csproj", "a\\..\\b\\B.csproj", ".\\b/B.csproj", "..\\Up.csproj")
-
-        solution = read_solution(str(write(tmp_path / "ws" / "X.sln", text)))
-
-        assert projects(tmp_path / "ws", solution) == ["z/Z.csproj", "b/B.csproj", "../Up.csproj"]
-        assert solution.issue is None
-
-    def test_old_macintosh_line_ends_are_line_ends(self, tmp_path: Path) -> None:
-        text = sln("A/A.csproj", "B/B.csproj").replace("\n", "\r")
-
-        assert len(read_solution(str(write(tmp_path / "X.sln", text))).projects) == 2
-
-    @pytest.mark.parametrize(
-        "line", ['Project("', "Project(" + " " * 40, 'Project("x"' + " " * 40, " \t" * 20, "EndProject"]
-    )
-    def test_a_huge_damaged_file_is_read_in_linear_time(self, tmp_path: Path, line: str) -> None:
-        path = write(tmp_path / "X.sln", f"{line}\n" * (4_000_000 // len(line)) + line * 100_000)
-
-        begin = time.monotonic()
-        solution = read_solution(str(path))
-
-        assert solution.issue
-        assert time.monotonic() - begin < 10  # 0.2 s here; quadratic work would take hours
-
-    def test_a_path_that_no_system_call_takes_is_left_out(self, tmp_path: Path) -> None:
-        solution = read_solution(str(write(tmp_path / "X.sln", sln("A\0.csproj", "B.csproj"))))
-
-        assert projects(tmp_path, solution) == ["B.csproj"]
-        assert solution.issue
-        assert "'A\\x00.csproj'" in solution.issue.message
-
-    @given(st.text(alphabet=st.sampled_from('Project("{}) = ,\\/.\r\n\tEnd#aé\0'), max_size=200))
-    @example(sln("A.csproj"))
-    def test_any_text_gives_a_solution(self, tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-        path = write(tmp_path_factory.getbasetemp() / "any" / "X.sln", text)
-
-        solution = read_solution(str(path))
-
-        assert all(os.path.isabs(project) and "\0" not in project for project in solution.projects)
-        assert solution.issue or "Microsoft Visual Studio Solution File" in text
-
-    @given(st.binary(max_size=400))
-    def test_any_bytes_give_a_solution_in_each_format(
-        self, tmp_path_factory: pytest.TempPathFactory, content: bytes
-    ) -> None:
-        for name in ("X.sln", "X.slnx", "X.slnf"):
-            path = write(tmp_path_factory.getbasetemp() / "any" / name, content)
-            assert read_solution(str(path)).path == str(path)
+def filter_of(path: str, *selected: object) -> str:
+    return json.dumps({"solution": {"path": path, "projects": selected}})
 
 
-class TestXmlSolutions:
-    def test_folders_in_folders_are_read(self, tmp_path: Path) -> None:
-        text = "<Solution>" + "<Folder>" * 50 + '<Project Path="A.csproj" />' + "</Folder>" * 50 + "</Solution>"
-
-        solution = read_solution(str(write(tmp_path / "X.slnx", text)))
-
-        assert (projects(tmp_path, solution), solution.issue) == (["A.csproj"], None)
-
-    def test_hostile_nesting_is_refused(self, tmp_path: Path) -> None:
-        solution = read_solution(str(write(tmp_path / "X.slnx", "<Solution>" + "<Folder>" * 1_000_000)))
-
-        assert (solution.projects, bool(solution.issue)) == ((), True)
-
-    def test_projects_of_unknown_elements_do_not_count(self, tmp_path: Path) -> None:
-        text = '<Solution><Other><Project Path="A.csproj" /></Other><File Path="B.csproj" /></Solution>'
-
-        assert read_solution(str(write(tmp_path / "X.slnx", text))).projects == ()
-
-    def test_one_project_without_a_path_does_not_lose_the_others(self, tmp_path: Path) -> None:
-        text = '<Solution><Project /><Project Path="A.csproj" /></Solution>'
-
-        solution = read_solution(str(write(tmp_path / "X.slnx", text)))
-
-        assert (projects(tmp_path, solution), bool(solution.issue)) == (["A.csproj"], True)
-
-
-class TestFilters:
-    def test_paths_are_relative_to_the_solution_not_to_the_filter(self, tmp_path: Path) -> None:
-        write(tmp_path / "src" / "All.sln", sln("A\\A.csproj", "B\\B.csproj"))
-        text = json.dumps({"solution": {"path": "..\\src\\All.sln", "projects": ["B\\B.csproj"]}})
-
-        solution = read_solution(str(write(tmp_path / "filters" / "X.slnf", text)))
-
-        assert (projects(tmp_path, solution), solution.issue) == (["src/B/B.csproj"], None)
-
-    @pytest.mark.parametrize("path", ["X.slnf", "Other.slnf", "readme.txt", ""])
-    def test_a_filter_of_what_is_no_solution_is_refused(self, tmp_path: Path, path: str) -> None:
-        text = json.dumps({"solution": {"path": path, "projects": ["A.csproj"]}})
-
-        solution = read_solution(str(write(tmp_path / "X.slnf", text)))
-
-        assert (solution.projects, bool(solution.issue)) == ((), True)
-
-    @pytest.mark.parametrize(
-        "text",
-        [
+NESTED = "<Solution>" + "<Folder>" * 50 + '<Project Path="A.csproj" />' + "</Folder>" * 50 + "</Solution>"
+DAMAGED = 'Project("{9A19}") = "B, B\\B.csproj\nEndProject\n'
+# The name of the file, its text, the projects, and what is said of it; beside it lies src/All.sln with A and B.
+FILES: dict[str, tuple[str, str, list[str], str]] = {
+    "a cut off file keeps its last project": (
+        "X.sln",
+        sln("A/A.csproj") + sln("B/B.csproj", end="").split("\n", 1)[1],
+        ["A/A.csproj", "B/B.csproj"],
+        "ends inside a Project",
+    ),
+    "a damaged line costs only its own project": (
+        "X.sln",
+        (sln("A/A.csproj") + DAMAGED + sln("C/C.csproj")).replace("\n", "\r\n"),
+        ["A/A.csproj", "C/C.csproj"],
+        "line 4",
+    ),
+    "the order is that of the file, and a project in two spellings counts once": (
+        "X.sln",
+        sln("z\\Z.csproj", "a\\..\\b\\B.csproj", ".\\b/B.csproj", "..\\Up.csproj"),
+        ["z/Z.csproj", "b/B.csproj", "../Up.csproj"],
+        "",
+    ),
+    "old Macintosh line ends are line ends": (
+        "X.sln", sln("A.csproj", "B.csproj").replace("\n", "\r"), ["A.csproj", "B.csproj"], "",
+    ),
+    "a path that no system call takes is left out": (
+        "X.sln", sln("A\0.csproj", "B.csproj"), ["B.csproj"], "'A\\x00.csproj'",
+    ),
+    "folders in folders are read": ("X.slnx", NESTED, ["A.csproj"], ""),
+    "hostile nesting is refused": ("X.slnx", "<Solution>" + "<Folder>" * 1_000_000, [], "X.slnx"),
+    "projects of unknown elements do not count": (
+        "X.slnx",
+        '<Solution><Other><Project Path="A.csproj" /></Other><File Path="B.csproj" /></Solution>',
+        [],
+        "",
+    ),
+    "one project without a path does not lose the others": (
+        "X.slnx", '<Solution><Project /><Project Path="A.csproj" /></Solution>', ["A.csproj"], "without a path",
+    ),
+    "paths of a filter are relative to the solution": (
+        "filters/X.slnf", filter_of("..\\src\\All.sln", "B\\B.csproj"), ["../src/B/B.csproj"], "",
+    ),
+    **{
+        f"a filter of what is no solution is refused: {path!r}": ("X.slnf", filter_of(path, "A.csproj"), [], "X.slnf")
+        for path in ("X.slnf", "Other.slnf", "readme.txt", "")
+    },
+    **{
+        f"another shape is refused: {text}": ("X.slnf", text, [], "it lacks 'solution'")
+        for text in (
             "[]",
             "{}",
             '{"solution": []}',
             '{"solution": {"path": 1, "projects": []}}',
             '{"solution": {"path": "A.sln", "projects": "x"}}',
             '{"solution": {"path": "A\\u0000.sln", "projects": []}}',
-        ],
-    )
-    def test_another_shape_is_refused(self, tmp_path: Path, text: str) -> None:
-        solution = read_solution(str(write(tmp_path / "X.slnf", text)))
-
-        assert (solution.projects, bool(solution.issue)) == ((), True)
-
-    @pytest.mark.parametrize("project", [1, None, ["A.csproj"], "\ud800.csproj", "", "\0"])
-    def test_an_entry_that_is_no_path_is_named_and_left_out(self, tmp_path: Path, project: object) -> None:
-        write(tmp_path / "All.sln", sln("A.csproj"))
-        text = json.dumps({"solution": {"path": "All.sln", "projects": [project, "A.csproj"]}})
-
-        solution = read_solution(str(write(tmp_path / "X.slnf", text)))
-
-        assert (projects(tmp_path, solution), bool(solution.issue)) == (["A.csproj"], True)
+        )
+    },
+    **{
+        f"an entry that is no path is named and left out: {entry!r}": (
+            "X.slnf", filter_of("src/All.sln", entry, "A\\A.csproj"), ["src/A/A.csproj"], "which is not in",
+        )
+        for entry in (1, None, ["A.csproj"], "\ud800.csproj", "", "\0")
+    },
+    "another extension is no solution": ("App.csproj", "<Project />", [], ".slnx"),
+}  # fmt: skip
 
 
-class TestFilesThatCannotBeRead:
-    @pytest.mark.parametrize("name", ["missing.sln", "missing.slnx", "missing.slnf", "a\0b.sln"])
-    def test_a_missing_file_is_named(self, tmp_path: Path, name: str) -> None:
-        solution = read_solution(str(tmp_path / name))
+@pytest.mark.parametrize(("name", "text", "expected", "words"), FILES.values(), ids=FILES)
+def test_a_file_gives_its_projects(tmp_path: Path, name: str, text: str, expected: list[str], words: str) -> None:
+    write(tmp_path / "src" / "All.sln", sln("A\\A.csproj", "B\\B.csproj"))
+    path = write(tmp_path / name, text)
 
-        assert solution.projects == ()
-        assert solution.issue
-        assert str(tmp_path) in solution.issue.message
+    solution = read_solution(str(path))
 
-    def test_a_folder_is_no_solution(self, tmp_path: Path) -> None:
-        (tmp_path / "X.sln").mkdir()
+    assert projects(path.parent, solution) == expected
+    assert bool(solution.issue) is bool(words)
+    assert solution.issue is None or words in solution.issue.message
 
-        assert read_solution(str(tmp_path / "X.sln")).issue
 
-    def test_another_extension_is_no_solution(self, tmp_path: Path) -> None:
-        solution = read_solution(str(write(tmp_path / "App.csproj", "<Project />")))
+@pytest.mark.parametrize(
+    "line", ['Project("', "Project(" + " " * 40, 'Project("x"' + " " * 40, " \t" * 20, "EndProject"]
+)
+def test_a_huge_damaged_file_is_read_in_linear_time(tmp_path: Path, line: str) -> None:
+    path = write(tmp_path / "X.sln", f"{line}\n" * (4_000_000 // len(line)) + line * 100_000)
 
-        assert solution.issue
-        assert ".slnx" in solution.issue.message
+    begin = time.monotonic()
+    solution = read_solution(str(path))
 
-    def test_a_relative_path_is_made_absolute(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        write(tmp_path / "X.sln", sln("A.csproj"))
-        monkeypatch.chdir(tmp_path)
+    assert solution.issue
+    assert time.monotonic() - begin < 10  # 0.2 s here; quadratic work would take hours
 
-        assert read_solution("X.sln").projects == (str(tmp_path / "A.csproj"),)
 
-    def test_a_removed_current_folder_is_no_crash(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        gone = tmp_path / "gone"
-        gone.mkdir()
-        monkeypatch.chdir(gone)
-        gone.rmdir()
+@given(st.text(alphabet=st.sampled_from('Project("{}) = ,\\/.\r\n\tEnd#aé\0'), max_size=200))
+@example(sln("A.csproj"))
+def test_any_text_gives_a_solution(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = write(tmp_path_factory.getbasetemp() / "any" / "X.sln", text)
 
-        assert read_solution("X.sln").issue
+    solution = read_solution(str(path))
+
+    assert all(os.path.isabs(project) and "\0" not in project for project in solution.projects)
+    assert solution.issue or "Microsoft Visual Studio Solution File" in text
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_give_a_solution_in_each_format(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    for name in ("X.sln", "X.slnx", "X.slnf"):
+        path = write(tmp_path_factory.getbasetemp() / "any" / name, content)
+        assert read_solution(str(path)).path == str(path)
+
+
+@pytest.mark.parametrize("name", ["missing.sln", "missing.slnx", "missing.slnf", "a\0b.sln"])
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    solution = read_solution(str(tmp_path / name))
+
+    assert solution.projects == ()
+    assert solution.issue
+    assert str(tmp_path) in solution.issue.message
+
+
+def test_a_folder_is_no_solution(tmp_path: Path) -> None:
+    (tmp_path / "X.sln").mkdir()
+
+    assert read_solution(str(tmp_path / "X.sln")).issue
+
+
+def test_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "X.sln", sln("A.csproj"))
+    monkeypatch.chdir(tmp_path)
+
+    assert read_solution("X.sln").projects == (str(tmp_path / "A.csproj"),)
+
+
+def test_a_removed_current_folder_is_no_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    assert read_solution("X.sln").issue
