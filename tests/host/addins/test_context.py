@@ -13,19 +13,21 @@ from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params, Result
 
 
-async def test_progress_goes_to_a_client_that_asked_for_it(addins: AddInFolder) -> None:
-    body = """
-    @addin.tool
-    def work(ctx: Context) -> None:
-        ctx.progress(0, 2)
-        ctx.progress(1.5, 2, "half")
-        ctx.progress(3)
-    """
+async def told(
+    addins: AddInFolder, *statements: str, meta: object = None, level: str | None = "debug"
+) -> tuple[list[Any], Result]:
+    """What a tool with these statements sends to its client, and its result."""
+    body = "@addin.tool\ndef work(ctx: Context) -> None:\n    " + "\n    ".join(statements)
     async with addins.serve_register(body) as client:
-        await client.request("tools/call", {"name": "work", "_meta": {"progressToken": "t1"}})
-        await client.call("work")
+        client.log_level = level
+        result = await client.request("tools/call", {"name": "work", "_meta": meta})
+    return client.told, result
 
-    assert client.told == [
+
+async def test_progress_goes_to_a_client_that_asked_for_it(addins: AddInFolder) -> None:
+    steps = ("ctx.progress(0, 2)", "ctx.progress(1.5, 2, 'half')", "ctx.progress(3)")
+
+    assert (await told(addins, *steps, meta={"progressToken": "t1"}))[0] == [
         ("notifications/progress", {"progressToken": "t1", "progress": 0, "total": 2}),
         ("notifications/progress", {"progressToken": "t1", "progress": 1.5, "total": 2, "message": "half"}),
         ("notifications/progress", {"progressToken": "t1", "progress": 3}),
@@ -33,52 +35,31 @@ async def test_progress_goes_to_a_client_that_asked_for_it(addins: AddInFolder) 
 
 
 @pytest.mark.parametrize(
-    ("meta", "told"),
+    ("meta", "count"),
     [({"progressToken": 0}, 1), ({"progressToken": ""}, 1), ({"progressToken": [1]}, 0), ({}, 0), ([], 0), (None, 0)],
 )
-async def test_progress_needs_a_number_or_a_text_to_go_to(addins: AddInFolder, meta: object, told: int) -> None:
-    body = """
-    @addin.tool
-    def work(ctx: Context) -> None:
-        ctx.progress(1)
-    """
-    async with addins.serve_register(body) as client:
-        await client.request("tools/call", {"name": "work", "_meta": meta})
-
-    assert len(client.told) == told
+async def test_progress_needs_a_number_or_a_text_to_go_to(addins: AddInFolder, meta: object, count: int) -> None:
+    assert len((await told(addins, "ctx.progress(1)", meta=meta))[0]) == count
 
 
-@pytest.mark.parametrize(("wanted", "heard"), [("debug", 3), ("warning", 1), ("error", 0), (None, 0)])
-async def test_a_client_hears_the_levels_it_wants(addins: AddInFolder, wanted: str | None, heard: int) -> None:
-    body = """
-    @addin.tool
-    def work(ctx: Context) -> None:
-        ctx.log("warning", {"disk": "full"}, logger="disk")
-        ctx.log("info", "caf\\udce9")
-        ctx.log("debug", 1)
-    """
-    async with addins.serve_register(body) as client:
-        client.log_level = wanted
-        await client.call("work")
-
-    assert (
-        client.told
-        == [
-            ("notifications/message", {"level": "warning", "logger": "disk", "data": {"disk": "full"}}),
-            ("notifications/message", {"level": "info", "logger": "sample", "data": "caf\\udce9"}),
-            ("notifications/message", {"level": "debug", "logger": "sample", "data": 1}),
-        ][:heard]
+@pytest.mark.parametrize(("level", "count"), [("debug", 3), ("warning", 1), ("error", 0), (None, 0)])
+async def test_a_client_hears_the_levels_it_wants(addins: AddInFolder, level: str | None, count: int) -> None:
+    lines = (
+        "ctx.log('warning', {'disk': 'full'}, logger='disk')",
+        "ctx.log('info', 'caf\\udce9')",
+        "ctx.log('debug', 1)",
     )
+    expected = [
+        ("notifications/message", {"level": "warning", "logger": "disk", "data": {"disk": "full"}}),
+        ("notifications/message", {"level": "info", "logger": "sample", "data": "caf\\udce9"}),
+        ("notifications/message", {"level": "debug", "logger": "sample", "data": 1}),
+    ]
+
+    assert (await told(addins, *lines, level=level))[0] == expected[:count]
 
 
 async def test_an_unknown_level_is_the_authors_mistake(addins: AddInFolder) -> None:
-    body = """
-    @addin.tool
-    def work(ctx: Context) -> None:
-        ctx.log("loud", "!")
-    """
-    async with addins.serve_register(body) as client:
-        result = await client.call("work")
+    _, result = await told(addins, "ctx.log('loud', '!')")
 
     assert text_of(result).startswith("ValueError: log level 'loud' is unknown; use one of debug, info,")
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from support.addins import AddInFolder, health_of, text_of, until
 from uno_devserver.host.addins.invocation import THREADS
-from uno_devserver.host.addins.manager import AddInLimits, AddInManager
+from uno_devserver.host.addins.manager import AddInLimits
 from uno_devserver.host.addins.testing import Client
 
 
@@ -199,13 +201,10 @@ async def test_a_background_task_that_fails_is_reported_and_the_tools_stay(addin
     ],
 )
 async def test_nothing_keeps_the_host_from_stopping(addins: AddInFolder, body: str) -> None:
-    path = addins.register("sample.py", body)
-    collection = AddInManager(workspace=str(addins.folder), limits=AddInLimits(stop=0.3))
-    collection.load([path])
-    await collection.start()
-
-    began = time.monotonic()
-    await collection.stop()
+    async with starting(addins, body, limits=AddInLimits(stop=0.3)) as (client, start):
+        await start
+        began = time.monotonic()
+        await client.addins.stop()
 
     assert time.monotonic() - began < 5
     (addins.folder / "released").touch()
@@ -314,36 +313,41 @@ addin.tool(name="slow")(lambda: "here")
 """
 
 
+@asynccontextmanager
+async def starting(
+    addins: AddInFolder, *sources: str, discovery_error: str | None = None, **options: Any
+) -> AsyncIterator[tuple[Client, asyncio.Task[None]]]:
+    """A client of add-ins that are still loading, and the task that starts them."""
+    client = Client(workspace=str(addins.folder), **options)
+    paths = [addins.register(f"slow{number}.py", source) for number, source in enumerate(sources)]
+    client.addins.load(paths, discovery_error)
+    start = asyncio.create_task(client.addins.start())
+    await asyncio.sleep(0)
+    yield client, start
+    await client.addins.stop()
+
+
 async def test_a_list_waits_for_add_ins_that_are_still_loading(addins: AddInFolder) -> None:
-    client = Client(workspace=str(addins.folder))
-    collection = client.addins
-    collection.load([addins.register("slow.py", SLOW)])
-    starting = asyncio.create_task(collection.start())
+    async with starting(addins, SLOW) as (client, start):
+        listing = asyncio.create_task(client.tools())
+        calling = asyncio.create_task(client.call("slow"))
+        health = await health_of(client)
+        (addins.folder / "go").touch()
+        await start
 
-    listing = asyncio.create_task(client.tools())
-    calling = asyncio.create_task(client.call("slow"))
-    health = await health_of(client)
-    (addins.folder / "go").touch()
-    await starting
-
-    assert (health["status"], health["loading"]) == ("Healthy", True)
-    assert health["addIns"][0]["loaded"] is False
-    assert list(await listing) == ["uno_health", "slow"]
-    assert text_of(await calling) == "here"
-    assert client.announced == []
-    await collection.stop()
+        assert (health["status"], health["loading"]) == ("Healthy", True)
+        assert health["addIns"][0]["loaded"] is False
+        assert list(await listing) == ["uno_health", "slow"]
+        assert text_of(await calling) == "here"
+        assert client.announced == []
 
 
 async def test_a_list_that_cannot_wait_longer_is_followed_by_the_news(addins: AddInFolder) -> None:
-    client = Client(workspace=str(addins.folder), limits=AddInLimits(ready=0.1))
-    collection = client.addins
-    collection.load([addins.register("slow.py", SLOW)])
-    starting = asyncio.create_task(collection.start())
-
-    early = await client.tools()
-    (addins.folder / "go").touch()
-    await starting
-    late = await client.tools()
+    async with starting(addins, SLOW, limits=AddInLimits(ready=0.1)) as (client, start):
+        early = await client.tools()
+        (addins.folder / "go").touch()
+        await start
+        late = await client.tools()
 
     assert (list(early), list(late)) == (["uno_health"], ["uno_health", "slow"])
     assert [method for method, _ in client.announced] == [
@@ -351,38 +355,25 @@ async def test_a_list_that_cannot_wait_longer_is_followed_by_the_news(addins: Ad
         "notifications/resources/list_changed",
         "notifications/prompts/list_changed",
     ]
-    await collection.stop()
 
 
 async def test_a_host_that_stops_while_add_ins_load_starts_none_of_them(addins: AddInFolder) -> None:
-    collection = AddInManager(workspace=str(addins.folder))
-    collection.load([addins.register("slow.py", SLOW + "addin.on_start(lambda: (go.parent / 'begun').touch())\n")])
-    starting = asyncio.create_task(collection.start())
-    await asyncio.sleep(0)
-
-    await collection.stop()
-    (addins.folder / "go").touch()
-    await starting
+    source = SLOW + "addin.on_start(lambda: (go.parent / 'begun').touch())\n"
+    async with starting(addins, source) as (client, start):
+        await client.addins.stop()
+        (addins.folder / "go").touch()
+        await start
 
     assert "begun" not in state(addins)
 
 
-async def test_no_add_ins_are_ready_at_once(tmp_path: Path) -> None:
-    client = Client(workspace=str(tmp_path))
-    collection = client.addins
-    collection.load([])
-    await collection.start()
+@pytest.mark.parametrize(("error", "status"), [(None, "Healthy"), ("no target frameworks", "Degraded")])
+async def test_no_add_ins_are_ready_at_once_and_a_failed_discovery_degrades_the_host(
+    addins: AddInFolder, error: str | None, status: str
+) -> None:
+    async with starting(addins, discovery_error=error) as (client, start):
+        await start
 
-    assert list(await client.tools()) == ["uno_health"]
-    assert (await health_of(client))["addIns"] == []
-
-
-async def test_a_failed_discovery_degrades_the_host(tmp_path: Path) -> None:
-    client = Client(workspace=str(tmp_path))
-    collection = client.addins
-    collection.load([], discovery_error="no target frameworks")
-    await collection.start()
-
-    health = await health_of(client)
-
-    assert (health["status"], health["discoveryError"]) == ("Degraded", "no target frameworks")
+        health = await health_of(client)
+        assert list(await client.tools()) == ["uno_health"]
+        assert (health["addIns"], health["status"], health["discoveryError"]) == ([], status, error)

@@ -12,7 +12,6 @@ import pytest
 from support.addins import HANDSHAKE, MODERN, AddInFolder, health_of, text_of, until
 from uno_devserver.host.addins.manager import AddInLimits
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
-from uno_devserver.protocol.service import Params, Result
 
 BOTH_ERAS = pytest.mark.parametrize("version", [HANDSHAKE, MODERN])
 
@@ -120,18 +119,14 @@ def register(addin):
 '''
 
 
-def answers(method: str, params: Params) -> Result:
-    if method == "sampling/createMessage":
-        return {"role": "assistant", "model": "m", "content": {"type": "text", "text": "That."}}
-    if method == "roots/list":
-        return {"roots": [{"uri": "file:///a"}]}
-    return {"action": "accept", "content": {"name": "Ada"}}
+@pytest.fixture
+def theirs(addins: AddInFolder) -> str:
+    return addins.write("theirs.py", SERVER)
 
 
 @BOTH_ERAS
-async def test_their_offers_are_merged_with_ours(addins: AddInFolder, version: str) -> None:
-    path = addins.write("theirs.py", SERVER)
-    async with addins.serve(path, version=version) as client:
+async def test_their_offers_are_merged_with_ours(addins: AddInFolder, theirs: str, version: str) -> None:
+    async with addins.serve(theirs, version=version) as client:
         tools = await client.tools()
         resources = (await client.request("resources/list"))["resources"]
         templates = (await client.request("resources/templates/list"))["resourceTemplates"]
@@ -145,9 +140,8 @@ async def test_their_offers_are_merged_with_ours(addins: AddInFolder, version: s
 
 
 @BOTH_ERAS
-async def test_their_tools_answer_and_fail_as_theirs_do(addins: AddInFolder, version: str) -> None:
-    path = addins.write("theirs.py", SERVER)
-    async with addins.serve(path, version=version) as client:
+async def test_their_tools_answer_and_fail_as_theirs_do(addins: AddInFolder, theirs: str, version: str) -> None:
+    async with addins.serve(theirs, version=version) as client:
         greeted = await client.call("greet", name="Ada")
         added = await client.call("add", a=1)
         wrong = await client.call("add", a="x")
@@ -163,10 +157,9 @@ async def test_their_tools_answer_and_fail_as_theirs_do(addins: AddInFolder, ver
 
 
 @BOTH_ERAS
-async def test_what_they_tell_reaches_the_caller(addins: AddInFolder, version: str) -> None:
+async def test_what_they_tell_reaches_the_caller(addins: AddInFolder, theirs: str, version: str) -> None:
     meta: dict[str, Any] = {"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"}
-    path = addins.write("theirs.py", SERVER)
-    async with addins.serve(path, version=version) as client:
+    async with addins.serve(theirs, version=version) as client:
         result = await client.request("tools/call", {"name": "talk", "arguments": {}, "_meta": meta})
 
     assert text_of(result) == "7"
@@ -178,31 +171,8 @@ async def test_what_they_tell_reaches_the_caller(addins: AddInFolder, version: s
     assert len(client.told) == (3 if version == HANDSHAKE else 2)
 
 
-@BOTH_ERAS
-@pytest.mark.parametrize(
-    ("tool", "text", "method"),
-    [
-        ("ask", "Ada", "elicitation/create"),
-        ("resolved", "Ada", "elicitation/create"),
-        ("sample", "That.", "sampling/createMessage"),
-        ("roots", "file:///a", "roots/list"),
-    ],
-)
-async def test_what_they_ask_reaches_the_caller(
-    addins: AddInFolder, version: str, tool: str, text: str, method: str
-) -> None:
-    path = addins.write("theirs.py", SERVER)
-    async with addins.serve(path, version=version) as client:
-        client.answers = answers
-        result = await client.call(tool)
-
-    assert text_of(result) == text
-    assert [asked for asked, _ in client.asked] == [method]
-
-
-async def test_a_client_that_refuses_is_an_error_to_them(addins: AddInFolder) -> None:
-    path = addins.write("theirs.py", SERVER)
-    async with addins.serve(path) as client:
+async def test_a_client_that_refuses_is_an_error_to_them(addins: AddInFolder, theirs: str) -> None:
+    async with addins.serve(theirs) as client:
         with pytest.raises(RpcError) as raised:
             await client.call("sample")
 
@@ -213,10 +183,9 @@ async def test_a_client_that_refuses_is_an_error_to_them(addins: AddInFolder) ->
 
 
 @BOTH_ERAS
-async def test_their_resources_prompts_and_completions_answer(addins: AddInFolder, version: str) -> None:
-    path = addins.write("theirs.py", SERVER)
+async def test_their_resources_prompts_and_completions_answer(addins: AddInFolder, theirs: str, version: str) -> None:
     argument = {"name": "file", "value": "main"}
-    async with addins.serve(path, version=version) as client:
+    async with addins.serve(theirs, version=version) as client:
         note = await client.request("resources/read", {"uri": "theirs://note"})
         day = await client.request("resources/read", {"uri": "theirs://day/7"})
         prompt = await client.request("prompts/get", {"name": "review", "arguments": {"file": "a.py"}})
@@ -240,19 +209,17 @@ async def test_their_resources_prompts_and_completions_answer(addins: AddInFolde
     ],
 )
 async def test_what_they_do_not_have_is_unknown_as_everywhere(
-    addins: AddInFolder, method: str, params: dict[str, Any], code: int
+    addins: AddInFolder, theirs: str, method: str, params: dict[str, Any], code: int
 ) -> None:
-    path = addins.write("theirs.py", SERVER)
-    async with addins.serve(path) as client:
+    async with addins.serve(theirs) as client:
         with pytest.raises(RpcError) as raised:
             await client.request(method, params)
 
     assert raised.value.code == code
 
 
-async def test_changes_they_publish_reach_all_clients(addins: AddInFolder) -> None:
-    path = addins.write("theirs.py", SERVER)
-    async with addins.serve(path) as client:
+async def test_changes_they_publish_reach_all_clients(addins: AddInFolder, theirs: str) -> None:
+    async with addins.serve(theirs) as client:
         await client.call("more", name="extra")
         await until(lambda: len(client.announced) == 3)
         said = await client.call("extra")
@@ -265,10 +232,9 @@ async def test_changes_they_publish_reach_all_clients(addins: AddInFolder) -> No
     ]
 
 
-async def test_their_lifespan_lasts_as_long_as_the_host(addins: AddInFolder) -> None:
-    path = addins.write("theirs.py", SERVER)
+async def test_their_lifespan_lasts_as_long_as_the_host(addins: AddInFolder, theirs: str) -> None:
     log = addins.folder / "lifespan"
-    async with addins.serve(path):
+    async with addins.serve(theirs):
         assert log.read_text() == "entered"
 
     assert log.read_text() == "left"
@@ -305,8 +271,7 @@ async def test_a_lifespan_ends_when_the_rest_of_the_add_in_fails(addins: AddInFo
         assert not client.addins.status.addins[0].loaded
 
 
-async def test_names_they_share_with_others_go_to_the_first(addins: AddInFolder) -> None:
-    theirs = addins.write("theirs.py", SERVER)
+async def test_names_they_share_with_others_go_to_the_first(addins: AddInFolder, theirs: str) -> None:
     before = addins.register("before.py", 'addin.tool(name="greet")(lambda: "before")')
     after = addins.register("after.py", 'addin.tool(name="add")(lambda: "after")')
 
@@ -360,9 +325,8 @@ def register(addin):
     assert (raised.value.code, raised.value.message) == (INTERNAL_ERROR, "RuntimeError: no disk")
 
 
-async def test_a_client_may_lose_its_stream_to_them(addins: AddInFolder) -> None:
-    path = addins.write("theirs.py", SERVER)
-    async with addins.serve(path) as client:
+async def test_a_client_may_lose_its_stream_to_them(addins: AddInFolder, theirs: str) -> None:
+    async with addins.serve(theirs) as client:
         await client.call("hang_up")
 
     assert client.told == [("close", None)]
