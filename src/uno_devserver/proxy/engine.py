@@ -174,7 +174,7 @@ class Engine:
             self._session.take(message)
             if isinstance(message, RpcNotification) and message.method == "notifications/initialized":
                 self._client_ready()
-        except Exception:  # a defect of ours, which must not stop the messages after it
+        except Exception:  # a bug in the proxy, which must not stop the messages after it
             log.write(ERROR, f"a message could not be processed:\n{traceback.format_exc()}")
 
     def client_met(self, client: ClientInfo) -> None:

@@ -140,7 +140,7 @@ def test_a_relaunch_right_after_quitting_has_tools_every_time(proxies: Proxies, 
         client.close_stdin()
         client.exit_code()
 
-    assert slowest < 5, "no session had to wait for what another one left behind"
+    assert slowest < 10, "no session had to wait for what another one left behind"
 
 
 def test_the_host_listens_where_it_was_told_to(proxies: Proxies, bench: Workbench) -> None:

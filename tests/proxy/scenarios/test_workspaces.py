@@ -419,7 +419,9 @@ def test_when_the_user_agrees_the_code_runs_within_a_moment(
 
     assert machine.run("trust").exit_code == 0
 
-    client.wait_health(lambda report: report["connectionState"] != "Degraded", "aware of it", seconds=3)
+    client.wait_health(
+        lambda report: report["connectionState"] != "Degraded", "aware of it", seconds=8
+    )  # without a notice it would take 10 s
     client.wait_connected()
     assert client.call("spy") == "spied"
     assert "WorkspaceNotTrusted" not in client.issue_codes()

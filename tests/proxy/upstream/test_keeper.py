@@ -347,7 +347,7 @@ async def test_a_server_that_hangs_up_on_every_greeting_is_given_up(tmp_path: Pa
 
     assert upstream.starts == SWIFT.startup_attempts
     await kept.until(lambda: running.stops == upstream.starts)
-    assert kept.facts.last_end.reason == "it cannot be spoken to: It hung up"
+    assert kept.facts.last_end.reason == "the connection to it failed: It hung up"
 
 
 async def test_one_that_has_answered_may_die_as_often_as_it_likes(tmp_path: Path) -> None:

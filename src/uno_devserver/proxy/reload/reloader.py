@@ -370,7 +370,7 @@ def _watch_plan(options: ProxyOptions, keeper: Keeper, before: WatchedCode | Non
 
 
 async def _guarded(work: Callable[[], Awaitable[None]]) -> None:
-    """Log an error of hot reload, which affects nothing else: a defect of ours, or a disk that does not answer."""
+    """Log an error of hot reload, which affects nothing else: a bug in the proxy, or a disk that does not answer."""
     try:
         await work()
     except Exception:

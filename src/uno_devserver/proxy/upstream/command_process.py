@@ -120,7 +120,7 @@ class CommandProcess(RunningUpstream):
                 self._too_slow = True
                 lines.close()
             ending = await watching
-            raise ConnectionLost(f"The server cannot be spoken to: {ending.reason}.", sent=False) from None
+            raise ConnectionLost(f"The server does not answer: {ending.reason}.", sent=False) from None
         self._upstream.initialize_first = not self._may_probe
         return connection
 

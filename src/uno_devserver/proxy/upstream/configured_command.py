@@ -62,7 +62,7 @@ class ConfiguredUpstream(Upstream):
             self._command.renegotiate()
 
     def introduced(self, name: object) -> None:
-        """The connected server has told this name."""
+        """The connected server has reported this name."""
         self._own_name = usable_name(name)
         if self._own_name and not self._given_name:
             self.named = f"The server '{self._own_name}'"

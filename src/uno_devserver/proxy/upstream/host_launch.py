@@ -1,7 +1,7 @@
 """A Host of the workspace as upstream: launched, or found where another program has launched it.
 
-Cheap to import: the launch waits for it, and what is needed only afterwards (`host_process`) is imported while the Host
-starts. The end of the module words the failures of a launch for the users of a proxy, who have no command line.
+Cheap to import: the launch waits for it, and `host_process`, which is needed afterwards, is imported while the Host
+starts. The end of the module makes issues of failed launches, with next steps for the users of a proxy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .host_process import HostProcess
     from .launcher import UpstreamObserver
 
-STOP_SECONDS = 0.1  # for a Host that only starts: it has nothing to close, and the proxy ends within 230 ms
+STOP_SECONDS = 0.1  # for a Host that is starting: it has nothing to close, and the proxy ends within 230 ms
 # Issues that only the plan of a launch knows; its other issues come from discovery, and are reported there.
 PLAN_ISSUES = frozenset({"AddInNeedsBundledHost", "AddInPathUnusable"})
 # Obstacles that may be gone a moment later. Every other one lasts until the user changes something.
@@ -62,23 +62,23 @@ class HostUpstream(Upstream):
             forwarded=forwarded,
             needs_trust=True,
             asks_addins=False,  # reading the lists waits for the add-ins anyway
-            tries_without=False,  # a Host without its add-ins has nothing to offer here
+            tries_without=False,  # a Host without its add-ins has no tools
             stop_seconds=STOP_SECONDS,
             control_channel=control_channel,
         )
-        self._launched: HostProcess | None = None  # the last one that we own
+        self._launched: HostProcess | None = None  # the last owned one
         self._replaces = False  # whether the next start replaces a Host without an owner
         self._detached = False  # whether the next Host that is launched has no owner, either
         self.trusted: bool | None = None  # whether the workspace's own code was launched; None: there is none
         self.sources: int | None = None  # the key of the add-ins' files at the last launch; None: nothing was launched
         self.refusal = ""  # why the workspace's own code was not launched: the end of a sentence
-        self.issues: tuple[Issue, ...] = ()  # what the user should know of the launch
+        self.issues: tuple[Issue, ...] = ()  # of the launch plan
 
     def start(self, observer: UpstreamObserver) -> HostProcess:
         request, detached = self._request, self._detached
         if detached:
             request = request.replace(restart=self._replaces, parent=None, control_channel=None)
-            self._replaces = False  # a Host that the next start finds was launched by another program meanwhile
+            self._replaces = False  # a Host that the next start finds was launched by another program since
         try:
             found = start(request, self._folders, self._environ, _HostObserver(self, observer, detached=detached))
         except LaunchFailure as failure:
@@ -98,7 +98,7 @@ class HostUpstream(Upstream):
         return running
 
     def replace(self, running: HostProcess) -> str:
-        """Let the next start replace this Host without an owner by another; or say why that cannot be. Blocks."""
+        """Let the next start replace this Host, which has no owner; or return why it cannot be replaced. Blocks."""
         from ...instances.registry import running_servers
         from ...instances.start import ServerOwned, is_orphan
 
@@ -107,7 +107,7 @@ class HostUpstream(Upstream):
         servers = running_servers(self._folders.registry)
         server = next((one for one in servers if one.process_id == running.process_id), None)
         if server is None:
-            return ""  # it is gone: another proxy was faster, and the next start finds its Host
+            return ""  # another proxy has replaced it, and the next start finds that Host
         if server.parent_process_id > 0 and not is_orphan(server):
             owned = ServerOwned(server)
             return f"{owned.message} {owned.next_step}"
@@ -115,13 +115,13 @@ class HostUpstream(Upstream):
         return ""
 
     def note_sources(self) -> None:
-        """Note the add-ins' files before they are read: a change in between counts as one after the launch."""
+        """Record the add-ins' files before the Host reads them, so that a save in between counts as a change."""
         from ...workspace.addins import sources_key
 
         self.sources = sources_key(self._request.folder)
 
     def note_plan(self, plan: LaunchPlan) -> None:
-        """Note what the plan of a launch says about trust; StartFailure where nothing would be served."""
+        """Record the trust and the issues of a launch plan; StartFailure if nothing would be served."""
         from ...workspace.addins import workspace_addins
         from ...workspace.trust import not_run, refusal
 
@@ -137,7 +137,7 @@ class HostUpstream(Upstream):
 
 
 class _HostObserver(StartObserver):
-    """Passes the progress of a start on. `detached`: the Host is not owned, and its start goes on after our end."""
+    """Reports the progress of a start. `detached`: the Host is not owned, and its start survives this proxy."""
 
     def __init__(self, upstream: HostUpstream, observer: UpstreamObserver, *, detached: bool) -> None:
         self._upstream = upstream

@@ -141,7 +141,7 @@ class Keeper:
         self.carry_out(self.lifecycle.halt(reason))
 
     def renew(self, after: float = 0.0) -> None:
-        """Stop the upstream, if it is ours, and start it with its new code after a pause."""
+        """Stop the upstream, if it is owned, and start it with its new code after a pause."""
         announcement = f"{self.named} is restarted with the new code."
         self.carry_out(self.lifecycle.renew(self._loop.time(), announcement, after=after))
         self.proxy_state.learn(reloads=self.lifecycle.reloads)
@@ -180,7 +180,7 @@ class Keeper:
         await self.owner.until_unused(self.generation)
 
     async def close(self) -> None:
-        """Stop the upstream, if it is ours, and the start that is under way."""
+        """Stop the upstream, if it is owned, and the start that is under way."""
         self.carry_out(self.lifecycle.shut_down())
         if self.swap is not None:
             self.swap.abort(NOT_WANTED)
@@ -272,7 +272,7 @@ class Keeper:
         await asyncio.sleep(start.after)
         try:
             await self.owner.before_launch()
-        except Exception:  # a defect of ours; the start does not depend on it
+        except Exception:  # a bug in the proxy; the start does not depend on it
             log.write(ERROR, f"the code could not be read before a start:\n{traceback.format_exc()}")
         if start.attempt == self.lifecycle.attempt and self.upstream is not None:
             self._pending[start.attempt] = self.upstream
@@ -514,7 +514,7 @@ class SupervisedUpstream:
             self._tasks.start(self.reader.close())
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Report a defect of ours as the end of the upstream."""
+        """Report a bug in the proxy as the end of the upstream."""
         try:
             await work()
         except Exception as error:
@@ -536,7 +536,7 @@ class SupervisedUpstream:
         except (ConnectionLost, TimeoutError) as error:
             await asyncio.sleep(self._keeper.limits.end_seconds)
             reason = str(error).rstrip(".") or "it does not answer"
-            self.report(self, Ending(f"it cannot be spoken to: {reason}"))
+            self.report(self, Ending(f"the connection to it failed: {reason}"))
 
     def _on_lists(self, lists: dict[str, Entries], server: ServerDescription) -> None:
         self.report(self, UpstreamLists(lists, server))

@@ -99,7 +99,7 @@ class Launcher:
             self.report(Ready(attempt, running))
         except StartFailure as failure:
             self.report(LaunchFailed(attempt, failure))
-        except BaseException as error:  # a defect of ours; the start still needs an outcome
+        except BaseException as error:  # a bug in the proxy; the start still needs an outcome
             import traceback
 
             log.write(ERROR, f"starting the server failed:\n{traceback.format_exc()}")

@@ -311,7 +311,7 @@ class WorkspaceController:
         self._state.blame("launch", upstream.issues)
 
     def introduced(self, name: object) -> None:
-        """The connected server has told this name."""
+        """The connected server has reported this name."""
         upstream = self._upstream
         if isinstance(upstream, ConfiguredUpstream):
             upstream.introduced(name)
