@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from support.files import write
 from uno_devserver.setup.edits.document import ServerEntry
 from uno_devserver.setup.entry_match import Match, matches
 from uno_devserver.setup.paths import Here
@@ -50,7 +52,7 @@ UNO_DOCS = ServerDefinition(
 SERVERS = (UNO_APP, UNO_DOCS)
 PLAIN = Dialect()
 MERGED = Dialect(env_key="environment", one_array=True, types={"stdio": "local", "http": "remote"})
-WISH = VariantChoice("stable")
+CHOICE = VariantChoice("stable")
 
 
 def match_of(settings: Any, name: str = "UnoApp", dialect: Dialect = PLAIN) -> Match:
@@ -66,6 +68,11 @@ def command(*words: str) -> dict[str, Any]:
 
 def stdio(definition: EntrySpec) -> dict[str, Any]:
     return {"command": definition.command, "args": list(definition.args)}
+
+
+def saved(path: Path, **servers: Any) -> Path:
+    """A file with these servers."""
+    return write(path, json.dumps({"mcpServers": servers}))
 
 
 def place(path: Path, scope: Scope = Scope.WORKSPACE, use: Use = Use.WRITE, **other: Any) -> Place:

@@ -16,7 +16,7 @@ from uno_devserver.setup.expected_entry import up_to_date
 from uno_devserver.setup.profiles import Dialect
 from uno_devserver.setup.servers import Detection, ServerDefinition
 
-from .made import DNX, MERGED, PLAIN, SERVERS, STABLE, UNO_APP, UNO_DOCS, URL, WISH, command, match_of, stdio
+from .made import CHOICE, DNX, MERGED, PLAIN, SERVERS, STABLE, UNO_APP, UNO_DOCS, URL, command, match_of, stdio
 
 
 def test_names_of_all_servers_count_before_any_content() -> None:
@@ -100,7 +100,7 @@ def test_nothing_that_stands_in_an_entry_makes_it_fail(settings: object) -> None
     match = matches((entry,), SERVERS, PLAIN)[0]
 
     assert match.transport in ("stdio", "http", "unknown")
-    assert isinstance(up_to_date(match, WISH, PLAIN), bool)
+    assert isinstance(up_to_date(match, CHOICE, PLAIN), bool)
     assert settings_for(STABLE, UNO_APP, PLAIN, match)[0]["command"] == "uvx"
 
 
@@ -111,7 +111,7 @@ def test_an_entry_of_our_name_that_says_nothing_is_ours_and_outdated(settings: A
     match = match_of(settings)
 
     assert (match.transport, match.variant, match.runner) == ("unknown", "stable", None)
-    assert not up_to_date(match, WISH, PLAIN)
+    assert not up_to_date(match, CHOICE, PLAIN)
 
 
 def test_a_costly_pattern_sees_a_bounded_text_only() -> None:

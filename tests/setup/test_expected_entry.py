@@ -11,7 +11,7 @@ from uno_devserver.setup.expected_entry import expected, renewed, up_to_date
 from uno_devserver.setup.profiles import Dialect
 from uno_devserver.setup.servers import Detection, ServerDefinition, VariantChoice
 
-from .made import APP, DNX, MERGED, PLAIN, STABLE, UNO_APP, URL, WISH, command, match_of, stdio
+from .made import APP, CHOICE, DNX, MERGED, PLAIN, STABLE, UNO_APP, URL, command, match_of, stdio
 
 
 @pytest.mark.parametrize(
@@ -112,36 +112,36 @@ def test_the_dialect_and_what_the_user_added_do_not_matter() -> None:
     merged = {"type": "local", "command": ["uvx", "uno-devserver", "--mcp-app"], "enabled": True}
     added = {**stdio(STABLE), "env": {"A": "1"}, "disabled": False}
 
-    assert up_to_date(match_of(merged, dialect=MERGED), WISH, MERGED)
-    assert up_to_date(match_of(added), WISH, PLAIN)
+    assert up_to_date(match_of(merged, dialect=MERGED), CHOICE, MERGED)
+    assert up_to_date(match_of(added), CHOICE, PLAIN)
 
 
 def test_a_command_of_the_wrong_kind_is_not_current_because_the_client_does_not_take_it() -> None:
     merged = {"command": ["uvx", "uno-devserver", "--mcp-app"]}
 
-    assert not up_to_date(match_of(merged), WISH, PLAIN)
-    assert not up_to_date(match_of(stdio(STABLE), dialect=MERGED), WISH, MERGED)
+    assert not up_to_date(match_of(merged), CHOICE, PLAIN)
+    assert not up_to_date(match_of(stdio(STABLE), dialect=MERGED), CHOICE, MERGED)
 
 
 def test_an_address_is_current_when_it_is_the_same_whatever_the_variant() -> None:
     assert up_to_date(match_of({"serverUrl": URL}, "UnoDocs"), VariantChoice("pinned:1.0", "uvx"), PLAIN)
-    assert not up_to_date(match_of({"url": URL + "0"}, "UnoDocs"), WISH, PLAIN)
+    assert not up_to_date(match_of({"url": URL + "0"}, "UnoDocs"), CHOICE, PLAIN)
 
 
 def test_an_address_without_the_type_that_its_client_needs_is_outdated() -> None:
     needs, may_have = Dialect(types={"http": "http"}), Dialect(types={"stdio": "stdio", "http": "http"})
     bare = match_of({"url": URL}, "UnoDocs")
 
-    assert not up_to_date(bare, WISH, needs)
-    assert up_to_date(bare, WISH, may_have)
-    assert up_to_date(match_of({"url": URL, "type": "streamable-http"}, "UnoDocs"), WISH, needs)
+    assert not up_to_date(bare, CHOICE, needs)
+    assert up_to_date(bare, CHOICE, may_have)
+    assert up_to_date(match_of({"url": URL, "type": "streamable-http"}, "UnoDocs"), CHOICE, needs)
 
 
 def test_a_server_that_is_started_by_one_thing_has_no_runners() -> None:
     seed = ServerDefinition("UnoApp", "stdio", {"stable": DNX}, Detection(keys=("^UnoApp$",)))
     match = matches((ServerEntry("UnoApp", stdio(DNX)),), (seed,), PLAIN)[0]
 
-    assert up_to_date(match, WISH, PLAIN)
+    assert up_to_date(match, CHOICE, PLAIN)
     assert match.runner is None
     assert expected(seed, VariantChoice("prerelease", "uvx")) == DNX
 
@@ -156,6 +156,6 @@ def test_the_version_stands_wherever_a_definition_asks_for_it() -> None:
 
 
 def test_this_program_is_named_by_its_path() -> None:
-    found = expected(UNO_APP, WISH, "path")
+    found = expected(UNO_APP, CHOICE, "path")
 
     assert (found.command, *found.args) == (*own_command(), "--mcp-app")

@@ -13,7 +13,7 @@ from uno_devserver.setup.profiles import Format, Place, Profile, Scope, Use
 from uno_devserver.setup.servers import VariantChoice
 from uno_devserver.setup.status import Registration, RegistrationStatus, status_of
 
-from .made import DNX, SERVERS, STABLE, URL, WISH, client, here_at, place, stdio
+from .made import CHOICE, DNX, SERVERS, STABLE, URL, client, here_at, place, stdio
 
 PRERELEASE = {"command": "dnx", "args": ["-y", "--prerelease", "uno.devserver", "--mcp-app"]}
 WEAK = {"url": "http://localhost:5000/mcp"}
@@ -46,7 +46,7 @@ def _write(at: Place, content: str | dict[str, Any]) -> Place:
     return at
 
 
-def _app(profile: Profile, here: Here, wish: VariantChoice = WISH) -> Registration:
+def _app(profile: Profile, here: Here, wish: VariantChoice = CHOICE) -> Registration:
     return status_of(profile, SERVERS, wish, here).registrations[0]
 
 
@@ -67,7 +67,7 @@ def test_the_first_file_in_the_clients_order_counts(local: Place, users: Place, 
 def test_a_current_entry_in_the_users_file_is_enough(local: Place, users: Place, here: Here) -> None:
     _write(users, {"mine": stdio(STABLE), "docs": {"url": URL}})
 
-    found = status_of(client(local, users), SERVERS, WISH, here)
+    found = status_of(client(local, users), SERVERS, CHOICE, here)
 
     assert [one.status for one in found.registrations] == [RegistrationStatus.REGISTERED, RegistrationStatus.REGISTERED]
     assert all(one.warnings == () for one in found.registrations)
@@ -75,7 +75,7 @@ def test_a_current_entry_in_the_users_file_is_enough(local: Place, users: Place,
 
 
 def test_a_client_without_files_misses_everything(local: Place, users: Place, here: Here) -> None:
-    found = status_of(client(local, users), SERVERS, WISH, here)
+    found = status_of(client(local, users), SERVERS, CHOICE, here)
 
     assert [(one.status, one.locations, one.warnings) for one in found.registrations] == [
         (RegistrationStatus.MISSING, (), ())
@@ -139,7 +139,7 @@ def test_a_broken_file_is_told_for_each_server_and_the_others_are_read(local: Pl
     _write(local, '{"mcpServers": ')
     _write(users, {"UnoApp": stdio(STABLE)})
 
-    found = status_of(client(local, users), SERVERS, WISH, here)
+    found = status_of(client(local, users), SERVERS, CHOICE, here)
 
     assert [one.status for one in found.registrations] == [RegistrationStatus.REGISTERED, RegistrationStatus.MISSING]
     for registration in found.registrations:
@@ -194,7 +194,7 @@ def test_what_is_wrong_with_a_file_that_the_client_does_not_read_is_no_matter(
 def test_what_has_no_mcp_client_says_so(users: Place, here: Here) -> None:
     old = _write(users.replace(use=Use.LEGACY), {"UnoApp": stdio(STABLE)})
 
-    app, docs = status_of(client(old, no_client="It has none."), SERVERS, WISH, here).registrations
+    app, docs = status_of(client(old, no_client="It has none."), SERVERS, CHOICE, here).registrations
 
     assert (app.status, app.warnings) == (RegistrationStatus.OUTDATED, ("It has none.",))
     assert (docs.status, docs.warnings) == (RegistrationStatus.MISSING, ("It has none.",))

@@ -407,7 +407,7 @@ def test_nothing_to_take_out_changes_nothing() -> None:
 
 # --- any text -----------------------------------------------------------------------------------------------------
 
-MANY = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is
+MANY = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is
 FEW = settings(MANY, max_examples=60)
 
 
@@ -546,12 +546,12 @@ def test_depth_at_the_limit_of_the_reader_is_refused_and_never_a_crash() -> None
 # --- large files --------------------------------------------------------------------------------------------------
 
 
-def test_five_megabytes_are_changed_in_no_time_that_anybody_would_notice() -> None:
+def test_a_megabyte_is_changed_in_less_time_than_anybody_would_notice() -> None:
     # Given what a client keeps of its conversations, before and behind the servers
-    history = [{"display": f'say {number} "quoted" // and more', "pasted": {}} for number in range(30_000)]
+    history = [{"display": f'say {number} "quoted" // and more', "pasted": {}} for number in range(6_000)]
     document = {"before": history, "mcpServers": {"x": {"command": "y"}}, "projects": {"/a": {"history": history}}}
     text = "// settings\n" + json.dumps(document, indent=2)
-    assert len(text) > 5_000_000
+    assert len(text) > 1_000_000
 
     # When an entry is put and taken out again
     begin = time.process_time()
@@ -559,5 +559,5 @@ def test_five_megabytes_are_changed_in_no_time_that_anybody_would_notice() -> No
     assert removed(changed, 1) == text
     took = time.process_time() - begin
 
-    # Then that took seconds, although a comment was in the way
-    assert took < 12  # as a rule 2 s; Python looking at every character would take a minute
+    # Then that took a moment, although a comment was in the way
+    assert took < 3  # as a rule 0.4 s; Python looking at every character would take 12

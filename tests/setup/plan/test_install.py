@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from setup.made import DNX, PLAIN, SERVERS, STABLE, UNO_APP, UNO_DOCS, URL, WISH, client, place, stdio
+from setup.made import CHOICE, DNX, PLAIN, SERVERS, STABLE, UNO_APP, UNO_DOCS, URL, client, place, saved, stdio
 from support.files import snapshot, write
 from uno_devserver.setup.definitions import Definitions
 from uno_devserver.setup.plan.changes import Action, ChangePlan, FileChange, Operation
@@ -25,13 +25,13 @@ OLD = EntrySpec("uvx", ("uno-devserver@1.0.0", "--mcp-app"))
 def plan(
     profile: Profile,
     *servers: ServerDefinition,
-    wish: VariantChoice = WISH,
+    choice: VariantChoice = CHOICE,
     scope: Scope | None = None,
     others: tuple[Profile, ...] = (),
     files: PlannedFiles | None = None,
 ) -> ChangePlan:
-    task = ChangeRequest(profile, servers or SERVERS, Definitions((profile, *others), SERVERS), scope)
-    return plan_install(task, wish, files or PlannedFiles())
+    request = ChangeRequest(profile, servers or SERVERS, Definitions((profile, *others), SERVERS), scope)
+    return plan_install(request, choice, files or PlannedFiles())
 
 
 def only_change(planned: ChangePlan) -> FileChange:
@@ -44,10 +44,6 @@ def only_operation(planned: ChangePlan) -> Operation:
     assert len(planned) == 1, planned
     (one,) = planned
     return one.operations[0] if isinstance(one, FileChange) else one
-
-
-def saved(path: Path, **servers: Any) -> Path:
-    return write(path, json.dumps({"mcpServers": servers}))
 
 
 def entries(change: FileChange) -> dict[str, Any]:
@@ -82,21 +78,21 @@ def test_another_runners_form_is_registered_too_and_the_reason_says_how_to_have_
     path = saved(tmp_path / "ws.json", UnoApp=stdio(DNX))
 
     skipped = only_operation(plan(client(place(path)), UNO_APP))
-    changed = only_change(plan(client(place(path)), UNO_APP, wish=VariantChoice("stable", "uvx")))
+    changed = only_change(plan(client(place(path)), UNO_APP, choice=VariantChoice("stable", "uvx")))
 
     assert skipped.reason == "Already registered (dnx; --runner uvx writes this tool's command)"
     assert entries(changed)["UnoApp"] == stdio(STABLE)
 
 
-@pytest.mark.parametrize("wish", [VariantChoice("stable", "uvx", asked=False), VariantChoice("stable")])
+@pytest.mark.parametrize("choice", [VariantChoice("stable", "uvx", asked=False), VariantChoice("stable")])
 def test_an_entry_started_in_a_way_of_its_own_is_left_until_another_is_asked_for(
-    tmp_path: Path, wish: VariantChoice
+    tmp_path: Path, choice: VariantChoice
 ) -> None:
     own = EntrySpec("uvx", ("--from", "git+https://example.com/x y", "uno-devserver", "--mcp-app", "-l", "Debug"))
     profile = client(place(saved(tmp_path / "ws.json", mine=stdio(own))))
 
-    skipped = only_operation(plan(profile, UNO_APP, wish=VariantChoice("prerelease", asked=False)))
-    changed = only_change(plan(profile, UNO_APP, wish=wish))
+    skipped = only_operation(plan(profile, UNO_APP, choice=VariantChoice("prerelease", asked=False)))
+    changed = only_change(plan(profile, UNO_APP, choice=choice))
 
     assert skipped.action is Action.SKIPPED
     assert skipped.reason == "Already registered (started in a way of its own; --runner uvx replaces it)"
@@ -132,7 +128,7 @@ def test_an_entry_that_another_change_moved_is_changed_and_none_that_stands_in_i
 
 
 @pytest.mark.parametrize(
-    ("installed", "wish", "told"),
+    ("installed", "choice", "told"),
     [
         (OLD, VariantChoice("stable", asked=False), " (was pinned:1.0.0; --version 1.0.0 keeps that)"),
         (OLD, VariantChoice("stable"), " (was pinned:1.0.0)"),
@@ -144,11 +140,11 @@ def test_an_entry_that_another_change_moved_is_changed_and_none_that_stands_in_i
     ],
 )
 def test_the_reason_says_what_was_there_and_how_to_keep_it(
-    tmp_path: Path, installed: EntrySpec, wish: VariantChoice, told: str
+    tmp_path: Path, installed: EntrySpec, choice: VariantChoice, told: str
 ) -> None:
     path = saved(tmp_path / "ws.json", UnoApp=stdio(installed))
 
-    operation = only_operation(plan(client(place(path)), UNO_APP, wish=wish))
+    operation = only_operation(plan(client(place(path)), UNO_APP, choice=choice))
 
     assert operation.reason == f"Updated UnoApp stdio server{told}"
 
@@ -167,8 +163,8 @@ def test_the_users_arguments_are_kept_also_where_another_file_shadows_the_entry(
 def test_a_variant_that_a_server_does_not_have_is_told(tmp_path: Path) -> None:
     profile = client(place(tmp_path / "x.json"))
 
-    asked = only_change(plan(profile, wish=VariantChoice("pinned:1.2.3")))
-    detected = only_change(plan(profile, wish=VariantChoice("prerelease", asked=False)))
+    asked = only_change(plan(profile, choice=VariantChoice("pinned:1.2.3")))
+    detected = only_change(plan(profile, choice=VariantChoice("prerelease", asked=False)))
 
     assert [one.notes for one in asked.operations] == [
         (),
@@ -262,9 +258,9 @@ def test_another_entry_for_the_server_in_the_same_file_is_left_and_told_of(tmp_p
 
 def test_a_file_of_the_workspace_with_a_path_of_this_machine_is_not_one_to_commit(tmp_path: Path) -> None:
     workspace, user = tmp_path / "ws.json", tmp_path / "user.json"
-    profile, wish = client(place(workspace), place(user, Scope.USER)), VariantChoice("stable", "path")
+    profile, choice = client(place(workspace), place(user, Scope.USER)), VariantChoice("stable", "path")
 
-    ours, own = (only_change(plan(profile, UNO_APP, wish=wish, scope=scope)) for scope in (None, Scope.USER))
+    ours, own = (only_change(plan(profile, UNO_APP, choice=choice, scope=scope)) for scope in (None, Scope.USER))
 
     assert f"do not commit '{workspace}'" in ours.operations[0].notes[0]
     assert own.operations[0].notes == ()
@@ -403,7 +399,7 @@ def test_what_no_file_can_hold_is_an_error_for_that_server_alone(tmp_path: Path)
     path = tmp_path / "config.toml"
     odd = VariantChoice("pinned:\udcff")  # bytes of a command line that are no text
 
-    change = only_change(plan(client(place(path, format=Format.TOML)), wish=odd))
+    change = only_change(plan(client(place(path, format=Format.TOML)), choice=odd))
 
     assert [one.action for one in change.operations] == [Action.ERROR, Action.CREATED]
     assert change.after is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from setup.made import SERVERS, WISH, client, place
+from setup.made import CHOICE, SERVERS, client, place
 from support.files import write
 from uno_devserver.setup.change_records import record_of
 from uno_devserver.setup.change_writer import WriteOptions, apply_plan
@@ -24,18 +24,18 @@ THEIRS = b'{"theirs": 1}'
 class Setup:
     def __init__(self, root: Path) -> None:
         self.path = root / "new" / "mcp.json"
-        self.ways = WriteOptions(str(root / "state"))
+        self.options = WriteOptions(str(root / "state"))
         profile = client(place(self.path))
-        self.task = ChangeRequest(profile, SERVERS, Definitions((profile,), SERVERS))
+        self.request = ChangeRequest(profile, SERVERS, Definitions((profile,), SERVERS))
 
-    def install(self, *, wish: VariantChoice = WISH, backup: bool = True) -> None:
-        ways = self.ways.replace(backup=backup)
-        done = apply_plan(lambda: plan_install(self.task, wish, PlannedFiles()), ways)
+    def install(self, *, choice: VariantChoice = CHOICE, backup: bool = True) -> None:
+        options = self.options.replace(backup=backup)
+        done = apply_plan(lambda: plan_install(self.request, choice, PlannedFiles()), options)
         assert all(one.action is not Action.ERROR for one in done), done
 
     def restore(self, *, force: bool = False) -> Operation:
-        places = self.task.reach(all_scopes=False)
-        (done,) = apply_plan(lambda: plan_restore(self.task, places, self.ways.folder, force=force), self.ways)
+        places = self.request.reach(all_scopes=False)
+        (done,) = apply_plan(lambda: plan_restore(self.request, places, self.options.folder, force=force), self.options)
         return done
 
 
@@ -48,14 +48,14 @@ def setup(tmp_path: Path) -> Setup:
 def test_all_our_changes_are_undone_at_once(setup: Setup, backup: bool) -> None:
     write(setup.path, "{ } // mine")
     setup.install(backup=backup)
-    setup.install(wish=VariantChoice("pinned:1.2.3"), backup=backup)
+    setup.install(choice=VariantChoice("pinned:1.2.3"), backup=backup)
 
     done = setup.restore()
 
     assert done.action is Action.RESTORED
     assert done.server is None
     assert setup.path.read_bytes() == b"{ } // mine"
-    assert record_of(setup.ways.folder, str(setup.path)) is None
+    assert record_of(setup.options.folder, str(setup.path)) is None
     assert setup.restore().action is Action.NOT_FOUND
 
 
@@ -178,7 +178,7 @@ def test_without_a_backup_force_cannot_help_and_says_so(setup: Setup) -> None:
 def test_a_backup_that_is_gone_is_an_error_that_names_it(setup: Setup) -> None:
     write(setup.path, "{ }")
     setup.install()
-    record = record_of(setup.ways.folder, str(setup.path))
+    record = record_of(setup.options.folder, str(setup.path))
     assert record is not None
     Path(record.backup or "").unlink()
     setup.path.write_bytes(THEIRS)
@@ -200,7 +200,7 @@ def test_a_file_that_cannot_be_read_is_an_error(setup: Setup) -> None:
 
 def test_other_clients_that_read_the_file_are_named(setup: Setup) -> None:
     other = client(place(setup.path)).replace(id="other", name="Another Client")
-    setup.task = setup.task.replace(definitions=Definitions((setup.task.profile, other), SERVERS))
+    setup.request = setup.request.replace(definitions=Definitions((setup.request.profile, other), SERVERS))
     setup.install()
 
     assert "Another Client" in setup.restore().notes[0]
@@ -223,7 +223,7 @@ def test_after_an_older_content_was_put_back_nothing_is_said_to_be_undone(setup:
     setup.install()
     ours = setup.path.read_bytes()
     setup.path.write_bytes(ours + b"\n")
-    setup.install(wish=VariantChoice("pinned:1.2.3"))
+    setup.install(choice=VariantChoice("pinned:1.2.3"))
     setup.path.write_bytes(THEIRS)
     setup.restore(force=True)
     assert setup.path.read_bytes() == ours + b"\n", "with our entries"
@@ -237,7 +237,7 @@ def test_after_an_older_content_was_put_back_nothing_is_said_to_be_undone(setup:
 
 def test_a_file_of_the_user_counts_elsewhere_too(setup: Setup) -> None:
     profile = client(place(setup.path, Scope.USER)).replace(default_scope=Scope.USER)
-    setup.task = ChangeRequest(profile, SERVERS, Definitions((profile,), SERVERS))
+    setup.request = ChangeRequest(profile, SERVERS, Definitions((profile,), SERVERS))
     setup.install()
 
     assert setup.restore().notes == (f"'{setup.path}' is your own configuration: other workspaces use it, too.",)

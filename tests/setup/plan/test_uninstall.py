@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from setup.made import SERVERS, STABLE, UNO_APP, UNO_DOCS, URL, WISH, client, place, stdio
+from setup.made import CHOICE, SERVERS, STABLE, UNO_APP, UNO_DOCS, URL, client, place, saved, stdio
 from support.files import write
 from uno_devserver.setup.change_writer import WriteOptions, apply_plan
 from uno_devserver.setup.definitions import Definitions
@@ -25,30 +24,26 @@ APP, DOCS = stdio(STABLE), {"url": URL}
 class Setup:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.ways = WriteOptions(str(root / "state"))
+        self.options = WriteOptions(str(root / "state"))
 
-    def task(
+    def request(
         self, profile: Profile, *servers: ServerDefinition, scope: Scope | None = None, others: tuple[Profile, ...] = ()
     ) -> ChangeRequest:
         return ChangeRequest(profile, servers or SERVERS, Definitions((profile, *others), SERVERS), scope)
 
-    def plan(self, task: ChangeRequest, *, all_scopes: bool = False) -> ChangePlan:
-        return plan_uninstall(task, PlannedFiles(), self.ways.folder, all_scopes=all_scopes)
+    def plan(self, request: ChangeRequest, *, all_scopes: bool = False) -> ChangePlan:
+        return plan_uninstall(request, PlannedFiles(), self.options.folder, all_scopes=all_scopes)
 
-    def install(self, task: ChangeRequest) -> tuple[Operation, ...]:
-        return apply_plan(lambda: plan_install(task, WISH, PlannedFiles()), self.ways)
+    def install(self, request: ChangeRequest) -> tuple[Operation, ...]:
+        return apply_plan(lambda: plan_install(request, CHOICE, PlannedFiles()), self.options)
 
-    def uninstall(self, task: ChangeRequest) -> tuple[Operation, ...]:
-        return apply_plan(lambda: self.plan(task), self.ways)
+    def uninstall(self, request: ChangeRequest) -> tuple[Operation, ...]:
+        return apply_plan(lambda: self.plan(request), self.options)
 
 
 @pytest.fixture
 def setup(tmp_path: Path) -> Setup:
     return Setup(tmp_path)
-
-
-def saved(path: Path, **servers: Any) -> Path:
-    return write(path, json.dumps({"mcpServers": servers}))
 
 
 def told(planned: ChangePlan) -> list[tuple[str | None, Action, str | None, str]]:
@@ -59,9 +54,9 @@ def told(planned: ChangePlan) -> list[tuple[str | None, Action, str | None, str]
 def test_all_entries_of_all_scopes_go_and_others_stay(setup: Setup) -> None:
     workspace = saved(setup.root / "ws.json", UnoApp=APP, other={}, mine=APP)
     user = saved(setup.root / "user.json", UnoApp=APP)
-    task = setup.task(client(place(workspace), place(user, Scope.USER)))
+    request = setup.request(client(place(workspace), place(user, Scope.USER)))
 
-    planned = setup.plan(task)
+    planned = setup.plan(request)
 
     assert told(planned) == [
         ("UnoApp", Action.REMOVED, str(workspace), "Removed from workspace config"),
@@ -80,7 +75,7 @@ def test_a_scope_reaches_its_own_files_only(setup: Setup) -> None:
     workspace, user = saved(setup.root / "ws.json", UnoApp=APP), saved(setup.root / "user.json", UnoApp=APP)
     profile = client(place(workspace), place(user, Scope.USER))
 
-    planned = setup.plan(setup.task(profile, UNO_APP, scope=Scope.USER))
+    planned = setup.plan(setup.request(profile, UNO_APP, scope=Scope.USER))
 
     assert [path for _, _, path, _ in told(planned)] == [str(user)]
 
@@ -88,10 +83,12 @@ def test_a_scope_reaches_its_own_files_only(setup: Setup) -> None:
 def test_a_shared_file_is_only_cleaned_on_request_and_told_otherwise(setup: Setup) -> None:
     path = saved(setup.root / "shared.json", UnoApp=APP)
     owner = client(place(path)).replace(id="owner", name="Its Owner")
-    task = setup.task(client(place(setup.root / "own.json"), place(path, use=Use.SHARED)), UNO_APP, others=(owner,))
+    request = setup.request(
+        client(place(setup.root / "own.json"), place(path, use=Use.SHARED)), UNO_APP, others=(owner,)
+    )
 
-    (left,) = setup.plan(task)
-    (taken,) = setup.plan(task, all_scopes=True)
+    (left,) = setup.plan(request)
+    (taken,) = setup.plan(request, all_scopes=True)
 
     assert isinstance(left, Operation)
     assert left.action is Action.NOT_FOUND
@@ -107,9 +104,9 @@ def test_a_shared_file_is_cleaned_by_its_scope_where_the_client_has_no_other_of_
     without_own = client(user, workspace)
     with_own = client(place(setup.root / "own.json"), workspace)
 
-    taken = setup.plan(setup.task(without_own, UNO_APP, scope=Scope.WORKSPACE))
-    left = setup.plan(setup.task(without_own, UNO_APP))
-    left_too = setup.plan(setup.task(with_own, UNO_APP, scope=Scope.WORKSPACE))
+    taken = setup.plan(setup.request(without_own, UNO_APP, scope=Scope.WORKSPACE))
+    left = setup.plan(setup.request(without_own, UNO_APP))
+    left_too = setup.plan(setup.request(with_own, UNO_APP, scope=Scope.WORKSPACE))
 
     assert told(taken)[0][:3] == ("UnoApp", Action.REMOVED, str(shared))
     assert told(left)[0][:2] == told(left_too)[0][:2] == ("UnoApp", Action.NOT_FOUND)
@@ -120,7 +117,7 @@ def test_a_legacy_file_is_cleaned_too(setup: Setup) -> None:
     profile = client(place(path, use=Use.LEGACY), no_client="It has none.")
     reader = client(place(path)).replace(id="reader", name="A Reader")
 
-    (change,) = setup.plan(setup.task(profile, UNO_APP, others=(reader,)))
+    (change,) = setup.plan(setup.request(profile, UNO_APP, others=(reader,)))
 
     assert told((change,))[0][:3] == ("UnoApp", Action.REMOVED, str(path))
     assert isinstance(change, FileChange)
@@ -130,7 +127,7 @@ def test_a_legacy_file_is_cleaned_too(setup: Setup) -> None:
 def test_an_address_that_may_be_anybodys_is_left_and_told(setup: Setup) -> None:
     path = saved(setup.root / "ws.json", other={"url": "http://localhost:5000/mcp"})
 
-    (left,) = setup.plan(setup.task(client(place(path)), UNO_APP))
+    (left,) = setup.plan(setup.request(client(place(path)), UNO_APP))
 
     assert isinstance(left, Operation)
     assert left.action is Action.NOT_FOUND
@@ -140,7 +137,7 @@ def test_an_address_that_may_be_anybodys_is_left_and_told(setup: Setup) -> None:
 def test_an_address_that_may_be_anybodys_stays_beside_a_certain_entry_that_goes(setup: Setup) -> None:
     path = saved(setup.root / "ws.json", UnoApp=APP, other={"url": "http://localhost:5000/mcp"})
 
-    (change,) = setup.plan(setup.task(client(place(path)), UNO_APP))
+    (change,) = setup.plan(setup.request(client(place(path)), UNO_APP))
 
     assert isinstance(change, FileChange)
     assert list(json.loads(change.after or b"")["mcpServers"]) == ["other"]
@@ -150,16 +147,16 @@ def test_an_address_that_may_be_anybodys_stays_beside_a_certain_entry_that_goes(
 def test_a_file_that_is_not_understood_is_an_error_since_nobody_knows_what_is_in_it(setup: Setup) -> None:
     path = write(setup.root / "ws.json", "{")
 
-    assert [one[:3] for one in told(setup.plan(setup.task(client(place(path)))))] == [
+    assert [one[:3] for one in told(setup.plan(setup.request(client(place(path)))))] == [
         ("UnoApp", Action.ERROR, str(path)),
         ("UnoDocs", Action.ERROR, str(path)),
     ]
 
 
 def test_a_scope_that_the_client_does_not_have_is_an_error(setup: Setup) -> None:
-    task = setup.task(client(place(setup.root / "ws.json")), UNO_APP, scope=Scope.USER)
+    request = setup.request(client(place(setup.root / "ws.json")), UNO_APP, scope=Scope.USER)
 
-    assert told(setup.plan(task))[0][3] == "Cursor has no user configuration; it has: --scope workspace"
+    assert told(setup.plan(request))[0][3] == "Cursor has no user configuration; it has: --scope workspace"
 
 
 @pytest.mark.parametrize(
@@ -178,12 +175,12 @@ def test_a_scope_that_the_client_does_not_have_is_an_error(setup: Setup) -> None
 )
 def test_install_then_uninstall_gives_back_every_byte(setup: Setup, content: bytes, form: Format) -> None:
     path = write(setup.root / "ws" / "mcp", content)
-    task = setup.task(client(place(path, format=form)))
+    request = setup.request(client(place(path, format=form)))
 
-    installed = setup.install(task)
+    installed = setup.install(request)
     assert {one.action for one in installed} == {Action.CREATED}, installed
     assert path.read_bytes() != content
-    removed = setup.uninstall(task)
+    removed = setup.uninstall(request)
 
     assert {one.action for one in removed} == {Action.REMOVED}
     assert path.read_bytes() == content
@@ -193,12 +190,12 @@ def test_servers_that_go_one_by_one_leave_the_same_bytes(setup: Setup) -> None:
     content = b'{ "mcpServers": {} }'
     path = write(setup.root / "mcp.json", content)
     profile = client(place(path))
-    setup.install(setup.task(profile, UNO_APP))
-    setup.install(setup.task(profile, UNO_DOCS))
+    setup.install(setup.request(profile, UNO_APP))
+    setup.install(setup.request(profile, UNO_DOCS))
 
-    setup.uninstall(setup.task(profile, UNO_APP))
+    setup.uninstall(setup.request(profile, UNO_APP))
     assert list(json.loads(path.read_bytes())["mcpServers"]) == ["UnoDocs"]
-    setup.uninstall(setup.task(profile, UNO_DOCS))
+    setup.uninstall(setup.request(profile, UNO_DOCS))
 
     assert path.read_bytes() == content
 
@@ -206,52 +203,52 @@ def test_servers_that_go_one_by_one_leave_the_same_bytes(setup: Setup) -> None:
 def test_a_file_for_two_clients_with_a_root_each_is_the_original_when_both_are_out(setup: Setup) -> None:
     path = write(setup.root / "mcp.json", b"{ }")
     one, other = client(place(path)), client(place(path, root=("servers",))).replace(id="other")
-    setup.install(setup.task(one))
-    setup.install(setup.task(other))
+    setup.install(setup.request(one))
+    setup.install(setup.request(other))
 
-    setup.uninstall(setup.task(one))
+    setup.uninstall(setup.request(one))
     assert list(json.loads(path.read_bytes())["servers"]) == ["UnoApp", "UnoDocs"]
-    setup.uninstall(setup.task(other))
+    setup.uninstall(setup.request(other))
 
     assert path.read_bytes() == b"{ }"
 
 
 def test_a_file_that_install_made_is_gone_with_its_folder(setup: Setup) -> None:
-    task = setup.task(client(place(setup.root / "new" / "mcp.json")))
-    setup.install(task)
+    request = setup.request(client(place(setup.root / "new" / "mcp.json")))
+    setup.install(request)
 
-    setup.uninstall(task)
+    setup.uninstall(request)
 
     assert not (setup.root / "new").exists()
 
 
 def test_a_file_that_begins_with_a_text_of_its_own_is_gone_too(setup: Setup) -> None:
     path = setup.root / "new" / "mcp.yaml"
-    task = setup.task(client(place(path, format=Format.YAML, new_text="name: Uno\nversion: 1\n")))
-    setup.install(task)
+    request = setup.request(client(place(path, format=Format.YAML, new_text="name: Uno\nversion: 1\n")))
+    setup.install(request)
     assert path.read_text().startswith("name: Uno\n")
 
-    setup.uninstall(task)
+    setup.uninstall(request)
 
     assert not path.parent.exists()
 
 
 def test_an_entry_that_was_there_before_goes_although_its_file_had_it(setup: Setup) -> None:
     path = saved(setup.root / "mcp.json", UnoApp={"url": "http://localhost:1/uno-devserver/mcp"}, other={})
-    task = setup.task(client(place(path)))
-    assert setup.install(task)[0].action is Action.UPDATED
+    request = setup.request(client(place(path)))
+    assert setup.install(request)[0].action is Action.UPDATED
 
-    setup.uninstall(task)
+    setup.uninstall(request)
 
     assert json.loads(path.read_bytes()) == {"mcpServers": {"other": {}}}
 
 
 def test_what_others_added_meanwhile_stays(setup: Setup) -> None:
     path = setup.root / "mcp.json"
-    task = setup.task(client(place(path)))
-    setup.install(task)
+    request = setup.request(client(place(path)))
+    setup.install(request)
     path.write_text(path.read_text().replace("{", '{"theirs": 1,', 1))
 
-    setup.uninstall(task)
+    setup.uninstall(request)
 
     assert json.loads(path.read_bytes()) == {"theirs": 1, "mcpServers": {}}
