@@ -15,7 +15,6 @@ import pytest
 from support.hosts import is_running
 from support.machine import Machine
 from support.proxies import Proxies
-from uno_devserver.proxy.announcements import Announcements
 
 ADDIN = "def register(addin):\n    addin.tool(name='greet')(lambda: 'hello')\n"
 BOUND = 20.0
@@ -165,31 +164,3 @@ def test_a_client_that_wants_only_errors_hears_nothing_else(proxies: Proxies) ->
     heard = [note for note in client.notifications[before:] if note["method"] == "notifications/message"]
 
     assert heard == []
-
-
-# --- log messages to clients
-
-
-def test_a_message_has_a_level_and_says_who_speaks_and_our_own_log_has_it_too(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    heard: list[tuple[str, Any]] = []
-
-    Announcements(lambda method, params: heard.append((method, params))).say("warning", "It has gone.")
-
-    message = {"level": "warning", "logger": "uno-devserver", "data": "It has gone."}
-    assert heard == [("notifications/message", message)]
-    assert "warn: It has gone." in capsys.readouterr().err
-
-
-def test_the_same_is_said_once_until_all_was_well() -> None:
-    heard: list[str] = []
-    announcements = Announcements(lambda _, params: heard.append(params["data"]))
-
-    for _ in range(3):
-        announcements.say("info", "Trying.")
-        announcements.say("error", "It does not work.")
-    announcements.recovered()
-    announcements.say("error", "It does not work.")
-
-    assert heard == ["Trying.", "It does not work.", "It does not work."]

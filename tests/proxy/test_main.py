@@ -28,12 +28,6 @@ BUSY = 5  # times longer on a machine that runs other tests
 ECHO = {"name": "echo", "arguments": {"x": 1}}
 
 
-def test_what_the_front_cannot_answer_the_engine_does(tmp_path: Path) -> None:
-    with FrontProcess(tmp_path) as proxy:
-        assert proxy.ask("ping") == {}
-        assert proxy.ask("tools/call", ECHO, "a") == {"echo": ECHO}
-
-
 def test_the_catalogue_is_there_at_the_first_question(tmp_path: Path) -> None:
     offered = Offered(tools=entries([("build", b'{"name":"build"}')]))
     catalogue = Catalogue(offered, {}, {"experimental": {"x": {}}}, "Say please.", time.time())
@@ -54,34 +48,26 @@ def test_the_catalogue_is_there_at_the_first_question(tmp_path: Path) -> None:
     assert tools == ["uno_health", "uno_app_select_solution", "build", "uno_discover_tools", "uno_execute_tool"]
 
 
-def test_health_is_told_before_there_is_an_engine(tmp_path: Path) -> None:
+def test_the_front_answers_and_can_be_found_while_the_first_start_takes_long(tmp_path: Path) -> None:
     with FrontProcess(tmp_path, env={"ODD_ENGINE": "sleeps"}) as proxy:
+        assert proxy.ask("ping") == {}
+        assert status_of(folders().state, proxy.process.pid) is not None, "from the first answer on"
         assert _health(proxy)["connectionState"] == "Initializing"
-
-
-def test_the_front_answers_while_the_first_start_takes_long(tmp_path: Path) -> None:
-    with FrontProcess(tmp_path, env={"ODD_ENGINE": "sleeps"}) as proxy:
         proxy.send({"jsonrpc": "2.0", "id": "held", "method": "tools/call", "params": ECHO})
         for number in range(3):
             assert proxy.ask("ping", None, number) == {}
             assert proxy.ask("tools/list", None, number)["tools"]
+        proxy.close()
+        assert running_proxies(folders().state) == ()
 
 
-def test_what_was_held_for_the_engine_is_answered_in_order(tmp_path: Path) -> None:
+def test_what_the_front_cannot_answer_the_engine_does_in_order(tmp_path: Path) -> None:
     with FrontProcess(tmp_path) as proxy:
+        assert proxy.ask("ping") == {}
         for number in range(20):
             proxy.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"n": number}})
 
         assert [proxy.heard()["result"]["echo"]["n"] for _ in range(20)] == list(range(20))
-
-
-def test_a_proxy_can_be_found_as_soon_as_it_has_answered(tmp_path: Path) -> None:
-    with FrontProcess(tmp_path, env={"ODD_ENGINE": "sleeps"}) as proxy:
-        proxy.ask("ping")
-
-        assert status_of(folders().state, proxy.process.pid) is not None
-        proxy.close()
-        assert running_proxies(folders().state) == ()
 
 
 # --- faults ---------------------------------------------------------------------------------------------------------

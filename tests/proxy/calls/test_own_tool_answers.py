@@ -53,7 +53,7 @@ def _own(name: str, **arguments: Any) -> ScriptedCall:
     return ScriptedCall("tools/call", {"name": name, "arguments": arguments})
 
 
-async def _text(scene: Scene, name: str, **arguments: Any) -> str:
+async def _text(scene: Scene, name: str = "mcpStatus", **arguments: Any) -> str:
     result = said(await scene.service.answer(_own(name, **arguments)))
     assert result["isError"] is True
     return str(result["content"][0]["text"])

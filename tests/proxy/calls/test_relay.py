@@ -34,6 +34,8 @@ ODD_PARAMS = (
     b'"escaped":"\\u00e9\\/","text":"\xc3\xa9","twice":1,"twice":2} ,"unknown":[null,{}]}'
 )
 ODD_RESULT = b'{"content": [ {"n":1.50,"big":12345678901234567890123,"huge":-1e999} ],"e":"\\u00e9","unknown":null}'
+ODD_CALL = b'{"jsonrpc":"2.0","method":"tools/call","id":7,"params":%b,"x":1}' % ODD_PARAMS
+ODD_ANSWER = b'{"jsonrpc":"2.0","id":7,"result":%b}' % ODD_RESULT
 READ_ONLY = {"look": {"name": "look", "annotations": {"readOnlyHint": True}}}
 
 eras = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
@@ -156,14 +158,14 @@ async def test_nor_does_it_over_a_kept_http_connection(modern: bool) -> None:
 
 async def test_its_params_and_its_result_pass_byte_for_byte_on_pipes() -> None:
     async with piped() as (client, server):
-        client.send(b'{"jsonrpc":"2.0","method":"tools/call","id":7,"params":%b,"x":1}' % ODD_PARAMS)
+        client.send(ODD_CALL)
         received = await server.next()
         number = json.loads(received)["id"]
         server.write(b'{"jsonrpc":"2.0","id":%d,"result":%b}\n' % (number, ODD_RESULT))
         await until(lambda: bool(client.heard()))
 
         assert received == b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%b}' % (number, ODD_PARAMS)
-        assert client.lines == [b'{"jsonrpc":"2.0","id":7,"result":%b}' % ODD_RESULT]
+        assert client.lines == [ODD_ANSWER]
 
 
 async def test_its_params_and_its_result_pass_byte_for_byte_over_http() -> None:
@@ -172,11 +174,11 @@ async def test_its_params_and_its_result_pass_byte_for_byte_over_http() -> None:
         visitor.answer(body, Content_Type="application/json")
 
     async with over_http(answer) as (client, server):
-        client.send(b'{"jsonrpc":"2.0","method":"tools/call","id":7,"params":%b}' % ODD_PARAMS)
+        client.send(ODD_CALL)
         await until(lambda: bool(client.heard()))
 
         assert server.posts("tools/call")[-1].body.endswith(b'"params":%b}' % ODD_PARAMS)
-        assert client.lines == [b'{"jsonrpc":"2.0","id":7,"result":%b}' % ODD_RESULT]
+        assert client.lines == [ODD_ANSWER]
 
 
 @pytest.mark.parametrize("request_id", [0, -5, 2**53 + 1, 2**70, "", "1", 'a"b\\', "\u00e9\U0001f600", "\x00\n"])
@@ -461,7 +463,7 @@ async def test_an_odd_call_is_the_servers_to_refuse(params: bytes, expected: dic
 async def test_arguments_pass_byte_for_byte_off_the_path_too() -> None:
     async with piped() as (client, server):
         client.service.forwarding.await_reloader(asyncio.ensure_future(asyncio.sleep(0.005)))
-        client.send(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":%b}' % ODD_PARAMS)
+        client.send(ODD_CALL)
         received = await server.next()
         server.write(b'{"jsonrpc":"2.0","id":%d,"result":%b}\n' % (json.loads(received)["id"], ODD_RESULT))
         await until(lambda: bool(client.heard()))
@@ -469,7 +471,7 @@ async def test_arguments_pass_byte_for_byte_off_the_path_too() -> None:
         arguments = ODD_PARAMS.partition(b'"arguments" : ')[2].partition(b" ,")[0]
         assert arguments in received
         assert b'"unknown":[null,{}]' in received
-        assert client.lines == [b'{"jsonrpc":"2.0","id":7,"result":%b}' % ODD_RESULT]
+        assert client.lines == [ODD_ANSWER]
 
 
 async def test_a_tool_of_ours_that_is_given_a_number_which_python_cannot_read_refuses_it() -> None:

@@ -239,19 +239,14 @@ def test_a_probe_is_answered_in_the_modern_era(talk: Conversation) -> None:
     assert talk.heard() == [ClientInfo("c", "2", {"roots": {}}, MODERN)]
 
 
-def test_a_modern_client_is_announced_once_and_another_again(talk: Conversation) -> None:
-    talk.ask_modern("tools/list")
+def test_a_modern_client_is_announced_once_before_what_it_asks_and_another_again(talk: Conversation) -> None:
+    talk.send(request("tools/call", {"name": "x", "_meta": ENVELOPE}))
+    assert [type(one) for one in talk.heard()] == [ClientInfo, RpcRequest]
+
     talk.ask_modern("tools/list")
     talk.ask("tools/list", {"_meta": {**ENVELOPE, CAPABLE: {}}})
 
-    met = [client.capabilities for client in talk.heard() if isinstance(client, ClientInfo)]
-    assert met == [{"roots": {}}, {}]
-
-
-def test_a_modern_client_is_announced_before_what_it_asks(talk: Conversation) -> None:
-    talk.send(request("tools/call", {"name": "x", "_meta": ENVELOPE}))
-
-    assert [type(one) for one in talk.heard()] == [ClientInfo, RpcRequest]
+    assert [client.capabilities for client in talk.heard() if isinstance(client, ClientInfo)] == [{}]
 
 
 @pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "resources/subscribe"])
@@ -292,17 +287,10 @@ def test_lists_are_answered_from_the_state_and_the_engine_hears_of_it(talk: Conv
 
     assert talk.ask(method) == {member: entries}
     assert talk.heard() == ["list read"]
-
-
-@pytest.mark.parametrize("method", MEMBERS)
-def test_modern_lists_may_not_be_kept(talk: Conversation, method: str) -> None:
-    member, entries = MEMBERS[method]
-
-    result = talk.ask_modern(method)
-
-    assert result[member] == entries
-    assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == ("complete", 0, "private")
-    assert result["_meta"][SERVER] == {"name": "uno-devserver", "version": __version__}
+    modern = talk.ask_modern(method)
+    assert modern[member] == entries
+    assert (modern["resultType"], modern["ttlMs"], modern["cacheScope"]) == ("complete", 0, "private")
+    assert modern["_meta"][SERVER] == {"name": "uno-devserver", "version": __version__}
 
 
 def test_a_list_is_what_the_state_says_at_that_moment(talk: Conversation) -> None:
@@ -490,30 +478,24 @@ def test_a_call_that_is_held_goes_to_the_relay_as_the_bytes_that_came() -> None:
     assert talk.heard() == [RpcRequest(2, "tools/call", {"name": "other"})]
 
 
-def test_health_is_told_before_there_is_an_engine() -> None:
-    talk = Conversation(engine=False)
-
-    assert talk.ask("tools/call", {"name": "uno_health"})["isError"] is False
-
-
 @pytest.mark.parametrize(
-    ("message", "needed"),
+    ("message", "answers", "needed"),
     [
-        (request("initialize", {}), 0),
-        (request("ping"), 0),
-        (call("uno_health"), 0),
-        ({"jsonrpc": "2.0", "method": "notifications/initialized"}, 0),
-        (request("tools/list"), 1),
-        (call("other"), 1),
-        (request("some/thing"), 1),
+        (request("initialize", {}), 1, 0),
+        (request("ping"), 1, 0),
+        (call("uno_health"), 1, 0),
+        ({"jsonrpc": "2.0", "method": "notifications/initialized"}, 0, 0),
+        (request("tools/list"), 1, 1),
+        (call("other"), 0, 1),
+        (request("some/thing"), 0, 1),
     ],
 )
-def test_the_engine_is_begun_when_something_needs_it(message: object, needed: int) -> None:
+def test_the_engine_is_begun_when_something_needs_it(message: object, answers: int, needed: int) -> None:
     talk = Conversation(engine=False)
 
     talk.send(message)
 
-    assert talk.needed == needed
+    assert (len(talk.said()), talk.needed) == (answers, needed)
 
 
 def test_the_engine_is_begun_behind_the_answers_that_came_with_its_need() -> None:
@@ -613,21 +595,18 @@ def test_an_ill_formed_answer_is_not_answered(talk: Conversation, line: bytes) -
     assert (talk.said(), talk.heard()) == ([], [])
 
 
-def test_a_request_that_is_too_long_is_refused_by_its_id(talk: Conversation) -> None:
-    talk.send(LineTooLong({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": None}), LineTooLong({}))
+def test_a_line_that_is_too_long_is_refused_by_its_id_or_fails_the_question_it_answers(talk: Conversation) -> None:
+    too_long = {"jsonrpc": "2.0", "id": 5, "params": None}
+    talk.send(
+        LineTooLong({**too_long, "method": "tools/call"}), LineTooLong({}), LineTooLong({**too_long, "result": 1})
+    )
 
     known, unknown = talk.said()
     assert (known["id"], known["error"]["code"]) == (5, -32600)
     assert "16 MiB" in known["error"]["message"]
     assert unknown["id"] is None
-
-
-def test_whoever_waits_for_an_answer_that_is_too_long_is_told(talk: Conversation) -> None:
-    talk.send(LineTooLong({"jsonrpc": "2.0", "id": 5, "result": None}))
-
-    assert talk.said() == []
-    [message] = talk.heard()
-    assert (message.id, message.error["code"]) == (5, -32600)
+    [answer] = talk.heard()
+    assert (answer.id, answer.error["code"]) == (5, -32600)
 
 
 @given(st.binary(max_size=300))
