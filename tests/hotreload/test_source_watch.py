@@ -26,7 +26,7 @@ def assert_noticed(one: Fingerprint, root: Path) -> None:
     assert one.digest() == fresh_digest(root) != before
 
 
-# --- exact ---
+# Exact.
 
 
 def test_every_single_write_is_noticed_at_once(tmp_path: Path) -> None:
@@ -58,28 +58,67 @@ def test_all_ways_to_write_are_noticed(tmp_path: Path) -> None:
         os.close(target)
 
 
-def test_a_file_in_folders_that_were_just_made_is_noticed(tmp_path: Path) -> None:
-    write(tmp_path / "a.py", "")
-    with watched(tmp_path) as one:
-        write(tmp_path / "x/y/z/new.py", "1")
-        assert_noticed(one, tmp_path)
-        write(tmp_path / "x/y/z/new.py", "2")
-        assert_noticed(one, tmp_path)
+BUILT = '[build-system]\nrequires = []\n[project]\nname = "x"\n'
+FIND = BUILT + '[tool.setuptools.packages.find]\nwhere = ["lib"]\ninclude = ["p*"]\n'
+Edit = Callable[[Path], object]
 
 
-def test_folders_that_are_renamed_removed_and_made_again_are_noticed(tmp_path: Path) -> None:
-    write_all(tmp_path, {"a/b/c.py": "1", "d.py": ""})
-    with watched(tmp_path) as one:
-        (tmp_path / "a").rename(tmp_path / "z")
-        assert_noticed(one, tmp_path)
-        write(tmp_path / "z/b/c.py", "2")
-        assert_noticed(one, tmp_path)
-        shutil.copytree(tmp_path / "z", tmp_path / "a")  # the old paths, but other folders
-        assert_noticed(one, tmp_path)
-        write(tmp_path / "a/b/c.py", "3")
-        assert_noticed(one, tmp_path)
-        shutil.rmtree(tmp_path / "a")
-        assert_noticed(one, tmp_path)
+def saved(name: str, content: str) -> Edit:
+    return lambda root: write(root / name, content)
+
+
+def renamed(name: str, new: str) -> Edit:
+    return lambda root: (root / name).replace(root / new)
+
+
+# The files, and edits that are noticed one by one; the package is in `p`.
+EDITS: dict[str, tuple[dict[str, str], list[Edit]]] = {
+    "files in folders that were just made": (
+        {"p/a.py": ""}, [saved("p/x/y/z/new.py", "1"), saved("p/x/y/z/new.py", "2")],
+    ),
+    "folders that are renamed, removed and made again": (
+        {"p/a/b/c.py": "1", "p/d.py": ""},
+        [
+            renamed("p/a", "p/z"),
+            saved("p/z/b/c.py", "2"),
+            lambda root: shutil.copytree(root / "p/z", root / "p/a"),  # the old paths, but other folders
+            saved("p/a/b/c.py", "3"),
+            lambda root: shutil.rmtree(root / "p/a"),
+        ],
+    ),
+    "the folder of the package that is moved away": ({"p/a.py": "1"}, [renamed("p", "q"), saved("p/a.py", "2")]),
+    "a root that comes into being": ({}, [saved("p/a.py", "1")]),
+    "a package where packages are looked for": (
+        {"p/pyproject.toml": BUILT, "p/x/a.py": "1", "p/src/notes.txt": ""}, [saved("p/src/x/a.py", "2")],
+    ),
+    "a package in a folder that setuptools searches": (
+        {"p/pyproject.toml": FIND, "p/lib/p1/a.py": "1"}, [saved("p/lib/p2/a.py", "2")],
+    ),
+    "a folder that becomes an environment": (
+        {"p/a.py": "1", "p/v/b.py": "2"},
+        [saved("p/v/pyvenv.cfg", ""), lambda root: (root / "p/v/pyvenv.cfg").unlink()],
+    ),
+    "a root behind a link that is changed": (
+        {"v1/a.py": "1", "v2/a.py": "2", "p": "-> v1", "next": "-> v2"}, [renamed("next", "p"), saved("v2/a.py", "3")],
+    ),
+    "links in circles": (
+        {"p/a/b.py": "1", "p/a/up": "-> ..", "p/a/self": "-> self", "p/a/x.py": "-> y.py", "p/a/y.py": "-> x.py"},
+        [saved("p/a/b.py", "2")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "edits"), EDITS.values(), ids=EDITS)
+def test_each_edit_is_noticed(tmp_path: Path, files: dict[str, str], edits: list[Edit]) -> None:
+    for name, content in files.items():
+        if content.startswith("-> "):
+            (tmp_path / name).symlink_to(content.removeprefix("-> "))
+        else:
+            write(tmp_path / name, content)
+    with watched(tmp_path / "p") as one:
+        for edit in edits:
+            edit(tmp_path)
+            assert_noticed(one, tmp_path / "p")
 
 
 def test_a_folder_above_the_package_that_is_moved_away_is_noticed(tmp_path: Path) -> None:
@@ -89,13 +128,6 @@ def test_a_folder_above_the_package_that_is_moved_away_is_noticed(tmp_path: Path
         (tmp_path / "above").rename(tmp_path / "elsewhere")
         assert_noticed(one, root)
         write(root / "a.py", "2")
-        assert_noticed(one, root)
-
-
-def test_a_root_that_comes_into_being_is_noticed(tmp_path: Path) -> None:
-    root = tmp_path / "not/yet"
-    with watched(root) as one:
-        write(root / "a.py", "1")
         assert_noticed(one, root)
 
 
@@ -112,40 +144,12 @@ def test_a_manifest_that_changes_what_counts_is_noticed(tmp_path: Path) -> None:
         assert list(one.changed_paths) == ["a.py", "b.js"]
 
 
-BUILT = '[build-system]\nrequires = []\n[project]\nname = "x"\n'
-
-
-@pytest.mark.parametrize(
-    ("manifest", "code", "new"),
-    [
-        (BUILT, "x/a.py", "src/x/a.py"),
-        (BUILT + '[tool.setuptools.packages.find]\nwhere = ["lib"]\ninclude = ["p*"]\n', "lib/p1/a.py", "lib/p2/a.py"),
-    ],
-)
-def test_a_package_that_comes_into_being_where_packages_are_looked_for_is_noticed(
-    tmp_path: Path, manifest: str, code: str, new: str
-) -> None:
-    write_all(tmp_path, {"pyproject.toml": manifest, code: "1", "src/notes.txt": "", "lib/notes.txt": ""})
-    with watched(tmp_path) as one:
-        write(tmp_path / new, "2")
-        assert_noticed(one, tmp_path)
-
-
 def test_a_project_that_makes_it_code_of_another_kind_is_noticed(tmp_path: Path) -> None:
     write_all(tmp_path, {"a.py": "1", "b.cs": "2"})
     with watched(tmp_path) as one:
         write(tmp_path / "App.csproj", "<Project />")
         assert_noticed(one, tmp_path)
         assert list(one.changed_paths) == ["App.csproj", "a.py", "b.cs"]
-
-
-def test_a_folder_that_becomes_an_environment_is_noticed(tmp_path: Path) -> None:
-    write_all(tmp_path, {"a.py": "1", "v/b.py": "2"})
-    with watched(tmp_path) as one:
-        mark = write(tmp_path / "v/pyvenv.cfg", "")
-        assert_noticed(one, tmp_path)
-        mark.unlink()
-        assert_noticed(one, tmp_path)
 
 
 def test_files_that_only_a_pattern_counts_in_are_noticed(tmp_path: Path) -> None:
@@ -197,7 +201,7 @@ def test_files_and_folders_that_are_closed_and_opened_again_are_noticed(tmp_path
             assert_noticed(one, root)
 
 
-# --- links ---
+# Links.
 
 
 def test_what_links_lead_to_is_watched_at_each_step(tmp_path: Path) -> None:
@@ -227,18 +231,6 @@ def test_what_links_lead_to_is_watched_at_each_step(tmp_path: Path) -> None:
         assert_noticed(one, root)
 
 
-def test_a_root_behind_a_link_is_watched_where_it_leads_to_now(tmp_path: Path) -> None:
-    write_all(tmp_path, {"v1/pkg/a.py": "1", "v2/pkg/a.py": "2"})
-    (tmp_path / "current").symlink_to("v1")
-    root = tmp_path / "current/pkg"
-    with watched(root) as one:
-        (tmp_path / "next").symlink_to("v2")
-        (tmp_path / "next").replace(tmp_path / "current")
-        assert_noticed(one, root)
-        write(tmp_path / "v2/pkg/a.py", "3")
-        assert_noticed(one, root)
-
-
 def test_a_file_with_two_names_is_watched_under_both(tmp_path: Path) -> None:
     root = tmp_path / "root"
     other = write(tmp_path / "elsewhere/b.py", "1")
@@ -253,18 +245,7 @@ def test_a_file_with_two_names_is_watched_under_both(tmp_path: Path) -> None:
         assert_noticed(one, root)
 
 
-def test_links_in_circles_end(tmp_path: Path) -> None:
-    write(tmp_path / "a/b.py", "1")
-    (tmp_path / "a/up").symlink_to("..")
-    (tmp_path / "a/self").symlink_to("self")
-    (tmp_path / "a/x.py").symlink_to("y.py")
-    (tmp_path / "a/y.py").symlink_to("x.py")
-    with watched(tmp_path) as one:
-        write(tmp_path / "a/b.py", "2")
-        assert_noticed(one, tmp_path)
-
-
-# --- noise ---
+# Noise.
 
 
 @pytest.mark.parametrize("name", [".a.py.swp", "4913", "a.py~", "server.log", "db.sqlite-journal", "a.pyc", "#a.py#"])
@@ -300,7 +281,7 @@ def test_what_happens_beside_the_target_of_a_link_is_no_news(tmp_path: Path) -> 
         assert one.news() is False
 
 
-# --- limits ---
+# Limits.
 
 
 def test_more_events_than_the_queue_holds_lead_to_reading_everything(tmp_path: Path) -> None:
@@ -370,7 +351,7 @@ def test_without_a_table_of_mounts_nothing_is_relied_on(tmp_path: Path, monkeypa
     watch.close()
 
 
-# --- whatever happens ---
+# Whatever happens.
 
 
 NAMES = ("a.py", "b.py", "c.txt", "d", "e.py", "__pycache__", "pyvenv.cfg", "package.json", "f.js")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.files import write
+from support.files import write, write_all
 from uno_devserver.issues import Issue
 from uno_devserver.workspace.config import Config, read_config
 from uno_devserver.workspace.server_command import ServerLine, server_command, server_name
@@ -118,61 +118,75 @@ def test_a_package_that_does_not_tell_is_a_problem_with_its_place(tmp_path: Path
 # Packages of Python.
 
 
-def _python(tmp_path: Path, scripts: str = 'serve = "a:b"', name: str = "mine") -> None:
-    write(tmp_path / "pyproject.toml", f'[project]\nname = "{name}"\nversion = "1"\n[project.scripts]\n{scripts}\n')
+PYTHON = '[project]\nname = "mine"\nversion = "1"\n[project.scripts]\n'
+ONE = PYTHON + 'serve = "a:b"'
+UV = ("uv", "run", "--project", "{root}", "serve")
 
 
-@pytest.mark.parametrize(("platform", "program"), [("linux", "bin/serve"), ("win32", "Scripts/serve.exe")])
-def test_the_script_of_its_environment_is_the_first_choice(tmp_path: Path, platform: str, program: str) -> None:
-    _python(tmp_path)
-    write(tmp_path / ".venv" / program, "")
+@pytest.mark.parametrize(
+    ("files", "platform", "line"),
+    [
+        ({"pyproject.toml": ONE, ".venv/bin/serve": ""}, "linux", ("{root}/.venv/bin/serve",)),
+        ({"pyproject.toml": ONE, ".venv/Scripts/serve.exe": ""}, "win32", ("{root}/.venv/Scripts/serve.exe",)),
+        ({"pyproject.toml": ONE, "uv.lock": "", "programs/uv": ""}, "linux", UV),
+        ({"pyproject.toml": ONE, "uv.lock": ""}, "linux", ("serve",)),
+        ({"pyproject.toml": ONE, "programs/uv": ""}, "linux", ("serve",)),
+        ({"pyproject.toml": PYTHON + 'other = "a:b"\nmine = "a:c"'}, "linux", ("mine",)),
+        ({"pyproject.toml": ONE, "package.json": '{"scripts": {"build": "x"}}'}, "linux", ("serve",)),
+    ],
+    ids=[
+        "the script of its environment",
+        "the same on Windows",
+        "by uv, which has locked it",
+        "without uv",
+        "not locked by uv",
+        "of several scripts the one named like the project",
+        "a package.json without a program leaves it to Python",
+    ],
+)
+def test_a_python_package_names_its_program_by_its_scripts(
+    tmp_path: Path, files: Mapping[str, str], platform: str, line: tuple[str, ...]
+) -> None:
+    write_all(tmp_path, files)
 
-    assert _line(tmp_path, platform=platform).line == (f"{tmp_path}/.venv/{program}",)
+    found = _line(tmp_path, path=f"{tmp_path}/programs", platform=platform).line
 
-
-@pytest.mark.parametrize(("locked", "installed"), [(True, True), (True, False), (False, True)])
-def test_uv_runs_it_where_uv_is_there_and_has_locked_it(tmp_path: Path, locked: bool, installed: bool) -> None:
-    _python(tmp_path)
-    if locked:
-        write(tmp_path / "uv.lock", "")
-    if installed:
-        write(tmp_path / "programs" / "uv", "")
-
-    line = _line(tmp_path, path=f"{tmp_path}/programs").line
-
-    assert line == (("uv", "run", "--project", str(tmp_path), "serve") if locked and installed else ("serve",))
-
-
-def test_of_several_scripts_the_one_named_like_the_project_counts(tmp_path: Path) -> None:
-    _python(tmp_path, 'other = "a:b"\nmine = "a:c"')
-
-    assert _line(tmp_path).line == ("mine",)
-
-
-def test_several_scripts_of_other_names_are_a_problem(tmp_path: Path) -> None:
-    _python(tmp_path, 'one = "a:b"\ntwo = "a:c"')
-
-    assert "'project.scripts' of" in _problem(tmp_path)
-    assert "has several programs: one, two" in _problem(tmp_path)
+    assert found == tuple(part.replace("{root}", str(tmp_path)) for part in line)
 
 
-def test_a_script_that_no_program_can_be_called_is_a_problem(tmp_path: Path) -> None:
-    _python(tmp_path, '"a\\u0000" = "a:b"')
+def test_uv_is_looked_for_where_the_server_will_look_for_it(tmp_path: Path) -> None:
+    write_all(tmp_path, {"pyproject.toml": ONE, "uv.lock": "", "programs/uv": ""})
 
-    assert "'project.scripts' of" in _problem(tmp_path)
+    line = _line(tmp_path, f'{{"mcpServerRoot": "..", "mcpServer": {{"env": {{"PATH": "{tmp_path}/programs"}}}}}}').line
 
-
-def test_a_broken_pyproject_is_named(tmp_path: Path) -> None:
-    write(tmp_path / "pyproject.toml", "[project\n")
-
-    assert f"{tmp_path}/pyproject.toml: " in _problem(tmp_path)
+    assert line[:2] == ("uv", "run")
 
 
-def test_a_package_json_without_a_program_leaves_it_to_python(tmp_path: Path) -> None:
-    write(tmp_path / "package.json", '{"scripts": {"build": "x"}}')
-    _python(tmp_path)
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        (
+            {"pyproject.toml": PYTHON + 'one = "a:b"\ntwo = "a:c"'},
+            "'project.scripts' of {root}/pyproject.toml has several programs: one, two",
+        ),
+        (
+            {"pyproject.toml": PYTHON + '"a\\u0000" = "a:b"'},
+            "'project.scripts' of {root}/pyproject.toml names no program",
+        ),
+        ({"pyproject.toml": "[project\n"}, "{root}/pyproject.toml: "),
+        ({"A.csproj": "", "B.csproj": ""}, "has several projects: A.csproj, B.csproj"),
+        ({}, "{root} has no package.json with 'bin' or 'main'"),
+    ],
+    ids=["several scripts", "a name that no program can have", "a broken file", "several projects", "nothing"],
+)
+def test_a_folder_that_does_not_tell_is_a_problem(tmp_path: Path, files: Mapping[str, str], why: str) -> None:
+    write_all(tmp_path, files)
 
-    assert _line(tmp_path).line == ("serve",)
+    assert why.replace("{root}", str(tmp_path)) in _problem(tmp_path)
+
+
+def test_a_folder_that_is_missing_is_a_problem(tmp_path: Path) -> None:
+    assert f"there is no folder {tmp_path}/gone." in _problem(tmp_path, '{"mcpServerRoot": "../gone"}')
 
 
 # Projects of .NET.
@@ -197,31 +211,6 @@ def test_a_project_of_dotnet_builds_itself_where_hot_reload_does_not(tmp_path: P
     assert line == ("dotnet", "run", "--project", f"{tmp_path}/Server.csproj")
 
 
-def test_uv_is_looked_for_where_the_server_will_look_for_it(tmp_path: Path) -> None:
-    _python(tmp_path)
-    write(tmp_path / "uv.lock", "")
-    write(tmp_path / "programs" / "uv", "")
-
-    line = _line(tmp_path, f'{{"mcpServerRoot": "..", "mcpServer": {{"env": {{"PATH": "{tmp_path}/programs"}}}}}}').line
-
-    assert line[:2] == ("uv", "run")
-
-
-def test_several_projects_are_a_problem(tmp_path: Path) -> None:
-    write(tmp_path / "A.csproj", "")
-    write(tmp_path / "B.csproj", "")
-
-    assert "has several projects: A.csproj, B.csproj" in _problem(tmp_path)
-
-
-# Nothing.
-
-
-def test_a_folder_with_nothing_and_a_folder_that_is_missing_are_problems(tmp_path: Path) -> None:
-    assert f"{tmp_path} has no package.json with 'bin' or 'main'" in _problem(tmp_path)
-    assert f"there is no folder {tmp_path}/gone." in _problem(tmp_path, '{"mcpServerRoot": "../gone"}')
-
-
 @pytest.mark.parametrize(
     ("files", "platform", "program", "script"),
     [
@@ -235,8 +224,7 @@ def test_a_folder_with_nothing_and_a_folder_that_is_missing_are_problems(tmp_pat
 def test_what_to_write_for_a_server_in_one_file_is_shown_and_can_be_taken_as_it_is(
     tmp_path: Path, files: list[str], platform: str, program: str, script: str
 ) -> None:
-    for name in files:
-        write(tmp_path / name, "")
+    write_all(tmp_path, dict.fromkeys(files, ""))
 
     found = server_command(_config(tmp_path), {}, platform)
 
@@ -277,7 +265,6 @@ def test_a_path_that_begins_at_the_workspace_is_told_as_it_must_be(tmp_path: Pat
 def test_a_server_is_called_as_the_config_says_else_its_package_else_its_folder(
     tmp_path: Path, files: Mapping[str, str], content: str, name: str
 ) -> None:
-    for path, text in files.items():
-        write(tmp_path / "ws" / path, text)
+    write_all(tmp_path / "ws", files)
 
     assert server_name(_config(tmp_path / "ws", content)) == name

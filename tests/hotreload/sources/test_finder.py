@@ -37,7 +37,7 @@ def names(root: Path, include: tuple[str, ...] = (), exclude: tuple[str, ...] = 
     return sorted(find(root, include, exclude).files)
 
 
-# --- the kind ---
+# The kind.
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_root_that_does_not_exist_is_a_sentence(tmp_path: Path) -> None:
     assert any(str(tmp_path / "missing") in problem for problem in sources.problems)
 
 
-# --- JavaScript ---
+# JavaScript.
 
 
 def test_javascript_is_all_below_the_root_but_what_others_or_builds_wrote(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_javascript_is_all_below_the_root_but_what_others_or_builds_wrote(tmp_pa
     assert names(tmp_path) == sorted(code)
 
 
-# --- Python ---
+# Python.
 
 
 LAYOUT = [
@@ -138,23 +138,21 @@ def test_a_pyproject_means_what_its_build_backend_would_pack(
     assert names(tmp_path) == sorted(expected)
 
 
-def test_without_a_src_folder_the_package_named_like_the_project_counts(tmp_path: Path) -> None:
-    write_all(tmp_path, {PYPROJECT: BUILT, "my_server/a.py": "", "other/b.py": ""})
+@pytest.mark.parametrize(
+    ("manifest", "files", "expected"),
+    [
+        (BUILT, "my_server/a.py other/b.py", "my_server/a.py"),
+        (BUILT, "a.py b/c.py tests/t.py conftest.py v/d.py v/pyvenv.cfg", "a.py b/c.py"),
+        ('[project]\nname = "app"\n', "app/a.py main.py src/b.py", "app/a.py main.py src/b.py"),
+    ],
+    ids=["the package named like the project", "else all but tests and environments", "all, where nothing is built"],
+)
+def test_without_a_src_folder_the_layout_tells_what_counts(
+    tmp_path: Path, manifest: str, files: str, expected: str
+) -> None:
+    write_all(tmp_path, {PYPROJECT: manifest, **dict.fromkeys(files.split(), "")})
 
-    assert names(tmp_path) == ["my_server/a.py"]
-
-
-def test_without_that_all_counts_but_tests_and_environments(tmp_path: Path) -> None:
-    write_all(tmp_path, {PYPROJECT: BUILT, "a.py": "", "b/c.py": "", "tests/t.py": "", "conftest.py": "", "v/d.py": ""})
-    write(tmp_path / "v/pyvenv.cfg", "")
-
-    assert names(tmp_path) == ["a.py", "b/c.py"]
-
-
-def test_a_project_that_is_not_built_runs_as_it_lies_there(tmp_path: Path) -> None:
-    write_all(tmp_path, {PYPROJECT: '[project]\nname = "app"\n', "app/a.py": "", "main.py": "", "src/b.py": ""})
-
-    assert names(tmp_path) == ["app/a.py", "main.py", "src/b.py"]
+    assert names(tmp_path) == expected.split()
 
 
 @pytest.mark.parametrize(
@@ -191,35 +189,19 @@ def test_a_package_outside_of_the_project_is_told(tmp_path: Path) -> None:
 def test_without_a_manifest_all_python_files_count(tmp_path: Path) -> None:
     write_all(tmp_path, dict.fromkeys([*LAYOUT, "site-packages/x.py", "node_modules/y.py"], ""))
 
-    assert names(tmp_path) == sorted(
-        [
-            *("src/my_server/__init__.py", "src/my_server/deep/x.py", "my_server/__init__.py", "other/__init__.py"),
-            *("tool.py", "tests/test_x.py", "setup.py", "lib/pkg_a/a.py", "lib/pkg_b/b.py"),
-        ]
-    )
+    others = {name for name in LAYOUT if "env/" in name or "__pycache__" in name or not name.endswith(".py")}
+    assert names(tmp_path) == sorted({*LAYOUT} - others)
 
 
 def test_add_ins_are_the_python_files_in_their_folder(tmp_path: Path) -> None:
-    write_all(
-        tmp_path,
-        {
-            "app.py": "",
-            ".devtools/addins/one.py": "",
-            ".devtools/addins/two/__init__.py": "",
-            ".devtools/addins/two/_own/x.py": "",
-            ".devtools/addins/__pycache__/one.py": "",
-            ".devtools/addins/notes.md": "",
-        },
-    )
+    code = [f".devtools/addins/{name}" for name in ("one.py", "two/__init__.py", "two/_own/x.py")]
+    others = ["app.py", ".devtools/addins/__pycache__/one.py", ".devtools/addins/notes.md"]
+    write_all(tmp_path, dict.fromkeys([*code, *others], ""))
 
-    assert sorted(find(tmp_path, addins=True).files) == [
-        ".devtools/addins/one.py",
-        ".devtools/addins/two/__init__.py",
-        ".devtools/addins/two/_own/x.py",
-    ]
+    assert sorted(find(tmp_path, addins=True).files) == code
 
 
-# --- .NET ---
+# .NET.
 
 
 def test_a_csharp_project_has_the_default_files_of_the_sdk(tmp_path: Path) -> None:
@@ -270,7 +252,7 @@ def test_a_project_that_is_no_xml_is_told_and_the_default_files_count(tmp_path: 
     assert "App.csproj" in sources.problems[0]
 
 
-# --- include and exclude ---
+# Include and exclude.
 
 
 def test_include_adds_files_and_exclude_wins_over_everything(tmp_path: Path) -> None:
@@ -309,7 +291,7 @@ def test_a_pattern_that_leads_out_is_told(tmp_path: Path) -> None:
     assert '"../*.py"' in sources.problems[0]
 
 
-# --- links, bounds, faults ---
+# Links, bounds, faults.
 
 
 def test_links_are_followed_once_and_circles_end(tmp_path: Path) -> None:
