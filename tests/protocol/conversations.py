@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from support.virtual_time import run_virtually
 from uno_devserver.protocol.http.messages import Request, Response, Streaming
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.peer_info import ServerInfo
-from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS, EndpointLimits
+from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.server.streamable_http import StreamableHttp
 from uno_devserver.protocol.service import Call, Params, Result, Session
 
@@ -306,11 +306,11 @@ def endpoint_of(service: ScriptedService, **limits: Any) -> StreamableHttp:
 async def connected(
     service: ScriptedService,
     version: str = "2025-11-25",
-    limits: EndpointLimits = DEFAULT_ENDPOINT_LIMITS,
+    limits: Mapping[str, Any] | None = None,
     **capabilities: Any,
 ) -> Client:
     """An initialized client."""
-    client = Client(StreamableHttp(service, limits))
+    client = Client(endpoint_of(service, **(limits or {})))
     await client.initialize(version, **capabilities)
     return client
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_REQUEST, METHOD_NOT_FOUND, UNANSWERED
-from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.service import Call, Result
 from uno_devserver.protocol.versions import MISSING_CAPABILITY
 
@@ -121,9 +120,7 @@ async def test_a_client_that_takes_json_only_cannot_be_asked() -> None:
 
 
 async def test_a_question_is_not_asked_for_ever_and_then_taken_back() -> None:
-    client = await connected(
-        ScriptedService(who=_who), limits=DEFAULT_ENDPOINT_LIMITS.replace(question_seconds=0.02), elicitation={}
-    )
+    client = await connected(ScriptedService(who=_who), limits={"question_seconds": 0.02}, elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
 
     question, taken_back, answer = await stream.message(), await stream.message(), await stream.message()
@@ -201,9 +198,7 @@ async def test_a_question_that_is_answered_twice_at_once_is_answered_once() -> N
 
 
 async def test_questions_that_were_answered_make_room() -> None:
-    client = await connected(
-        ScriptedService(who=_who), limits=DEFAULT_ENDPOINT_LIMITS.replace(questions=1), elicitation={}
-    )
+    client = await connected(ScriptedService(who=_who), limits={"questions": 1}, elicitation={})
     for name in ("a", "b"):
         stream = await client.stream("tools/call", {"name": "who"})
         question = await stream.message()
@@ -213,9 +208,7 @@ async def test_questions_that_were_answered_make_room() -> None:
 
 
 async def test_open_questions_are_bounded() -> None:
-    client = await connected(
-        ScriptedService(who=_who), limits=DEFAULT_ENDPOINT_LIMITS.replace(questions=1), elicitation={}
-    )
+    client = await connected(ScriptedService(who=_who), limits={"questions": 1}, elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
     await stream.message()
 
@@ -237,7 +230,7 @@ async def test_questions_and_answers_are_kept_when_notifications_are_too_many() 
             call.notify("notifications/progress", {"progress": number})
         return text((await asked)["content"]["name"])
 
-    limits = DEFAULT_ENDPOINT_LIMITS.replace(stream_events=4)
+    limits = {"stream_events": 4}
     client = await connected(ScriptedService(chatty=chatty), limits=limits, elicitation={})
     stream = await client.stream("tools/call", {"name": "chatty"})
     await until(started.is_set)

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.service import Call, Result
 
 from .conversations import Client, Connection, ScriptedService, connected, text, until
@@ -99,9 +98,7 @@ async def test_an_answer_is_kept_for_a_client_that_comes_back_later() -> None:
 
 async def test_an_answer_is_not_kept_for_ever() -> None:
     slow = Slow()
-    client = await connected(
-        ScriptedService(slow=slow), limits=DEFAULT_ENDPOINT_LIMITS.replace(keep_answer_seconds=0.02)
-    )
+    client = await connected(ScriptedService(slow=slow), limits={"keep_answer_seconds": 0.02})
     stream = await client.stream("tools/call", {"name": "slow"})
     opening = await stream.event()
     slow.finish.set()
@@ -116,7 +113,7 @@ async def test_an_answer_is_not_kept_for_ever() -> None:
 async def test_kept_answers_are_bounded_and_the_newest_stays() -> None:
     slow = Slow()
     slow.finish.set()
-    client = await connected(ScriptedService(slow=slow), limits=DEFAULT_ENDPOINT_LIMITS.replace(kept_answers=2))
+    client = await connected(ScriptedService(slow=slow), limits={"kept_answers": 2})
     ids = []
     for _ in range(4):
         stream = await client.stream("tools/call", {"name": "slow"})
@@ -133,7 +130,7 @@ async def test_one_answer_is_kept_however_large_it_is() -> None:
         call.notify("notifications/progress", {"progress": 0})
         return text("x" * 5000)
 
-    client = await connected(ScriptedService(large=large), limits=DEFAULT_ENDPOINT_LIMITS.replace(stream_bytes=1000))
+    client = await connected(ScriptedService(large=large), limits={"stream_bytes": 1000})
     ids = []
     for _ in range(2):
         stream = await client.stream("tools/call", {"name": "large"})
@@ -354,7 +351,7 @@ async def test_what_was_said_before_the_client_listened_is_not_lost_nor_repeated
 
 async def test_what_waits_for_a_listener_is_bounded() -> None:
     service = ScriptedService()
-    client = await connected(service, limits=DEFAULT_ENDPOINT_LIMITS.replace(stream_events=3))
+    client = await connected(service, limits={"stream_events": 3})
     for number in range(10):
         service.sessions[0].notify("notifications/message", {"level": "info", "data": number})
 
@@ -387,7 +384,7 @@ async def test_only_watchers_hear_of_a_resource() -> None:
 
 
 async def test_watched_resources_are_bounded_and_need_a_uri() -> None:
-    client = await connected(ScriptedService(), limits=DEFAULT_ENDPOINT_LIMITS.replace(watched=1))
+    client = await connected(ScriptedService(), limits={"watched": 1})
     await client.ask("resources/subscribe", {"uri": "a:1"})
 
     again = await client.ask("resources/subscribe", {"uri": "a:1"})

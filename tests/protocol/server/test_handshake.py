@@ -20,7 +20,6 @@ from uno_devserver.protocol.jsonrpc import (
     STOPPED,
     RpcError,
 )
-from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.service import Call, Result
 
 from ..conversations import (
@@ -455,7 +454,7 @@ async def test_what_the_service_does_not_offer_is_not_found(method: str) -> None
 
 async def test_calls_of_a_session_are_bounded() -> None:
     wait = Waiting(speaks=True)
-    client = await connected(ScriptedService(wait=wait), limits=DEFAULT_ENDPOINT_LIMITS.replace(calls=2))
+    client = await connected(ScriptedService(wait=wait), limits={"calls": 2})
     streams = [await client.stream("tools/call", {"name": "wait"}) for _ in range(2)]
     refused = await client.ask("ping")
     wait.go.set()
@@ -566,7 +565,7 @@ async def test_other_versions_refuse_batches(version: str) -> None:
 
 @pytest.mark.parametrize("size", [0, 4])
 async def test_empty_and_huge_batches_are_refused(size: int) -> None:
-    client = await connected(ScriptedService(), "2025-03-26", DEFAULT_ENDPOINT_LIMITS.replace(batch=3))
+    client = await connected(ScriptedService(), "2025-03-26", {"batch": 3})
 
     reply = await client.post([client.request("ping") for _ in range(size)])
 

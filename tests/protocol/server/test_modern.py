@@ -25,6 +25,7 @@ from ..conversations import (
     Client,
     ModernClient,
     ScriptedService,
+    Waiting,
     endpoint_of,
     text,
 )
@@ -349,54 +350,30 @@ async def test_log_messages_are_sent_to_those_who_ask_for_them(level: str | None
 
 
 async def test_a_lost_connection_cancels_the_call() -> None:
-    stopped = asyncio.Event()
-
-    async def wait(call: Call) -> Result:
-        call.notify("notifications/progress", {"progress": 1})
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
-        return {}
-
+    wait = Waiting(speaks=True)
     stream = await ModernClient(endpoint_of(ScriptedService(wait=wait))).stream("tools/call", {"name": "wait"})
     await stream.message()
     await stream.lose()
 
-    await asyncio.wait_for(stopped.wait(), 5)
+    await asyncio.wait_for(wait.stopped.wait(), 5)
 
 
 async def test_a_client_that_leaves_before_anything_was_said_cancels_the_call() -> None:
-    started, stopped = asyncio.Event(), asyncio.Event()
-
-    async def wait(call: Call) -> Result:
-        started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
-        return {}
-
+    wait = Waiting()
     client = ModernClient(endpoint_of(ScriptedService(wait=wait)))
     call = asyncio.create_task(client.post(client.request("tools/call", {"name": "wait"})))
-    await started.wait()
+    await wait.started.wait()
     call.cancel()
 
-    await asyncio.wait_for(stopped.wait(), 5)
+    await asyncio.wait_for(wait.stopped.wait(), 5)
 
 
 async def test_calls_are_bounded() -> None:
-    go = asyncio.Event()
-
-    async def wait(call: Call) -> Result:
-        call.notify("notifications/progress", {"progress": 1})
-        await go.wait()
-        return {}
-
+    wait = Waiting(speaks=True)
     client = ModernClient(endpoint_of(ScriptedService(wait=wait), calls=1))
     stream = await client.stream("tools/call", {"name": "wait"})
     refused = await client.ask("tools/list")
-    go.set()
+    wait.go.set()
     await stream.end()
 
     assert refused.error == BUSY

@@ -9,7 +9,6 @@ import threading
 import pytest
 
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
-from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.service import Call, Result
 
 from ..conversations import (
@@ -17,6 +16,7 @@ from ..conversations import (
     Connection,
     ModernClient,
     ScriptedService,
+    Waiting,
     connected,
     endpoint_of,
     text,
@@ -115,37 +115,25 @@ async def test_a_client_that_takes_events_only_gets_a_stream() -> None:
 
 
 async def test_a_call_that_takes_long_gets_a_stream_that_is_kept_alive() -> None:
-    go = asyncio.Event()
-
-    async def think(call: Call) -> Result:
-        await go.wait()
-        return text("thought")
-
-    limits = DEFAULT_ENDPOINT_LIMITS.replace(plain_answer_seconds=0.01, keep_alive_seconds=0.01)
+    think = Waiting()
+    limits = {"plain_answer_seconds": 0.01, "keep_alive_seconds": 0.01}
     client = await connected(ScriptedService(think=think), limits=limits)
     stream = await client.stream("tools/call", {"name": "think"})
     await until(lambda: stream.raw.count(b": keep-alive\n\n") >= 2)
-    go.set()
+    think.go.set()
 
-    assert (await stream.rest())[-1]["result"] == text("thought")
+    assert (await stream.rest())[-1]["result"] == text("done")
 
 
 async def test_a_client_that_takes_json_only_waits_as_long_as_it_takes() -> None:
-    go = asyncio.Event()
-
-    async def think(call: Call) -> Result:
-        await go.wait()
-        return text("thought")
-
-    client = await connected(
-        ScriptedService(think=think), limits=DEFAULT_ENDPOINT_LIMITS.replace(plain_answer_seconds=0.001)
-    )
+    think = Waiting()
+    client = await connected(ScriptedService(think=think), limits={"plain_answer_seconds": 0.001})
     call = asyncio.create_task(client.ask("tools/call", {"name": "think"}, accept="application/json"))
     await asyncio.sleep(0.02)
     assert not call.done()
-    go.set()
+    think.go.set()
 
-    assert (await call).json["result"] == text("thought")
+    assert (await call).json["result"] == text("done")
 
 
 async def test_a_client_that_takes_json_only_is_not_told_to_come_back_for_its_answer() -> None:
@@ -160,20 +148,15 @@ async def test_a_client_that_takes_json_only_is_not_told_to_come_back_for_its_an
 
 
 async def test_a_call_is_answered_although_somebody_listens_in_on_its_stream() -> None:
-    go = asyncio.Event()
-
-    async def think(call: Call) -> Result:
-        await go.wait()
-        return text("thought")
-
+    think = Waiting()
     client = await connected(ScriptedService(think=think))
     call = asyncio.create_task(client.ask("tools/call", {"name": "think"}, accept="application/json"))
     await asyncio.sleep(0)  # its stream is the first of the session
     listener = await client.listen(last_event_id="1-0")
     await listener.event()
-    go.set()
+    think.go.set()
 
-    assert (await call).json["result"] == text("thought")
+    assert (await call).json["result"] == text("done")
     await listener.end()
 
 
@@ -337,9 +320,7 @@ async def test_close_does_not_wait_for_a_call_that_refuses_to_stop() -> None:
                 continue
         return {}
 
-    client = await connected(
-        ScriptedService(stubborn=stubborn), limits=DEFAULT_ENDPOINT_LIMITS.replace(close_seconds=0.05)
-    )
+    client = await connected(ScriptedService(stubborn=stubborn), limits={"close_seconds": 0.05})
     await client.stream("tools/call", {"name": "stubborn"})
 
     await asyncio.wait_for(client.endpoint.close(), 5)
@@ -368,7 +349,7 @@ async def test_a_slow_reader_does_not_hold_up_the_call() -> None:
             await reading.wait()
             await super().write(data)
 
-    client = await connected(ScriptedService(talk=talk), limits=DEFAULT_ENDPOINT_LIMITS.replace(stream_events=100))
+    client = await connected(ScriptedService(talk=talk), limits={"stream_events": 100})
     client.connection = SlowConnection
     stream = await client.stream("tools/call", {"name": "talk"})
     await asyncio.wait_for(finished.wait(), 5)
