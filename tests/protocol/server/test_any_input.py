@@ -13,7 +13,7 @@ from uno_devserver.protocol.http.messages import Answer, Request, Response, Stre
 from uno_devserver.protocol.service import Call, Result
 from uno_devserver.protocol.versions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
-from .conversations import Client, Connection, ScriptedService, endpoint_of, text
+from ..conversations import Client, Connection, ScriptedService, endpoint_of, text
 
 STATUSES = {200, 202, 400, 404, 405, 406, 415}
 METHODS = (

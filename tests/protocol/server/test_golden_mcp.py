@@ -9,7 +9,7 @@ from support.golden import GOLDEN
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import Client, Connection, Reply, ScriptedService, endpoint_of, text
+from ..conversations import Client, Connection, Reply, ScriptedService, endpoint_of, text
 
 # What we do differently on purpose: our status, and why.
 DIFFERENT: dict[str, tuple[int, str]] = {

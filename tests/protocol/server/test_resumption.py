@@ -8,7 +8,7 @@ import pytest
 
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import Client, Connection, ScriptedService, connected, text, until
+from ..conversations import Client, Connection, ScriptedService, connected, text, until
 
 
 class Slow:

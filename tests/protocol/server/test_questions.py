@@ -11,7 +11,7 @@ from uno_devserver.protocol.jsonrpc import BUSY, INVALID_REQUEST, METHOD_NOT_FOU
 from uno_devserver.protocol.service import Call, Result
 from uno_devserver.protocol.versions import MISSING_CAPABILITY
 
-from .conversations import Client, ScriptedService, connected, text, until
+from ..conversations import Client, ScriptedService, connected, text, until
 
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 

@@ -22,8 +22,8 @@ from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.server.streamable_http import StreamableHttp
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import WAIT_SECONDS, ScriptedService, text, until
-from .sdk_answers import ANSWERS
+from ..conversations import WAIT_SECONDS, ScriptedService, text, until
+from ..sdk_answers import ANSWERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # old eras are our topic
 

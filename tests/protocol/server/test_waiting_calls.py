@@ -10,7 +10,7 @@ import pytest
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_PARAMS, INVALID_REQUEST
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import (
+from ..conversations import (
     ModernClient,
     Reply,
     ScriptedService,

@@ -11,8 +11,8 @@ import pytest
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import Client, ModernClient, ScriptedService, endpoint_of, text
-from .line_clients import ModernLineClient
+from ..conversations import Client, ModernClient, ScriptedService, endpoint_of, text
+from ..line_clients import ModernLineClient
 
 QUESTION: dict[str, Any] = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 ASKING = {

@@ -10,8 +10,8 @@ import pytest
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.server.subscriptions import WatchedResources
 
-from .conversations import Client, ModernClient, ScriptedService, endpoint_of, until
-from .line_clients import LineClient, ModernLineClient
+from ..conversations import Client, ModernClient, ScriptedService, endpoint_of, until
+from ..line_clients import LineClient, ModernLineClient
 
 A, B = "file:///a", "file:///b"
 
