@@ -29,24 +29,16 @@ async def run(build: BuildCommand, folder: Path, seconds: float = NEVER) -> str 
     return await run_build(build, os.environ, str(folder / "logs" / "build.log"), seconds)
 
 
-async def test_a_build_by_npm_that_goes_well_says_nothing(tmp_path: Path) -> None:
+async def test_a_build_by_npm_tells_what_it_printed_on_both_streams_if_it_fails(tmp_path: Path) -> None:
     project = Project(tmp_path / "server", real_npm(tmp_path / "bin"))
-    build = build_of(WatchedPackage(Role.SERVER, str(project.root)), project.environ, "linux")
-    assert build
-
-    error = await run_build(build, project.environ, log_path(str(tmp_path), str(project.root)), NEVER)
-
-    assert error is None
-    assert (project.root / "dist" / "main.js").read_text() == "one"
-
-
-async def test_a_build_by_npm_that_fails_tells_what_it_printed_on_both_streams(tmp_path: Path) -> None:
-    project = Project(tmp_path / "server", real_npm(tmp_path / "bin"))
-    project.save("broken")
     build = build_of(WatchedPackage(Role.SERVER, str(project.root)), project.environ, "linux")
     assert build
     path = log_path(str(tmp_path), str(project.root))
 
+    assert await run_build(build, project.environ, path, NEVER) is None
+    assert (project.root / "dist" / "main.js").read_text() == "one"
+
+    project.save("broken")
     error = await run_build(build, project.environ, path, NEVER)
 
     assert error
@@ -69,75 +61,69 @@ async def test_other_managers_are_called_with_run_and_the_script(tmp_path: Path,
     assert (tmp_path / "called").read_text() == f"{tmp_path / manager} run build\n"
 
 
-async def test_a_hint_comes_behind_what_was_printed(tmp_path: Path) -> None:
-    error = await run(python("print('tsc: not found'); raise SystemExit(127)", tmp_path, hint="Install it."), tmp_path)
-
-    assert error == "tsc: not found\nthe build ended with exit code 127.\nInstall it."
+COLOURED = r"print('\x1b[91merror\x1b[0m \x1b]8;;http://x\x07TS1\x1b]8;;\x07: \x1b[7m1\x1b[0m'); raise SystemExit(1)"
 
 
-async def test_colours_are_not_for_agents(tmp_path: Path) -> None:
-    code = r"print('\x1b[91merror\x1b[0m \x1b]8;;http://x\x07TS1\x1b]8;;\x07: \x1b[7m1\x1b[0m'); raise SystemExit(1)"
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (
+            "print('tsc: not found'); raise SystemExit(127)",
+            "tsc: not found\nthe build ended with exit code 127.\nInstall it.",
+        ),
+        (COLOURED, "error TS1: 1\nthe build ended with exit code 1.\nInstall it."),
+    ],
+    ids=["a hint comes last", "colours are not for agents"],
+)
+async def test_a_failed_build_is_told(tmp_path: Path, code: str, error: str) -> None:
+    assert await run(python(code, tmp_path, hint="Install it."), tmp_path) == error
 
-    error = await run(python(code, tmp_path), tmp_path)
 
-    assert error
-    assert error.startswith("error TS1: 1\n")
+def with_a_child(folder: Path) -> str:
+    """A program that leaves a child, says something, and never ends."""
+    return (
+        "import os, signal\nif not (pid := os.fork()): signal.pause()\nos.write(1, b'half way')\n"
+        f"open({str(folder / 'part')!r}, 'w').write(f'{{os.getpid()}} {{pid}}')\n"
+        f"os.rename({str(folder / 'part')!r}, {str(folder / 'pids')!r})\nsignal.pause()\n"
+    )
+
+
+def left_of_it(folder: Path) -> list[int]:
+    return [pid for pid in map(int, (folder / "pids").read_text().split()) if is_running(pid)]
 
 
 async def test_a_build_that_hangs_is_ended_with_all_that_it_started_and_what_it_printed_is_told(tmp_path: Path) -> None:
-    # given a build that leaves a child, says something, and never ends
-    code = (
-        "import os, signal\nif not (pid := os.fork()): signal.pause()\n"
-        f"open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{pid}}')\n"
-        "os.write(1, b'half way')\nsignal.pause()\n"
-    )
+    error = await run(python(with_a_child(tmp_path), tmp_path), tmp_path, seconds=2)
 
-    # when it runs
-    error = await run(python(code, tmp_path), tmp_path, seconds=2)
-
-    # then it is told why it was ended
     assert error == "half way\nthe build gave no answer within 2 s and was stopped."
-    await until(lambda: not any(is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()))
+    await until(lambda: not left_of_it(tmp_path))
 
 
 async def test_cancelling_a_build_ends_all_of_it_before_it_returns(tmp_path: Path) -> None:
-    code = (
-        "import os, signal\nif not (pid := os.fork()): signal.pause()\n"
-        f"open({str(tmp_path / 'part')!r}, 'w').write(f'{{os.getpid()}} {{pid}}')\n"
-        f"os.rename({str(tmp_path / 'part')!r}, {str(tmp_path / 'pids')!r})\nsignal.pause()\n"
-    )
-    running = asyncio.ensure_future(run(python(code, tmp_path), tmp_path))
+    running = asyncio.ensure_future(run(python(with_a_child(tmp_path), tmp_path), tmp_path))
     await until((tmp_path / "pids").exists)
 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
 
-    assert [is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()] == [False, False]
+    assert left_of_it(tmp_path) == []
 
 
 async def test_a_build_ends_with_all_that_it_started_when_the_process_that_runs_it_is_killed(tmp_path: Path) -> None:
-    # given a process that runs a build with a child
-    code = (
-        "import os, signal\nif not (pid := os.fork()): signal.pause()\n"
-        f"open({str(tmp_path / 'part')!r}, 'w').write(f'{{os.getpid()}} {{pid}}')\n"
-        f"os.rename({str(tmp_path / 'part')!r}, {str(tmp_path / 'pids')!r})\nsignal.pause()\n"
-    )
     builder = (
         "import asyncio, os, sys\n"
         "from uno_devserver.hotreload.build_run import run_build\n"
         "from uno_devserver.hotreload.build_command import BuildCommand\n"
-        f"build = BuildCommand('the build', (sys.executable, '-ISc', {code!r}), {str(tmp_path)!r})\n"
+        f"line = (sys.executable, '-ISc', {with_a_child(tmp_path)!r})\n"
+        f"build = BuildCommand('the build', line, {str(tmp_path)!r})\n"
         f"asyncio.run(run_build(build, os.environ, {str(tmp_path / 'build.log')!r}, 60))\n"
     )
     with subprocess.Popen([sys.executable, "-c", builder]) as process:
         await until((tmp_path / "pids").exists)
-
-        # when that is killed
         process.kill()
 
-    # then nothing of the build is left
-    await until(lambda: not any(is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()))
+    await until(lambda: not left_of_it(tmp_path))
 
 
 async def test_of_a_flood_the_beginning_and_the_end_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,38 +72,33 @@ async def test_it_is_ready_when_a_line_of_its_output_matches(tmp_path: Path) -> 
         assert process.problem == ""
 
 
-async def test_without_a_pattern_it_is_ready_when_it_lives(tmp_path: Path) -> None:
-    async with client(tmp_path, OBEDIENT, None) as process:
+@pytest.mark.parametrize("pattern", [None, "("], ids=["without a pattern", "with a pattern that is none"])
+async def test_it_is_ready_when_it_lives(tmp_path: Path, pattern: str | None) -> None:
+    async with client(tmp_path, OBEDIENT, pattern) as process:
         assert await process.start()
 
 
-@pytest.mark.parametrize("pattern", ["never", None])
-async def test_one_that_ends_at_once_has_a_problem_with_what_it_printed(tmp_path: Path, pattern: str | None) -> None:
-    limits = HURRY.replace(alive_seconds=10.0)
-    async with client(tmp_path, "print('no display'); raise SystemExit(3)", pattern, limits) as process:
+@pytest.mark.parametrize(
+    ("code", "pattern", "limits", "problem"),
+    [
+        ("print('no display'); raise SystemExit(3)", "never", {}, "ended with exit code 3; it printed:\nno display"),
+        ("print('no display'); raise SystemExit(3)", None, {"alive_seconds": 10.0}, "exit code 3; it printed:\nno d"),
+        ("pass", "never", {}, "ended with exit code 0; it printed nothing."),
+    ],
+)
+async def test_one_that_ends_at_once_has_a_problem_with_what_it_printed(
+    tmp_path: Path, code: str, pattern: str | None, limits: dict[str, float], problem: str
+) -> None:
+    async with client(tmp_path, code, pattern, HURRY.replace(**limits)) as process:
         assert not await process.start()
 
-        assert "ended with exit code 3" in process.problem
-        assert "no display" in process.problem
-        assert process.status() == {
-            "running": False,
-            "ready": False,
-            "processId": None,
-            "logFile": process.log_file,
-            "problem": process.problem,
-        }
-
-
-async def test_one_that_ends_without_a_word_is_told_so(tmp_path: Path) -> None:
-    async with client(tmp_path, "pass") as process:
-        assert not await process.start()
-
-        assert process.problem.endswith("ended with exit code 0; it printed nothing.")
+        assert problem in process.problem
+        ended = {"running": False, "ready": False, "processId": None}
+        assert process.status() == {**ended, "logFile": process.log_file, "problem": process.problem}
 
 
 async def test_one_that_never_gets_ready_is_given_up_and_left_running(tmp_path: Path) -> None:
-    limits = HURRY.replace(ready_seconds=0.1)
-    async with client(tmp_path, OBEDIENT, "^something else$", limits) as process:
+    async with client(tmp_path, OBEDIENT, "^something else$", HURRY.replace(ready_seconds=0.1)) as process:
         assert not await process.start()
 
         assert process.running
@@ -116,11 +111,6 @@ async def test_a_program_that_does_not_exist_is_a_problem(tmp_path: Path) -> Non
     assert not await process.start()
 
     assert "no-such-editor is no program in the folders of PATH" in process.problem
-
-
-async def test_a_pattern_that_is_none_does_not_matter(tmp_path: Path) -> None:
-    async with client(tmp_path, OBEDIENT, "(") as process:
-        assert await process.start()
 
 
 async def test_a_second_start_leaves_the_one_that_runs(tmp_path: Path) -> None:

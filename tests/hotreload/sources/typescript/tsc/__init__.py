@@ -10,7 +10,6 @@ from pathlib import Path
 from support.npm import NODE, installed
 
 HERE = Path(__file__).parent
-NEWEST = 7
 OLDER = (5, 6)  # written in JavaScript, with other defaults
 TSC = "tsc.exe" if os.name == "nt" else "tsc"
 LIST_SECONDS = 90
