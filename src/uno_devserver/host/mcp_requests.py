@@ -243,36 +243,26 @@ async def _guarded(addin: LoadedAddIn, what: str, result: Awaitable[Result]) -> 
         raise RpcError(INTERNAL_ERROR, sentence(error)) from None
 
 
-class HostSession:
-    client = ClientInfo("uno-devserver", None, {}, NEWEST_HANDSHAKE)
-
-    def notify(self, method: str, params: Params | None = None) -> None:
-        pass
-
-    async def ask(self, method: str, params: Params) -> Result:  # noqa: ARG002
-        raise _no_answer(method)
-
-
 class HostCall:
-    """A call that the Host itself makes, without a client. Implements `protocol.service.Call`."""
+    """A call that the Host itself makes, without a client. Implements `protocol.service.Call` and its `Session`."""
 
     id = 0
-    session = HostSession()
+    client = ClientInfo("uno-devserver", None, {}, NEWEST_HANDSHAKE)
     log_level = None
 
     def __init__(self, method: str) -> None:
         self.method = method
         self.params: Params = {}
 
+    @property
+    def session(self) -> HostCall:
+        return self
+
     def notify(self, method: str, params: Params | None = None) -> None:
         pass
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
-        raise _no_answer(method)
+        raise RpcError(METHOD_NOT_FOUND, f"The Host has no answer to '{method}'.")
 
     def close_stream(self) -> None:
         pass
-
-
-def _no_answer(method: str) -> RpcError:
-    return RpcError(METHOD_NOT_FOUND, f"The Host has no answer to '{method}'.")

@@ -76,7 +76,7 @@ class Feed:
     async def _deliver(self, viewer: _Viewer, sink: Sink) -> None:
         while True:
             if viewer.behind and not viewer.ended:
-                viewer.begin()  # changes while the snapshot is made follow it
+                viewer.behind = False  # changes while the snapshot is made follow it
                 await sink.write(_message("snapshot", await self._snapshot()))
             elif events := viewer.take():
                 await sink.write(events)
@@ -134,9 +134,6 @@ class _Viewer:
             self.take()
             self.behind = True
         self.woken.set()
-
-    def begin(self) -> None:
-        self.behind = False
 
     def take(self) -> bytes:
         """Remove and return all that waits."""

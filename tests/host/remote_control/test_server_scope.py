@@ -15,7 +15,7 @@ from host.remote_control.apps import SERVER_SCOPE, VERSION, app_of, remote_contr
 from support.assemblies import SERVER_PROCESSOR, assembly
 from uno_devserver.host.addins.handlers import Processor
 from uno_devserver.host.remote_control import server_scope
-from uno_devserver.host.remote_control.server_scope import NEEDS_DOTNET, ProcessorInfo
+from uno_devserver.host.remote_control.server_scope import NEEDS_DOTNET
 
 PROCESSORS_DLL = "Uno.UI.RemoteControl.Server.Processors.dll"
 HOT_RELOAD = "Uno.UI.RemoteControl.Host.HotReload.ServerHotReloadProcessor"
@@ -129,12 +129,11 @@ def test_odd_paths_are_answered_quickly_with_nothing(base: object) -> None:
 async def test_a_disk_that_does_not_answer_does_not_keep_an_app_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # given
     disk_is_back = threading.Event()
 
-    def hang(_: object) -> tuple[list[str], list[ProcessorInfo]]:
+    def hang(_: object) -> tuple[list[str], dict[tuple[str, str], dict[str, object]]]:
         disk_is_back.wait(30)
-        return [], []
+        return [], {}
 
     monkeypatch.setattr(server_scope, "find_processors", hang)
     monkeypatch.setattr(server_scope, "DISCOVERY_SECONDS", 0.01)

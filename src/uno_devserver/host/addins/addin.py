@@ -23,7 +23,7 @@ from .handlers import IdeHandler, Processor, guarded_handler
 from .invocation import CallTarget, is_async
 from .prompts import Completion, Prompt, make_completion, make_prompt
 from .resources import Resource, make_resource
-from .signatures import label_of, signature_of
+from .signatures import description_of, label_of, signature_of
 from .tools import Tool, make_tool
 
 if TYPE_CHECKING:
@@ -136,17 +136,8 @@ class AddIn:
         names = _names_at_caller()
 
         def add(function: Function) -> Function:
-            tool = make_tool(
-                function,
-                signature_of(function, names),
-                name=name,
-                title=title,
-                description=description,
-                hints=hints,
-                input_schema=input_schema,
-                output_schema=output_schema,
-                meta=meta,
-            )
+            listed = description_of(function, name, title, description)
+            tool = make_tool(function, signature_of(function, names), listed, hints, input_schema, output_schema, meta)
             self._add("tool", self._registrations.tools, tool.name, tool)
             self.tools_changed()
             return function
@@ -181,16 +172,8 @@ class AddIn:
         names = _names_at_caller()
 
         def add(function: Function) -> Function:
-            resource = make_resource(
-                uri,
-                function,
-                signature_of(function, names),
-                name=name,
-                title=title,
-                description=description,
-                mime_type=mime_type,
-                annotations=annotations,
-            )
+            described = description_of(function, name or None, title or None, description or None)
+            resource = make_resource(uri, function, signature_of(function, names), described, mime_type, annotations)
             self._add("resource", self._registrations.resources, uri, resource)
             self._home.changed("notifications/resources/list_changed")
             return function
@@ -219,8 +202,8 @@ class AddIn:
         names = _names_at_caller()
 
         def add(function: Function) -> Function:
-            signature = signature_of(function, names)
-            prompt = make_prompt(function, signature, name=name, title=title, description=description)
+            listed = description_of(function, name or None, title, description or None)
+            prompt = make_prompt(function, signature_of(function, names), listed)
             self._add("prompt", self._registrations.prompts, prompt.name, prompt)
             self._home.changed("notifications/prompts/list_changed")
             return function

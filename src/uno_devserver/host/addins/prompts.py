@@ -11,7 +11,7 @@ from ...protocol.service import Call
 from ...system.values import Value
 from .content import Content, Message, sendable, user
 from .invocation import CallTarget, invoke
-from .signatures import BadArguments, Parameter, Signature, call_function, description_of, label_of, name_of
+from .signatures import BadArguments, Parameter, Signature, call_function, label_of
 
 SHOWN_VALUES = 100  # the protocol's limit
 
@@ -23,19 +23,11 @@ class Prompt(Value):
     description: dict[str, Any]  # as in prompts/list
 
 
-def make_prompt(
-    function: Callable[..., Any],
-    signature: Signature,
-    *,
-    name: str | None,
-    title: str | None,
-    description: str | None,
-) -> Prompt:
-    name = name or name_of(function)
-    listed = description_of(function, name, title, description)
+def make_prompt(function: Callable[..., Any], signature: Signature, listed: dict[str, Any]) -> Prompt:
+    """`listed` is what `description_of` returns."""
     if signature.parameters:
         listed["arguments"] = [_argument(signature, parameter) for parameter in signature.parameters]
-    return Prompt(name, function, signature, listed)
+    return Prompt(listed["name"], function, signature, listed)
 
 
 async def get_prompt(prompt: Prompt, arguments: object, call: Call, addin: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ...protocol.service import Call
 from ...system.values import Value
 from .content import Content, as_json, plain, resource_contents
 from .invocation import CallTarget
-from .signatures import BadArguments, Signature, call_function, description_of, name_of
+from .signatures import BadArguments, Signature, call_function
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 VARIABLE = re.compile(r"\{(\+?)([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -39,19 +39,16 @@ def make_resource(
     uri: str,
     function: Callable[..., Any],
     signature: Signature,
-    *,
-    name: str | None,
-    title: str | None,
-    description: str | None,
+    described: dict[str, Any],
     mime_type: str | None,
     annotations: Mapping[str, Any] | None,
 ) -> Resource:
+    """`described` is what `description_of` returns."""
     if not URI.fullmatch(uri):
         raise ValueError(f"'{uri}' cannot be a resource's address: it needs a scheme, as in notes://today")
     variables = [found[2] for found in VARIABLE.finditer(uri)]
     _check_variables(uri, variables, signature)
-    listed: dict[str, Any] = {"uriTemplate" if variables else "uri": uri}
-    listed |= description_of(function, name or name_of(function), title, description)
+    listed: dict[str, Any] = {"uriTemplate" if variables else "uri": uri, **described}
     if mime_type:
         listed["mimeType"] = mime_type
     if annotations is not None:

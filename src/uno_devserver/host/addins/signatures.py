@@ -152,11 +152,11 @@ async def call_function(
 
 
 def description_of(
-    function: Callable[..., Any], name: str, title: str | None, description: str | None
+    function: Callable[..., Any], name: str | None, title: str | None, description: str | None
 ) -> dict[str, Any]:
-    """What every list of MCP shows of a function; the docstring is the default description."""
-    listed = {"name": name}
-    if title:
+    """What every list of MCP shows of a function; its name and docstring are the defaults."""
+    listed: dict[str, Any] = {"name": name_of(function) if name is None else name}
+    if title is not None:
         listed["title"] = title
     if text := inspect.getdoc(_unwrapped(function)) if description is None else description:
         listed["description"] = text

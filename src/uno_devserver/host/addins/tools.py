@@ -20,7 +20,7 @@ from ...system.values import Value
 from .content import Content, ToolResult, as_content, as_json, as_path, plain, text
 from .failures import log_failure, sentence
 from .invocation import CallTarget
-from .signatures import BadArguments, Signature, call_function, description_of, name_of, object_schema
+from .signatures import BadArguments, Signature, call_function, object_schema
 
 NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # as in MCP 2025-11-25, and `/`, which older servers use
 SHOWN_CHARACTERS = 4000  # of an error's message: enough for a compiler's output, not for a dump
@@ -41,22 +41,19 @@ class Tool(Value):
 def make_tool(
     function: Callable[..., Any],
     signature: Signature,
-    *,
-    name: str | None,
-    title: str | None,
-    description: str | None,
+    listed: dict[str, Any],
     hints: Mapping[str, bool | None],
     input_schema: Mapping[str, Any] | None,
     output_schema: Mapping[str, Any] | None,
     meta: Mapping[str, Any] | None,
 ) -> Tool:
-    name = name_of(function) if name is None else name  # an empty name is refused
+    """`listed` is what `description_of` returns."""
+    name = listed["name"]
     if not NAME.fullmatch(name):
         raise ValueError(f"'{name}' cannot be a tool's name: use 1 to 128 letters, digits, '_', '-', '.' or '/'")
     returned = None if signature.returns in (inspect.Signature.empty, None) else object_schema(signature.returns)
     shown_output = dict(output_schema) if output_schema is not None else returned
     annotations = {key: value for key, value in hints.items() if value is not None}
-    listed = description_of(function, name, title, description)
     listed["inputSchema"] = dict(input_schema) if input_schema is not None else signature.schema
     if shown_output is not None:
         listed["outputSchema"] = shown_output

@@ -23,6 +23,7 @@ NO_METADATA_UPDATES = (
     "Code changes cannot be applied to the running app: metadata updates need the .NET Host, and this is the bundled "
     "one. Start the .NET Host with 'uno-devserver start --host dotnet', or restart the app to see changes."
 )
+NO_HOT_RELOAD = {"HotReloadCorrelationId": None}  # there is none that the app could wait for
 _OUTCOMES = {DONE: "done", NO_CHANGES: "nothing to change"}
 
 
@@ -65,12 +66,8 @@ class HotReloadScope:
             results = await self._edit(tuple(_edit(edit) for edit in request.objects("Edits")))
         except ContentProblem as error:
             problem = f"The request is refused: {error}."
-        response = {
-            "RequestId": request_id,
-            "GlobalError": problem,
-            "Results": [{"FilePath": r.path, "Result": r.result, "Error": r.error} for r in results],
-            "HotReloadCorrelationId": None,  # there is no hot reload to wait for
-        }
+        listed = [_result(result) for result in results]
+        response = {"RequestId": request_id, "GlobalError": problem, "Results": listed, **NO_HOT_RELOAD}
         app.send("UpdateFileResponse_2", response)
 
     async def _update_file(self, frame: Frame, app: App) -> None:
@@ -81,14 +78,7 @@ class HotReloadScope:
             (result,) = await self._edit((_edit(request),))
         except ContentProblem as error:
             result = EditResult("", BAD_REQUEST, f"The request is refused: {error}.")
-        response = {
-            "RequestId": request_id,
-            "FilePath": result.path,
-            "Result": result.result,
-            "Error": result.error,
-            "HotReloadCorrelationId": None,
-        }
-        app.send("UpdateFileResponse", response)
+        app.send("UpdateFileResponse", {"RequestId": request_id, **_result(result), **NO_HOT_RELOAD})
 
     async def _edit(self, edits: tuple[FileEdit, ...]) -> tuple[EditResult, ...]:
         if not 1 <= len(edits) <= MAX_EDITS:
@@ -98,6 +88,10 @@ class HotReloadScope:
         for result in results:
             log.info(f"An app asked to edit {result.path}: {result.error or _OUTCOMES[result.result]}")
         return results
+
+
+def _result(result: EditResult) -> dict[str, object]:
+    return {"FilePath": result.path, "Result": result.result, "Error": result.error}
 
 
 def _edit(members: Members) -> FileEdit:

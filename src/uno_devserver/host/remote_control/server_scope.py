@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ...system.event_loop import run_in_thread
 from ...system.log import log
-from ...system.values import Value
 from ..addins.manager import SERVER_SCOPE
 from ..app_launches import LaunchKey, LaunchMonitor, register_message
 from ..assemblies import NotAnAssembly, read_assembly
@@ -40,7 +39,7 @@ class ServerScope:
         self._version = version
         self._launches = launches
         self._processors = processors
-        self._found: dict[tuple[str, str], ProcessorInfo] = {}  # by assembly and type
+        self._found: dict[tuple[str, str], dict[str, object]] = {}  # by assembly and type
         self.actions: dict[str, Handle] = {
             "KeepAliveMessage": self._keep_alive,
             "ProcessorsDiscovery": self._discover,
@@ -67,14 +66,15 @@ class ServerScope:
             async with asyncio.timeout(DISCOVERY_SECONDS):
                 # Not in asyncio's pool: threads that wait for a dead disk would be missing for file edits.
                 assemblies, found = await run_in_thread(lambda: find_processors(base))
-            self._found.update({(processor.assembly, processor.type): processor for processor in found})
+            self._found.update(found)
         except ContentProblem as problem:
             log.debug(f"/rc: the content of a discovery could not be read: {problem}")
         except TimeoutError:
             log.warn(f"/rc: {base} could not be searched for processors within {DISCOVERY_SECONDS:g} s")
-        ours = (ProcessorInfo(found.addin, found.scope, self._version, None) for found in self._processors())
-        listed = [_description(processor) for processor in (*ours, *self._found.values())]
-        app.send("ProcessorsDiscoveryResponse", {"Assemblies": assemblies, "Processors": listed, "Scope": SERVER_SCOPE})
+        ours = [_description(found.addin, found.scope, self._version) for found in self._processors()]
+        processors = [*ours, *self._found.values()]
+        response = {"Assemblies": assemblies, "Processors": processors, "Scope": SERVER_SCOPE}
+        app.send("ProcessorsDiscoveryResponse", response)
 
     async def _note_launch(self, frame: Frame, _: App) -> None:
         message = read_members(frame.content)
@@ -91,36 +91,28 @@ def _in_range(number: int | None) -> int:
     return number
 
 
-def _description(processor: ProcessorInfo) -> dict[str, object]:
+def _description(assembly: str, type_name: str, version: str, error: str | None = None) -> dict[str, object]:
     return {
-        "AssemblyPath": processor.assembly,
-        "Type": processor.type,
-        "Version": processor.version,
-        "IsLoaded": processor.error is None,
-        "LoadError": processor.error,
+        "AssemblyPath": assembly,
+        "Type": type_name,
+        "Version": version,
+        "IsLoaded": error is None,
+        "LoadError": error,
     }
 
 
-class ProcessorInfo(Value):
-    """A processor in the answer to a discovery."""
-
-    assembly: str
-    type: str
-    version: str
-    error: str | None  # None: it is loaded
-
-
-def find_processors(base: str | None) -> tuple[list[str], list[ProcessorInfo]]:
+def find_processors(base: str | None) -> tuple[list[str], dict[tuple[str, str], dict[str, object]]]:
     """The assemblies at a path (one assembly, or a folder of them), and the processors that they declare."""
     assemblies: list[str] = []
-    found: list[ProcessorInfo] = []
+    found: dict[tuple[str, str], dict[str, object]] = {}
     for path in _candidates(base):
         try:
             assembly = read_assembly(path)
         except (NotAnAssembly, FileNotFoundError):
             continue
         assemblies.append(path)
-        found += [ProcessorInfo(path, name, assembly.version, NEEDS_DOTNET) for name in assembly.processors]
+        for name in assembly.processors:
+            found[path, name] = _description(path, name, assembly.version, NEEDS_DOTNET)
     return assemblies, found
 
 
