@@ -166,9 +166,7 @@ def _cli(data: Mapping[str, Any]) -> ClientCli:
 
 
 def _gate(data: Mapping[str, Any]) -> Gate:
-    if "scopes" not in data:
-        return Gate(data["text"])
-    return Gate(data["text"], tuple(Scope(scope) for scope in data["scopes"]))
+    return Gate(data["text"], tuple(Scope(scope) for scope in data["scopes"]) if "scopes" in data else tuple(Scope))
 
 
 def server_from(name: str, data: Mapping[str, Any]) -> ServerDefinition:

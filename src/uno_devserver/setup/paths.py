@@ -66,22 +66,16 @@ def system_name(here: Here) -> str:
     return SYSTEMS.get(here.platform, "linux")
 
 
-def _folder(token: str, here: Here, variables: Mapping[str, str]) -> str:
-    match token:
-        case "workspace":
-            return here.workspace
-        case "home":
-            return here.home
-        case "appdata":
-            return here.appdata
-        case "localappdata":
-            return here.localappdata
-        case "config":
-            chosen = here.environ.get("XDG_CONFIG_HOME", "")
-            return chosen if _is_absolute(chosen, here) else f"{here.home}/.config"
-    chosen = here.environ.get(token, "")
+def _folder(name: str, here: Here, variables: Mapping[str, str]) -> str:
+    known = {"workspace": here.workspace, "home": here.home}
+    known |= {"appdata": here.appdata, "localappdata": here.localappdata}
+    if name in known:
+        return known[name]
+    chosen = here.environ.get("XDG_CONFIG_HOME" if name == "config" else name, "")
+    if name == "config":
+        return chosen if _is_absolute(chosen, here) else f"{here.home}/.config"
     if not chosen:
-        return filled_in(variables[token], here, variables)
+        return filled_in(variables[name], here, variables)
     return chosen if _is_absolute(chosen, here) else f"{here.workspace}/{chosen}"  # the client is started there
 
 

@@ -67,7 +67,7 @@ class Gate(Value):
     """An action that the client asks of the user before it uses an entry."""
 
     text: str
-    scopes: tuple[Scope, ...] = (Scope.WORKSPACE, Scope.USER)
+    scopes: tuple[Scope, ...]
 
 
 class ClientCli(Value):

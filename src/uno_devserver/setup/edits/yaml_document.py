@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from .document import Remark, Splice
 
+    Check = Callable[[YamlNode], bool]
+
 
 class YamlDocument:
     """`root` is the path of keys to the servers. With `name_key` they are a list, and this key holds an item's name."""
@@ -240,7 +242,7 @@ class YamlDocument:
         splices: list[Splice],
         way: list[YamlNode],
         gone: tuple[YamlNode, ...],
-        fits: Callable[[YamlNode], bool],
+        fits: Check,
         changed: YamlNode | None = None,
     ) -> YamlDocument:
         """Apply the splices, which change the last node on the way, or `changed` below it, to what `fits` accepts."""
@@ -266,7 +268,7 @@ def _positions_of(node: YamlNode, key: str) -> list[int]:
     return [at for at, (name, _) in enumerate(node.pairs) if name_of(name) == key]
 
 
-def _gained(node: YamlNode, *values: object) -> Callable[[YamlNode], bool]:
+def _gained(node: YamlNode, *values: object) -> Check:
     """The node has its old items, and these values behind them."""
 
     def fits(new: YamlNode) -> bool:
@@ -277,33 +279,27 @@ def _gained(node: YamlNode, *values: object) -> Callable[[YamlNode], bool]:
     return fits
 
 
-def _lost(node: YamlNode, gone: tuple[YamlNode, ...]) -> Callable[[YamlNode], bool]:
+def _lost(node: YamlNode, gone: tuple[YamlNode, ...]) -> Check:
     kept = tuple(item for item in node.items if not any(item is one for one in gone))
     return lambda new: _same_properties(node, new) and _same_nodes(kept, new.items)
 
 
-def _means(value: object) -> Callable[[YamlNode], bool]:
+def _means(value: object) -> Check:
     return lambda new: new.is_bare and same_value(ValueReader().of(new), value)
 
 
-def _same_node(
-    old: YamlNode, new: YamlNode, changed: YamlNode | None = None, fits: Callable[[YamlNode], bool] | None = None
-) -> bool:
+def _same_node(old: YamlNode, new: YamlNode, changed: YamlNode | None = None, fits: Check = bool) -> bool:
     """Whether the nodes mean the same, except that `changed` has become something that `fits` accepts."""
-    if old is changed and fits is not None:
+    if old is changed:
         return fits(new)
     return _same_properties(old, new) and _same_nodes(old.items, new.items, changed, fits)
 
 
 def _same_nodes(
-    old: tuple[YamlNode, ...],
-    new: tuple[YamlNode, ...],
-    changed: YamlNode | None = None,
-    fits: Callable[[YamlNode], bool] | None = None,
+    old: tuple[YamlNode, ...], new: tuple[YamlNode, ...], changed: YamlNode | None = None, fits: Check = bool
 ) -> bool:
-    return len(old) == len(new) and all(
-        _same_node(one, other, changed, fits) for one, other in zip(old, new, strict=True)
-    )
+    pairs = zip(old, new, strict=False)
+    return len(old) == len(new) and all(_same_node(one, other, changed, fits) for one, other in pairs)
 
 
 def _same_properties(old: YamlNode, new: YamlNode) -> bool:
