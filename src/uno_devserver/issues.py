@@ -38,6 +38,11 @@ def warning(code: str, message: str, remediation: str = "") -> Issue:
     return Issue(code, Severity.WARNING, message, remediation or REMEDIES[code])
 
 
+def printed_in(log_file: str | None) -> str:
+    """A sentence to be added to a next step; empty where there is no log."""
+    return f" What it printed is in {log_file}." if log_file else ""
+
+
 class UserError(Exception):
     """A command cannot go on. `exit_code` 1: it failed; 2: its arguments are wrong."""
 
@@ -54,6 +59,7 @@ class UserError(Exception):
         return f"error: {self.message}\nnext: {self.next_step}"
 
 
+RESTART_HOST = "'uno-devserver stop' and 'uno-devserver start'"
 _RESTORE = "Run 'dotnet restore' in the workspace to download what is missing, then try again."
 ADDINS_DO = (
     'For an MCP server of your own, write .devtools/host.config.jsonc, as in {"mcpServerRoot": ".."}; '
@@ -93,9 +99,9 @@ REMEDIES = {
     "DevServerPackageNotCached": _RESTORE,
     "HostNotStarted": "Run 'uno-devserver start' in the workspace.",
     "HostCrashed": "Run 'uno-devserver start' to see what the Host prints; an add-in that does not fit it is likely.",
-    "HostUnreachable": "Try again in some seconds; if it stays so, run 'uno-devserver stop' and 'uno-devserver start'.",
+    "HostUnreachable": f"Try again in some seconds; if it stays so, run {RESTART_HOST}.",
     "HostMcpEndpointNotAvailable": "Run 'uno-devserver stop', then 'uno-devserver start': that passes the add-ins on.",
-    "UpstreamError": "Run 'uno-devserver stop' and 'uno-devserver start'; if it comes back, see what the Host prints.",
+    "UpstreamError": f"Run {RESTART_HOST}; if it comes back, see what the Host prints.",
     "HostBinaryNotFound": "Install a .NET SDK that the Host supports, or choose another Uno.Sdk version.",
     "DotNetNotFound": "Install the .NET SDK and make sure that 'dotnet' is on the PATH.",
     "DotNetVersionUnsupported": "Install the .NET SDK that global.json asks for, or relax its 'sdk' section.",
@@ -105,8 +111,8 @@ REMEDIES = {
     "InspectorNotServed": "Start the proxy with another port behind --inspector, or with 0 for any.",
     # add-ins
     "AddInPackageNotCached": _RESTORE,
-    "AddInLoadFailed": "Repair or update the add-in, then run 'uno-devserver stop' and 'uno-devserver start'.",
-    "AddInsLeftOut": "Repair the one at fault, then run 'uno-devserver stop' and 'uno-devserver start'.",
+    "AddInLoadFailed": f"Repair or update the add-in, then run {RESTART_HOST}.",
+    "AddInsLeftOut": f"Repair the one at fault, then run {RESTART_HOST}.",
     "AddInsLoading": "Ask again in some seconds; one that never comes to an end waits for something: see the log.",
     "AddInCallsHang": "The log names their lines; cancel them, or run 'uno-devserver start --restart'.",
     "AddInNeedsBundledHost": "Use 'uno-devserver start --host bundled' to have them instead of the .NET ones.",

@@ -315,10 +315,21 @@ def _holds_lock(machine: Machine, pid: int) -> bool:
 # --- two at the same moment ----------------------------------------------------------------------------------------
 
 
+def _waiting_start(
+    uno: WorkspaceBuilder, hosts: StandInHosts, *options: str, launches: int = 1
+) -> tuple[subprocess.Popen[str], subprocess.Popen[str], str]:
+    """A start that has launched Hosts, a second one that waits for it, and what that says first."""
+    first = uno.machine.spawn("start", "--json")
+    wait_for(lambda: len(hosts.launches()) == launches, "the launch")
+    second = uno.machine.spawn("start", "--json", *options)
+    assert second.stderr
+    return first, second, second.stderr.readline()
+
+
 def test_two_starts_at_the_same_moment_end_with_one_host_and_two_successes(
     uno: WorkspaceBuilder, hosts: StandInHosts
 ) -> None:
-    for _ in range(5):
+    for _ in range(3):
         before = len(hosts.launches())
 
         both = [uno.machine.spawn("start", "--json"), uno.machine.spawn("start", "--json")]
@@ -336,12 +347,7 @@ def test_two_starts_that_spell_the_workspace_differently_end_with_one_host(
 ) -> None:
     hosts.behave(Manners(waits_for=str(tmp_path / "go")))
     (uno.machine.root / "link").symlink_to(uno.root)
-    first = uno.machine.spawn("start", "--json")
-    wait_for(hosts.launches, "the launch")
-
-    second = uno.machine.spawn("start", "--json", "--solution-dir", str(uno.machine.root / "link"))
-    assert second.stderr
-    said = second.stderr.readline()
+    first, second, said = _waiting_start(uno, hosts, "--solution-dir", str(uno.machine.root / "link"))
     (tmp_path / "go").touch()
 
     answers = [json.loads(process.communicate(timeout=20)[0]) for process in (first, second)]
@@ -354,12 +360,7 @@ def test_a_start_that_waits_for_another_says_for_whom(
     uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
 ) -> None:
     hosts.behave(Manners(waits_for=str(tmp_path / "go")))
-    first = uno.machine.spawn("start", "--json")
-    wait_for(hosts.launches, "the launch")
-    second = uno.machine.spawn("start", "--json")
-    assert second.stderr
-
-    said = second.stderr.readline()
+    first, second, said = _waiting_start(uno, hosts)
     (tmp_path / "go").touch()
     first.communicate(timeout=20)
     second.communicate(timeout=20)
@@ -372,11 +373,7 @@ def test_a_start_that_waited_for_another_keeps_the_host_that_had_to_do_without_i
     uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
 ) -> None:
     hosts.behave(Manners(dies_of_addins=True, exit_code=134, waits_for=str(tmp_path / "go")))
-    first = uno.machine.spawn("start", "--json")
-    wait_for(lambda: len(hosts.launches()) == 2, "the launch without add-ins")
-    second = uno.machine.spawn("start", "--json")
-    assert second.stderr
-    second.stderr.readline()  # it waits
+    first, second, _ = _waiting_start(uno, hosts, launches=2)
     (tmp_path / "go").touch()
 
     answers = [json.loads(process.communicate(timeout=20)[0]) for process in (first, second)]
@@ -406,11 +403,7 @@ def test_a_start_that_waits_for_another_can_be_interrupted(
     uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
 ) -> None:
     hosts.behave(Manners(waits_for=str(tmp_path / "go")))
-    first = uno.machine.spawn("start", "--json")
-    wait_for(hosts.launches, "the launch")
-    second = uno.machine.spawn("start", "--json")
-    assert second.stderr
-    second.stderr.readline()
+    first, second, _ = _waiting_start(uno, hosts)
 
     second.send_signal(signal.SIGINT)
 

@@ -205,20 +205,19 @@ def test_a_port_that_has_only_conditions_gets_company_that_has_none(group: str) 
 
 
 @pytest.mark.parametrize(
-    "content", [VALUE, f"<![CDATA[{VALUE}]]>", "53821&#35;", f"{VALUE}<!-- set by hand -->", f"<?x y?>{VALUE}"]
+    ("content", "after"),
+    [
+        *(
+            (right, right)
+            for right in (VALUE, f"<![CDATA[{VALUE}]]>", "53821&#35;", f"{VALUE}<!-- x -->", f"<?x?>{VALUE}")
+        ),
+        ("1<!-- why -->2", f"{VALUE}<!-- why -->"),
+    ],
 )
-def test_a_value_that_is_right_stays_however_it_is_written(content: str) -> None:
-    text = f"<Project><PropertyGroup><UnoRemoteControlPort>{content}</UnoRemoteControlPort></PropertyGroup></Project>"
+def test_a_value_that_is_right_stays_however_it_is_written_and_a_comment_survives(content: str, after: str) -> None:
+    around = "<Project><PropertyGroup><UnoRemoteControlPort>{}</UnoRemoteControlPort></PropertyGroup></Project>"
 
-    assert merge(text) == text
-
-
-def test_a_comment_inside_the_value_survives() -> None:
-    text = (
-        "<Project><PropertyGroup><UnoRemoteControlPort>1<!-- why -->2</UnoRemoteControlPort></PropertyGroup></Project>"
-    )
-
-    assert merge(text) == text.replace("1<!-- why -->2", f"{VALUE}<!-- why -->")
+    assert merge(around.format(content)) == around.format(after)
 
 
 @pytest.mark.parametrize(
@@ -385,24 +384,14 @@ def test_what_root_makes_in_a_users_project_is_the_users(tmp_path: Path) -> None
     assert (made.st_uid, made.st_gid) == (12345, 23456)
 
 
-def test_a_change_that_an_ide_makes_at_the_same_moment_is_not_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    user_file = write(tmp_path / "App.csproj.user", "<Project/>")
-    theirs = "<Project><A/></Project>"
-    monkeypatch.setattr(os, "fsync", lambda _: user_file.write_text(theirs))  # the moment before it is replaced
-
-    result = write_port(solution(tmp_path, "App.csproj"), 53821)
-
-    assert ([file.action for file in result.files], result.warnings) == ([PortFileAction.UPDATED], ())
-    assert user_file.read_text() == merge(theirs)
-
-
-def test_a_file_that_an_ide_makes_at_the_same_moment_is_not_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("exists", [True, False])
+def test_what_an_ide_writes_at_the_same_moment_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool
 ) -> None:
     user_file, theirs = tmp_path / "App.csproj.user", "<Project><A/></Project>"
-    monkeypatch.setattr(os, "fsync", lambda _: user_file.write_text(theirs))
+    if exists:
+        write(user_file, "<Project/>")
+    monkeypatch.setattr(os, "fsync", lambda _: user_file.write_text(theirs))  # the moment before it is replaced
 
     result = write_port(solution(tmp_path, "App.csproj"), 53821)
 

@@ -113,23 +113,14 @@ def test_the_clock_may_be_a_little_off(folder: Registry, processes: Processes) -
 
 
 def test_a_process_that_listens_on_the_entrys_port_is_the_server_whatever_the_clock_says(
-    folder: Registry, processes: Processes
+    folder: Registry, processes: Processes, tmp_path: Path
 ) -> None:
     """When a virtual machine wakes up, its clock jumps, and every process looks younger than it is."""
     process = processes.start(LISTENS)
-    server = folder.sign_in(process.pid, port=process.said[0], started=an_hour_ago())
+    server = folder.sign_in(process.pid, port=process.said[0], started=an_hour_ago(), workspace=tmp_path)
 
-    assert prune(str(folder)).running == (server,)
+    assert prune(str(folder)).running == (server.replace(workspace=str(tmp_path)),), "and so is its sidecar"
     assert creation_time(server) == process_started(process.pid)
-
-
-def test_the_sidecar_of_such_a_server_is_believed_like_its_entry(
-    folder: Registry, processes: Processes, tmp_path: Path
-) -> None:
-    process = processes.start(LISTENS)
-    folder.sign_in(process.pid, port=process.said[0], started=an_hour_ago(), workspace=tmp_path)
-
-    assert [server.workspace for server in running_servers(str(folder))] == [str(tmp_path)]
 
 
 @pytest.mark.parametrize("started", ["", "0001-01-01T00:00:00", "soon"])
@@ -277,18 +268,13 @@ def test_thousands_of_files_are_no_burden(folder: Registry, processes: Processes
     assert (pruned.running, len(pruned.removed)) == ((server,), 3000)
 
 
-def test_a_folder_that_is_missing_is_an_empty_registry(folder: Registry) -> None:
-    assert prune(str(folder)) == RegistryScan()
-    assert not folder.folder.exists()
-
-
-def test_a_folder_that_is_a_file_is_a_problem_in_words(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_empty_registry_and_a_file_in_its_place_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "DevServers"
+    assert prune(str(path)) == RegistryScan()
+    assert not path.exists()
     path.write_text("")
 
-    (problem,) = prune(str(path)).problems
-
-    assert problem == f"The registry {path} cannot be read: Not a directory."
+    assert prune(str(path)).problems == (f"The registry {path} cannot be read: Not a directory.",)
     assert path.exists()
 
 

@@ -14,7 +14,7 @@ from ..instances.launch import (
     StartRequest,
     addin_names,
 )
-from ..instances.start import ServerOwned, start
+from ..instances.start import ANOTHER_PORT, ServerOwned, start
 from ..issues import REMEDIES, UserError
 from ..system.folders import folders
 from ..system.log import level_named, log
@@ -301,7 +301,7 @@ def _launch_error(failure: LaunchFailure, signal_number: int | None) -> UserErro
             return UserError("Interrupted", message, "Run start again.", 128 + (signal_number or 2))
         case LaunchFailureReason.PORT_TAKEN:
             message = f"Port {failure.port} is taken by {_port_user(failure.port)}."
-            return UserError("PortTaken", message, "Choose another --httpPort, or leave it out to get a free one.")
+            return UserError("PortTaken", message, ANOTHER_PORT)
         case LaunchFailureReason.NOT_STARTED:
             return UserError("HostNotStarted", failure.message, "Check --host, or use --host bundled.")
         case LaunchFailureReason.NOT_READY:

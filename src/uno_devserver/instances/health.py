@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from ..issues import REMEDIES, Issue, Severity, fatal, warning
+from ..issues import REMEDIES, RESTART_HOST, Issue, Severity, fatal, printed_in, warning
 from ..system.values import Value
 from .host_kind import HostKind
 from .probe import Probe
@@ -191,8 +191,8 @@ def _nothing_runs(facts: HealthFacts) -> Issue:
     if facts.ended_process is None:
         return fatal("HostNotStarted", "No Host runs for this workspace.", _how_to_start(facts))
     message = f"No Host runs for this workspace: the last one (process {facts.ended_process}) ended without signing out"
-    printed = f" What it printed is in {facts.log_file}." if facts.log_file else ""
-    return fatal("HostCrashed", f"{message}, as after a crash or a kill.", f"Run 'uno-devserver start'.{printed}")
+    next_step = f"Run 'uno-devserver start'.{printed_in(facts.log_file)}"
+    return fatal("HostCrashed", f"{message}, as after a crash or a kill.", next_step)
 
 
 def _how_to_start(facts: HealthFacts) -> str:
@@ -216,7 +216,7 @@ def _why_no_mcp(facts: HealthFacts) -> tuple[str, str]:
     if found:
         return f"{message}, although add-ins were found: it may have been started without them.", ""
     return f"{message}: no add-in was found that could bring it.", (
-        "Run 'dotnet restore' in the workspace, then 'uno-devserver stop' and 'uno-devserver start'; "
+        f"Run 'dotnet restore' in the workspace, then {RESTART_HOST}; "
         "'uno-devserver disco' shows which add-ins are found."
     )
 
@@ -225,11 +225,13 @@ def _why_no_mcp(facts: HealthFacts) -> tuple[str, str]:
 
 
 def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
+    log = f" The log is {facts.log_file}." if facts.log_file else ""
     if facts.left_out is not None:
-        yield warning("AddInsLeftOut", *_left_out(facts))
+        left_out = ", ".join(facts.left_out) or "all of them"
+        message = f"The Host died with its add-ins and runs without: {left_out}."
+        yield warning("AddInsLeftOut", message, REMEDIES["AddInsLeftOut"] + printed_in(facts.log_file))
     if facts.host.loading:
         names = ", ".join(addin.name for addin in facts.host.add_ins if addin.is_to_come)
-        log = f" The log is {facts.log_file}." if facts.log_file else ""
         message = f"The Host is still loading its add-ins{f': {names}' if names else ''}."
         yield warning("AddInsLoading", message, REMEDIES["AddInsLoading"] + log)
     well = facts.host.loading or facts.host.status == HealthStatus.HEALTHY.value
@@ -238,7 +240,6 @@ def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
     for addin in failed:
         yield warning("AddInLoadFailed", addin.failure, _for_dotnet_only(addin, facts.host.kind))
     for problem in facts.host.busy:
-        log = f" The log is {facts.log_file}." if facts.log_file else ""
         yield warning("AddInCallsHang", f"Calls hang: {problem}.", REMEDIES["AddInCallsHang"] + log)
     message = ""
     if facts.host.discovery_error:
@@ -247,12 +248,6 @@ def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
         message = f"The Host calls itself {facts.host.status} and does not say why."
     if message:
         yield warning("AddInLoadFailed", message, "See what the Host prints; see 'uno-devserver disco'.")
-
-
-def _left_out(facts: HealthFacts) -> tuple[str, str]:
-    message = f"The Host died with its add-ins and runs without: {', '.join(facts.left_out or ()) or 'all of them'}."
-    printed = f" What it printed is in {facts.log_file}." if facts.log_file else ""
-    return message, REMEDIES["AddInsLeftOut"] + printed
 
 
 def _for_dotnet_only(addin: HostAddIn, kind: HostKind | None) -> str:

@@ -291,13 +291,13 @@ class _Launcher:
             request.solution,
             request.ide_channel,
             self._program.kind,
-            self._output.path,
-            left_out,
-            child,
-            self._program,
-            addin_paths(addins),
-            has_mcp,
-            report,
+            log_file=self._output.path,
+            left_out=left_out,
+            child=child,
+            program=self._program,
+            addins=addin_paths(addins),
+            has_mcp=has_mcp,
+            report=report,
         )
 
     def _becomes_free(self, port: int) -> bool:

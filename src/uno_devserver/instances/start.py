@@ -38,6 +38,7 @@ ANSWER_SECONDS = 3.0  # a Host answers in milliseconds, a busy one in a second
 USABLE_STEP_SECONDS = 0.02
 REBIND_SECONDS = 10.0  # opening a pipe takes milliseconds, in a busy Host a second
 HTTP_OK = 200
+ANOTHER_PORT = "Choose another --httpPort, or leave it out to get a free one."
 
 
 def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], observer: StartObserver) -> RunningHost:
@@ -168,7 +169,7 @@ def _registered(request: StartRequest, registry: str) -> RegisteredServer | None
             f"Port {server.port} is taken by the DevServer of {served or 'an unknown workspace'} "
             f"(process {server.process_id})."
         )
-        raise UserError("PortTaken", message, "Choose another --httpPort, or leave it out to get a free one.")
+        raise UserError("PortTaken", message, ANOTHER_PORT)
     return server
 
 

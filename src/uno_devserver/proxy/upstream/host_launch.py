@@ -12,7 +12,7 @@ from ...instances.host_kind import HostKind
 from ...instances.host_program import NO_ADDINS
 from ...instances.launch import LaunchFailure, LaunchFailureReason, StartObserver, StartRequest
 from ...instances.start import start
-from ...issues import Issue, UserError, fatal, warning
+from ...issues import Issue, UserError, fatal, printed_in, warning
 from ...system.folders import folders
 from ...system.processes import how_it_ended
 from .base import Ending, StartFailure, Upstream
@@ -191,7 +191,7 @@ def _issue(failure: LaunchFailure) -> Issue:
         case LaunchFailureReason.NOT_STARTED:
             step = f"Repair that; {_NEXT_CALL}"
         case LaunchFailureReason.NOT_READY:
-            return fatal("HostUnreachable", failure.message, f"What it printed is in {failure.log_file}.")
+            return fatal("HostUnreachable", failure.message, printed_in(failure.log_file).lstrip())
         case LaunchFailureReason.DIED:
             if failure.refusal is None:
                 step = f"Repair what it reports; what it printed is in {failure.log_file}."
