@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import struct
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from uno_devserver.protocol.http.messages import Answer, Handler, Request, Response
+from uno_devserver.protocol.http.messages import Answer, Handler, Request, Response, Sink, Streaming
 from uno_devserver.protocol.http.server import HttpServer, open_sockets
 from uno_devserver.protocol.http.server_connection import HttpLimits
 
@@ -121,6 +122,11 @@ class Client:
     def close(self) -> None:
         self.socket.close()
 
+    def reset(self) -> None:
+        """Leave with a reset."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
+
     def _receive(self) -> None:
         data = self.socket.recv(65536)
         if not data:
@@ -154,6 +160,24 @@ class Signal:
             await event.wait()
 
 
+class Paused:
+    """A handler that says when it was asked, waits until it may go on, and answers then."""
+
+    def __init__(self, answer: Answer | None = None) -> None:
+        self.asked, self.go_on, self.done, self.cancelled = Signal(), Signal(), Signal(), Signal()
+        self._answer = answer or Response(200)
+
+    async def __call__(self, _: Request) -> Answer:
+        self.asked.set()
+        try:
+            await self.go_on.passed()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        self.done.set()
+        return self._answer
+
+
 class Running:
     """A server in its own thread; the test talks to it from outside."""
 
@@ -173,6 +197,13 @@ class Running:
     def client(self, host: str = "127.0.0.1", receive_buffer: int | None = None) -> Client:
         client = Client(self.port, host, receive_buffer)
         self._clients.append(client)
+        return client
+
+    def asking(self, data: bytes, paused: Paused) -> Client:
+        """A client whose request is being handled."""
+        client = self.client()
+        client.send(data)
+        paused.asked.wait()
         return client
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -237,6 +268,18 @@ async def echo(request: Request) -> Answer:
 def answering(body: bytes) -> Callable[[Request], Awaitable[Answer]]:
     async def handler(_: Request) -> Answer:
         return Response(200, body)
+
+    return handler
+
+
+EVENTS = (("Content-Type", "text/event-stream"),)
+
+
+def streaming(run: Callable[[Sink], Awaitable[None]]) -> Handler:
+    """Streams, except below /plain."""
+
+    async def handler(request: Request) -> Answer:
+        return Response(200, b"plain") if request.path == "/plain" else Streaming(200, EVENTS, run)
 
     return handler
 

@@ -21,7 +21,7 @@ from uno_devserver.protocol.http.messages import Answer, Request, Response
 from uno_devserver.system import log as log_module
 from uno_devserver.system.log import log
 
-from .serving import PATIENCE, Client, Reply, Serve, Signal, answering, until
+from .serving import PATIENCE, Client, Paused, Reply, Serve, Signal, answering, until
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -217,7 +217,7 @@ def test_a_client_that_never_reads_its_answers_is_not_read_either(serve: Serve) 
 def test_a_client_that_resets_its_connection_makes_no_noise(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     async def handler(_: Request) -> Answer:
         if client.socket.fileno() >= 0:
-            _reset(client.socket)  # in the event loop, which so has to find out by writing
+            client.reset()  # in the event loop, which so has to find out by writing
         return Response(200, b"hello")
 
     server = serve(handler)
@@ -227,11 +227,6 @@ def test_a_client_that_resets_its_connection_makes_no_noise(serve: Serve, caplog
     until(lambda: client.socket.fileno() < 0 and not server.server._connections)
 
     assert [record.message for record in caplog.records if record.name == "asyncio"] == []
-
-
-def _reset(connection: socket.socket) -> None:
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    connection.close()
 
 
 def test_a_client_that_ends_its_side_still_gets_its_answer(serve: Serve) -> None:
@@ -403,7 +398,8 @@ def test_what_somebody_has_left_who_has_gone_before_anybody_looked_is_not_done(s
     async def leave() -> None:  # in the event loop, which so cannot look before
         gone = socket.create_connection(("127.0.0.1", server.port))
         gone.sendall(GET.replace(b"/", b"/gone", 1))
-        _reset(gone)
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        gone.close()
 
     server.do(leave())
 
@@ -509,25 +505,13 @@ def test_a_handlers_header_cannot_break_the_answer(serve: Serve, header: tuple[s
 
 
 def test_a_handler_runs_to_its_end_although_its_client_left(serve: Serve) -> None:
-    asked, go_on, done = Signal(), Signal(), Signal()
-
-    async def handler(_: Request) -> Answer:
-        asked.set()
-        await go_on.passed()
-        done.set()
-        return Response(200)
-
+    handler = Paused()
     server = serve(handler)
-    client = server.client()
-    client.send(GET)
-    asked.wait()
-
-    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # leave with a reset
-    client.close()
+    server.asking(GET, handler).reset()
     until(lambda: not server.server._connections)
-    go_on.set()
+    handler.go_on.set()
 
-    done.wait()
+    handler.done.wait()
     assert server.client().ask().status == 200
 
 

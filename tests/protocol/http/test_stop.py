@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 
 import pytest
 
@@ -13,7 +12,7 @@ from uno_devserver.protocol.http.messages import Answer, Request, Response, Sink
 from uno_devserver.protocol.http.server import HttpServer, open_sockets
 from uno_devserver.system.ports import is_free
 
-from .serving import PATIENCE, Client, Serve, Signal, answering, echo, until
+from .serving import PATIENCE, Client, Paused, Serve, Signal, answering, echo, streaming, until
 from .test_websocket import CLOSE, frame_from, upgraded
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -45,19 +44,11 @@ def test_nothing_is_accepted_any_more_and_the_port_is_free(serve: Serve) -> None
 
 
 def test_a_handler_at_work_finishes_its_answer(serve: Serve) -> None:
-    asked, go_on = Signal(), Signal()
-
-    async def handler(_: Request) -> Answer:
-        asked.set()
-        await go_on.passed()
-        return Response(200, b"done")
-
+    handler = Paused(Response(200, b"done"))
     server = serve(handler)
-    client = server.client()
-    client.send(GET + GET)
-    asked.wait()
+    client = server.asking(GET + GET, handler)
 
-    server.loop.call_soon_threadsafe(server.loop.call_later, 0.1, go_on.set)
+    server.loop.call_soon_threadsafe(server.loop.call_later, 0.1, handler.go_on.set)
     took = server.stop(grace_seconds=PATIENCE)
     reply = client.reply()
 
@@ -66,49 +57,27 @@ def test_a_handler_at_work_finishes_its_answer(serve: Serve) -> None:
 
 
 def test_a_handler_that_takes_longer_than_the_grace_is_cancelled(serve: Serve) -> None:
-    asked, cancelled = Signal(), Signal()
-
-    async def handler(_: Request) -> Answer:
-        asked.set()
-        try:
-            await asyncio.sleep(3600)
-        finally:
-            cancelled.set()
-        return Response(200)
-
+    handler = Paused()
     server = serve(handler)
-    client = server.client()
-    client.send(GET)
-    asked.wait()
+    client = server.asking(GET, handler)
 
     took = server.stop(grace_seconds=0.1)
 
     assert took < 0.1 + AT_ONCE
-    assert cancelled.is_set
+    assert handler.cancelled.is_set
     assert client.rest() == b""
 
 
 def test_a_handler_whose_client_left_gets_the_grace_too(serve: Serve) -> None:
-    asked, go_on, done = Signal(), Signal(), Signal()
-
-    async def handler(_: Request) -> Answer:
-        asked.set()
-        await go_on.passed()
-        done.set()
-        return Response(200)
-
+    handler = Paused()
     server = serve(handler)
-    client = server.client()
-    client.send(GET)
-    asked.wait()
-    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
-    client.close()
+    server.asking(GET, handler).reset()
     until(lambda: not server.server._connections)
 
-    server.loop.call_soon_threadsafe(server.loop.call_later, 0.1, go_on.set)
+    server.loop.call_soon_threadsafe(server.loop.call_later, 0.1, handler.go_on.set)
     server.stop(grace_seconds=PATIENCE)
 
-    assert done.is_set
+    assert handler.done.is_set
 
 
 def test_a_stubborn_handler_is_left_behind_and_named(
@@ -141,18 +110,18 @@ def test_a_stubborn_handler_is_left_behind_and_named(
     until(lambda: server.tasks() == set())
 
 
-def test_a_stream_that_ends_well_ends_with_the_last_chunk(serve: Serve) -> None:
+@pytest.mark.parametrize("well", [True, False])
+def test_a_stream_ends_with_the_last_chunk_only_if_it_ends_well(serve: Serve, well: bool) -> None:
     async def run(sink: Sink) -> None:
         await sink.write(b"hello")
         try:
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
+            if not well:
+                raise
             await sink.write(b"bye")
 
-    async def handler(_: Request) -> Answer:
-        return Streaming(200, (), run)
-
-    server = serve(handler)
+    server = serve(streaming(run))
     client = server.client()
     client.send(GET)
     client.head()
@@ -161,32 +130,12 @@ def test_a_stream_that_ends_well_ends_with_the_last_chunk(serve: Serve) -> None:
     took = server.stop(grace_seconds=PATIENCE)
 
     assert took < AT_ONCE
-    assert list(client.chunks()) == [b"bye"]
-    assert client.rest() == b""
-
-
-def test_a_stream_that_is_cut_off_ends_without_it(serve: Serve) -> None:
-    async def run(sink: Sink) -> None:
-        await sink.write(b"hello")
-        await asyncio.sleep(3600)
-
-    async def handler(_: Request) -> Answer:
-        return Streaming(200, (), run)
-
-    server = serve(handler)
-    client = server.client()
-    client.send(GET)
-    client.head()
-    assert client.chunk() == b"hello"
-
-    took = server.stop(grace_seconds=PATIENCE)
-
-    assert took < AT_ONCE
+    assert not well or list(client.chunks()) == [b"bye"]
     assert client.rest() == b""
 
 
 def test_a_stream_that_begins_while_the_server_stops_is_ended(serve: Serve) -> None:
-    asked, go_on, cleaned = Signal(), Signal(), Signal()
+    cleaned = Signal()
 
     async def run(_: Sink) -> None:
         try:
@@ -194,17 +143,11 @@ def test_a_stream_that_begins_while_the_server_stops_is_ended(serve: Serve) -> N
         finally:
             cleaned.set()
 
-    async def handler(_: Request) -> Answer:
-        asked.set()
-        await go_on.passed()
-        return Streaming(200, (), run)
-
+    handler = Paused(Streaming(200, (), run))
     server = serve(handler)
-    client = server.client()
-    client.send(GET)
-    asked.wait()
+    server.asking(GET, handler)
 
-    server.loop.call_soon_threadsafe(server.loop.call_later, 0.1, go_on.set)
+    server.loop.call_soon_threadsafe(server.loop.call_later, 0.1, handler.go_on.set)
     took = server.stop(grace_seconds=PATIENCE)
 
     assert took < PATIENCE / 2
@@ -216,10 +159,7 @@ def test_a_stream_whose_reader_does_not_read_is_cut_off(serve: Serve) -> None:
         while True:
             await sink.write(bytes(100_000))
 
-    async def handler(_: Request) -> Answer:
-        return Streaming(200, (), run)
-
-    server = serve(handler)
+    server = serve(streaming(run))
     client = server.client(receive_buffer=4096)
     client.send(GET)
     until(lambda: any(each._wire.stalled for each in server.server._connections))

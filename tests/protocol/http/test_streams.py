@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 
 import pytest
 
-from uno_devserver.protocol.http.messages import Answer, Handler, Request, Response, Sink, Streaming
+from uno_devserver.protocol.http.messages import Answer, Request, Sink, Streaming
 
-from .serving import Serve, Signal, until
+from .serving import Serve, Signal, streaming, until
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-EVENTS = (("Content-Type", "text/event-stream"),)
-
-
-def streaming(run: Callable[[Sink], Awaitable[None]]) -> Handler:
-    """Streams, except below /plain."""
-
-    async def handler(request: Request) -> Answer:
-        return Response(200, b"plain") if request.path == "/plain" else Streaming(200, EVENTS, run)
-
-    return handler
 
 
 async def three_bits(sink: Sink) -> None:
