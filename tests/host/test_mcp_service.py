@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +17,6 @@ from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Rpc
 from uno_devserver.protocol.peer_info import ServerInfo
 
 GOOD = "def register(addin):\n    addin.tool(name='good')(lambda: 'good')\n"
-
-
-@pytest.fixture
-def addins(tmp_path: Path) -> AddInFolder:
-    return AddInFolder(tmp_path)
 
 
 async def test_the_health_is_a_tool_and_a_resource(addins: AddInFolder) -> None:

@@ -28,11 +28,11 @@ async def mcp(request: Request) -> Answer:
     return Response(200, b"mcp got " + request.body)
 
 
-def feed(looked: Callable[[bool], None] = lambda _: None, **facts: object) -> Feed:
+def feed(on_watched: Callable[[bool], None] = lambda _: None, **facts: object) -> Feed:
     async def snapshot() -> dict[str, object]:
         return facts
 
-    return Feed(snapshot, looked, linger_seconds=0.05)
+    return Feed(snapshot, on_watched, linger_seconds=0.05)
 
 
 @asynccontextmanager

@@ -116,15 +116,11 @@ async def test_a_taken_port_leads_to_the_next_free_one() -> None:
         assert second.url == f"http://localhost:{second.port}/?token={TOKEN}"
 
 
-def test_where_no_port_can_be_had_there_is_an_issue_that_says_so() -> None:
-    async def run() -> Issue:
-        with last_port_taken() as port:
-            opened = await open_inspector(port, TOKEN, mcp=mcp, health=dict, feed=feed())
-        assert isinstance(opened, Issue)
-        return opened
+async def test_where_no_port_can_be_had_there_is_an_issue_that_says_so() -> None:
+    with last_port_taken() as port:
+        issue = await open_inspector(port, TOKEN, mcp=mcp, health=dict, feed=feed())
 
-    issue = asyncio.run(run())
-
+    assert isinstance(issue, Issue)
     assert issue.code == "InspectorNotServed"
     assert "port 65535 is taken by another program" in issue.message
     assert "--inspector" in issue.remediation

@@ -125,30 +125,23 @@ async def test_an_unknown_resource_has_its_own_error(addins: AddInFolder, uri: s
     )
 
 
-async def test_a_variable_of_the_wrong_type_is_named(addins: AddInFolder) -> None:
-    error = await refusal(addins, "notes://day/monday")
-
-    assert error.code == INVALID_PARAMS
-    assert error.message == "notes://day/monday: Argument 'day' is wrong: 'monday' is no whole number."
-
-
 @pytest.mark.parametrize(
-    ("uri", "message"),
+    ("uri", "code", "message"),
     [
-        ("notes://broken", "OSError: the disk is full"),
-        ("notes://picture", "TypeError: a resource gives text, bytes, data, or embedded(...) contents"),
+        (
+            "notes://day/monday",
+            INVALID_PARAMS,
+            "notes://day/monday: Argument 'day' is wrong: 'monday' is no whole number.",
+        ),
+        ("notes://locked", INVALID_PARAMS, "Unlock your notes first."),
+        ("notes://broken", INTERNAL_ERROR, "OSError: the disk is full"),
+        ("notes://picture", INTERNAL_ERROR, "TypeError: a resource gives text, bytes, data, or embedded(...) contents"),
     ],
 )
-async def test_a_failing_resource_says_why(addins: AddInFolder, uri: str, message: str) -> None:
+async def test_a_resource_that_cannot_be_read_says_why(addins: AddInFolder, uri: str, code: int, message: str) -> None:
     error = await refusal(addins, uri)
 
-    assert (error.code, error.message) == (INTERNAL_ERROR, message)
-
-
-async def test_a_resource_may_tell_the_caller_what_is_wrong(addins: AddInFolder) -> None:
-    error = await refusal(addins, "notes://locked")
-
-    assert (error.code, error.message) == (INVALID_PARAMS, "Unlock your notes first.")
+    assert (error.code, error.message) == (code, message)
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,14 @@ from typing import Any
 
 import pytest
 
-from host.remote_control.apps import app_at, app_of, remote_control, served
+from host.remote_control.apps import app_at, app_of, remote_control, served, until
 
 SCOPE = "HotReload"
 
 
-def ask(workspace: Path | None, name: str, content: object) -> tuple[str, Any]:
-    async def scenario() -> tuple[str, Any]:
-        async with app_of(remote_control(workspace=str(workspace) if workspace else None)) as app:
-            return await app.ask(SCOPE, name, content)
-
-    return asyncio.run(scenario())
+async def ask(workspace: Path | None, name: str, content: object) -> tuple[str, Any]:
+    async with app_of(remote_control(workspace=str(workspace) if workspace else None)) as app:
+        return await app.ask(SCOPE, name, content)
 
 
 async def test_updates_of_code_are_said_to_need_the_dotnet_host() -> None:
@@ -38,7 +35,7 @@ async def test_updates_of_code_are_said_to_need_the_dotnet_host() -> None:
         assert "--host dotnet" in content["ServerError"]
 
 
-def test_files_are_edited_and_every_edit_has_its_result(tmp_path: Path) -> None:
+async def test_files_are_edited_and_every_edit_has_its_result(tmp_path: Path) -> None:
     (tmp_path / "Main.xaml").write_text("one")
     edits: list[dict[str, Any]] = [
         {"FilePath": "Main.xaml", "OldText": "one", "NewText": "two", "IsCreateDeleteAllowed": False},
@@ -47,7 +44,9 @@ def test_files_are_edited_and_every_edit_has_its_result(tmp_path: Path) -> None:
         {"FilePath": "../out.cs", "NewText": "b", "IsCreateDeleteAllowed": True},
     ]
 
-    name, response = ask(tmp_path, "UpdateFileRequest", {"RequestId": "r-1", "Edits": edits, "ForceSaveOnDisk": False})
+    name, response = await ask(
+        tmp_path, "UpdateFileRequest", {"RequestId": "r-1", "Edits": edits, "ForceSaveOnDisk": False}
+    )
 
     assert name == "UpdateFileResponse_2"
     assert list(response) == ["RequestId", "GlobalError", "Results", "HotReloadCorrelationId"]
@@ -62,10 +61,10 @@ def test_files_are_edited_and_every_edit_has_its_result(tmp_path: Path) -> None:
     assert not (tmp_path.parent / "out.cs").exists()
 
 
-def test_an_older_app_edits_one_file(tmp_path: Path) -> None:
+async def test_an_older_app_edits_one_file(tmp_path: Path) -> None:
     (tmp_path / "Main.xaml").write_text("one")
 
-    name, response = ask(
+    name, response = await ask(
         tmp_path, "UpdateFile", {"requestId": "r", "filePath": "Main.xaml", "oldText": "one", "newText": "two"}
     )
 
@@ -107,13 +106,13 @@ async def test_a_relative_workspace_stays_where_it_was(tmp_path: Path, monkeypat
     assert page.read_text() == "two"
 
 
-def test_without_a_workspace_nothing_is_edited(tmp_path: Path) -> None:
+async def test_without_a_workspace_nothing_is_edited(tmp_path: Path) -> None:
     page = tmp_path / "Main.xaml"
     page.write_text("one")
     change = {"FilePath": str(page), "OldText": "one", "NewText": "two"}
 
-    _, response = ask(None, "UpdateFileRequest", {"RequestId": "r", "Edits": [change]})
-    _, older = ask(None, "UpdateFile", {"RequestId": "r", **change})
+    _, response = await ask(None, "UpdateFileRequest", {"RequestId": "r", "Edits": [change]})
+    _, older = await ask(None, "UpdateFile", {"RequestId": "r", **change})
 
     assert response["Results"][0]["Result"] == older["Result"] == 503
     assert "--solution" in older["Error"]
@@ -131,18 +130,18 @@ def test_without_a_workspace_nothing_is_edited(tmp_path: Path) -> None:
         ({"Edits": [{"FilePath": "a", "IsCreateDeleteAllowed": "yes"}]}, "IsCreateDeleteAllowed"),
     ],
 )
-def test_a_request_that_cannot_be_understood_is_answered_too(
+async def test_a_request_that_cannot_be_understood_is_answered_too(
     tmp_path: Path, request_: dict[str, Any], problem: str
 ) -> None:
-    _, response = ask(tmp_path, "UpdateFileRequest", {"RequestId": "r", **request_})
+    _, response = await ask(tmp_path, "UpdateFileRequest", {"RequestId": "r", **request_})
 
     assert response["RequestId"] == "r"
     assert problem in response["GlobalError"]
     assert response["Results"] == []
 
 
-def test_an_older_request_that_cannot_be_understood_is_answered_too(tmp_path: Path) -> None:
-    _, response = ask(tmp_path, "UpdateFile", {"RequestId": "r", "FilePath": 5})
+async def test_an_older_request_that_cannot_be_understood_is_answered_too(tmp_path: Path) -> None:
+    _, response = await ask(tmp_path, "UpdateFile", {"RequestId": "r", "FilePath": 5})
 
     assert (response["RequestId"], response["Result"]) == ("r", 400)
 
@@ -163,43 +162,30 @@ async def test_what_an_app_reports_is_logged(capsys: pytest.CaptureFixture[str])
     assert "[HotReload / UpdateFileRequest] could not be read: it is not JSON" in logged
 
 
-def test_edits_of_many_apps_at_once_do_not_undo_each_other(tmp_path: Path) -> None:
+async def test_edits_of_many_apps_at_once_do_not_undo_each_other(tmp_path: Path) -> None:
     # given: a file in which each app changes a line of its own
     page = tmp_path / "Main.xaml"
     page.write_text("".join(f"<a{number}>old</a{number}>\n" for number in range(8)))
 
-    async def scenario() -> None:
-        async with served(remote_control(workspace=str(tmp_path))) as port:
+    async with served(remote_control(workspace=str(tmp_path))) as port:
 
-            async def change(number: int) -> int:
-                async with app_at(port) as app:
-                    edit = {"FilePath": "Main.xaml", "OldText": f"<a{number}>old", "NewText": f"<a{number}>new"}
-                    _, response = await app.ask(SCOPE, "UpdateFileRequest", {"RequestId": "r", "Edits": [edit]})
-                    return int(response["Results"][0]["Result"])
+        async def change(number: int) -> int:
+            async with app_at(port) as app:
+                edit = {"FilePath": "Main.xaml", "OldText": f"<a{number}>old", "NewText": f"<a{number}>new"}
+                _, response = await app.ask(SCOPE, "UpdateFileRequest", {"RequestId": "r", "Edits": [edit]})
+                return int(response["Results"][0]["Result"])
 
-            assert await asyncio.gather(*map(change, range(8))) == [200] * 8
+        assert await asyncio.gather(*map(change, range(8))) == [200] * 8
 
-    # when
-    asyncio.run(scenario())
-
-    # then
     assert page.read_text() == "".join(f"<a{number}>new</a{number}>\n" for number in range(8))
 
 
-def test_an_edit_is_made_also_when_the_app_leaves_at_once(tmp_path: Path) -> None:
+async def test_an_edit_is_made_also_when_the_app_leaves_at_once(tmp_path: Path) -> None:
     page = tmp_path / "Main.xaml"
     page.write_text("one")
 
-    async def scenario() -> None:
-        async with served(remote_control(workspace=str(tmp_path))) as port:
-            async with app_at(port) as app:
-                edit = {"FilePath": "Main.xaml", "OldText": "one", "NewText": "two"}
-                await app.send(SCOPE, "UpdateFileRequest", {"RequestId": "r", "Edits": [edit]})
-            for _ in range(1000):
-                if page.read_text() == "two":
-                    return
-                await asyncio.sleep(0.01)
-
-    asyncio.run(scenario())
-
-    assert page.read_text() == "two"
+    async with served(remote_control(workspace=str(tmp_path))) as port:
+        async with app_at(port) as app:
+            edit = {"FilePath": "Main.xaml", "OldText": "one", "NewText": "two"}
+            await app.send(SCOPE, "UpdateFileRequest", {"RequestId": "r", "Edits": [edit]})
+        await until(lambda: page.read_text() == "two", "the edit")
