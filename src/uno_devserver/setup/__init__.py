@@ -1,1 +1,1 @@
-"""Registration of the MCP servers with AI clients: what is there, what to write, and how to take it out again."""
+"""Registers MCP servers with AI clients: status, install, uninstall, restore and doctor."""

@@ -178,7 +178,7 @@ def test_one_that_dies_is_to_be_run_by_hand(desk: Desk) -> None:
     one = desk.the_one()
 
     assert one.problem == (
-        "It ended with exit code 1 before it answered. Its last words: no such package"
+        "It ended with exit code 1 before it answered. Its last output: no such package"
         " It refers to ${VERSION}, which is not set here."
     )
     assert one.next_step == f"Run it yourself in '{desk.workspace}' to see more, {BY_PATH}"

@@ -41,7 +41,7 @@ MILD = {"code": "AddInLoadFailed", "severity": "Warning", "message": "One does n
         ),
         (
             {"issues": [FATAL], "proxy": {"fallback": True}},
-            ProxyHealth("x", None, "It was not started.", "Trust it.", fatal=True, untold=True),
+            ProxyHealth("x", None, "It was not started.", "Trust it.", fatal=True, no_workspace=True),
         ),
         ({"upstreamConnected": True, "toolCount": 1, "proxy": {"fallback": True}}, ProxyHealth("x", 1)),
         ({"issues": None}, ProxyHealth("x", None, "It does not say why.", fatal=True)),

@@ -65,11 +65,11 @@ def test_servers_of_other_manners_work_too(tmp_path: Path, manners: dict[str, ob
     [
         (
             "print('no such module', file=sys.stderr); sys.exit(3)",
-            "It ended with exit code 3 before it answered. Its last words: no such module",
+            "It ended with exit code 3 before it answered. Its last output: no such module",
         ),
         (
             "sys.exit('\\n'.join(map(str, range(20))))",
-            "It ended with exit code 1 before it answered. Its last words: 15 / 16 / 17 / 18 / 19",
+            "It ended with exit code 1 before it answered. Its last output: 15 / 16 / 17 / 18 / 19",
         ),
         (
             "[print('hello', number, flush=True) for number in range(50)]",

@@ -195,9 +195,9 @@ def _judged(case: _Case, blank: Examination, trial: Trial) -> Examination:
     if behind is None:
         return tried
     # A client that starts its servers elsewhere tells a proxy the workspace later.
-    waits = behind.untold and spec.folder != case.here.workspace
+    waits = behind.no_workspace and spec.folder != case.here.workspace
     in_part = bool(behind.problem) and (not behind.fatal or waits)
-    step = NO_WORKSPACE if behind.untold and not waits else behind.next_step
+    step = NO_WORKSPACE if behind.no_workspace and not waits else behind.next_step
     step += _other_state(case) if behind.problem else ""
     return tried.replace(health=behind.health, problem=behind.problem, next_step=step, in_part=in_part)
 

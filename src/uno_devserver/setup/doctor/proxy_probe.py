@@ -35,7 +35,7 @@ class ProxyHealth(Value):
     problem: str = ""  # as sentences
     next_step: str = ""
     fatal: bool = False  # the problem makes the server unusable
-    untold: bool = False  # the problem is that the proxy does not know its workspace; a client may tell it later
+    no_workspace: bool = False  # the problem is that the proxy does not know its workspace; a client may tell it later
 
 
 async def probe_proxy(connection: Connection, peer: Peer, connected: Callable[[], None]) -> ProxyHealth | None:
@@ -77,8 +77,8 @@ def _is_settled(report: Mapping[str, Any]) -> bool:
 
 
 def health_of_report(report: Mapping[str, Any]) -> ProxyHealth:
-    told = report.get("issues")
-    issues = [_object(issue) for issue in told][:MAX_ISSUES] if isinstance(told, list) else []
+    listed = report.get("issues")
+    issues = [_object(issue) for issue in listed][:MAX_ISSUES] if isinstance(listed, list) else []
     count = report.get("toolCount")
     tools = (count if isinstance(count, int) else 0) if report.get("upstreamConnected") is True else None
     severe = any(issue.get("severity") == Severity.FATAL.value for issue in issues)
@@ -86,8 +86,8 @@ def health_of_report(report: Mapping[str, Any]) -> ProxyHealth:
     if tools is None:
         problem = problem or "It does not say why."
     step = _text(issues[0].get("remediation")) if issues else ""
-    untold = tools is None and _object(report.get("proxy")).get("fallback") is True
-    return ProxyHealth(report["status"], tools, problem, step, severe or (bool(problem) and not tools), untold)
+    no_workspace = tools is None and _object(report.get("proxy")).get("fallback") is True
+    return ProxyHealth(report["status"], tools, problem, step, severe or (bool(problem) and not tools), no_workspace)
 
 
 def _object(value: object) -> Mapping[str, Any]:

@@ -244,5 +244,5 @@ def _explained(problem: str, strays: list[bytes], child: Child) -> str:
         problem += f" On its output, where only MCP belongs, it printed: {lines}"
     printed = [line.strip() for line in child.printed().splitlines() if line.strip()][-LAST_LINES:]
     if printed:
-        problem += " Its last words: " + " / ".join(line[:MAX_CHARACTERS] for line in printed)
+        problem += " Its last output: " + " / ".join(line[:MAX_CHARACTERS] for line in printed)
     return problem

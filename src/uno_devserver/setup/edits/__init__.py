@@ -1,1 +1,1 @@
-"""Changing one entry of somebody's configuration file, and not one byte beside it."""
+"""Edits one entry of a configuration file, and keeps all other bytes."""

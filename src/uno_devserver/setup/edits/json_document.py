@@ -107,12 +107,12 @@ class JsonDocument:
             raise EditProblem(NO_ROOT_OBJECT)
         self._style = _style_of(self._text, self._start, self._end)
         while self._missing:
-            twins = [member for member in members(self._plain, self._start) if member.name == self._missing[0]]
-            if not twins:
+            found = [member for member in members(self._plain, self._start) if member.name == self._missing[0]]
+            if not found:
                 return
-            self._start, self._end = twins[-1].value, twins[-1].end
+            self._start, self._end = found[-1].value, found[-1].end
             if self._plain[self._start] != "{":
-                raise self._no_object(twins[-1].name)
+                raise self._no_object(found[-1].name)
             self._missing = self._missing[1:]
         servers = self._object()
         values = [servers.value(at) for at in range(len(servers.members))]

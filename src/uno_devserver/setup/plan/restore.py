@@ -78,7 +78,7 @@ def _plan_file(request: ChangeRequest, place: Place, folder: str, *, force: bool
         return None
     if force:
         return file.to_backup(older)
-    instead = ", and keeps what is there now" if content is not None else ""
+    instead = ", and keeps the present content" if content is not None else ""
     reason = f"No change of ours is left to undo. What it was at {older.time} is kept; --force puts that back{instead}"
     return file.refused(Action.NOT_FOUND, reason)
 
@@ -89,7 +89,7 @@ def _changed_by_others(file: _File, record: ChangeRecord, *, force: bool) -> Fil
     if not record.existed:
         if force:
             return file.change(None, DID_NOT_EXIST, file.note_on_repeating)
-        what = "--force removes it, since it did not exist before, and keeps what is there now"
+        what = "--force removes it, since it did not exist before, and keeps the present content"
         return file.operation(Action.ERROR, f"{changed} since; {what}")
     older = file.next_older
     if older is None:
@@ -98,7 +98,9 @@ def _changed_by_others(file: _File, record: ChangeRecord, *, force: bool) -> Fil
     if force:
         return file.to_backup(older)
     undoes = (
-        ", which undoes what others have changed since, and keeps what is there now" if file.content is not None else ""
+        ", which undoes what others have changed since, and keeps the present content"
+        if file.content is not None
+        else ""
     )
     reason = f"{changed} since. What it was at {older.time} is kept; --force puts that back{undoes}"
     return file.refused(Action.ERROR, reason)

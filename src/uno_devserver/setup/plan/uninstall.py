@@ -45,7 +45,7 @@ def plan_uninstall(
     beyond = [one for one in configs if one.place not in reach]
     staying = [one for one in beyond if one.place.path not in cleaned]
     removals = [one for config in reached if (one := _removal(request, config, staying)).indexes]
-    told = {operation.server for one in removals for operation in one.operations}
+    found = {operation.server for one in removals for operation in one.operations}
     problems = [
         request.broken(server, one.place.path, one.problem)
         for server in request.servers
@@ -57,7 +57,7 @@ def plan_uninstall(
             notes=_remaining(request, server, reached, staying)
         )
         for server in request.servers
-        if server.name not in told and not problems
+        if server.name not in found and not problems
     ]
     changes = (_file_change(some, folder) for some in by_file(removals))
     return (*changes, *problems, *missing)
