@@ -1,4 +1,7 @@
-"""`completion`: prints the completion script of bash, zsh or fish, made from the table of commands."""
+"""`completion`: prints the completion script of bash, zsh or fish, made from the table of commands.
+
+Hand-written: shtab and argcomplete need parsers of argparse, which `commands.py` does not use.
+"""
 
 from __future__ import annotations
 

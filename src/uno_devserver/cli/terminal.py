@@ -2,6 +2,8 @@
 
 Only terminals get colours and folded reports; a pipe gets the text alone. FORCE_COLOR and similar variables do not
 change that: build machines and editors set them for every program that they start, and read our text.
+
+Hand-written: rich takes three bare interpreter starts to import, and `textwrap` breaks paths.
 """
 
 from __future__ import annotations

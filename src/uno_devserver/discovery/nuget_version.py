@@ -1,6 +1,8 @@
 """Parses and compares version numbers as NuGet and .NET do, and spells them as folder names.
 
 Text that is not a version gives None. The order is that of SemVer, ignoring case and metadata, as in NuGet.
+
+Hand-written: `packaging` has Python's rules (PEP 440), which differ in order and spelling.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A Host may listen on IPv4, on IPv6 or on both, and `localhost` may mean either; `Loopback.ask` takes the first answer.
 Every request is bounded in time. Modules that take long to import are imported inside the functions.
+
+Hand-written: `http.client` takes a bare interpreter start to import, and asks one address after the other.
 """
 
 from __future__ import annotations

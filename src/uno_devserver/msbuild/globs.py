@@ -3,6 +3,8 @@
 `*` and `?` match within a name, `**` matches any number of folders. Case is ignored on every system, as in MSBuild;
 the folders before the first wildcard are taken literally. The work is limited: visited directory entries and
 compared characters are counted, and links that lead back to a visited folder are not followed.
+
+Hand-written: `fnmatch` and `pathlib` treat case, `**` and unreadable folders differently, and have no limit.
 """
 
 from __future__ import annotations

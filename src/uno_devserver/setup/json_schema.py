@@ -1,6 +1,9 @@
 """Validates a value against a JSON schema, with messages for users.
 
 Supports the part of JSON Schema that our schemas use, as listed in `KEYWORDS`.
+
+Hand-written: importing `jsonschema` takes longer than any command runs, and its messages do not name the place in a
+user's file.
 """
 
 from __future__ import annotations

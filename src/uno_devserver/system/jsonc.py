@@ -2,6 +2,8 @@
 
 Strict JSON is parsed directly by the C parser. Only if that fails, comments and trailing commas are replaced by spaces,
 so that positions in error messages stay true, and the text is parsed again.
+
+Hand-written: libraries for JSON with comments parse in Python, many times slower, and report no positions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The patterns of `hotReload.include` and `exclude`: paths from a root, with `**`, `*`, `?` and `{a,b}`.
 
 `*` and `?` stay within a name, `**` spans folders. A pattern that matches a folder matches all that is in it.
+
+Hand-written: in `fnmatch` a `*` crosses folders, and there is no `{a,b}`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """An HTTP/1.1 client for one server, with connections that are kept for the next request and bounded in number.
 
 Only safe requests are sent twice. `HttpFailure.sent` says whether the server may have seen a request.
+
+Hand-written around httptools: httpx takes several bare interpreter starts to import, and does not tell whether a failed
+request was sent.
 """
 
 from __future__ import annotations

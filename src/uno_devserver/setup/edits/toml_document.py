@@ -2,6 +2,9 @@
 
 `tomllib` parses the text before and after a change. A change is returned only if the new text means the old one with
 that change, and if everything outside the entry is still written as before.
+
+Hand-written because tomlkit keeps comments but not all other bytes; `tomllib` judges, and changes are spliced into the
+text.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The servers are a mapping by name, or a list whose items have a name. After each step the text is parsed again; a step
 that would change anything else is refused.
+
+Hand-written because ruamel.yaml keeps comments but not all other bytes; PyYAML's parser judges, and changes are spliced
+into the text.
 """
 
 from __future__ import annotations
