@@ -658,7 +658,7 @@ async def test_nothing_of_ours_stays_open_either(tmp_path: Path, end: str) -> No
 @pytest.mark.parametrize("manners", [{}, {"stays": True}, {"stays": True, "ignores_sigterm": True}])
 async def test_stopping_is_quick_and_nothing_is_left(tmp_path: Path, notes: Notes, manners: dict[str, Any]) -> None:
     # A server that ends with its input is left the time for that; the others are not.
-    limits: dict[str, float] = {} if manners else {"input_seconds": BOUND}
+    limits: dict[str, Any] = {} if manners else {"input_seconds": BOUND}
     source = upstream(odd_server(notes=notes, grandchild=True, **manners), tmp_path, **limits)
     async with started(source) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
