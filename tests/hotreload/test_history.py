@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from uno_devserver.hotreload.authority import LISTED_TOOLS, RestartResult, ToolChanges
 from uno_devserver.hotreload.history import MAX_RELOADS, SHOWN_PATHS, SHOWN_PROBLEM, ReloadHistory
 from uno_devserver.hotreload.package_state import BuildResult
@@ -14,14 +16,17 @@ BUILT = BuildResult("d1", named="npm run build", seconds=1.5, log_file="/logs/bu
 BROKEN = BUILT.replace(error="src/main.ts(3,1): error TS1005: ';' expected.")
 
 
+@pytest.fixture
+def figures() -> ReloadHistory:
+    return ReloadHistory()
+
+
 def history(figures: ReloadHistory) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(json.dumps(figures.status()["history"]))
     return found
 
 
-def test_a_reload_is_kept_with_its_times_and_with_the_tools_that_came_and_went() -> None:
-    figures = ReloadHistory()
-
+def test_a_reload_is_kept_with_its_times_and_with_the_tools_that_came_and_went(figures: ReloadHistory) -> None:
     figures.made(Role.SERVER, ["src/main.ts"], BUILT)
     figures.restarted(
         0.25, RestartResult(True, lists="changed", tools=ToolChanges(("new",), ("old",), ("more",), ("other",)))
@@ -42,9 +47,7 @@ def test_a_reload_is_kept_with_its_times_and_with_the_tools_that_came_and_went()
     }
 
 
-def test_a_server_that_does_not_start_has_no_tools_to_compare() -> None:
-    figures = ReloadHistory()
-
+def test_a_server_that_does_not_start_has_no_tools_to_compare(figures: ReloadHistory) -> None:
     figures.made(Role.SERVER, ["a.py"], BuildResult("d1"))
     figures.restarted(0.1, RestartResult(False, "It ended with exit code 1."))
 
@@ -52,9 +55,7 @@ def test_a_server_that_does_not_start_has_no_tools_to_compare() -> None:
     assert (reload["ok"], reload["problem"], reload["tools"]) == (False, "It ended with exit code 1.", None)
 
 
-def test_a_failed_build_is_kept_with_what_it_printed_and_where_all_of_it_is() -> None:
-    figures = ReloadHistory()
-
+def test_a_failed_build_is_kept_with_what_it_printed_and_where_all_of_it_is(figures: ReloadHistory) -> None:
     figures.made(Role.SERVER, ["src/main.ts"], BROKEN)
 
     [failed] = history(figures)
@@ -70,8 +71,9 @@ def test_a_failed_build_is_kept_with_what_it_printed_and_where_all_of_it_is() ->
     }
 
 
-def test_a_build_that_fails_again_without_an_edit_is_one_entry_that_still_says_what_changed() -> None:
-    figures = ReloadHistory()
+def test_a_build_that_fails_again_without_an_edit_is_one_entry_that_still_says_what_changed(
+    figures: ReloadHistory,
+) -> None:
     figures.made(Role.SERVER, ["src/main.ts"], BROKEN)
 
     for _ in range(3):
@@ -81,9 +83,7 @@ def test_a_build_that_fails_again_without_an_edit_is_one_entry_that_still_says_w
     assert (failed["changed"], failed["buildSeconds"]) == (["src/main.ts"], 2.5)
 
 
-def test_other_content_and_another_package_that_fail_are_entries_of_their_own() -> None:
-    figures = ReloadHistory()
-
+def test_other_content_and_another_package_that_fail_are_entries_of_their_own(figures: ReloadHistory) -> None:
     figures.made(Role.SERVER, ["a"], BROKEN)
     figures.made(Role.SERVER, ["b"], BROKEN.replace(digest="d2"))
     figures.made(Role.EXTENSION, ["c"], BROKEN.replace(digest="d2"))
@@ -95,9 +95,7 @@ def test_other_content_and_another_package_that_fail_are_entries_of_their_own() 
     ]
 
 
-def test_the_same_failure_after_a_reload_is_told_anew() -> None:
-    figures = ReloadHistory()
-
+def test_the_same_failure_after_a_reload_is_told_anew(figures: ReloadHistory) -> None:
     figures.made(Role.SERVER, ["a"], BROKEN)
     figures.made(Role.SERVER, ["a"], BUILT.replace(digest="d2"))
     figures.restarted(0.1, RestartResult(True))
@@ -106,8 +104,7 @@ def test_the_same_failure_after_a_reload_is_told_anew() -> None:
     assert [entry["ok"] for entry in history(figures)] == [False, True, False]
 
 
-def test_what_is_kept_is_bounded_in_every_direction() -> None:
-    figures = ReloadHistory()
+def test_what_is_kept_is_bounded_in_every_direction(figures: ReloadHistory) -> None:
     names = tuple(f"tool-{number}" for number in range(500))
 
     for number in range(MAX_RELOADS + 5):
@@ -123,9 +120,7 @@ def test_what_is_kept_is_bounded_in_every_direction() -> None:
     assert kept[1]["problem"].endswith("is wrong.")
 
 
-def test_an_extension_that_was_reloaded_is_kept_with_what_became_of_its_client() -> None:
-    figures = ReloadHistory()
-
+def test_an_extension_that_was_reloaded_is_kept_with_what_became_of_its_client(figures: ReloadHistory) -> None:
     figures.made(Role.EXTENSION, ["ext.ts"], BUILT)
     figures.extension_reloaded(client=True)
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from support.files import write
+from support.files import write, write_all
 from uno_devserver.system.files import FileProblem
 from uno_devserver.workspace.trust import (
+    NOT_AGREED,
     TrustQuestion,
     agree,
     agreement_path,
@@ -38,15 +39,17 @@ def _environ(tmp_path: Path, trust: str = "") -> dict[str, str]:
     return {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "UNO_DEVSERVER_TRUST": trust}
 
 
-def test_nobody_has_agreed_to_a_new_workspace(workspace: Path, tmp_path: Path) -> None:
+def test_an_agreement_is_kept_and_can_be_taken_back(workspace: Path, state: str, tmp_path: Path) -> None:
     assert not is_trusted(_environ(tmp_path), str(workspace))
+    assert refusal(state, str(workspace)) == NOT_AGREED
 
-
-def test_an_agreement_is_kept(workspace: Path, state: str, tmp_path: Path) -> None:
     agree(state, trust_question(str(workspace)), "trust")
-
     assert is_agreed(state, str(workspace))
     assert is_trusted(_environ(tmp_path), str(workspace))
+
+    assert revoke(state, str(workspace)) is True
+    assert not is_agreed(state, str(workspace))
+    assert revoke(state, str(workspace)) is False
 
 
 def test_what_there_is_to_agree_to_is_named(workspace: Path) -> None:
@@ -67,25 +70,25 @@ def test_automation_agrees_by_the_environment(workspace: Path, tmp_path: Path, v
     assert is_trusted(_environ(tmp_path, value), str(workspace)) is trusted
 
 
-def test_another_content_of_the_config_is_another_question(workspace: Path, state: str) -> None:
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({"host.config.jsonc": '{"command": "rm -rf"}'}, "its config was changed since the user agreed to it"),
+        ({"addins/greeter.py": "print('edited')", "addins/second.py": ""}, ""),
+    ],
+    ids=["another config is another question", "an edited or new add-in is not"],
+)
+def test_what_was_agreed_to_counts_until_the_config_changes(
+    workspace: Path, state: str, files: dict[str, str], why: str
+) -> None:
     agree(state, trust_question(str(workspace)), "trust")
-    config = workspace / ".devtools" / "host.config.jsonc"
 
-    config.write_text('{"command": "rm -rf"}')
-    changed = is_agreed(state, str(workspace))
-    config.write_text("{}")
+    write_all(workspace / ".devtools", files)
 
-    assert not changed
+    assert is_agreed(state, str(workspace)) is not bool(why)
+    assert not why or refusal(state, str(workspace)) == why
+    write(workspace / ".devtools" / "host.config.jsonc", "{}")
     assert is_agreed(state, str(workspace)), "what was agreed to is back"
-
-
-def test_who_agreed_to_another_config_is_told_so(workspace: Path, state: str) -> None:
-    assert refusal(state, str(workspace)) == "the user has not agreed to it"
-    agree(state, trust_question(str(workspace)), "trust")
-
-    (workspace / ".devtools" / "host.config.jsonc").write_text('{"command": "rm -rf"}')
-
-    assert refusal(state, str(workspace)) == "its config was changed since the user agreed to it"
 
 
 @pytest.mark.parametrize("content", ["", "{}"])
@@ -95,15 +98,6 @@ def test_a_config_that_appears_is_another_question(tmp_path: Path, state: str, c
     write(tmp_path / ".devtools" / "host.config.jsonc", content)
 
     assert not is_agreed(state, str(tmp_path))
-
-
-def test_an_edited_or_new_addin_is_not(workspace: Path, state: str) -> None:
-    agree(state, trust_question(str(workspace)), "trust")
-
-    write(workspace / ".devtools" / "addins" / "greeter.py", "print('edited')")
-    write(workspace / ".devtools" / "addins" / "second.py", "")
-
-    assert is_agreed(state, str(workspace))
 
 
 def test_the_agreement_holds_for_every_way_to_the_same_place(workspace: Path, state: str, tmp_path: Path) -> None:
@@ -143,14 +137,6 @@ def test_folders_that_differ_in_case_alone_are_two_questions(state: str, tmp_pat
 
     assert is_agreed(state, str(tmp_path / "App"))
     assert not is_agreed(state, str(tmp_path / "app"))
-
-
-def test_an_agreement_can_be_taken_back(workspace: Path, state: str) -> None:
-    agree(state, trust_question(str(workspace)), "trust")
-
-    assert revoke(state, str(workspace)) is True
-    assert not is_agreed(state, str(workspace))
-    assert revoke(state, str(workspace)) is False
 
 
 def test_the_file_is_the_users_alone_and_says_how_it_came_about(workspace: Path, state: str) -> None:
