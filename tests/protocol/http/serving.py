@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from uno_devserver.protocol.http.messages import Answer, Handler, Request, Response, Sink, Streaming
+from uno_devserver.protocol.http.messages import Answer, Handler, Request, Response, Sink, Streaming, Upgrade, WebSocket
 from uno_devserver.protocol.http.server import HttpServer, open_sockets
 from uno_devserver.protocol.http.server_connection import HttpLimits
 
@@ -280,6 +280,13 @@ def streaming(run: Callable[[Sink], Awaitable[None]]) -> Handler:
 
     async def handler(request: Request) -> Answer:
         return Response(200, b"plain") if request.path == "/plain" else Streaming(200, EVENTS, run)
+
+    return handler
+
+
+def upgrading(run: Callable[[WebSocket], Awaitable[None]]) -> Handler:
+    async def handler(_: Request) -> Answer:
+        return Upgrade(run)
 
     return handler
 

@@ -12,7 +12,7 @@ from uno_devserver.protocol.http.messages import Answer, Request, Response, Sink
 from uno_devserver.protocol.http.server import HttpServer, open_sockets
 from uno_devserver.system.ports import is_free
 
-from .serving import PATIENCE, Client, Paused, Serve, Signal, answering, echo, streaming, until
+from .serving import PATIENCE, Client, Paused, Serve, Signal, answering, echo, streaming, until, upgrading
 from .test_websocket import CLOSE, frame_from, upgraded
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -181,10 +181,7 @@ def test_a_websocket_is_told_that_the_server_goes_away(
         finally:
             cancelled.set()
 
-    async def handler(_: Request) -> Answer:
-        return Upgrade(run)
-
-    server = serve(handler)
+    server = serve(upgrading(run))
     client = upgraded(server)
 
     stopping = asyncio.run_coroutine_threadsafe(server.server.stop(PATIENCE), server.loop)

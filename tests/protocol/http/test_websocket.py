@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 from uno_devserver.protocol.http import websocket as websocket_module
 from uno_devserver.protocol.http.messages import Answer, Request, Response, Upgrade, WebSocket
 
-from .serving import PATIENCE, Client, Running, Serve, Signal, until
+from .serving import PATIENCE, Client, Running, Serve, Signal, until, upgrading
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -169,22 +169,15 @@ def test_a_page_of_this_machine_gets_one(serve: Serve) -> None:
 # --- messages -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [0, 1, 125, 126, 65535, 65536, 3_000_000])
-def test_messages_of_any_size_come_and_go(serve: Serve, size: int) -> None:
-    message = os.urandom(1000) * (size // 1000 + 1)
+SIZES = [0, 1, 125, 126, 65535, 65536, 3_000_000]
+
+
+def test_messages_of_any_size_come_and_go_and_text_is_received_as_utf_8(serve: Serve) -> None:
     client = upgraded(serve(parrot))
 
-    client.send(frame(BINARY, message[:size]))
-
-    assert frame_from(client) == (BINARY, message[:size])
-
-
-def test_text_is_received_as_utf_8(serve: Serve) -> None:
-    client = upgraded(serve(parrot))
-
-    client.send(frame(TEXT, "Grüße".encode()))
-
-    assert frame_from(client) == (BINARY, "Grüße".encode())
+    for opcode, message in [*((BINARY, os.urandom(size)) for size in SIZES), (TEXT, "Grüße".encode())]:
+        client.send(frame(opcode, message))
+        assert frame_from(client) == (BINARY, message)
 
 
 def test_frames_may_come_byte_by_byte(serve: Serve) -> None:
@@ -259,10 +252,7 @@ def test_messages_before_a_close_are_delivered(serve: Serve) -> None:
         received.extend([await websocket.receive() for _ in range(4)])
         done.set()
 
-    async def handler(_: Request) -> Answer:
-        return Upgrade(run)
-
-    client = upgraded(serve(handler))
+    client = upgraded(serve(upgrading(run)))
     client.send(frame(TEXT, b"one") + frame(TEXT, b"two") + frame(CLOSE))
     assert frame_from(client) == (CLOSE, b"")
     go_on.set()
@@ -283,10 +273,7 @@ def test_a_client_that_vanishes_ends_the_receiving(serve: Serve) -> None:
         await websocket.close()
         done.set()
 
-    async def handler(_: Request) -> Answer:
-        return Upgrade(run)
-
-    client = upgraded(serve(handler))
+    client = upgraded(serve(upgrading(run)))
     client.send(frame(TEXT, b"last words") + frame(TEXT, b"and half a f")[:7])
     client.close()
 
@@ -307,10 +294,7 @@ def test_the_handlers_end_is_the_websockets_end(serve: Serve, ends: str, code: i
         if ends == "fails":
             raise LookupError("nothing to say")
 
-    async def handler(_: Request) -> Answer:
-        return Upgrade(run)
-
-    server = serve(handler)
+    server = serve(upgrading(run))
 
     with connect(f"ws://localhost:{server.port}/ws") as client:
         assert client.recv(PATIENCE) == b"bye"
@@ -333,10 +317,7 @@ def test_a_handler_that_hears_by_sending_that_the_client_left_is_no_failure(
         finally:
             done.set()
 
-    async def handler(_: Request) -> Answer:
-        return Upgrade(run)
-
-    server = serve(handler)
+    server = serve(upgrading(run))
     client = upgraded(server)
     client.send(frame(CLOSE))
     done.wait()
@@ -349,10 +330,7 @@ def test_a_client_that_does_not_answer_a_close_is_left(serve: Serve) -> None:
     async def run(_: WebSocket) -> None:
         pass
 
-    async def handler(_: Request) -> Answer:
-        return Upgrade(run)
-
-    client = upgraded(serve(handler))
+    client = upgraded(serve(upgrading(run)))
 
     assert close_code(client) == 1000
     client.send(frame(TEXT, b"not listening"))
@@ -407,10 +385,7 @@ def test_what_follows_a_wrong_frame_is_not_looked_at(serve: Serve) -> None:
             received.append(await websocket.receive())
         done.set()
 
-    async def handler(_: Request) -> Answer:
-        return Upgrade(run)
-
-    client = upgraded(serve(handler))
+    client = upgraded(serve(upgrading(run)))
     client.send(frame(TEXT, b"good") + frame(TEXT, b"\xff") + frame(TEXT, b"late"))
 
     done.wait()
@@ -432,10 +407,7 @@ def test_a_handler_that_does_not_receive_stops_the_reading(serve: Serve, monkeyp
             sizes.append(len(message))
         done.set()
 
-    async def handler(_: Request) -> Answer:
-        return Upgrade(run)
-
-    server = serve(handler)
+    server = serve(upgrading(run))
     client = upgraded(server)
     messages = frame(BINARY, bytes(100_000)) * count + frame(CLOSE)
     sender = threading.Thread(target=client.send, args=(messages,))
@@ -464,10 +436,7 @@ def test_a_client_that_does_not_read_makes_sending_wait(serve: Serve) -> None:
             await websocket.send(bytes(100_000))
             sent += 100_000
 
-    async def handler(_: Request) -> Answer:
-        return Upgrade(run)
-
-    server = serve(handler)
+    server = serve(upgrading(run))
     client = upgraded(server, server.client(receive_buffer=65536))
     before = -1
     while sent != before:
