@@ -79,7 +79,6 @@ class Batches:
 
 class _Batch:
     def __init__(self, ids: Iterable[object], answers: list[bytes]) -> None:
-        self.awaited = [
-            (type(one), one) for one in ids
-        ]  # 1 and "1" are different ids; a client may send the same id twice
+        # 1 and "1" are different ids; a client may send the same id twice.
+        self.awaited = [(type(one), one) for one in ids]
         self.answers = answers
