@@ -276,7 +276,7 @@ def test_a_client_that_has_read_everything_is_read_again(tmp_path: Path) -> None
     """More than is ever kept for a client passes, as long as it reads."""
     large = {"name": "echo", "text": "x" * 4_000_000}
     with FrontProcess(tmp_path) as proxy:
-        for number in range(20):
+        for number in range(17):
             assert len(proxy.ask("tools/call", large, number)["echo"]["text"]) == 4_000_000
 
 

@@ -36,7 +36,7 @@ FIRST_ID = "first"
 
 
 class RelayedClient:
-    """Front, session and relay between a client and a scripted upstream. Implements `front.front.Engine`."""
+    """Front, session and relay between a client and a scripted upstream. Implements `front.first_answers.Engine`."""
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, RpcError
@@ -21,9 +21,10 @@ from uno_devserver.proxy.calls.era_translation import (
 SERVER = "io.modelcontextprotocol/serverInfo"
 TASK = "io.modelcontextprotocol/related-task"
 
+texts = st.text(max_size=6)
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )
 
@@ -36,14 +37,12 @@ def _written(result: dict[str, Any]) -> Any:
     return json.loads(msgspec.json.encode(result))
 
 
-@settings(max_examples=50)
-@given(st.dictionaries(st.text(), json_values))
+@given(st.dictionaries(texts, json_values, max_size=3))
 def test_a_handshake_servers_result_is_what_it_was_for_the_endpoint_to_shape(result: dict[str, Any]) -> None:
     assert _written(for_modern_client(_raw(result))) == result
 
 
-@settings(max_examples=50)
-@given(st.dictionaries(st.text().filter(lambda key: key not in ("resultType", "_meta")), json_values))
+@given(st.dictionaries(texts.filter(lambda key: key != "_meta"), json_values, max_size=3))
 def test_a_modern_servers_result_is_what_it_was_but_for_the_marks_of_its_era(result: dict[str, Any]) -> None:
     modern = {**result, "resultType": "complete", "_meta": {SERVER: {"name": "s"}}}
 

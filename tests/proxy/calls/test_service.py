@@ -26,7 +26,7 @@ from uno_devserver.proxy.state import ConnectionState, Lists
 LISTS = Lists(b'[{"name":"t"}]', b'[{"uri":"r"}]', b'[{"uriTemplate":"x"}]', b'[{"name":"p"}]')
 
 
-async def test_it_is_a_service_with_the_name_and_the_capabilities_of_the_board() -> None:
+async def test_it_is_a_service_with_the_name_and_the_capabilities_of_the_state() -> None:
     scene = Scene()
     service: Service = scene.service
 
@@ -44,7 +44,7 @@ async def test_it_is_a_service_with_the_name_and_the_capabilities_of_the_board()
         ("prompts/list", {"prompts": [{"name": "p"}]}),
     ],
 )
-async def test_lists_come_from_the_board_whatever_the_upstream_does(method: str, expected: object) -> None:
+async def test_lists_come_from_the_state_whatever_the_upstream_does(method: str, expected: object) -> None:
     scene = Scene(RECONNECTING, state=state_of(LISTS))
 
     assert said(await scene.service.answer(ScriptedCall(method))) == expected

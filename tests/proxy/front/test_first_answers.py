@@ -84,7 +84,7 @@ class Relay:
 
 
 class Engine:
-    """Remembers what it is told. Implements `front.Engine`."""
+    """Remembers what it is told. Implements `front.first_answers.Engine`."""
 
     def __init__(self) -> None:
         self.relay: Any = Relay()
