@@ -35,6 +35,11 @@ def found(root: Path, programs: Path, role: Role = Role.SERVER) -> BuildCommand 
     return build_of(WatchedPackage(role, str(root)), {"PATH": str(programs)}, "linux")
 
 
+def named(root: Path, programs: Path, role: Role = Role.SERVER) -> str | None:
+    build = found(root, programs, role)
+    return build.named if build else None
+
+
 @pytest.mark.parametrize(
     ("lockfile", "manager"),
     [
@@ -58,86 +63,61 @@ def test_the_lockfile_of_the_package_or_of_a_folder_above_tells_the_manager(
     assert build == BuildCommand(f"{manager} run build", (str(programs / manager), "run", "build"), str(root))
 
 
-def test_the_nearest_lockfile_wins(root: Path, programs: Path) -> None:
-    (root / "yarn.lock").touch()
+@pytest.mark.parametrize(
+    ("lockfiles", "manager"),
+    [
+        (("repository/packages/server/yarn.lock", "repository/packages/pnpm-lock.yaml"), "yarn"),
+        (("pnpm-lock.yaml",), "npm"),
+    ],
+    ids=["the nearest wins", "one outside of the repository says nothing"],
+)
+def test_of_several_folders(root: Path, programs: Path, lockfiles: tuple[str, ...], manager: str) -> None:
+    for lockfile in lockfiles:
+        (root.parents[2] / lockfile).touch()
+
+    assert named(root, programs) == f"{manager} run build"
+
+
+def test_a_package_in_no_repository_is_not_judged_by_the_folders_above(root: Path, programs: Path) -> None:
+    (root.parents[1] / ".git").rmdir()
     (root.parent / "pnpm-lock.yaml").touch()
 
-    build = found(root, programs)
-
-    assert build
-    assert build.named == "yarn run build"
+    assert named(root, programs) == "npm run build"
 
 
-def test_a_lockfile_outside_of_the_repository_says_nothing(root: Path, programs: Path) -> None:
-    (root.parents[2] / "pnpm-lock.yaml").touch()
-
-    build = found(root, programs)
-
-    assert build
-    assert build.named == "npm run build"
-
-
-def test_a_package_in_no_repository_is_not_judged_by_the_folders_above(tmp_path: Path, programs: Path) -> None:
-    root = tmp_path / "server"
-    root.mkdir()
-    (root / "package.json").write_text('{"scripts": {"build": "tsc"}}')
-    (tmp_path / "pnpm-lock.yaml").touch()
-
-    build = found(root, programs)
-
-    assert build
-    assert build.named == "npm run build"
+BUILT = {"build": "tsc"}
 
 
 @pytest.mark.parametrize(
-    ("declared", "manager"),
-    [("pnpm@9.1.0", "pnpm"), ("yarn@4.2.2+sha224.00", "yarn"), ("bun", "bun"), ("other@1", "npm"), (3, "npm")],
-)
-def test_without_a_lockfile_the_package_says_itself_who_manages_it(
-    root: Path, programs: Path, declared: object, manager: str
-) -> None:
-    (root / "package.json").write_text(json.dumps({"packageManager": declared, "scripts": {"build": "tsc"}}))
-
-    build = found(root, programs)
-
-    assert build
-    assert build.named == f"{manager} run build"
-
-
-@pytest.mark.parametrize(
-    ("scripts", "named"),
+    ("role", "package", "expected"),
     [
-        ({"compile": "tsc", "build": "vite"}, "npm run compile"),
-        ({"build": "vite"}, "npm run build"),
-        ({"test": "jest"}, None),
+        (Role.SERVER, {"packageManager": "pnpm@9.1.0", "scripts": BUILT}, "pnpm run build"),
+        (Role.SERVER, {"packageManager": "yarn@4.2.2+sha224.00", "scripts": BUILT}, "yarn run build"),
+        (Role.SERVER, {"packageManager": "bun", "scripts": BUILT}, "bun run build"),
+        (Role.SERVER, {"packageManager": "other@1", "scripts": BUILT}, "npm run build"),
+        (Role.SERVER, {"packageManager": 3, "scripts": BUILT}, "npm run build"),
+        (Role.EXTENSION, {"scripts": {"compile": "tsc", "build": "vite"}}, "npm run compile"),
+        (Role.EXTENSION, {"scripts": {"build": "vite"}}, "npm run build"),
+        (Role.EXTENSION, {"scripts": {"test": "jest"}}, None),
+        (Role.SERVER, {}, None),
+        (Role.SERVER, [], None),
+        (Role.SERVER, {"scripts": []}, None),
+        (Role.SERVER, {"scripts": {"build": 1}}, None),
+        (Role.SERVER, {"scripts": {"x": "y"}}, None),
     ],
 )
-def test_an_extension_is_compiled_or_else_built(
-    root: Path, programs: Path, scripts: dict[str, str], named: str | None
+def test_without_a_lockfile_the_package_tells_how_it_is_built(
+    root: Path, programs: Path, role: Role, package: object, expected: str | None
 ) -> None:
-    (root / "package.json").write_text(json.dumps({"scripts": scripts}))
+    (root / "package.json").write_text(json.dumps(package))
 
-    build = found(root, programs, Role.EXTENSION)
-
-    assert (build and build.named) == named
-
-
-@pytest.mark.parametrize(
-    "text", ["{}", "[]", '{"scripts": []}', '{"scripts": {"build": 1}}', '{"scripts": {"x": "y"}}']
-)
-def test_without_a_script_there_is_nothing_to_build(root: Path, programs: Path, text: str) -> None:
-    (root / "package.json").write_text(text)
-
-    assert found(root, programs) is None
+    assert named(root, programs, role) == expected
 
 
 def test_of_a_package_json_that_is_no_json_the_manager_shall_say_what_is_wrong(root: Path, programs: Path) -> None:
     (root / "package.json").write_text('{"scripts": {"build": ')
 
-    build = found(root, programs)
-
-    assert build
-    assert build.named == "npm run build"
+    assert named(root, programs) == "npm run build"
 
 
 def test_python_has_nothing_to_build(tmp_path: Path, programs: Path) -> None:

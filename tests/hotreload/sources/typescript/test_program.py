@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hotreload.trees import as_ordinary_user
 from support.files import write, write_all
 from uno_devserver.hotreload.sources.typescript import root_files
 from uno_devserver.hotreload.sources.typescript.disk import Disk
 from uno_devserver.hotreload.sources.typescript.imports import ImportedNames
 
 from .ts_projects import typescript_sources
-
-NOBODY = 65534
 
 
 @pytest.fixture
@@ -158,31 +154,16 @@ def test_entries_of_a_package_may_lead_to_each_other_in_a_circle(root: Path) -> 
 
 
 def test_what_cannot_be_read_is_said_and_the_rest_counts() -> None:
-    # Given
-    base = Path(tempfile.mkdtemp(prefix="u")).resolve()
-    try:
+    with as_ordinary_user() as base:
         write_all(base, {"tsconfig.json": "{}", "a.ts": "", "secret.ts": "", "closed/b.ts": ""})
-        base.chmod(0o755)
         (base / "secret.ts").chmod(0)
         (base / "closed").chmod(0)
 
-        # When: root may read everything, so it is somebody else for that moment
-        is_root = os.geteuid() == 0
-        if is_root:
-            os.seteuid(NOBODY)
-        try:
-            sources = typescript_sources(base)
-        finally:
-            if is_root:
-                os.seteuid(0)
+        sources = typescript_sources(base)
 
-        # Then: a file that cannot be read is one all the same
-        assert sorted(sources.files) == ["a.ts", "secret.ts"]
+        assert sorted(sources.files) == ["a.ts", "secret.ts"], "a file that cannot be read is one all the same"
         assert any("secret.ts cannot be read" in problem for problem in sources.problems)
         assert any(f"The folder {base}/closed cannot be read" in problem for problem in sources.problems)
-    finally:
-        (base / "closed").chmod(0o700)
-        shutil.rmtree(base)
 
 
 def test_a_disk_that_ignores_case_finds_a_file_by_any_spelling(root: Path) -> None:
