@@ -143,8 +143,8 @@ def test_calls_leave_nothing_behind_in_memory(proxies: Proxies, bench: Workbench
                 client.forget(request)
         return psutil.Process(client.process.pid).memory_info().rss - before
 
-    grown_after(20)
-    assert grown_after(60) < 60 * 50 * 1500
+    grown_after(10)
+    assert grown_after(40) < 40 * 50 * 1500
 
 
 def test_a_call_with_a_number_that_no_float_holds_is_answered_whatever_becomes_of_the_server(proxies: Proxies) -> None:

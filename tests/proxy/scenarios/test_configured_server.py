@@ -13,7 +13,7 @@ from support.files import write
 from support.machine import Machine
 from support.odd_servers import odd_server
 from support.proxies import Proxies, ProxyClient
-from support.reloading import PythonServer, hot, text_of
+from support.reloading import SHORT_PAUSES, PythonServer, hot, text_of
 
 CONFIG = ".devtools/host.config.jsonc"
 OF_HOSTS = "uno_app_select_solution"
@@ -260,7 +260,7 @@ def test_where_nobody_knows_what_the_config_names_nothing_is_started_until_it_is
     proxies: Proxies, machine: Machine, broken: str
 ) -> None:
     path = save(machine, broken)
-    client = proxies.start()
+    client = proxies.start(prefix=SHORT_PAUSES)
     client.initialize()
 
     report = client.wait_state("Degraded")
