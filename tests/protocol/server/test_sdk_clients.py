@@ -11,7 +11,7 @@ import httpx2
 import mcp_types
 import pytest
 from mcp.client import Client
-from mcp.client.session import ClientSession
+from mcp.client.session import ClientRequestContext, ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
@@ -23,9 +23,30 @@ from uno_devserver.protocol.server.streamable_http import StreamableHttp
 from uno_devserver.protocol.service import Call, Result
 
 from ..conversations import WAIT_SECONDS, ScriptedService, text, until
-from ..sdk_answers import ANSWERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # old eras are our topic
+
+
+async def _elicit(context: ClientRequestContext, params: Any) -> mcp_types.ElicitResult:
+    return mcp_types.ElicitResult(action="accept", content={"name": f"{params.message} Ada"})
+
+
+async def _sample(context: ClientRequestContext, params: Any) -> mcp_types.CreateMessageResult:
+    return mcp_types.CreateMessageResult(
+        role="assistant", model="m", content=mcp_types.TextContent(type="text", text="sampled")
+    )
+
+
+async def _roots(context: ClientRequestContext) -> mcp_types.ListRootsResult:
+    return mcp_types.ListRootsResult.model_validate({"roots": [{"uri": "file:///work"}]})
+
+
+ANSWERS: dict[str, Any] = {
+    "elicitation_callback": _elicit,
+    "sampling_callback": _sample,
+    "list_roots_callback": _roots,
+}
+
 
 ERAS = pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
 VERSION_OF = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
+from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, SESSION_REQUIRED
 from uno_devserver.protocol.service import Call, Result
 
 from ..conversations import (
@@ -32,47 +32,37 @@ async def test_other_methods_are_not_allowed(method: str) -> None:
     assert (reply.status, reply.headers["allow"], reply.body) == (405, "DELETE, GET, POST", b"")
 
 
-@pytest.mark.parametrize("accept", [None, "application/json", "text/html", ""])
-async def test_get_without_event_stream_is_406_so_that_launchers_see_a_server(accept: str | None) -> None:
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [(kind, 406) for kind in (None, "application/json", "text/html", "")]  # so that launchers see a server
+    + [(kind, 400) for kind in ("*/*", "text/event-stream", "text/*;q=0.5")],
+)
+async def test_get_without_event_stream_is_406_and_without_session_400(accept: str | None, status: int) -> None:
     reply = await Client(endpoint_of(ScriptedService())).send("GET", accept=accept)
 
-    assert (reply.status, reply.error) == (406, INVALID_REQUEST)
+    assert (reply.status, reply.error) == (status, INVALID_REQUEST if status == 406 else SESSION_REQUIRED)
 
 
-@pytest.mark.parametrize("accept", ["*/*", "text/event-stream", "text/*;q=0.5"])
-async def test_get_without_session_is_400(accept: str) -> None:
-    reply = await Client(endpoint_of(ScriptedService())).send("GET", accept=accept)
-
-    assert reply.status == 400
-
-
-@pytest.mark.parametrize("accept", ["text/html", "image/png, text/plain", ""])
-async def test_post_needs_a_client_that_takes_json_or_events(accept: str) -> None:
-    reply = await (await connected(ScriptedService())).ask("ping", accept=accept)
-
-    assert (reply.status, reply.error) == (406, INVALID_REQUEST)
+ACCEPTED = [None, "*/*", "application/json, text/event-stream", "text/event-stream;q=1, APPLICATION/JSON"]
 
 
 @pytest.mark.parametrize(
-    "accept",
-    [None, "*/*", "application/json, text/event-stream", "text/event-stream;q=1, APPLICATION/JSON", "application/*"],
+    ("headers", "status"),
+    [
+        *(({"accept": accept}, 200) for accept in (*ACCEPTED, "application/*")),
+        *(({"accept": accept}, 406) for accept in ("text/html", "image/png, text/plain", "")),
+        *(({"content_type": kind}, 200) for kind in ("application/json; charset=utf-8", "Application/JSON")),
+        *(({"content_type": kind}, 415) for kind in (None, "text/plain", "application/jsonx", "")),
+        ({"content_type": "application/x-www-form-urlencoded"}, 415),
+    ],
 )
-async def test_one_message_is_answered_in_plain_json(accept: str | None) -> None:
-    reply = await (await connected(ScriptedService())).ask("ping", accept=accept)
+async def test_a_message_claims_to_be_json_and_its_client_takes_json_or_events(
+    headers: dict[str, str | None], status: int
+) -> None:
+    reply = await (await connected(ScriptedService())).ask("ping", **headers)
 
-    assert (reply.status, reply.json["result"]) == (200, {})
-
-
-@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""])
-async def test_a_body_that_does_not_claim_to_be_json_is_415(kind: str | None) -> None:
-    reply = await (await connected(ScriptedService())).ask("ping", content_type=kind)
-
-    assert (reply.status, reply.error) == (415, INVALID_REQUEST)
-
-
-@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON"])
-async def test_parameters_and_case_of_the_content_type_do_not_matter(kind: str) -> None:
-    assert (await (await connected(ScriptedService())).ask("ping", content_type=kind)).status == 200
+    assert (reply.status, reply.error) == (status, None if status == 200 else INVALID_REQUEST)
+    assert reply.json.get("result") == ({} if status == 200 else None)
 
 
 async def _speak(call: Call) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -211,7 +212,8 @@ async def test_ill_formed_answers_are_refused_and_can_be_mended(responses: objec
     assert right.json["result"]["content"] == text("mended")["content"]
 
 
-async def test_a_call_that_nobody_comes_back_for_is_cancelled() -> None:
+def _asking() -> tuple[Callable[[Call], Awaitable[Result]], asyncio.Event]:
+    """A tool that asks, and an event that tells when it has ended."""
     stopped = asyncio.Event()
 
     async def who(call: Call) -> Result:
@@ -220,6 +222,11 @@ async def test_a_call_that_nobody_comes_back_for_is_cancelled() -> None:
         finally:
             stopped.set()
 
+    return who, stopped
+
+
+async def test_a_call_that_nobody_comes_back_for_is_cancelled() -> None:
+    who, stopped = _asking()
     client = ModernClient(endpoint_of(ScriptedService(who=who), waiting_seconds=0.02), elicitation={})
     asked = await client.ask("tools/call", {"name": "who"})
     await asyncio.wait_for(stopped.wait(), 5)
@@ -416,14 +423,7 @@ async def test_questions_of_a_call_are_bounded() -> None:
 
 
 async def test_closing_the_server_ends_waiting_calls() -> None:
-    stopped = asyncio.Event()
-
-    async def who(call: Call) -> Result:
-        try:
-            return await call.ask("elicitation/create", QUESTION)
-        finally:
-            stopped.set()
-
+    who, stopped = _asking()
     client = _client(who=who)
     await client.ask("tools/call", {"name": "who"})
     await client.endpoint.close()
