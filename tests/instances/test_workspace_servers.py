@@ -1,4 +1,4 @@
-"""Whose server is it: which of the running ones belong to the workspace that somebody stands in."""
+"""Which of the running servers belong to a workspace."""
 
 from __future__ import annotations
 
@@ -43,11 +43,14 @@ def other(app: Path) -> RegisteredServer:
     return server(app.parent / "other" / "Other.slnx")
 
 
-def test_the_server_of_the_workspaces_solution_belongs_to_it(app: Path, other: RegisteredServer) -> None:
+@pytest.mark.parametrize("folder", ["", "src", "src/Views/Pages"])
+def test_the_server_of_the_workspaces_solution_belongs_to_it_and_is_found_upwards(
+    app: Path, other: RegisteredServer, folder: str
+) -> None:
+    (app / folder).mkdir(parents=True, exist_ok=True)
     mine = server(app / "src" / "App.slnx")
 
-    assert servers_of(app, mine, other) == [mine]
-    assert servers_of(app / "src", mine, other) == [mine]
+    assert servers_of(app / folder, mine, other) == [mine]
 
 
 def test_a_server_without_a_solution_belongs_to_the_workspace_of_its_sidecar(
@@ -77,13 +80,6 @@ def test_a_global_json_above_the_workspace_does_not_make_its_solutions_another(a
     mine = server(write(tools / "Tools.slnx", "<Solution />"))
 
     assert servers_of(tools, mine, server(app / "src" / "App.slnx")) == [mine]
-
-
-def test_deep_inside_a_workspace_its_server_is_found_upwards(app: Path, other: RegisteredServer) -> None:
-    (app / "src" / "Views" / "Pages").mkdir(parents=True)
-    mine = server(app / "src" / "App.slnx")
-
-    assert servers_of(app / "src" / "Views" / "Pages", mine, other) == [mine]
 
 
 def test_of_several_servers_around_a_folder_the_nearest_is_meant(app: Path) -> None:
@@ -117,12 +113,11 @@ def test_the_folder_of_a_sidecar_counts_like_a_solution(workspace: str, director
     assert is_in_workspace(server(workspace=Path(workspace)), directory) == inside
 
 
-def test_a_full_path_needs_no_process() -> None:
-    assert full_solution(RegisteredServer(2**31 - 1, 0, "/src/App.sln", "", 1, "", "", None)) == "/src/App.sln"
-
-
-def test_a_relative_path_of_a_process_that_is_gone_is_not_guessed() -> None:
-    assert full_solution(RegisteredServer(2**31 - 1, 0, "App.sln", "", 1, "", "", None)) is None
+@pytest.mark.parametrize(("solution", "full"), [("/src/App.sln", "/src/App.sln"), ("App.sln", None)])
+def test_a_full_path_needs_no_process_and_a_relative_one_without_it_is_not_guessed(
+    solution: str, full: str | None
+) -> None:
+    assert full_solution(RegisteredServer(2**31 - 1, 0, solution, "", 1, "", "", None)) == full
 
 
 @pytest.mark.parametrize("path", ["", None, "\0", "/" + "x" * 5000, "\ud83d"])

@@ -80,18 +80,15 @@ def test_a_stamped_log_says_when_in_utc(log: Log, capfd: pytest.CaptureFixture[s
     assert rest == "warn: late\n"
 
 
-def test_information_is_the_level_unless_asked_for_another(log: Log) -> None:
-    assert log.level == INFORMATION
-
-
-@pytest.mark.parametrize(("name", "level"), [("Trace", TRACE), ("warning", WARNING), ("NONE", NONE), ("debug", DEBUG)])
-def test_levels_are_named_in_any_case(name: str, level: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        *(("Trace", TRACE), ("warning", WARNING), ("NONE", NONE), ("debug", DEBUG)),
+        *((unknown, None) for unknown in ("", "warn", "loud", "Warning ", "3")),
+    ],
+)
+def test_levels_are_named_in_any_case(name: str, level: int | None) -> None:
     assert level_named(name) == level
-
-
-@pytest.mark.parametrize("name", ["", "warn", "loud", "Warning ", "3"])
-def test_an_unknown_level_is_none(name: str) -> None:
-    assert level_named(name) is None
 
 
 # --- the file -----------------------------------------------------------------------------------------------------
@@ -125,25 +122,19 @@ def test_the_date_in_the_files_name_is_todays(log: Log, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] in ([f"uno-{before}.log"], [f"uno-{after}.log"])
 
 
-def test_a_name_without_a_folder_is_a_file_in_the_current_one(
+def test_a_name_without_a_folder_is_a_file_in_the_current_one_which_only_the_user_can_read(
     log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The .NET tool writes no file then, and does not say so."""
     monkeypatch.chdir(tmp_path)
-
-    log.open_file("log.txt")
+    before = os.umask(0o022)
+    try:
+        log.open_file("log.txt")
+    finally:
+        os.umask(before)
     log.warn("here")
 
     assert "here" in (tmp_path / "log.txt").read_text("utf-8")
-
-
-def test_only_the_user_can_read_a_new_file(log: Log, tmp_path: Path) -> None:
-    before = os.umask(0o022)
-    try:
-        log.open_file(str(tmp_path / "log.txt"))
-    finally:
-        os.umask(before)
-
     assert stat.S_IMODE((tmp_path / "log.txt").stat().st_mode) == 0o600
 
 
