@@ -46,7 +46,7 @@ def test_names_of_all_servers_count_before_any_content() -> None:
         (command("C:\\tools\\uno-devserver.exe", "--mcp-app"), PLAIN),
     ],
 )
-def test_an_entry_under_another_name_is_known_by_itscommand(settings: dict[str, Any], dialect: Dialect) -> None:
+def test_an_entry_under_another_name_is_known_by_its_command(settings: dict[str, Any], dialect: Dialect) -> None:
     match = match_of(settings, "renamed", dialect)
 
     assert (match.server, match.transport, match.certain) == (UNO_APP, "stdio", True)

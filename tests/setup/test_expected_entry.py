@@ -33,7 +33,7 @@ from .made import APP, CHOICE, DNX, MERGED, PLAIN, STABLE, UNO_APP, URL, command
         (("uno-devserver", "mcp", "start"), "stable", False),
     ],
 )
-def test_without_a_wished_runner_the_form_of_any_is_current(
+def test_without_a_chosen_runner_the_form_of_any_is_current(
     words: tuple[str, ...], variant: str, current: bool
 ) -> None:
     match = match_of(command(*words))
@@ -57,8 +57,11 @@ def test_a_path_is_current_unless_a_version_was_asked_for_which_it_cannot_say(
 ) -> None:
     match = match_of(command(*words))
 
-    for wish, is_current in ((VariantChoice("prerelease", asked=False), current), (VariantChoice("prerelease"), False)):
-        assert up_to_date(match, wish, PLAIN, lambda path: path.startswith("/there/")) is is_current
+    for choice, is_current in (
+        (VariantChoice("prerelease", asked=False), current),
+        (VariantChoice("prerelease"), False),
+    ):
+        assert up_to_date(match, choice, PLAIN, lambda path: path.startswith("/there/")) is is_current
     assert renewed(match, VariantChoice("pinned:1.2")).args[:2] == ("uno-devserver@1.2", "--mcp-app")
     assert renewed(match, VariantChoice("stable", asked=False)).command == own_command()[0]
 
@@ -96,7 +99,7 @@ def test_what_the_user_put_behind_our_arguments_stays(users: tuple[str, ...]) ->
     assert renewed(match, VariantChoice("stable", "dnx")).args == (*DNX.args, *users)
 
 
-def test_with_a_wished_runner_only_its_form_is_current() -> None:
+def test_with_a_chosen_runner_only_its_form_is_current() -> None:
     uvx, dnx, bare = match_of(stdio(STABLE)), match_of(stdio(DNX)), match_of(command("uno-devserver", "--mcp-app"))
     here = match_of(command(*own_command(), *APP))
 
@@ -147,10 +150,10 @@ def test_a_server_that_is_started_by_one_thing_has_no_runners() -> None:
 
 
 def test_the_version_stands_wherever_a_definition_asks_for_it() -> None:
-    wish = VariantChoice("pinned:1.2.3")
+    choice = VariantChoice("pinned:1.2.3")
 
-    assert expected(UNO_APP, wish).args == ("uno-devserver@1.2.3", "--mcp-app")
-    assert expected(UNO_APP, wish, "dnx").args == ("-y", "--version", "1.2.3", "uno.devserver", "--mcp-app")
+    assert expected(UNO_APP, choice).args == ("uno-devserver@1.2.3", "--mcp-app")
+    assert expected(UNO_APP, choice, "dnx").args == ("-y", "--version", "1.2.3", "uno.devserver", "--mcp-app")
     assert expected(UNO_APP, VariantChoice("stable", "dnx")) == DNX
     assert expected(UNO_APP, VariantChoice("stable", "dnx"), "uvx") == STABLE
 

@@ -44,6 +44,14 @@ def setup(tmp_path: Path) -> Setup:
     return Setup(tmp_path)
 
 
+@pytest.fixture
+def installed(setup: Setup) -> Setup:
+    """With our entries in a file that was `{ }` before."""
+    write(setup.path, "{ }")
+    setup.install()
+    return setup
+
+
 @pytest.mark.parametrize("backup", [True, False])
 def test_all_our_changes_are_undone_at_once(setup: Setup, backup: bool) -> None:
     write(setup.path, "{ } // mine")
@@ -66,80 +74,70 @@ def test_a_file_that_we_made_is_removed_with_its_folder(setup: Setup) -> None:
     assert not setup.path.parent.exists()
 
 
-def test_a_file_that_others_changed_is_only_put_back_by_force_and_theirs_is_kept(setup: Setup) -> None:
-    write(setup.path, "{ }")
-    setup.install()
-    setup.path.write_bytes(THEIRS)
+def test_a_file_that_others_changed_is_only_put_back_by_force_and_theirs_is_kept(installed: Setup) -> None:
+    installed.path.write_bytes(THEIRS)
 
-    refused = setup.restore()
+    refused = installed.restore()
     assert refused.action is Action.ERROR
     assert "--force" in refused.reason
-    assert setup.path.read_bytes() == THEIRS
+    assert installed.path.read_bytes() == THEIRS
 
-    forced = setup.restore(force=True)
+    forced = installed.restore(force=True)
     assert forced.action is Action.RESTORED
-    assert setup.path.read_bytes() == b"{ }"
+    assert installed.path.read_bytes() == b"{ }"
     assert Path(forced.backup or "").read_bytes() == THEIRS
-    assert setup.restore().action is Action.NOT_FOUND
+    assert installed.restore().action is Action.NOT_FOUND
 
 
-def test_a_file_that_the_user_has_put_back_is_left_alone(setup: Setup) -> None:
-    write(setup.path, "{ }")
-    setup.install()
-    write(setup.path, "{ }")
+def test_a_file_that_the_user_has_put_back_is_left_alone(installed: Setup) -> None:
+    write(installed.path, "{ }")
 
-    assert setup.restore(force=True).action is Action.NOT_FOUND
+    assert installed.restore(force=True).action is Action.NOT_FOUND
 
 
-def test_what_is_kept_from_before_others_changed_the_file_is_told_of_and_reached_by_force(setup: Setup) -> None:
-    write(setup.path, "{ }")
-    setup.install()
-    setup.path.write_bytes(THEIRS)
-    setup.install()
+def test_what_is_kept_from_before_others_changed_the_file_is_told_of_and_reached_by_force(installed: Setup) -> None:
+    installed.path.write_bytes(THEIRS)
+    installed.install()
 
-    undone = setup.restore()
+    undone = installed.restore()
     assert undone.action is Action.RESTORED
-    assert setup.path.read_bytes() == THEIRS, "what was there before our changes since then"
+    assert installed.path.read_bytes() == THEIRS, "what was there before our changes since then"
 
-    told = setup.restore()
+    told = installed.restore()
     assert told.action is Action.NOT_FOUND
     assert "--force" in told.reason
     assert told.reason.startswith("No change of ours is left to undo. What it was at ")
     assert len(told.notes) == 1, "the one content that is kept"
-    assert setup.path.read_bytes() == THEIRS
+    assert installed.path.read_bytes() == THEIRS
 
-    forced = setup.restore(force=True)
-    assert setup.path.read_bytes() == b"{ }"
+    forced = installed.restore(force=True)
+    assert installed.path.read_bytes() == b"{ }"
     assert Path(forced.backup or "").read_bytes() == THEIRS
     assert any("mcp restore cursor --force" in note for note in forced.notes)
 
 
-def test_by_force_all_that_is_kept_can_be_reached_and_nothing_is_lost(setup: Setup) -> None:
-    write(setup.path, "{ }")
-    setup.install()
+def test_by_force_all_that_is_kept_can_be_reached_and_nothing_is_lost(installed: Setup) -> None:
     for content in (b'{"a": 1}', b'{"a": 2}'):
-        setup.path.write_bytes(content)
-        setup.install()
-    setup.path.write_bytes(THEIRS)
+        installed.path.write_bytes(content)
+        installed.install()
+    installed.path.write_bytes(THEIRS)
 
     seen = []
     for _ in range(5):
-        assert setup.restore(force=True).action is Action.RESTORED
-        seen.append(setup.path.read_bytes())
+        assert installed.restore(force=True).action is Action.RESTORED
+        seen.append(installed.path.read_bytes())
 
     assert seen == [b'{"a": 2}', b'{"a": 1}', b"{ }", THEIRS, b'{"a": 2}']
 
 
-def test_an_original_that_others_have_put_back_is_kept_when_an_older_one_takes_its_place(setup: Setup) -> None:
-    write(setup.path, "{ }")
-    setup.install()
-    setup.path.write_bytes(THEIRS)
-    setup.install()
-    setup.path.write_bytes(THEIRS)  # by hand
+def test_an_original_that_others_have_put_back_is_kept_when_an_older_one_takes_its_place(installed: Setup) -> None:
+    installed.path.write_bytes(THEIRS)
+    installed.install()
+    installed.path.write_bytes(THEIRS)  # by hand
 
-    forced = setup.restore(force=True)
+    forced = installed.restore(force=True)
 
-    assert setup.path.read_bytes() == b"{ }"
+    assert installed.path.read_bytes() == b"{ }"
     assert Path(forced.backup or "").read_bytes() == THEIRS
 
 
@@ -153,14 +151,12 @@ def test_a_file_that_we_made_and_others_changed_goes_by_force_and_theirs_is_kept
     assert Path(forced.backup or "").read_bytes() == THEIRS
 
 
-def test_a_file_that_others_removed_is_put_back_by_force(setup: Setup) -> None:
-    write(setup.path, "{ }")
-    setup.install()
-    setup.path.unlink()
+def test_a_file_that_others_removed_is_put_back_by_force(installed: Setup) -> None:
+    installed.path.unlink()
 
-    assert "It was removed since" in setup.restore().reason
-    assert setup.restore(force=True).action is Action.RESTORED
-    assert setup.path.read_bytes() == b"{ }"
+    assert "It was removed since" in installed.restore().reason
+    assert installed.restore(force=True).action is Action.RESTORED
+    assert installed.path.read_bytes() == b"{ }"
 
 
 def test_without_a_backup_force_cannot_help_and_says_so(setup: Setup) -> None:
@@ -175,19 +171,17 @@ def test_without_a_backup_force_cannot_help_and_says_so(setup: Setup) -> None:
     assert setup.path.read_bytes() == THEIRS
 
 
-def test_a_backup_that_is_gone_is_an_error_that_names_it(setup: Setup) -> None:
-    write(setup.path, "{ }")
-    setup.install()
-    record = record_of(setup.options.folder, str(setup.path))
+def test_a_backup_that_is_gone_is_an_error_that_names_it(installed: Setup) -> None:
+    record = record_of(installed.options.folder, str(installed.path))
     assert record is not None
     Path(record.backup or "").unlink()
-    setup.path.write_bytes(THEIRS)
+    installed.path.write_bytes(THEIRS)
 
-    done = setup.restore(force=True)
+    done = installed.restore(force=True)
 
     assert done.action is Action.ERROR
     assert record.backup in done.reason if record.backup else False
-    assert setup.path.read_bytes() == THEIRS
+    assert installed.path.read_bytes() == THEIRS
 
 
 def test_a_file_that_cannot_be_read_is_an_error(setup: Setup) -> None:
@@ -206,29 +200,25 @@ def test_other_clients_that_read_the_file_are_named(setup: Setup) -> None:
     assert "Another Client" in setup.restore().notes[0]
 
 
-def test_contents_of_one_second_are_told_apart(setup: Setup) -> None:
-    write(setup.path, "{ }")
-    setup.install()
-    setup.path.write_bytes(b'{"a": 1}')
-    setup.install()
-    setup.path.write_bytes(THEIRS)
+def test_contents_of_one_second_are_told_apart(installed: Setup) -> None:
+    installed.path.write_bytes(b'{"a": 1}')
+    installed.install()
+    installed.path.write_bytes(THEIRS)
 
-    notes = setup.restore().notes
+    notes = installed.restore().notes
 
     assert len({note.partition(": ")[0] for note in notes}) == len(notes) == 2
 
 
-def test_after_an_older_content_was_put_back_nothing_is_said_to_be_undone(setup: Setup) -> None:
-    write(setup.path, "{ }")
-    setup.install()
-    ours = setup.path.read_bytes()
-    setup.path.write_bytes(ours + b"\n")
-    setup.install(choice=VariantChoice("pinned:1.2.3"))
-    setup.path.write_bytes(THEIRS)
-    setup.restore(force=True)
-    assert setup.path.read_bytes() == ours + b"\n", "with our entries"
+def test_after_an_older_content_was_put_back_nothing_is_said_to_be_undone(installed: Setup) -> None:
+    ours = installed.path.read_bytes()
+    installed.path.write_bytes(ours + b"\n")
+    installed.install(choice=VariantChoice("pinned:1.2.3"))
+    installed.path.write_bytes(THEIRS)
+    installed.restore(force=True)
+    assert installed.path.read_bytes() == ours + b"\n", "with our entries"
 
-    told = setup.restore()
+    told = installed.restore()
 
     assert told.action is Action.NOT_FOUND
     assert "undone" not in told.reason
