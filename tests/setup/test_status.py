@@ -46,8 +46,8 @@ def _write(at: Place, content: str | dict[str, Any]) -> Place:
     return at
 
 
-def _app(profile: Profile, here: Here, wish: VariantChoice = CHOICE) -> Registration:
-    return status_of(profile, SERVERS, wish, here).registrations[0]
+def _app(profile: Profile, here: Here, choice: VariantChoice = CHOICE) -> Registration:
+    return status_of(profile, SERVERS, choice, here).registrations[0]
 
 
 def test_the_first_file_in_the_clients_order_counts(local: Place, users: Place, here: Here) -> None:
