@@ -266,3 +266,9 @@ def test_what_is_no_object_is_none() -> None:
     assert object_in(msgspec.Raw(b"[1]")) is None
     assert object_in(msgspec.Raw(b"")) is None
     assert object_in(msgspec.Raw(b'{"a":1}')) == {"a": 1}
+
+
+def test_an_answer_with_half_a_surrogate_pair_keeps_the_id_that_the_server_wrote() -> None:
+    answer = result_message(msgspec.Raw(b'"q"'), {"name": "a\ud83db"})
+
+    assert json.loads(answer) == {"jsonrpc": "2.0", "id": "q", "result": {"name": "a?b"}}
