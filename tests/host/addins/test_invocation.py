@@ -382,9 +382,9 @@ async def test_an_async_tool_that_blocks_is_told_once_with_its_line(
         assert text_of(await client.call("block")) == "done"
 
     (message,) = told
-    assert message.startswith("The Host has answered nobody for 0.2 s: ")
+    assert message.startswith("The Host has not answered for 0.2 s: ")
     assert f"{addins.folder}/sample.py:" in message
-    assert "(block) keeps the event loop" in message
+    assert "(block) blocks the event loop" in message
 
 
 async def test_a_tool_that_awaits_is_not_told(addins: AddInFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -306,7 +306,7 @@ def _watch(loop: asyncio.AbstractEventLoop, thread: int, stopped: threading.Even
             return
         if not beat.wait(BLOCKED_SECONDS):
             log.warn(
-                f"The Host has answered nobody for {BLOCKED_SECONDS:g} s: {_line(thread)} keeps the event loop. "
+                f"The Host has not answered for {BLOCKED_SECONDS:g} s: {_line(thread)} blocks the event loop. "
                 "An async function of an add-in must not block; make it a plain one, which gets a thread."
             )
             beat.wait()  # one warning is enough

@@ -22,6 +22,7 @@ MAX_SIZE = 16 * 1024 * 1024  # bytes before, characters after the edit; generate
 MAX_EDITS = 1000  # of one request; a rename over a large solution touches some hundred files
 
 NO_WORKSPACE = "This Host was started without a workspace, so it edits no files. Start it with --solution."
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNTOUCHED = "Another edit of this file was refused, so none was made."
 
 
@@ -104,7 +105,7 @@ def plan_edits(edits: Sequence[FileEdit], file: TextFile | None) -> tuple[tuple[
 
 def _changed(edit: FileEdit, file: TextFile | None) -> TextFile | None:
     for text in (edit.old, edit.new):
-        if text is not None and any("\ud800" <= character <= "\udfff" for character in text):
+        if text is not None and _SURROGATE.search(text):
             raise EditRefused(BAD_REQUEST, "The text holds half a surrogate pair, which no file can hold.")
     if edit.new is None:
         _check_deletion(edit, file)

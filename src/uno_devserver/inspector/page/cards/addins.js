@@ -13,22 +13,22 @@ export const addInsCard = () =>
   card({
     title: "Add-ins",
     pick: ({ health }) => ({
-      told: health.addIns,
+      reported: health.addIns,
       loading: health.addInsLoading,
       found: health.discovery?.addIns ?? [],
       usesHost: health.proxy.upstream?.kind !== "command",
       refused: health.proxy.trusted === false,
     }),
     render: ({ refused, ...known }) => [
-      (!refused || known.told.length > 0) && addIns(known),
+      (!refused || known.reported.length > 0) && addIns(known),
       refused && known.usesHost && el("p", { class: "why" }, withCommands(NOT_AGREED)),
     ],
   });
 
-function addIns({ told, loading, found, usesHost }) {
-  if (told.length)
+function addIns({ reported, loading, found, usesHost }) {
+  if (reported.length)
     return addInTable(
-      told.map((each) => [each.name, each.version, status(each, loading), each.assemblyPath, each.error]),
+      reported.map((each) => [each.name, each.version, status(each, loading), each.assemblyPath, each.error]),
     );
   if (found.length)
     return addInTable(
