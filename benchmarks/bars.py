@@ -199,7 +199,7 @@ HELD = [
     Held(3, "kills under callers: one answer each", (SCENARIOS + "test_crashes.py::test_many_callers",)),
     Held(
         3,
-        "20 relaunches right after quitting; the owner gone, tools again in 2 s",
+        "4 relaunches right after quitting; the owner gone, tools again in 2 s",
         (SCENARIOS + "test_sharing.py::test_a_relaunch", SCENARIOS + "test_sharing.py::test_when_the_owner_goes"),
     ),
     Held(
@@ -212,7 +212,7 @@ HELD = [
         "each criterion of hot reload; git, `touch`, `chmod`: no rebuild; one byte under 8 calls: one build",
         (SCENARIOS + "test_hot_reload_criteria.py",),
     ),
-    Held(4, "sources as `tsc` lists them", ("tests/hotreload/sources/test_tsc.py",)),
+    Held(4, "sources as `tsc` lists them", ("tests/hotreload/sources/typescript/test_tsc.py",)),
     Held(4, "`swap` under callers: none fails, none twice", (SCENARIOS + "test_hot_reload_swap.py",)),
     Held(4, "TypeScript and Python servers of the official SDKs reload", (SCENARIOS + "test_hot_reload_examples.py",)),
     Held(
