@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.hotreload.package_state import remove_bytecode, syntax_errors
+from uno_devserver.hotreload.bytecode import remove_bytecode
+from uno_devserver.hotreload.package_state import syntax_errors
 
 
 def _imported(folder: Path) -> str:

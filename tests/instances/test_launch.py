@@ -15,7 +15,7 @@ import pytest
 from support.files import write
 from support.hosts import is_running
 from uno_devserver.instances import launch as launch_module
-from uno_devserver.instances.child import Child, Output
+from uno_devserver.instances.child_process import Child, Output
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.host_program import HostProgram, LaunchPlan, bundled_host
 from uno_devserver.instances.launch import LaunchFailure, LaunchFailureReason, RunningHost, StartObserver, launch

@@ -23,7 +23,7 @@ from support.stand_in_host import (
     http_records,
     recorded,
 )
-from uno_devserver.instances.child import Child, Output, spawn
+from uno_devserver.instances.child_process import Child, Output, spawn
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.probe import ADDINS_WAIT_SECONDS, HostAddIn, Probe, kind_of, probe, wait_until_loaded
 from uno_devserver.instances.registry import RegisteredServer

@@ -29,7 +29,7 @@ from .trust import MAY_RUN, REVOKE, agree_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..instances.child import Child
+    from ..instances.child_process import Child
     from ..instances.host_program import LaunchPlan
     from ..instances.launch import RunningHost
     from ..instances.probe import Probe
@@ -171,7 +171,7 @@ class _Observer(StartObserver):
 
 def _stay_with(child: Child, interrupts: Interrupts, channel: str | None) -> int:
     """Wait for the Host's end; its exit code as a shell reports it."""
-    from ..instances.child import guard
+    from ..instances.child_process import guard
 
     log.info(f"Serving the IDE on channel '{channel}' until this command ends (Ctrl+C).")
     code = guard(child, lambda: interrupts.received is not None)

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 
 from ..system.event_loop import Tasks
 from ..system.log import log
-from ..system.process_exit import process_exit
+from ..system.process_wait import process_exit
 from ..system.values import Value
 
 CTRL_C = b"\x03"  # an IDE on Windows, which has no signals, writes it to the Host's standard input

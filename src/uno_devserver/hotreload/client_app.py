@@ -14,11 +14,11 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..instances.child import Output, spawn
+from ..instances.child_process import Output, spawn
 from ..system.event_loop import run_in_thread, run_in_thread_to_end
 from ..system.files import decode
 from ..system.log import log
-from ..system.process_exit import process_exit
+from ..system.process_wait import process_exit
 from ..system.programs import named_program_candidates
 from ..system.state_files import name_for
 from ..system.values import Value
@@ -27,7 +27,7 @@ from .die_with_parent import guarded
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..instances.child import Child
+    from ..instances.child_process import Child
     from ..workspace.config import ClientCommand
 
 LONGEST_LINE = 10_000  # characters that are matched against the pattern

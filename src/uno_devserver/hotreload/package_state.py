@@ -23,6 +23,7 @@ from ..system.values import Value
 from .authority import AuthorityProblem
 from .build_command import build_of
 from .build_run import log_path, run_build
+from .bytecode import remove_bytecode
 from .digest_store import UNKNOWN
 from .fingerprint import Fingerprint
 from .sources.finder import find_sources, kind_of
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from .sources.finder import PackageKind
     from .watched_package import WatchedPackage
 
-PYCACHE = "__pycache__"
 MAX_PYTHON_BYTES = 4 * 1024 * 1024  # of a file whose syntax is checked; code has some KB
 
 
@@ -390,35 +390,6 @@ class DiskDigest:
         if not os.path.isdir(self._root):  # moved, or on another branch: what runs goes on running
             raise AuthorityProblem(f"There is no folder {self._root}.")
         return self._fingerprint.digest()
-
-
-# Python packages need no build.
-
-
-def remove_bytecode(root: str, changed: Iterable[str]) -> None:
-    """Remove the compiled copies of these files below the root.
-
-    Python takes a copy for current if its source has the same length and second of saving as before, which can be true
-    of a quick edit.
-    """
-    for path in changed:
-        if path.endswith(".py"):
-            folder, name = os.path.split(os.path.join(root, path))
-            _remove_compiled(os.path.join(folder, PYCACHE), name[:-2])
-
-
-def _remove_compiled(folder: str, stem: str) -> None:
-    """Of all versions of Python: `module.cpython-311.pyc`, `module.cpython-311.opt-1.pyc`."""
-    try:
-        names = os.listdir(folder)
-    except OSError:  # there are none
-        return
-    for name in names:
-        if name.startswith(stem) and name.endswith(".pyc"):
-            try:
-                os.remove(os.path.join(folder, name))
-            except OSError as error:
-                log.debug(f"the compiled copy {name} in {folder} stays: {error}")
 
 
 def syntax_errors(root: str, names: Iterable[str]) -> str | None:

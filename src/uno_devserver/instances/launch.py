@@ -19,7 +19,7 @@ from ..system.files import FileProblem
 from ..system.ports import free_port, is_free
 from ..system.processes import GRACE_SECONDS, how_it_ended, listener_in_family
 from ..system.values import Value
-from .child import Child, Output, spawn
+from .child_process import Child, Output, spawn
 from .host_kind import HostKind
 from .host_program import NO_ADDINS, HostProgram, LaunchPlan, addin_paths, command_line
 from .local_http import Loopback

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .child import Child
+    from .child_process import Child
     from .registry import RegisteredServer
 
 ADDRESSES = ("localhost", *LOOPBACK)  # some machines have only IPv4, some only IPv6, some unusual hosts files

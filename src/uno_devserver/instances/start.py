@@ -17,7 +17,7 @@ from ..system.ports import MAX_PORT
 from ..system.processes import START_SLACK_SECONDS, is_alive, listens_on, process_started
 from ..system.state_files import name_for, read_state, write_state
 from ..workspace.paths import same_place
-from .child import Output
+from .child_process import Output
 from .host_program import plan_launch
 from .launch import MCP_PATH, LaunchFailure, LaunchFailureReason, RunningHost, StartOutcome, launch, tell_projects
 from .local_http import Loopback

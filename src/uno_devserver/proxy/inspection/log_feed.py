@@ -15,7 +15,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from ...instances.child import last_lines
+from ...instances.child_process import last_lines
 from ...system.files import decode
 from ...system.log import CRITICAL, DEBUG, ERROR, INFORMATION, LEVELS, NONE, TRACE, WARNING, log
 from ...system.text import visible

@@ -11,7 +11,7 @@ import os
 import sys
 from binascii import crc32
 
-from ...instances.child import Output, spawn
+from ...instances.child_process import Output, spawn
 from ...issues import Issue, fatal, warning
 from ...system.log import log
 from ...system.programs import named_program_candidates
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...instances.child import Child
+    from ...instances.child_process import Child
     from .command_process import CommandLimits, CommandProcess
     from .launcher import UpstreamObserver
 

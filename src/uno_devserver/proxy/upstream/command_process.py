@@ -18,13 +18,13 @@ from ...protocol.client.stdio import StdioConnection
 from ...system.event_loop import run_in_thread
 from ...system.files import decode
 from ...system.log import DEBUG, log
-from ...system.process_exit import process_exit
+from ...system.process_wait import process_exit
 from ...system.processes import how_it_ended
 from ...system.values import Value
 from .base import Ending, RunningUpstream
 
 if TYPE_CHECKING:
-    from ...instances.child import Child, Output
+    from ...instances.child_process import Child, Output
     from ...protocol.client.connection import Peer
     from .command_launch import CommandUpstream
     from .launcher import UpstreamObserver

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...instances.child import Child
+    from ...instances.child_process import Child
     from ...instances.host_program import LaunchPlan
     from ...workspace.resolver import Workspace
     from .host_process import HostProcess

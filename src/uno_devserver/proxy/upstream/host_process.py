@@ -11,7 +11,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...instances.child import TAIL_BYTES, last_lines, previous_path
+from ...instances.child_process import TAIL_BYTES, last_lines, previous_path
 from ...instances.host_kind import HostKind
 from ...instances.launch import MCP_PATH
 from ...instances.local_http import Loopback
@@ -21,7 +21,7 @@ from ...protocol.client.streamable_http import connect_http
 from ...system.event_loop import run_in_thread, wait_for_event
 from ...system.files import FileProblem
 from ...system.log import log
-from ...system.process_exit import process_exit
+from ...system.process_wait import process_exit
 from ...system.processes import how_it_ended
 from ...system.values import Value
 from .base import Ending, RunningUpstream

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ... import __version__
-from ...instances.child import Output, spawn
+from ...instances.child_process import Output, spawn
 from ...instances.probe import HEALTH_TOOL
 from ...protocol.client.connection import ConnectionLost, UnusableServer
 from ...protocol.client.pipe_lines import PipeLines
@@ -24,14 +24,14 @@ from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError, shown
 from ...protocol.peer_info import ClientInfo
 from ...protocol.versions import NEWEST_HANDSHAKE
 from ...system.event_loop import run_in_thread
-from ...system.process_exit import process_exit
+from ...system.process_wait import process_exit
 from ...system.values import Value
 from .proxy_probe import probe_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from ...instances.child import Child
+    from ...instances.child_process import Child
     from ...protocol.client.connection import Connection
     from ...protocol.service import Params, Result
     from .launch_spec import LaunchSpec

@@ -16,7 +16,7 @@ import pytest
 
 from support.hosts import is_running, wait_for
 from uno_devserver.host.banner import banner
-from uno_devserver.instances.child import TAIL_LINES, Child, Output, last_lines, spawn
+from uno_devserver.instances.child_process import TAIL_LINES, Child, Output, last_lines, spawn
 from uno_devserver.system.processes import GRACE_SECONDS
 from uno_devserver.system.run import ENDING, RunOutcome, run, stop_all
 

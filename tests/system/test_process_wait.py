@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from support.servers import Processes
-from uno_devserver.system.process_exit import process_exit
+from uno_devserver.system.process_wait import process_exit
 
 POLL_SECONDS = 0.01
 SECONDS = 20.0
