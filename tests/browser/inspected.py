@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from support.machine import Machine
 from support.proxies import Proxies, ProxyClient
-from support.reloading import poll
+from support.waiting import wait_for
 
 GALLERY = Path(__file__).with_name("gallery.py")
 SAID = re.compile(r"\bInspector: (http://localhost:\d+/\?token=\S+)")
@@ -61,7 +61,7 @@ class Inspected:
         """A proxy of this workspace, with an agent; its inspector on this port, 0: on any."""
         agent = self.proxies.connected("--inspector", str(port))
         self._agents.append(agent)
-        said = poll(lambda: SAID.search(agent.stderr), "the address of the inspector on stderr", OPEN_SECONDS)
+        said = wait_for(lambda: SAID.search(agent.stderr), "the address of the inspector on stderr", OPEN_SECONDS)
         self.url: str = said[1]
         assert port in (0, self.port), f"asked for port {port}, got {self.url}"
 

@@ -21,7 +21,7 @@ from chaos.record import Run, failure
 from chaos.run import chaos
 from chaos.world import World
 from chaos.worlds import ConfiguredWorld
-from support.reloading import poll
+from support.waiting import wait_for
 
 SEED = 9
 SHORT_SEED, SHORT_SECONDS = 1471, 4.0  # the disk is full, servers are killed, and so is the owner of one; an edit
@@ -50,7 +50,7 @@ def test_a_short_run_breaks_nothing() -> None:
 def test_a_proxy_that_does_what_none_may_do_is_found(tmp_path: Path, program: str, invariant: str) -> None:
     client = start(tmp_path, program)
 
-    poll(lambda: invariant in [each.invariant for each in client.tally.broken], f"'{invariant}'")
+    wait_for(lambda: invariant in [each.invariant for each in client.tally.broken], f"'{invariant}'")
 
     client.says_goodbye()
 
@@ -58,7 +58,7 @@ def test_a_proxy_that_does_what_none_may_do_is_found(tmp_path: Path, program: st
 def test_a_proxy_that_outlives_its_client_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "END_SECONDS", 0.2)
     client = start(tmp_path, "os.write(2, b'ready\\n'); time.sleep(600)")
-    poll(lambda: client.stderr, "its start")
+    wait_for(lambda: client.stderr, "its start")
 
     client.dies(pipes_stay=False)
 
@@ -93,7 +93,7 @@ def test_everything_that_is_left_is_found(world: World, monkeypatch: pytest.Monk
         left.bind(str(world.root / "socket"))
     line = [sys.executable, "-IS", "-c", "import sys; sys.stdin.read()"]
     with subprocess.Popen(line, env=world.machine.variables(), stdin=subprocess.PIPE) as process:
-        poll(lambda: process.pid in world.processes(), "its start")
+        wait_for(lambda: process.pid in world.processes(), "its start")
 
         broken = left_over(world)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.bundled import wait_for
+from support.waiting import wait_for
 from uno_devserver.cli.inspect import has_screen, open_in_browser
 
 URL = "http://localhost:6274/?token=abc&more='1'"

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from support.bundled import wait_for
 from support.files import write
 from support.inspectors import InspectorClient, inspector_of, last_port_taken
 from support.machine import Machine
@@ -19,6 +18,7 @@ from support.odd_servers import odd_server
 from support.ports import lasting_port
 from support.proxies import PATIENCE, Proxies
 from support.servers import Processes
+from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system.ports import is_free
 from uno_devserver.system.processes import process_started
@@ -80,7 +80,7 @@ def test_the_page_of_a_running_proxy_is_printed(trusted: Proxies) -> None:
 
     assert (first.exit_code, first.stdout) == (0, f"{page.url}\n")
     assert (second.exit_code, second.stdout, second.stderr) == (0, f"{page.url}\n", "")
-    wait_for(lambda: sorted(trusted.processes()) == sorted([client.process.pid, host]) or None)
+    wait_for(lambda: sorted(trusted.processes()) == sorted([client.process.pid, host]))
 
 
 def test_it_is_the_users_agreement_for_a_running_proxy_too(proxies: Proxies) -> None:
@@ -219,7 +219,7 @@ def test_where_no_proxy_runs_one_runs_until_the_command_is_ended(proxies: Proxie
     assert "until this command ends (Ctrl+C)" in errors
     assert "may run from now on: " in errors
     assert "greeting.py" in errors
-    wait_for(lambda: proxies.processes() == [] or None)
+    wait_for(lambda: proxies.processes() == [])
     assert is_free(page.port)
 
 
@@ -244,7 +244,7 @@ def test_nothing_is_left_when_the_command_is_killed(proxies: Proxies) -> None:
     inspecting.process.kill()
     inspecting.ended()
 
-    wait_for(lambda: proxies.processes() == [] or None)
+    wait_for(lambda: proxies.processes() == [])
 
 
 @pytest.mark.parametrize("apart", ["", "/usr/bin/nohup", "/usr/bin/setsid"])
@@ -260,7 +260,7 @@ def test_it_goes_on_when_the_shell_that_started_it_has_ended(proxies: Proxies, a
     (proxy,) = machine.run("list", "--json").json["proxies"]
     assert page.call("greet", name="page") == "Hello, page!"
     os.kill(_parent(proxy["processId"]), signal.SIGTERM)
-    wait_for(lambda: proxies.processes() == [] or None)
+    wait_for(lambda: proxies.processes() == [])
     assert "error:" not in told.read_text()
 
 
@@ -270,12 +270,12 @@ def _parent(pid: int) -> int:
 
 def test_nothing_is_left_when_it_is_interrupted_before_there_is_a_page(proxies: Proxies) -> None:
     inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
-    wait_for(lambda: len(proxies.processes()) > 1 or None)
+    wait_for(lambda: len(proxies.processes()) > 1)
 
     code, _ = inspecting.end()
 
     assert code in (0, 130), "130, unless the page was faster"
-    wait_for(lambda: proxies.processes() == [] or None)
+    wait_for(lambda: proxies.processes() == [])
 
 
 def test_a_proxy_that_ends_is_a_failure_that_shows_its_last_lines(proxies: Proxies) -> None:
@@ -300,7 +300,7 @@ def test_a_missing_port_is_reported_at_once(proxies: Proxies) -> None:
     assert result.exit_code == 1
     assert "The inspector page is not served" in result.stderr
     assert "next: Choose another port with --port; 0 takes any." in result.stderr
-    wait_for(lambda: proxies.processes() == [] or None)
+    wait_for(lambda: proxies.processes() == [])
 
 
 def test_a_proxy_that_ends_before_it_has_a_page_is_reported_as_ended(proxies: Proxies) -> None:
@@ -411,8 +411,8 @@ def test_a_file_cannot_misdirect_the_browser(
 
 def _opened(browser: Path) -> str:
     """What the browser was told to show: whole lines, for it writes them in a process of its own."""
-    return str(wait_for(lambda: (browser.exists() and browser.read_text()) or None))
+    return str(wait_for(lambda: browser.exists() and browser.read_text()))
 
 
 def _until_connected(page: InspectorClient) -> None:
-    wait_for(lambda: page.ask("GET", "/health").json["connectionState"] == "Connected" or None)
+    wait_for(lambda: page.ask("GET", "/health").json["connectionState"] == "Connected")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.servers import wait_until
+from support.waiting import wait_for
 from uno_devserver.cli import proxy_child
 from uno_devserver.cli.proxy_child import ProxyChild
 
@@ -17,7 +17,7 @@ def test_the_newest_unread_lines_are_kept(
     # given one that says much, and a terminal that is held
     monkeypatch.setattr(proxy_child, "WAITING_LINES", 2)
     proxy = ProxyChild(str(tmp_path), ["--inspector", "0", "-l", "Debug"])
-    wait_until(lambda: proxy._left_out > 0)
+    wait_for(lambda: proxy._left_out > 0)
 
     # when it goes on
     proxy.end()

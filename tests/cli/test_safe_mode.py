@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from support.hosts import Manners, StandInHosts, is_running, wait_for
+from support.hosts import Manners, StandInHosts, is_running
 from support.machine import Machine
 from support.packages import app_mcp
+from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 
 

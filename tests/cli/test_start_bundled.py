@@ -14,9 +14,10 @@ import psutil
 import pytest
 
 from support.bundled import BOTH, ask
-from support.hosts import is_running, wait_for
+from support.hosts import is_running
 from support.machine import Machine
 from support.packages import app_mcp, settings
+from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system.ports import free_port
 

@@ -15,9 +15,10 @@ from typing import Any
 import psutil
 import pytest
 
-from support.hosts import Manners, StandInHosts, is_running, wait_for
+from support.hosts import Manners, StandInHosts, is_running
 from support.machine import Machine
 from support.packages import app_mcp
+from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system.ports import free_port
 

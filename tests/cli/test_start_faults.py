@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from support.hosts import Manners, StandInHosts, is_running, wait_for
+from support.hosts import Manners, StandInHosts, is_running
 from support.machine import Machine
 from support.packages import app_mcp, host
 from support.terminals import Terminal, shown
+from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system.ports import free_port
 

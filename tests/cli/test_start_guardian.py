@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from support.hosts import Manners, StandInHosts, is_running, wait_for
+from support.hosts import Manners, StandInHosts, is_running
+from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 
 

@@ -17,10 +17,10 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.bundled import wait_for
 from support.machine import RUN_SECONDS, Machine
 from support.ports import lasting_port
 from support.proxies import NEWEST_HANDSHAKE
+from support.waiting import wait_for
 from uno_devserver.cli.parse import Invocation, parse
 from uno_devserver.proxy.state import ConnectionState
 

@@ -16,13 +16,14 @@ from mcp.client import Client
 
 from documents.blocks import PAGES, ROOT, Block, blocks
 from documents.scenes import prepare
-from support.bundled import BundledHost, wait_for, write_addin
+from support.bundled import BundledHost, write_addin
 from support.files import write
 from support.machine import Machine
 from support.npm import NODE
 from support.proxies import Proxies
 from support.systems import LINUX
 from support.systems import machine as system
+from support.waiting import wait_for
 from uno_devserver.cli.parse import parse
 from uno_devserver.instances.registry import members_of, server_of
 from uno_devserver.setup.definitions import load
@@ -143,7 +144,7 @@ def test_the_ide_client_of_the_guide_talks_with_the_host(tmp_path: Path) -> None
     with BundledHost(tmp_path, "--addins", ";", "--ideChannel", "mine") as host:
         argv = [sys.executable, "-c", client, f"{host.temp.name}/CoreFxPipe_mine"]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
-        launches = wait_for(lambda: host.health()["launches"] or None)
+        launches = wait_for(lambda: host.health()["launches"])
 
     assert (done.returncode, done.stderr) == (0, "")
     first, second, answer = done.stdout.splitlines()
@@ -169,11 +170,11 @@ def test_the_extension_of_the_guide_has_a_server_as_long_as_it_lives(machine: Ma
             stderr=subprocess.STDOUT,
         )
         try:
-            wait_for(lambda: "Healthy, 2 tools\n" in output.read_text("utf-8") or None)
-            wait_for(lambda: "heard KeepAliveIdeMessage\n" in output.read_text("utf-8") or None)
+            wait_for(lambda: "Healthy, 2 tools\n" in output.read_text("utf-8"))
+            wait_for(lambda: "heard KeepAliveIdeMessage\n" in output.read_text("utf-8"))
             servers = machine.run("list", "--json").json["servers"]
             os.kill(servers[0]["processId"], signal.SIGKILL)
-            wait_for(lambda: output.read_text("utf-8").count("Healthy, 2 tools\n") == 2 or None)
+            wait_for(lambda: output.read_text("utf-8").count("Healthy, 2 tools\n") == 2)
         finally:
             extension.kill()
             extension.wait(20)

@@ -12,9 +12,10 @@ import pytest
 from dotnet.conftest import Launches
 from dotnet.sdk import PATIENCE, Client
 from support.files import write
-from support.hosts import is_running, wait_for
+from support.hosts import is_running
 from support.machine import Machine, Result
 from support.packages import app_mcp, settings
+from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 
 

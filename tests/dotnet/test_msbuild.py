@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from dotnet.sdk import PATIENCE
-from support.bundled import BundledHost, wait_for
+from support.bundled import BundledHost
 from support.files import write
 from support.machine import Machine, Result
 from support.packages import DLL, GROUPS, sdk
+from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 from uno_devserver.discovery.msbuild_query import MSBuildAnswer, ask_msbuild
 
@@ -130,7 +131,7 @@ def test_a_host_that_was_not_told_its_addins_loads_those_that_msbuild_names(uno:
     environ = {**uno.machine.environment, "UNO_DEVSERVER_TRUST": "1"}
 
     with BundledHost(uno.machine.root, "--solution", str(uno.root / "App.sln"), environ=environ) as host:
-        report = wait_for(lambda: _settled(host), PATIENCE)
+        report = wait_for(lambda: _settled(host), seconds=PATIENCE)
         result = host.call("greet", name="MSBuild")
 
     assert [(each["assemblyPath"], each["loaded"]) for each in report["addIns"]] == [(str(addin), True)]

@@ -11,7 +11,7 @@ import pytest
 
 from fuzz.children import Children, Ended
 from fuzz.rounds import Outcome, fastest, seconds_each
-from support.reloading import poll
+from support.waiting import wait_for
 
 RUN = Path(__file__).with_name("run.py")
 
@@ -54,7 +54,7 @@ def test_children_end_when_the_round_is_ended_and_no_other_begins(tmp_path: Path
 
     thread = threading.Thread(target=run)
     thread.start()
-    poll(started.exists, "its start")
+    wait_for(started.exists, "its start")
     children.end()
     thread.join()
     started.unlink()

@@ -12,9 +12,9 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from support.addins import until
 from support.assemblies import MVID, TARGET_PLATFORM, assembly
 from support.golden import GOLDEN
+from support.waiting import until
 from uno_devserver.host import app_launches as module
 from uno_devserver.host.app_launches import LaunchKey, LaunchMonitor, guid, register_message, timeout_from
 from uno_devserver.host.remote_control.frames import Members

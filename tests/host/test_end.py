@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
-from support.bundled import BOTH, PATIENCE, BundledHost, changed, visit, wait_for, write_addin
+from support.bundled import BOTH, PATIENCE, BundledHost, changed, visit, write_addin
+from support.waiting import wait_for
 from uno_devserver.system.processes import is_alive
 
 GRACE_SECONDS = 1.0  # for an IDE to come back, which takes milliseconds

@@ -14,19 +14,8 @@ from typing import Any
 
 import pytest
 
-from support.bundled import (
-    BOTH,
-    HOST,
-    PATIENCE,
-    BundledHost,
-    ask,
-    changed,
-    joined,
-    run_host,
-    visit,
-    wait_for,
-    write_addin,
-)
+from support.bundled import BOTH, HOST, PATIENCE, BundledHost, ask, changed, joined, run_host, visit, write_addin
+from support.waiting import wait_for
 
 GREETER = '''
 from uno_devserver.host.addins import AddIn
@@ -130,7 +119,7 @@ def test_an_output_that_takes_nothing_is_no_error(tmp_path: Path, arguments: lis
         process = subprocess.Popen([*HOST, *arguments], env=environ, stdout=full, stderr=subprocess.PIPE)
     if "--help" not in arguments:
         registry = tmp_path / "data" / "Uno Platform" / "DevServers" / f"devserver-{process.pid}.json"
-        wait_for(lambda: registry.exists() or None)
+        wait_for(registry.exists)
         process.terminate()
     _, errors = process.communicate(timeout=PATIENCE)
 
@@ -448,7 +437,7 @@ def test_an_ide_channel_is_a_pipe_and_can_be_rebound(tmp_path: Path) -> None:
         with socket.socket(socket.AF_UNIX) as ide:
             ide.connect(str(folder / "CoreFxPipe_Two"))
             assert b"KeepAliveIdeMessage" in ide.recv(4096)
-            wait_for(lambda: host.health()["ideChannelConnected"] or None)
+            wait_for(lambda: host.health()["ideChannelConnected"])
 
 
 def test_an_ide_that_came_early_hears_of_addins_that_failed_later(tmp_path: Path) -> None:
@@ -459,7 +448,7 @@ def test_an_ide_that_came_early_hears_of_addins_that_failed_later(tmp_path: Path
     addin = write_addin(tmp_path, "late.py", source)
 
     with BundledHost(tmp_path, "--addins", addin, "--ideChannel", "one") as host, visit(host, "one") as ide:
-        wait_for(lambda: host.ask("GET", "/health").json["ideChannelConnected"] or None)
+        wait_for(lambda: host.ask("GET", "/health").json["ideChannelConnected"])
         go.touch()
         ide.settimeout(PATIENCE)
         heard = b""
@@ -509,7 +498,7 @@ def test_messages_of_the_ide_reach_the_launches_and_the_add_ins_whatever_these_d
     heard = tmp_path / "heard"
 
     def wait_until_heard(*words: str) -> None:
-        wait_for(lambda: (heard.exists() and heard.read_text().split() == list(words)) or None)
+        wait_for(lambda: heard.exists() and heard.read_text().split() == list(words))
 
     with changed(host, *lines), visit(host, "one") as ide:
         host.health()

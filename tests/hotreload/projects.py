@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import stat
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from support.npm import NODE, NPM
-
-WAIT_SECONDS = 10.0  # longer than any step takes on a busy machine
-STEP_SECONDS = 0.01
 
 # Notes its beginning and its end, and copies src/main.js to dist/. Waits while src/gate exists (a test's hand on it).
 BUILD = """
@@ -100,13 +94,6 @@ def stand_in_npm(folder: Path) -> Path:
 def program(path: Path, text: str) -> None:
     path.write_text(text)
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        await asyncio.sleep(STEP_SECONDS)
 
 
 def is_running(pid: int) -> bool:

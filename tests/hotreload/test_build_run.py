@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from support.waiting import until
 from uno_devserver.hotreload import build_run
 from uno_devserver.hotreload.build_command import BuildCommand, build_of
 from uno_devserver.hotreload.build_run import BuildOutput, log_path, run_build
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.system.log import DEBUG, log
 
-from .projects import Project, is_running, program, real_npm, until
+from .projects import Project, is_running, program, real_npm
 
 NEVER = 60.0
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from support.bundled import wait_for
+from support.waiting import until, wait_for
 from uno_devserver.hotreload.client_app import ClientApp, ClientLimits
 from uno_devserver.workspace.config import ClientCommand
 
-from .projects import is_running, until
+from .projects import is_running
 
 HURRY = ClientLimits(ready_seconds=10.0, alive_seconds=0.05, look_seconds=0.01)
 # Notes each start, says that it is ready, and ends when it is told to.
@@ -243,10 +243,10 @@ def test_it_ends_with_a_proxy_that_is_killed(tmp_path: Path, habit: str) -> None
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"started\n"
-        wait_for(lambda: len(starts(tmp_path)) == 2 or None)
+        wait_for(lambda: len(starts(tmp_path)) == 2)
 
         # when that is killed
         process.kill()
 
     # then nothing is left
-    wait_for(lambda: not any(is_running(pid) for pid in starts(tmp_path)) or None)
+    wait_for(lambda: not any(is_running(pid) for pid in starts(tmp_path)))

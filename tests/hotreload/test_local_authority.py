@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import pytest
 
+from support.waiting import until
 from uno_devserver.hotreload.authority import UNCHANGED, AuthorityProblem, CheckResult, RestartResult
 from uno_devserver.hotreload.client_app import ClientApp, ClientLimits
 from uno_devserver.hotreload.digest_store import DigestStore
@@ -25,7 +26,7 @@ from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.system.inotify import available
 from uno_devserver.workspace.config import ClientCommand, Strategy
 
-from .projects import Project, running_in, stand_in_npm, until
+from .projects import Project, running_in, stand_in_npm
 
 DUE = CheckResult(server_changed=True, server_rebuilt=True)
 FAILED = RestartResult(False, "It ended with exit code 1.")

@@ -7,17 +7,11 @@ import json
 
 import pytest
 
+from support.waiting import until
 from uno_devserver.inspector import feed as module
 from uno_devserver.inspector.feed import Feed
 
 from .serving import PATIENCE, TOKEN, ask, feed, inspecting, viewing
-
-
-async def until(is_so: object) -> None:
-    assert callable(is_so)
-    async with asyncio.timeout(PATIENCE):
-        while not is_so():
-            await asyncio.sleep(0.005)
 
 
 async def test_a_page_hears_a_snapshot_and_then_what_changes_in_order() -> None:

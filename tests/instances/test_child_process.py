@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from support.hosts import is_running, wait_for
+from support.hosts import is_running
+from support.waiting import wait_for
 from uno_devserver.host.banner import banner
 from uno_devserver.instances.child_process import TAIL_LINES, Child, Output, last_lines, spawn
 from uno_devserver.system.processes import GRACE_SECONDS

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from support.hosts import wait_for
 from support.stand_in_host import Rule, StandInHost
+from support.waiting import wait_for
 from uno_devserver.instances import local_http
 from uno_devserver.instances.local_http import REFUSED, HttpAnswer, Loopback, NoHttpAnswer, http_request
 from uno_devserver.system.ports import free_port

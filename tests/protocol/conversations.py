@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from support.virtual_time import run_virtually
 from uno_devserver.protocol.http.messages import Request, Response, Streaming
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.peer_info import ServerInfo
@@ -23,16 +21,6 @@ BOTH = "application/json, text/event-stream"
 MODERN = "2026-07-28"
 
 Tool = Callable[[Call], Awaitable[Result | msgspec.Raw]]
-
-
-def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test that needs nothing but its loop, by a clock that jumps: a slow machine takes no time of it."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        run_virtually(test(*args, **kwargs))
-
-    return run
 
 
 class ScriptedService:
@@ -319,10 +307,3 @@ def timers() -> int:
     """How many timers the loop has."""
     waiting: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
     return sum(not timer.cancelled() for timer in waiting)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the loop run until it holds, within a bound."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not condition():
-            await asyncio.sleep(0.001)

@@ -8,7 +8,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,15 +107,6 @@ sys.exit(failure.exit_code if failure else 0)
 
 def command(*options: str) -> list[str]:
     return [sys.executable, "-c", PROGRAM, *options]
-
-
-def eventually(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.002)
-    return True
 
 
 class FrontProcess:

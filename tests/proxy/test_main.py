@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from support.waiting import wait_for
 from uno_devserver.proxy.health.status_file import running_proxies, status_of
 from uno_devserver.proxy.lists.catalogue import Catalogue, identity_of, save
 from uno_devserver.proxy.lists.merge import Offered, entries
@@ -20,7 +21,7 @@ from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.system import run
 from uno_devserver.system.folders import folders
 
-from .front_process import PATIENCE, FrontProcess, command, eventually
+from .front_process import PATIENCE, FrontProcess, command
 
 GONE_SECONDS = 0.3  # what is promised from the end of the input on
 BUSY = 5  # times longer on a machine that runs other tests
@@ -79,7 +80,7 @@ def test_the_front_survives_the_engine_and_says_what_happened(tmp_path: Path, od
         proxy.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         if oddity == "breaks":
             proxy.send({"jsonrpc": "2.0", "id": 0, "method": "tools/call", "params": ECHO})
-        assert eventually(lambda: _health(proxy)["connectionState"] == "Degraded")
+        wait_for(lambda: _health(proxy)["connectionState"] == "Degraded")
         health, error = _health(proxy), proxy.ask("tools/call", ECHO)
         assert proxy.ask("ping") == {}
         assert proxy.close() < GONE_SECONDS * BUSY

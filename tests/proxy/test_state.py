@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.bundled import wait_for
+from support.waiting import wait_for
 from uno_devserver.discovery.discover import empty_discovery
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import warning
@@ -196,7 +196,7 @@ def test_the_file_for_others_is_written_when_a_start_has_come_to_its_end(filed: 
 
     filed.learn(state=ConnectionState.CONNECTED)
 
-    [file] = wait_for(lambda: list(folder.glob("*.json")) or None)
+    [file] = wait_for(lambda: list(folder.glob("*.json")))
     assert json.loads(file.read_text("utf-8"))["state"] == "Connected"
     filed.close()
     assert list(folder.glob("*.json")) == []
@@ -207,7 +207,7 @@ def test_a_first_start_that_takes_long_is_told_to_others_before_its_end(filed: P
 
     filed.first_start_takes_long()
 
-    [file] = wait_for(lambda: list((tmp_path / "state" / "proxies").glob("*.json")) or None)
+    [file] = wait_for(lambda: list((tmp_path / "state" / "proxies").glob("*.json")))
     assert json.loads(file.read_text("utf-8"))["state"] == "Launching"
     filed.close()
 

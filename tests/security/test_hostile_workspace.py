@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from support.files import snapshot
-from support.hosts import wait_for
 from support.machine import Machine
 from support.proxies import Proxies
+from support.waiting import wait_for
 
 from .audited import Audit
 from .hostile import HostileWorkspace

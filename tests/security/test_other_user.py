@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from support.files import write
-from support.hosts import wait_for
 from support.machine import Machine
 from support.proxies import Proxies, ProxyClient
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both"

@@ -13,7 +13,7 @@ import pytest
 
 from support.hosts import is_running
 from support.machine import Machine
-from support.servers import wait_until
+from support.waiting import wait_for
 from uno_devserver.setup import client_cli
 from uno_devserver.setup.client_cli import ClientAnswer, ask, ask_all
 from uno_devserver.setup.profiles import ClientCli, Dialect, Format, Place, Profile, Scope, Use
@@ -236,4 +236,4 @@ def test_whoever_is_interrupted_meanwhile_leaves_none_of_them_running(machine: M
 
     assert process.returncode == 130
     clients = [int(file.read_text()) for file in begun]
-    wait_until(lambda: not any(map(is_running, clients)))
+    wait_for(lambda: not any(map(is_running, clients)))

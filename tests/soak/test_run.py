@@ -13,8 +13,8 @@ from soak.samples import OF_FOLDER, OF_PROCESS, Series, of_folder, of_process
 from soak.tally import Loops, Tally
 from support.files import write_all
 from support.proxies import PATIENCE
-from support.reloading import poll
 from support.servers import Processes
+from support.waiting import wait_for
 
 SHORT_SECONDS = 0.5  # each thing that is begun comes to its end, so each happens once at least
 
@@ -75,7 +75,7 @@ def test_what_goes_wrong_in_a_loop_is_told_and_the_loop_goes_on() -> None:
         raise ValueError("no such answer")
 
     loops.start("a caller", fail)
-    poll(lambda: tally.problems, "a problem")
+    wait_for(lambda: tally.problems, "a problem")
     loops.stop(PATIENCE)
 
     assert tally.counts["wrong"] >= 1

@@ -22,7 +22,8 @@ from support.bundled import BOTH, Reply, ask
 from support.inspectors import HELLO, Listening, inspector_of
 from support.machine import Machine
 from support.proxies import MODERN, PATIENCE, Message, Proxies, ProxyClient
-from support.reloading import META, BuiltServer, hot, poll
+from support.reloading import META, BuiltServer, hot
+from support.waiting import wait_for
 
 WORKBENCH = Path(__file__).parents[1] / "proxy" / "scenarios" / "workbench.py"
 SOURCE = Path(__file__).parents[2] / "src"
@@ -150,7 +151,7 @@ class ReloadWorld(World):
             assert self._refused.wait(LONG), "nobody was told of a build that fails"
             self.tally.add("broken builds")
         edit = self._say()
-        poll(lambda: self._seen >= edit, f"{self.name}: an answer of edit {edit}", LONG)
+        wait_for(lambda: self._seen >= edit, f"{self.name}: an answer of edit {edit}", LONG)
         self.tally.add("edits")
         return self.between(20)
 

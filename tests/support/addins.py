@@ -18,13 +18,6 @@ HANDSHAKE = VERSION
 MODERN = "2026-07-28"
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for a condition, within a bound."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
 class ModernClient(Client):
     """A client of 2026-07-28, which says in every request who it is."""
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from support.waiting import wait_for
+
 PATIENCE = 20.0  # seconds for what takes milliseconds on an idle machine
 HOST = [sys.executable, "-P", "-m", "uno_devserver.host"]
 BOTH = "application/json, text/event-stream"
@@ -122,9 +124,6 @@ class BundledHost:
         """When the add-ins are loaded."""
         return wait_for(lambda: self._settled_health())
 
-    def wait_for_output(self, text: str) -> None:
-        wait_for(lambda: text in self.output or None)
-
     def ended(self) -> int:
         return self.process.wait(PATIENCE)
 
@@ -175,17 +174,6 @@ def visit(host: BundledHost, channel: str) -> socket.socket:
     ide.connect(str(Path(host.temp.name) / f"CoreFxPipe_{channel}"))
     assert b"KeepAliveIdeMessage" in ide.recv(4096)
     return ide
-
-
-def wait_for(condition: Any, seconds: float = PATIENCE) -> Any:
-    """What `condition` returns, as soon as it is not None."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = condition()
-        if value is not None:
-            return value
-        time.sleep(0.005)
-    raise AssertionError(f"nothing came of it within {seconds:g} s")
 
 
 def ask(

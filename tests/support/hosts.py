@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from typing import Any
 from support.dotnet import FakeDotNet
 
 # How long anything may take that happens at once on an idle machine.
-PATIENCE = 20.0
 
 _SCRIPT = r"""
 import json, os, signal, socket, sys, time
@@ -184,10 +181,3 @@ def end(pid: int, mark: str) -> None:
             os.kill(pid, signal.SIGKILL)
     except (FileNotFoundError, ProcessLookupError):
         pass
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen"
-        time.sleep(0.005)

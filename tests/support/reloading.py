@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -469,15 +469,6 @@ def own_start(argv: Sequence[str], folder: Path) -> float:
         process.stdin.close()
         process.wait(PATIENCE)
     return taken
-
-
-def poll(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-    """What `condition` gives, as soon as that is something."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
-        time.sleep(0.005)
-    return value
 
 
 def changed_proxy(module: str, policy: str, **limits: object) -> list[str]:

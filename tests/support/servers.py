@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from support.machine import Machine
@@ -139,10 +138,3 @@ def registry_of(machine: Machine) -> Registry:
 
 def an_hour_ago() -> str:
     return to_time(time.time_ns() - 3600 * 10**9)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.01)

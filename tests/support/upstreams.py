@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from support.mcp_peers import TestPeer
+from support.waiting import until
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.protocol.client.connection import Connection, ConnectionLost, Peer, PendingCall, ServerDescription
 from uno_devserver.protocol.jsonrpc import RpcError
@@ -31,7 +32,6 @@ from uno_devserver.proxy.upstream.launcher import Launcher, UpstreamObserver
 from uno_devserver.proxy.upstream.lifecycle import Lifecycle, Start, UpstreamLimits
 from uno_devserver.proxy.workspace.controller import WorkspaceController
 
-PATIENCE = 10.0
 SWIFT = UpstreamLimits(
     backoff_seconds=(0.0, 0.001, 0.002),
     retry_seconds=0.0,
@@ -213,14 +213,8 @@ class Kept:
     def tools(self) -> list[str]:
         return [tool["name"] for tool in json.loads(self.state.lists.tools) if tool["name"][:4] != "uno_"]
 
-    async def until(self, condition: Callable[[], object], what: str = "it never came about") -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not condition():
-                await asyncio.sleep(0.001)
-        assert condition(), what
-
     async def until_state(self, name: str) -> None:
-        await self.until(lambda: self.keeper.state.value == name, name)
+        await until(lambda: self.keeper.state.value == name, name)
 
     # What the keeper says.
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.servers import IGNORES_SIGTERM, LISTENS, WITH_CHILD, Processes, wait_until
+from support.servers import IGNORES_SIGTERM, LISTENS, WITH_CHILD, Processes
+from support.waiting import wait_for
 from uno_devserver.system import proc
 from uno_devserver.system.ports import free_port
 from uno_devserver.system.processes import (
@@ -181,7 +182,7 @@ def test_the_children_of_a_killed_process_go_too(processes: Processes) -> None:
 
     assert stop_process(process.pid, created(process.pid), grace_seconds=0.1).killed
 
-    wait_until(lambda: not is_alive(child))
+    wait_for(lambda: not is_alive(child))
 
 
 def test_a_process_that_only_has_the_id_is_left_alone(processes: Processes) -> None:

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from support.files import write
-from support.hosts import is_running, wait_for
+from support.hosts import is_running
 from support.machine import Machine
 from support.odd_servers import Notes, odd_server
 from support.proxies import Proxies
+from support.waiting import wait_for
 
 COMMAND = str(Path(sys.executable).with_name("uno-devserver"))
 OURS = {"UnoApp": {"command": COMMAND, "args": ["--mcp-app"]}}

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from support.addins import WAIT_SECONDS, AddInFolder, health_of, text_of, until
+from support.addins import WAIT_SECONDS, AddInFolder, health_of, text_of
+from support.waiting import until
 from uno_devserver.host.addins import invocation
 from uno_devserver.host.addins.invocation import Busy, CallTarget, WorkerPool, invoke
 from uno_devserver.system.log import log

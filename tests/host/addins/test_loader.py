@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from support.addins import AddInFolder, health_of, text_of, until
+from support.addins import AddInFolder, health_of, text_of
+from support.waiting import until
 from uno_devserver.discovery import discover
 from uno_devserver.host.addins.loader import chosen_addins, name_of, parse_addins
 from uno_devserver.host.addins.manager import AddInLimits

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, health_of, text_of, until
+from support.addins import AddInFolder, health_of, text_of
+from support.waiting import until
 from uno_devserver.host.addins.invocation import THREADS
 from uno_devserver.host.addins.manager import AddInLimits
 from uno_devserver.host.addins.testing import Client

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, until
+from support.addins import AddInFolder
+from support.waiting import until
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 
 BODY = """

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from support.addins import HANDSHAKE, MODERN, AddInFolder, health_of, text_of, until
+from support.addins import HANDSHAKE, MODERN, AddInFolder, health_of, text_of
+from support.waiting import until
 from uno_devserver.host.addins.manager import AddInLimits
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 

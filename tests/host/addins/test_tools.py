@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, health_of, text_of, until
+from support.addins import AddInFolder, health_of, text_of
+from support.waiting import until
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, RpcError
 from uno_devserver.protocol.versions import MISSING_CAPABILITY
 from uno_devserver.system.log import log

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Self
 
 from uno_devserver.host.ide import message_types
@@ -42,11 +42,6 @@ async def open_channel(channel_id: str | None = "one", **options: Any) -> AsyncI
             ide.writer.transport.abort()
             await ide.leave()
         Ide.connected.clear()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    while not condition():
-        await asyncio.sleep(0.002)
 
 
 class Ide:

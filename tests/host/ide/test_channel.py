@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
+from support.waiting import until
 from uno_devserver.host.ide.channel import ChannelProblem
 from uno_devserver.host.ide.message_types import environment_status
 
-from .client import ASSEMBLY, Ide, open_channel, until
+from .client import ASSEMBLY, Ide, open_channel
 
 
 async def test_keep_alives_come_at_their_interval_and_count_on_in_the_next_connection() -> None:

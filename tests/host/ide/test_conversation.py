@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from support.golden import GOLDEN
+from support.waiting import until
 from uno_devserver.host.ide.channel import IdeChannel
 
-from .client import Ide, open_channel, until
+from .client import Ide, open_channel
 
 FOLDER = GOLDEN / "host/ide-channel"
 STEPS = {step["step"]: step for step in json.loads((FOLDER / "conversation.json").read_text("utf-8"))}

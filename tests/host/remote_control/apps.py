@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -85,16 +85,3 @@ async def app_at(port: int) -> AsyncIterator[AppClient]:
 async def app_of(control: RemoteControl) -> AsyncIterator[AppClient]:
     async with served(control) as port, app_at(port) as app:
         yield app
-
-
-async def until(condition: Any, what: str) -> None:
-    """Wait for a condition, with a bound."""
-    for _ in _polls():
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError(f"{what} did not happen within {ANSWER_SECONDS} s")
-
-
-def _polls() -> Iterable[int]:
-    return range(int(ANSWER_SECONDS / 0.005))

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from host.remote_control.apps import SERVER_SCOPE, VERSION, app_at, app_of, remote_control, served, until
+from host.remote_control.apps import SERVER_SCOPE, VERSION, app_at, app_of, remote_control, served
+from support.waiting import until
 from uno_devserver.host.addins.handlers import App, Processor, guarded_handler
 from uno_devserver.host.addins.invocation import CallTarget
 from uno_devserver.host.remote_control import connection

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from host.remote_control.apps import app_at, app_of, remote_control, served, until
+from host.remote_control.apps import app_at, app_of, remote_control, served
+from support.waiting import until
 
 SCOPE = "HotReload"
 

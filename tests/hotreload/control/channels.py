@@ -136,9 +136,3 @@ class Client:
     async def error(self, method: str, params: object = None) -> tuple[int, str]:
         error = (await self.call(method, params))["error"]
         return error["code"], error["message"]
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not condition():
-            await asyncio.sleep(0.002)

@@ -15,11 +15,12 @@ from typing import Self
 
 import pytest
 
+from support.waiting import until
 from uno_devserver.hotreload.authority import AuthorityProblem, CheckResult, RestartResult
 from uno_devserver.hotreload.control import server as channels
 from uno_devserver.hotreload.control.client import RemoteAuthority, RemoteLimits, ask
 
-from .channels import SECONDS, Opened, StandIn, open_channel, open_inspector, until
+from .channels import SECONDS, Opened, StandIn, open_channel, open_inspector
 
 ALL = CheckResult(True, False, "error TS1005: ';' expected", True, True, "warning", True)
 IMPATIENT = RemoteLimits(silence_seconds=0.2)

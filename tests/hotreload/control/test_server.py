@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from support.waiting import until
 from uno_devserver import __version__
 from uno_devserver.hotreload.authority import CheckResult, RestartResult
 from uno_devserver.hotreload.control.channel_name import channel_name
@@ -21,7 +22,7 @@ from uno_devserver.hotreload.control.server import CHANGED, ControlLimits
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.system.pipes import pipe_path
 
-from .channels import SECONDS, Client, connected, open_channel, until
+from .channels import SECONDS, Client, connected, open_channel
 
 CHECKED = CheckResult(True, False, "error TS1005", True, True, None, True)
 RESTARTED = RestartResult(False, "It does not start.", ("boom",), True, "same")

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from support.waiting import until
 from uno_devserver.hotreload.authority import CheckResult, RestartResult
 from uno_devserver.hotreload.control.client import RemoteAuthority
 from uno_devserver.hotreload.control.server import ControlServer
@@ -16,7 +17,7 @@ from uno_devserver.hotreload.local_authority import LocalAuthority
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.workspace.config import Strategy
 
-from .channels import SECONDS, Client, open_inspector, until
+from .channels import SECONDS, Client, open_inspector
 
 
 class Owner:

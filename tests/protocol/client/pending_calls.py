@@ -6,8 +6,9 @@ import asyncio
 import json
 from typing import Any
 
-from protocol.conversations import WAIT_SECONDS, until
+from protocol.conversations import WAIT_SECONDS
 from support.mcp_peers import TestPeer
+from support.waiting import until
 from uno_devserver.protocol.client.connection import Connection, ConnectionLost
 from uno_devserver.protocol.client.raw_messages import RawMessage, result_in
 from uno_devserver.protocol.jsonrpc import RpcError

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from support.virtual_time import virtual
 from uno_devserver.protocol.client.change_subscription import LONGEST_PAUSE_SECONDS, STEADY_SECONDS, Backoff
-
-from ..conversations import in_virtual_time
 
 
 async def pauses(backoff: Backoff, attempts: int, seconds: float) -> list[float]:
@@ -18,7 +17,7 @@ async def pauses(backoff: Backoff, attempts: int, seconds: float) -> list[float]
     return taken
 
 
-@in_virtual_time
+@virtual
 async def test_pauses_grow_while_attempts_end_soon() -> None:
     taken = await pauses(Backoff(), 10, STEADY_SECONDS / 2)
 
@@ -26,7 +25,7 @@ async def test_pauses_grow_while_attempts_end_soon() -> None:
     assert taken[-1] == LONGEST_PAUSE_SECONDS
 
 
-@in_virtual_time
+@virtual
 async def test_a_pause_is_short_again_after_an_attempt_that_lasted() -> None:
     backoff = Backoff()
     await pauses(backoff, 10, 0)

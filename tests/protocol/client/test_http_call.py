@@ -10,9 +10,10 @@ import pytest
 
 from support.mcp_peers import TestPeer
 from support.raw_servers import Asked, Visitor
+from support.waiting import until
 from uno_devserver.protocol.client.connection import ConnectionLost
 
-from ..conversations import WAIT_SECONDS, until
+from ..conversations import WAIT_SECONDS
 from .http_servers import (
     HandshakeServer,
     ModernServer,

@@ -13,6 +13,7 @@ import pytest
 
 from support.mcp_peers import HANDSHAKE, TestPeer
 from support.raw_servers import Asked, RawServer, Visitor
+from support.waiting import until
 from uno_devserver.protocol.client import change_subscription, http_endpoint, http_handshake
 from uno_devserver.protocol.client.change_subscription import Backoff
 from uno_devserver.protocol.client.connection import ConnectionLost
@@ -22,7 +23,7 @@ from uno_devserver.protocol.http.sse import EventReader
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, RpcError
 from uno_devserver.protocol.service import Params, Result
 
-from ..conversations import WAIT_SECONDS, until
+from ..conversations import WAIT_SECONDS
 from .http_servers import HandshakeServer, answer_to, connected, echo, never, note, open_events, read, refuse, say
 
 PROGRESS = "notifications/progress"

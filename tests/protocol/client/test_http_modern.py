@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.mcp_peers import MODERN, TestPeer
 from support.raw_servers import Asked, RawServer, Visitor
+from support.waiting import until
 from uno_devserver.protocol.client import change_subscription
 from uno_devserver.protocol.client.change_subscription import Backoff
 from uno_devserver.protocol.client.connection import ConnectionLost
@@ -28,7 +29,7 @@ from uno_devserver.protocol.versions import (
     encoded_header,
 )
 
-from ..conversations import WAIT_SECONDS, until
+from ..conversations import WAIT_SECONDS
 from .http_servers import ModernServer, answer_to, connected, never, note, read, refuse, say
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"

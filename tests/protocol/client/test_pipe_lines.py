@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from protocol.conversations import until
+from support.waiting import until
 from uno_devserver.protocol.client import pipe_lines as module
 from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.client.pipe_lines import OutgoingLine, PipeLines

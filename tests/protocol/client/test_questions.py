@@ -11,13 +11,12 @@ import msgspec
 import pytest
 
 from support.mcp_peers import TestPeer
+from support.waiting import until
 from uno_devserver.protocol.client import questions
 from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.client.questions import call_until_complete
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params, Result
-
-from ..conversations import until
 
 DONE = {"resultType": "complete", "content": []}
 

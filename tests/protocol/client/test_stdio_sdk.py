@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import until
 from support.mcp_peers import TestPeer
+from support.waiting import until
 from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.client.pipe_lines import PipeLines
 from uno_devserver.protocol.client.stdio import StdioConnection

@@ -8,10 +8,10 @@ import pytest
 
 from support.mcp_peers import HANDSHAKE, MODERN, TestPeer
 from support.raw_servers import Asked, RawServer, Visitor
+from support.waiting import until
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.protocol.client.streamable_http import connect_http
 
-from ..conversations import until
 from .http_servers import HandshakeServer, ModernServer, Server, answer_to, connected, refuse, say
 
 BOTH_ORDERS = pytest.mark.parametrize("modern_first", [True, False])

@@ -7,7 +7,6 @@ import json
 import socket
 import struct
 import threading
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -289,11 +288,3 @@ def upgrading(run: Callable[[WebSocket], Awaitable[None]]) -> Handler:
         return Upgrade(run)
 
     return handler
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait until it is so, and fail when it does not come to that."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from support.raw_servers import WAIT_SECONDS, RawServer, Visitor
+from support.waiting import until
 from uno_devserver.protocol.http import client as client_module
 from uno_devserver.protocol.http.client import HttpClient, Origin, encode_headers, split_url
 from uno_devserver.protocol.http.client_connection import MAX_HEAD, REST_BYTES, UNREAD_BYTES, BodyTooLong, HttpFailure
-
-from ..conversations import until
 
 
 def client_of(server: RawServer, host: str = "127.0.0.1") -> HttpClient:

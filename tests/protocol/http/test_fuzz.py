@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from support.waiting import wait_for
 from uno_devserver.protocol.http.messages import Answer, Request, Response, Sink, Streaming, Upgrade, WebSocket
 
-from .serving import Client, Running, running, until
+from .serving import Client, Running, running
 from .test_websocket import frame, upgrade_request
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -109,8 +110,8 @@ def test_a_client_that_vanishes_is_forgotten(server: Running, data: bytes) -> No
 
 
 def test_after_all_that_the_server_is_as_good_as_new(server: Running) -> None:
-    until(lambda: not server.server._connections)
-    until(lambda: server.tasks() == set())
+    wait_for(lambda: not server.server._connections)
+    wait_for(lambda: server.tasks() == set())
 
     client = Client(server.port)
     assert client.ask("POST", "/ab", b"body").body == b"body"

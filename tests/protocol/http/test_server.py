@@ -15,13 +15,14 @@ import time
 
 import pytest
 
+from support.waiting import wait_for
 from uno_devserver.protocol.http import server as server_module
 from uno_devserver.protocol.http import server_connection
 from uno_devserver.protocol.http.messages import Answer, Request, Response
 from uno_devserver.system import log as log_module
 from uno_devserver.system.log import log
 
-from .serving import PATIENCE, Client, Paused, Reply, Serve, Signal, answering, until
+from .serving import PATIENCE, Client, Paused, Reply, Serve, Signal, answering
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -224,7 +225,7 @@ def test_a_client_that_resets_its_connection_makes_no_noise(serve: Serve, caplog
     client = server.client()
 
     client.send(GET * 50)
-    until(lambda: client.socket.fileno() < 0 and not server.server._connections)
+    wait_for(lambda: client.socket.fileno() < 0 and not server.server._connections)
 
     assert [record.message for record in caplog.records if record.name == "asyncio"] == []
 
@@ -416,7 +417,7 @@ def test_there_is_an_end_to_the_number_of_connections(serve: Serve) -> None:
     refused = one_too_many.reply()
     one_too_many.close()
     clients[0].close()
-    until(lambda: len(server.server._connections) < 3)
+    wait_for(lambda: len(server.server._connections) < 3)
 
     assert (refused.status, refused.error) == (503, "3 connections are open already")
     assert server.client().ask().status == 200
@@ -431,7 +432,7 @@ def test_those_that_are_refused_do_not_pile_up(serve: Serve, monkeypatch: pytest
     too_many = [server.client() for _ in range(30)]
 
     assert {client.reply().status for client in too_many} == {503}
-    until(lambda: len(server.server._connections) <= 8 + 1)
+    wait_for(lambda: len(server.server._connections) <= 8 + 1)
     assert all(client.ask().status == 200 for client in clients)
 
 
@@ -508,7 +509,7 @@ def test_a_handler_runs_to_its_end_although_its_client_left(serve: Serve) -> Non
     handler = Paused()
     server = serve(handler)
     server.asking(GET, handler).reset()
-    until(lambda: not server.server._connections)
+    wait_for(lambda: not server.server._connections)
     handler.go_on.set()
 
     handler.done.wait()
@@ -525,11 +526,11 @@ def test_a_client_that_vanishes_in_the_middle_of_its_body_is_forgotten(serve: Se
     server = serve(handler)
     client = server.client()
     client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nonly this")
-    until(lambda: bool(server.server._connections))
+    wait_for(lambda: bool(server.server._connections))
 
     client.close()
 
-    until(lambda: not server.server._connections)
+    wait_for(lambda: not server.server._connections)
     assert server.tasks() == set()
     assert asked == []
 
@@ -609,9 +610,9 @@ def test_a_client_that_does_not_take_its_answer_is_given_up(serve: Serve) -> Non
     server = serve(answering(bytes(20_000_000)), idle_timeout=0.2)
 
     server.client(receive_buffer=4096).send(GET)
-    until(lambda: bool(server.server._connections))
+    wait_for(lambda: bool(server.server._connections))
 
-    until(lambda: not server.server._connections)
+    wait_for(lambda: not server.server._connections)
 
 
 @pytest.mark.parametrize("connection_header", ["keep-alive", "close"])

@@ -6,13 +6,14 @@ import asyncio
 
 import pytest
 
+from support.waiting import wait_for
 from uno_devserver.protocol.http import server as server_module
 from uno_devserver.protocol.http import websocket as websocket_module
 from uno_devserver.protocol.http.messages import Answer, Request, Response, Sink, Streaming, Upgrade, WebSocket
 from uno_devserver.protocol.http.server import HttpServer, open_sockets
 from uno_devserver.system.ports import is_free
 
-from .serving import PATIENCE, Client, Paused, Serve, Signal, answering, echo, streaming, until, upgrading
+from .serving import PATIENCE, Client, Paused, Serve, Signal, answering, echo, streaming, upgrading
 from .test_websocket import CLOSE, frame_from, upgraded
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -24,7 +25,7 @@ def test_idle_connections_are_closed_at_once(serve: Serve) -> None:
     fresh, used, begun = server.client(), server.client(), server.client()
     used.ask()
     begun.send(b"GET / HTTP/1.1\r\nHost: loc")
-    until(lambda: len(server.server._connections) == 3)
+    wait_for(lambda: len(server.server._connections) == 3)
 
     took = server.stop(grace_seconds=PATIENCE)
 
@@ -72,7 +73,7 @@ def test_a_handler_whose_client_left_gets_the_grace_too(serve: Serve) -> None:
     handler = Paused()
     server = serve(handler)
     server.asking(GET, handler).reset()
-    until(lambda: not server.server._connections)
+    wait_for(lambda: not server.server._connections)
 
     server.loop.call_soon_threadsafe(server.loop.call_later, 0.1, handler.go_on.set)
     server.stop(grace_seconds=PATIENCE)
@@ -107,7 +108,7 @@ def test_a_stubborn_handler_is_left_behind_and_named(
     assert took < 0.5 + AT_ONCE
     assert client.rest() == b""
     assert "requests that go on although they were cancelled: 1" in capsys.readouterr().err
-    until(lambda: server.tasks() == set())
+    wait_for(lambda: server.tasks() == set())
 
 
 @pytest.mark.parametrize("well", [True, False])
@@ -162,7 +163,7 @@ def test_a_stream_whose_reader_does_not_read_is_cut_off(serve: Serve) -> None:
     server = serve(streaming(run))
     client = server.client(receive_buffer=4096)
     client.send(GET)
-    until(lambda: any(each._wire.stalled for each in server.server._connections))
+    wait_for(lambda: any(each._wire.stalled for each in server.server._connections))
 
     assert server.stop(grace_seconds=PATIENCE) < 1 + AT_ONCE
 

@@ -7,9 +7,10 @@ import json
 
 import pytest
 
+from support.waiting import wait_for
 from uno_devserver.protocol.http.messages import Answer, Request, Sink, Streaming
 
-from .serving import Serve, Signal, streaming, until
+from .serving import Serve, Signal, streaming
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -122,7 +123,7 @@ def test_a_reader_that_left_before_the_stream_began_cancels_it_too(serve: Serve)
     asked.wait()
 
     client.close()
-    until(lambda: server.do(_half_closed(server.server)))
+    wait_for(lambda: server.do(_half_closed(server.server)))
     go_on.set()
 
     cleaned.wait()

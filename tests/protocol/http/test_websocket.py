@@ -13,10 +13,11 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from support.waiting import wait_for
 from uno_devserver.protocol.http import websocket as websocket_module
 from uno_devserver.protocol.http.messages import Answer, Request, Response, Upgrade, WebSocket
 
-from .serving import PATIENCE, Client, Running, Serve, Signal, until, upgrading
+from .serving import PATIENCE, Client, Running, Serve, Signal, upgrading
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -321,7 +322,7 @@ def test_a_handler_that_hears_by_sending_that_the_client_left_is_no_failure(
     client = upgraded(server)
     client.send(frame(CLOSE))
     done.wait()
-    until(lambda: not server.tasks())
+    wait_for(lambda: not server.tasks())
 
     assert capsys.readouterr().err == ""
 
@@ -414,7 +415,7 @@ def test_a_handler_that_does_not_receive_stops_the_reading(serve: Serve, monkeyp
     sender.start()
 
     [connection] = server.server._connections
-    until(lambda: connection._websocket is not None and connection._websocket._queued > 1_000_000)
+    wait_for(lambda: connection._websocket is not None and connection._websocket._queued > 1_000_000)
     before = -1
     while connection._websocket is not None and connection._websocket._queued != before:
         before = connection._websocket._queued
@@ -479,7 +480,7 @@ def test_an_idle_client_is_pinged_and_one_that_stays_silent_is_given_up(
         while True:
             frame_from(client)
 
-    until(lambda: not server.server._connections)
+    wait_for(lambda: not server.server._connections)
 
 
 def test_a_real_client_stays_although_it_says_nothing(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

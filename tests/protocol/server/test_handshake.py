@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.waiting import until
 from uno_devserver.protocol.jsonrpc import (
     BUSY,
     INTERNAL_ERROR,
@@ -22,15 +23,7 @@ from uno_devserver.protocol.jsonrpc import (
 )
 from uno_devserver.protocol.service import Call, Result
 
-from ..conversations import (
-    Client,
-    ScriptedService,
-    Waiting,
-    connected,
-    endpoint_of,
-    text,
-    until,
-)
+from ..conversations import Client, ScriptedService, Waiting, connected, endpoint_of, text
 
 
 async def test_initialize_opens_a_session_and_agrees_on_a_version() -> None:

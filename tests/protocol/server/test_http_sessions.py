@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+from support.virtual_time import virtual
+from support.waiting import until
 from uno_devserver.protocol.jsonrpc import BUSY
 from uno_devserver.protocol.service import Call, Result
 
-from ..conversations import Client, ScriptedService, endpoint_of, in_virtual_time, until
+from ..conversations import Client, ScriptedService, endpoint_of
 
 
 async def _wait(call: Call) -> Result:
@@ -63,7 +65,7 @@ async def test_idle_sessions_expire() -> None:
     assert service.sessions == []
 
 
-@in_virtual_time
+@virtual
 async def test_a_session_that_is_used_or_listened_to_does_not_expire() -> None:
     endpoint = endpoint_of(ScriptedService(wait=_wait), session_idle_seconds=0.3, sweep_seconds=0.01)
     listening, calling, idle = Client(endpoint), Client(endpoint), Client(endpoint)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from support.waiting import until
 from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.server.message_stream import MessageKind, MessageStream, StreamOpening
-
-from ..conversations import until
 
 
 class Lines:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from support.waiting import until
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_REQUEST, METHOD_NOT_FOUND, UNANSWERED
 from uno_devserver.protocol.service import Call, Result
 from uno_devserver.protocol.versions import MISSING_CAPABILITY
 
-from ..conversations import Client, ScriptedService, connected, text, until
+from ..conversations import Client, ScriptedService, connected, text
 
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 

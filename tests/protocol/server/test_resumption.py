@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from support.waiting import until
 from uno_devserver.protocol.service import Call, Result
 
-from ..conversations import Client, Connection, ScriptedService, connected, text, until
+from ..conversations import Client, Connection, ScriptedService, connected, text
 
 
 class Slow:

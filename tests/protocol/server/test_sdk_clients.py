@@ -17,12 +17,13 @@ from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ClientMessageMetadata
 
+from support.waiting import until
 from uno_devserver.protocol.http.server import HttpServer, open_sockets
 from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
 from uno_devserver.protocol.server.streamable_http import StreamableHttp
 from uno_devserver.protocol.service import Call, Result
 
-from ..conversations import WAIT_SECONDS, ScriptedService, text, until
+from ..conversations import WAIT_SECONDS, ScriptedService, text
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # old eras are our topic
 

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from support.waiting import until
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, SESSION_REQUIRED
 from uno_devserver.protocol.service import Call, Result
 
@@ -21,7 +22,6 @@ from ..conversations import (
     endpoint_of,
     text,
     timers,
-    until,
 )
 
 

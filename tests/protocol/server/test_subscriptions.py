@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from support.waiting import until
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_PARAMS
 
-from ..conversations import ModernClient, ScriptedService, endpoint_of, until
+from ..conversations import ModernClient, ScriptedService, endpoint_of
 
 ID = "io.modelcontextprotocol/subscriptionId"
 ALL = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.virtual_time import virtual
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_PARAMS, INVALID_REQUEST
 from uno_devserver.protocol.service import Call, Result
 
@@ -16,7 +17,6 @@ from ..conversations import (
     Reply,
     ScriptedService,
     endpoint_of,
-    in_virtual_time,
     text,
     timers,
 )
@@ -283,7 +283,7 @@ async def test_an_answer_that_meets_the_withdrawal_of_its_question_does_no_harm(
     assert done.json["result"]["content"] == text("without")["content"]
 
 
-@in_virtual_time
+@virtual
 async def test_a_call_is_parked_once_however_many_questions_it_asks() -> None:
     async def both(call: Call) -> Result:
         await asyncio.gather(*(call.ask("elicitation/create", QUESTION) for _ in range(2)))

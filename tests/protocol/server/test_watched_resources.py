@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from support.waiting import until
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.server.subscriptions import WatchedResources
 
-from ..conversations import Client, ModernClient, ScriptedService, endpoint_of, until
+from ..conversations import Client, ModernClient, ScriptedService, endpoint_of
 from ..line_clients import LineClient, ModernLineClient
 
 A, B = "file:///a", "file:///b"

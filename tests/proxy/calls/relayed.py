@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from hypothesis import strategies as st
 
-from protocol.conversations import until
 from support.relays import CONNECTED, DEGRADED, MODERN, QUICK, Asked, Scene, ScriptedLink, ScriptedState
+from support.waiting import until
 from uno_devserver.protocol.client.connection import Connection, ConnectionLost, Peer
 from uno_devserver.protocol.client.pipe_lines import PipeLines
 from uno_devserver.protocol.client.stdio import StdioConnection

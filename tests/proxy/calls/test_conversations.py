@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from protocol.conversations import until
 from support.relays import (
     MODERN,
     QUICK,
@@ -19,6 +18,7 @@ from support.relays import (
     said,
     tool_call,
 )
+from support.waiting import until
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from uno_devserver.proxy.calls.upstream_link import Unavailable

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import timers, until
+from protocol.conversations import timers
 from support.relays import (
     CONNECTED,
     DEGRADED,
@@ -21,6 +21,7 @@ from support.relays import (
     text_of,
     tool_call,
 )
+from support.waiting import until
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import STOPPED, RpcError
 from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from protocol.conversations import until
 from support.authorities import CHANGED, ScriptedAuthority, failed_build
 from support.relays import (
     CONNECTED,
@@ -23,6 +22,7 @@ from support.relays import (
     text_of,
     tool_call,
 )
+from support.waiting import until
 from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, RestartResult
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS
 from uno_devserver.proxy.calls.call_queue import CallQueue

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from protocol.client.wires import Wire, handshake_wire, modern_wire
-from protocol.conversations import Client, ModernClient, until
+from protocol.conversations import Client, ModernClient
 from protocol.line_clients import LineClient, ModernLineClient
 from support.relays import CONNECTED, Scene, ScriptedLink
+from support.waiting import until
 from uno_devserver.protocol.client.connection import Connection, Peer
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from uno_devserver.protocol.server.streamable_http import StreamableHttp

@@ -12,12 +12,13 @@ import msgspec
 import pytest
 
 from protocol.client.http_servers import HandshakeServer, ModernServer, Server, answer_to, refuse, say
-from protocol.conversations import timers, until
+from protocol.conversations import timers
 from support.authorities import ScriptedAuthority
 from support.raw_servers import Asked as HttpAsked
 from support.raw_servers import RawServer, Visitor
 from support.relays import DEGRADED, QUICK, RECONNECTING, Asked
 from support.virtual_time import turns, virtual
+from support.waiting import until
 from uno_devserver.hotreload.authority import UNCHANGED
 from uno_devserver.protocol.client.raw_messages import RawMessage
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_REQUEST, STOPPED

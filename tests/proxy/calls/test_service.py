@@ -7,7 +7,6 @@ import asyncio
 import msgspec
 import pytest
 
-from protocol.conversations import until
 from support.relays import (
     CONNECTED,
     QUICK,
@@ -19,6 +18,7 @@ from support.relays import (
     state_of,
     tool_call,
 )
+from support.waiting import until
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, UNANSWERED, RpcError
 from uno_devserver.protocol.service import Service
 from uno_devserver.proxy.state import ConnectionState, Lists

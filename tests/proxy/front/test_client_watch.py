@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from support.hosts import is_running
+from support.waiting import wait_for
 from uno_devserver.proxy.front.client_watch import client_chain, is_wrapper, watch_client, watch_ends
 from uno_devserver.system.ancestry import Ancestor
 
-from ..front_process import PATIENCE, command, eventually
+from ..front_process import PATIENCE, command
 
 GONE_SECONDS = 1.0
 BUSY = 5  # times longer on a machine that runs other tests
@@ -192,7 +193,7 @@ class Chain:
         while len(self.pids) < len(wrappers) + 2:
             self.pids.append(_child(self.pids[-1]))
         self.proxy = self.pids[-1]
-        assert eventually(lambda: _watched(self.proxy) >= len(self.pids) - 1)
+        wait_for(lambda: _watched(self.proxy) >= len(self.pids) - 1)
 
     def close(self) -> None:
         for pid in self.pids:
@@ -209,7 +210,7 @@ class Chain:
 
 def _child(pid: int) -> int:
     children = Path(f"/proc/{pid}/task/{pid}/children")
-    assert eventually(lambda: children.read_text().split())
+    wait_for(lambda: children.read_text().split())
     return int(children.read_text().split()[0])
 
 
@@ -255,7 +256,7 @@ def test_a_client_that_is_killed_is_missed_though_its_pipe_stays_open(
 
     os.kill(chain.client.pid, signal.SIGKILL)
 
-    assert eventually(lambda: not is_running(chain.proxy), GONE_SECONDS * BUSY)
+    wait_for(lambda: not is_running(chain.proxy), seconds=GONE_SECONDS * BUSY)
 
 
 @pytest.mark.parametrize("killed", [1, 2])
@@ -265,7 +266,7 @@ def test_a_wrapper_that_is_killed_is_missed_as_well(tmp_path: Path, chains: list
 
     os.kill(chain.pids[killed], signal.SIGKILL)
 
-    assert eventually(lambda: not is_running(chain.proxy), GONE_SECONDS * BUSY)
+    wait_for(lambda: not is_running(chain.proxy), seconds=GONE_SECONDS * BUSY)
     assert is_running(chain.client.pid)
 
 

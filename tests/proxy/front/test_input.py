@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import until
+from support.waiting import until
 from uno_devserver.protocol.lines import LineTooLong
 from uno_devserver.proxy.front.input import MAX_LINE_BYTES, ClientInput, PolledInput, ThreadedInput, client_input
 

@@ -7,11 +7,11 @@ import os
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from support.waiting import wait_for
 from uno_devserver.proxy.front.output import ClientOutput
 
 PATIENCE = 10.0
@@ -47,15 +47,6 @@ def read_all(handle: int) -> list[bytes]:
 def read_bytes(handle: int, count: int) -> None:
     while count:
         count -= len(os.read(handle, min(count, 65_536)))
-
-
-def eventually(condition: Callable[[], object]) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.001)
-    return True
 
 
 @pytest.mark.parametrize("message", [b'{ "id": 1}', b'{\n"id": 1}\n'], ids=["plain", "with line breaks"])
@@ -142,7 +133,7 @@ def test_a_client_that_goes_while_lines_wait_for_it_is_gone(pipe: tuple[int, int
     os.close(reading)
 
     assert output.wait(PATIENCE)
-    assert eventually(lambda: output.gone)
+    wait_for(lambda: output.gone)
     assert not output.full
 
 

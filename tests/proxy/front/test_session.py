@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.conversations import MODERN, ScriptedService, text, until
+from protocol.conversations import MODERN, ScriptedService, text
 from protocol.line_clients import LineClient, connected
+from support.waiting import until
 from uno_devserver.protocol.jsonrpc import (
     BUSY,
     INTERNAL_ERROR,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from protocol.conversations import ScriptedService, text, until
+from protocol.conversations import ScriptedService, text
 from protocol.line_clients import SUBSCRIPTION, ModernLineClient
+from support.waiting import until
 from uno_devserver.protocol.jsonrpc import (
     BUSY,
     INTERNAL_ERROR,

@@ -16,7 +16,8 @@ import pytest
 
 from support.files import write
 from support.machine import Machine
-from support.servers import Processes, wait_until
+from support.servers import Processes
+from support.waiting import wait_for
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.proxy.health import status_file
 from uno_devserver.proxy.health.report import report
@@ -54,11 +55,11 @@ def own_file(state: Path) -> Path:
 
 def test_the_newest_facts_are_on_disk_soon_and_only_for_the_user(status: StatusFile, tmp_path: Path) -> None:
     status.update(ProxyFacts(ProxyOptions("/ws")))
-    wait_until(lambda: [each["state"] for each in running_proxies(str(tmp_path))] == ["Initializing"])
+    wait_for(lambda: [each["state"] for each in running_proxies(str(tmp_path))] == ["Initializing"])
 
     status.update(FACTS)
 
-    wait_until(lambda: [each["state"] for each in running_proxies(str(tmp_path))] == ["Connected"])
+    wait_for(lambda: [each["state"] for each in running_proxies(str(tmp_path))] == ["Connected"])
     assert stat.S_IMODE(own_file(tmp_path).stat().st_mode) == 0o600
     [told] = running_proxies(str(tmp_path))
     assert (told["processId"], told["directory"], told["restarts"]) == (os.getpid(), "/ws", 1)
@@ -68,7 +69,7 @@ def test_the_newest_facts_are_on_disk_soon_and_only_for_the_user(status: StatusF
 def test_the_age_of_the_catalogue_is_that_of_the_moment_of_reading(status: StatusFile, tmp_path: Path) -> None:
     before = time.time()
     status.update(FACTS.replace(catalogue_written=before - 100))
-    wait_until(lambda: bool(running_proxies(str(tmp_path))))
+    wait_for(lambda: bool(running_proxies(str(tmp_path))))
 
     [told] = running_proxies(str(tmp_path))
 
@@ -80,11 +81,11 @@ def test_the_age_of_the_catalogue_is_that_of_the_moment_of_reading(status: Statu
 def test_at_the_end_the_file_is_gone_and_nothing_comes_after(tmp_path: Path) -> None:
     status = StatusFile(str(tmp_path))
     status.update(FACTS)
-    wait_until(own_file(tmp_path).exists)
+    wait_for(own_file(tmp_path).exists)
 
     status.remove()
 
-    wait_until(lambda: not own_file(tmp_path).exists())
+    wait_for(lambda: not own_file(tmp_path).exists())
     status.update(FACTS)
     assert os.listdir(tmp_path / "proxies") == []
 
@@ -110,7 +111,7 @@ def test_what_is_written_first_is_replaced_by_what_is_learned(status: StatusFile
 
     status.update(FACTS)
 
-    wait_until(lambda: [each["state"] for each in running_proxies(str(tmp_path))] == ["Connected"])
+    wait_for(lambda: [each["state"] for each in running_proxies(str(tmp_path))] == ["Connected"])
     assert len(os.listdir(tmp_path / "proxies")) == 1
 
 
@@ -152,7 +153,7 @@ def test_facts_that_change_all_the_time_are_written_all_the_same(status: StatusF
         written.update(cast(int, each["generation"]) for each in running_proxies(str(tmp_path)))
         return len(written) >= 3
 
-    wait_until(changed)
+    wait_for(changed)
 
 
 def test_the_end_does_not_wait_until_facts_have_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +206,7 @@ def test_a_file_that_is_replaced_while_it_is_judged_stays(
 
     def judged(_: int) -> tuple[str, ...]:
         status.update(FACTS)
-        wait_until(lambda: json.loads(own_file(tmp_path).read_bytes()) != stale)
+        wait_for(lambda: json.loads(own_file(tmp_path).read_bytes()) != stale)
         return ()
 
     monkeypatch.setattr(processes_module, "command_line", judged)

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import until
 from support.bundled import BOTH, Reply, ask
 from support.files import write
 from support.inspectors import HELLO, InspectorClient, Listening, last_port_taken
 from support.relays import Scene
+from support.waiting import until
 from uno_devserver.issues import Issue
 from uno_devserver.protocol.jsonrpc import STOPPED
 from uno_devserver.proxy.inspection.http_listeners import MOST_SESSIONS, HttpListeners, wanted_port

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.conversations import until
+from support.waiting import until
 from uno_devserver.instances.child_process import last_lines
 from uno_devserver.proxy.inspection import log_feed as module
 from uno_devserver.proxy.inspection.log_feed import (

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import until
 from support.files import snapshot
 from support.relays import Scene, tool_call
 from support.servers import Processes, Registry
+from support.waiting import until
 from uno_devserver import __version__
 from uno_devserver.inspector.feed import MAX_WAITING, Feed
 from uno_devserver.protocol.http.messages import Streaming

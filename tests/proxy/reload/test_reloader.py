@@ -16,6 +16,7 @@ from hotreload.projects import Project, real_npm
 from support.files import write
 from support.relays import tool_call
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
+from support.waiting import until
 from uno_devserver.hotreload.authority import CheckResult, RestartResult
 from uno_devserver.hotreload.control import messages
 from uno_devserver.hotreload.control.channel_name import channel_name
@@ -144,7 +145,7 @@ async def test_a_save_after_the_launch_is_news_also_where_the_user_has_just_agre
         world.upstream.gate.clear()
 
         world.begin()
-        await world.kept.until(lambda: world.upstream.starts)
+        await until(lambda: world.upstream.starts)
         world.save("2")
         world.upstream.gate.set()
         await world.kept.until_state("Connected")
@@ -175,7 +176,7 @@ async def test_a_save_during_the_start_of_a_host_is_news(
         hosts.gate.clear()
 
         world.begin()
-        await world.kept.until(lambda: hosts.starts)
+        await until(lambda: hosts.starts)
         if saved:
             write(addin, "VALUE = 22\n")
         hosts.gate.set()
@@ -325,11 +326,11 @@ async def test_a_restart_that_others_ask_for_waits_for_the_call_that_runs_and_ho
             return {"content": []}
 
         running = asyncio.ensure_future(queue.run(tool_call(), execute))
-        await world.kept.until(lambda: queue._running)
+        await until(lambda: queue._running)
         world.save("2")
         assert (await world.check()).restart_due
         restarting = asyncio.ensure_future(own.ready_to_restart())
-        await world.kept.until(lambda: queue.awaited_calls)
+        await until(lambda: queue.awaited_calls)
         starts = world.upstream.starts
         ending.set()
         outcome = await restarting
@@ -349,7 +350,7 @@ async def test_calls_wait_for_our_own_connection_only_where_the_owners_restart_w
         world.agree()
         world.upstream.gate.clear()
         world.begin()
-        await world.kept.until(lambda: world.upstream.starts)
+        await until(lambda: world.upstream.starts)
         await world.update()
 
         await world.reloader._restart_announced()

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import until
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from support.relays import QUICK, ScriptedSession, text_of, tool_call
 from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
+from support.waiting import until
 from uno_devserver.hotreload.authority import RestartResult, ToolChanges
 from uno_devserver.issues import fatal
 from uno_devserver.protocol.client.connection import ConnectionLost
@@ -239,7 +239,7 @@ async def test_a_start_that_is_under_way_is_given_up_for_newer_code_and_there_ar
     upstream = ScriptedUpstream(late, new, stubborn=True)
     upstream.gate.clear()
     kept = Kept(tmp_path, upstream)
-    await kept.until(lambda: upstream.starts)
+    await until(lambda: upstream.starts)
 
     renewal = asyncio.ensure_future(kept.restarter.renew())
     await kept.until_state("Reconnecting")
@@ -570,7 +570,7 @@ async def test_a_server_that_is_known_by_its_address_is_idle_before_it_is_stoppe
     kept.until_unused = unused  # type: ignore[method-assign]
     assert await kept.keeper.until_connected(5)
     swap = asyncio.ensure_future(kept.restarter.swap())
-    await kept.until(lambda: asked == [1])
+    await until(lambda: asked == [1])
     assert (first.stops, kept.keeper.state.value) == (0, "Connected")
     idle.set()
 

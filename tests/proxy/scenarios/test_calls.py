@@ -7,10 +7,10 @@ from pathlib import Path
 
 import psutil
 
-from support.bundled import wait_for
 from support.files import write
 from support.odd_servers import Notes, odd_server
 from support.proxies import ERAS, Proxies
+from support.waiting import wait_for
 
 from .conftest import Workbench
 
@@ -122,7 +122,7 @@ def test_a_slow_call_does_not_hold_up_a_quick_one(
     client = proxies.connected(modern=modern)
     begun, until = tmp_path / "begun", tmp_path / "until"
     slow = client.begin("tools/call", {"name": "hold", "arguments": {"begun": str(begun), "until": str(until)}})
-    wait_for(lambda: (begun.exists() and begun.read_text()) or None)
+    wait_for(lambda: begun.exists() and begun.read_text())
 
     assert client.call("echo", text="quick") == "quick"
     assert not client.has_answer(slow)
@@ -169,12 +169,12 @@ def test_a_cancelled_call_is_cancelled_at_the_server_and_not_answered(
     notes = Notes(tmp_path / "notes")
     client = proxies.connected("--", *odd_server(notes=notes, era="modern" if modern else "handshake"), modern=modern)
     call = client.begin("tools/call", {"name": "hold", "arguments": {}})
-    wait_for(lambda: notes.methods().count("tools/call") or None)
+    wait_for(lambda: notes.methods().count("tools/call"))
     sent = next(message["id"] for message in notes.received if message.get("method") == "tools/call")
 
     client.notify("notifications/cancelled", {"requestId": call, "reason": "no longer needed"})
 
-    wait_for(lambda: "notifications/cancelled" in notes.methods() or None)
+    wait_for(lambda: "notifications/cancelled" in notes.methods())
     told = next(message for message in notes.received if message.get("method") == "notifications/cancelled")
     assert told["params"]["requestId"] == sent, "the server knows it by the number that we gave it"
     assert client.call("echo", text="on") == "on"

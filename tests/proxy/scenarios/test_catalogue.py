@@ -9,11 +9,11 @@ import shutil
 import stat
 from pathlib import Path
 
-from support.bundled import wait_for
 from support.files import write
 from support.machine import Machine
 from support.odd_servers import Notes, odd_server
 from support.proxies import ERAS, Proxies, ProxyClient
+from support.waiting import wait_for
 
 from .conftest import Workbench
 
@@ -108,7 +108,7 @@ def test_every_change_is_told_and_not_only_the_first(proxies: Proxies, bench: Wo
 def test_what_was_offered_last_is_in_the_next_catalogue(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.connected()
     client.call("offer", name="extra")
-    wait_for(lambda: any("extra" in file.read_text("utf-8") for file in catalogues(bench.machine)) or None)
+    wait_for(lambda: any("extra" in file.read_text("utf-8") for file in catalogues(bench.machine)))
     client.close_stdin()
     client.exit_code()
     bench.close_gate()
@@ -132,7 +132,7 @@ def test_a_damaged_catalogue_is_no_catalogue(proxies: Proxies, bench: Workbench,
         assert "uno_health" in client.tools()
         client.wait_connected()
         assert client.call("echo", text="hi") == "hi"
-        wait_for(lambda: "echo" in file.read_bytes().decode("utf-8", "replace") or None)  # it is made anew
+        wait_for(lambda: "echo" in file.read_bytes().decode("utf-8", "replace"))  # it is made anew
         client.close_stdin()
         client.exit_code()
 
@@ -288,7 +288,7 @@ def test_force_generate_tool_cache_primes_the_catalogue_and_ends(
     [file] = (machine.state / "catalogue").iterdir()
     assert result.exit_code == 0
     assert re.fullmatch(rf"Saved \d\d tools in {re.escape(str(file))}\.\n", result.stdout)
-    wait_for(lambda: not proxies.processes() or None)
+    wait_for(lambda: not proxies.processes())
     bench.close_gate()
     assert "echo" in proxies.start().tools()
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from support.bundled import wait_for
 from support.files import write
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from support.proxies import ERAS, Proxies
-from support.reloading import SHORT_PAUSES, poll
+from support.reloading import SHORT_PAUSES
+from support.waiting import wait_for
 
 from .conftest import Workbench
 
@@ -154,7 +154,7 @@ def test_an_add_in_that_is_mended_while_its_host_starts_is_not_forgotten(proxies
 
     client.wait_health(lambda _: "mended" in client.tools(), "without the add-in that was mended")
     # A Host that had read the broken one may be known to be outdated only now: then this call begins its restart.
-    poll(lambda: not client.call_result("mended").get("isError"), "a Host with the mended add-in")
+    wait_for(lambda: not client.call_result("mended").get("isError"), "a Host with the mended add-in")
     assert client.call("mended") == "mended"
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.bundled import wait_for
 from support.hosts import Manners, StandInHosts, is_running
 from support.machine import Machine
 from support.packages import app_mcp
 from support.proxies import Proxies
+from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 
 GONE_SECONDS = 3.0  # one is promised, to a machine that runs no other tests
@@ -91,4 +91,4 @@ def test_a_host_that_hangs_while_it_starts_is_gone_with_the_client(
     client.close_stdin()
 
     assert client.exit_code(GONE_SECONDS) == 0
-    wait_for(lambda: not is_running(hosts.launches()[0]["pid"]) or None, GONE_SECONDS)
+    wait_for(lambda: not is_running(hosts.launches()[0]["pid"]), seconds=GONE_SECONDS)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from support.bundled import wait_for
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from support.proxies import COMMAND, Proxies
+from support.waiting import wait_for
 
 from .conftest import Workbench
 
@@ -52,7 +52,7 @@ def test_when_stdin_closes_proxy_and_host_are_gone(proxies: Proxies, bench: Work
     client.close_stdin()
 
     assert client.exit_code(GONE_SECONDS * BUSY) == 0
-    wait_for(lambda: not proxies.processes() or None, GONE_SECONDS * BUSY)
+    wait_for(lambda: not proxies.processes(), seconds=GONE_SECONDS * BUSY)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -104,7 +104,7 @@ def test_making_a_catalogue_that_is_interrupted_leaves_nothing_and_is_no_success
     notes = Notes(tmp_path / "notes")
     command = odd_server(notes=notes, never_reads=True, stays=True, ignores_sigterm=True)
     client = proxies.start("--force-generate-tool-cache", "--", *command)
-    wait_for(lambda: notes.starts or None)
+    wait_for(lambda: notes.starts)
 
     client.process.send_signal(signal.SIGTERM)
 
@@ -128,7 +128,7 @@ def test_stdin_that_closes_during_a_call_does_not_wait_for_the_call(
     client = proxies.connected()
     begun = tmp_path / "begun"
     client.begin("tools/call", {"name": "hold", "arguments": {"begun": str(begun), "until": str(tmp_path / "never")}})
-    wait_for(lambda: (begun.exists() and begun.read_text()) or None)
+    wait_for(lambda: begun.exists() and begun.read_text())
 
     client.close_stdin()
 
@@ -171,12 +171,12 @@ def test_a_client_that_dies_behind_a_wrapper_takes_everything_with_it(proxies: P
     )
     assert process.stdout
     assert b"result" in process.stdout.readline()
-    wait_for(lambda: len(proxies.processes()) >= 4 or None)  # client, wrapper, proxy, Host
+    wait_for(lambda: len(proxies.processes()) >= 4)  # client, wrapper, proxy, Host
 
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
-    wait_for(lambda: not proxies.processes() or None, GONE_SECONDS * BUSY)
+    wait_for(lambda: not proxies.processes(), seconds=GONE_SECONDS * BUSY)
     process.stdout.close()
 
 
@@ -252,7 +252,7 @@ def test_whenever_stdin_closes_in_the_first_moments_nothing_is_left_and_nothing_
 
         assert client.exit_code(GONE_SECONDS * BUSY) == 0, client.stderr
         assert not client.stderr.count("went wrong"), client.stderr
-        wait_for(lambda: not proxies.processes() or None, GONE_SECONDS * BUSY)
+        wait_for(lambda: not proxies.processes(), seconds=GONE_SECONDS * BUSY)
 
 
 def test_whenever_a_signal_comes_in_the_first_moments_nothing_is_left(proxies: Proxies, tmp_path: Path) -> None:
@@ -265,18 +265,18 @@ def test_whenever_a_signal_comes_in_the_first_moments_nothing_is_left(proxies: P
         client.process.send_signal(signal.SIGTERM)
 
         assert client.exit_code(GONE_SECONDS * BUSY) in (0, -signal.SIGTERM), client.stderr
-        wait_for(lambda: not proxies.processes() or None, GONE_SECONDS * BUSY)
+        wait_for(lambda: not proxies.processes(), seconds=GONE_SECONDS * BUSY)
 
 
 def test_neither_a_status_file_nor_a_registry_entry_is_left_of_a_session(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.connected(prefix=[sys.executable, "-P", "-c", REMOVES_IN_ANY_CASE])
     file = bench.machine.state / "proxies" / f"{client.process.pid}.json"
     registry = bench.machine.data / "Uno Platform" / "DevServers"
-    wait_for(lambda: file.exists() or None)
+    wait_for(file.exists)
     assert list(registry.iterdir())
 
     client.close_stdin()
     client.exit_code()
 
     assert not file.exists()
-    wait_for(lambda: not list(registry.iterdir()) or None)
+    wait_for(lambda: not list(registry.iterdir()))

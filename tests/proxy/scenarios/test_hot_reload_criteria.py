@@ -32,13 +32,13 @@ from support.reloading import (
     changed_proxy,
     git,
     hot,
-    poll,
     renew,
     state_of,
     text_of,
     wait_ready,
     was_run,
 )
+from support.waiting import wait_for
 from uno_devserver.system.ports import free_port, is_free
 
 SOURCES = Path(__file__).parents[3] / "src" / "uno_devserver"
@@ -556,7 +556,7 @@ def test_a_typed_command_without_a_config_has_nothing_of_hot_reload_until_it_sta
     os.kill(client.health()["hostProcessId"], signal.SIGKILL)
     client.wait_connected(2)
 
-    poll(lambda: "no .devtools/host.config.jsonc" in (client.health()["proxy"]["hotReloadOff"] or ""), "told why")
+    wait_for(lambda: "no .devtools/host.config.jsonc" in (client.health()["proxy"]["hotReloadOff"] or ""), "told why")
     assert "uno_devserver.proxy.engine" in client.stderr
     assert "uno_devserver.proxy.reload.reloader" not in client.stderr
 
@@ -736,7 +736,7 @@ def test_a_timeout_counts_neither_the_queue_nor_the_check(proxies: Proxies) -> N
     queued = client.begin("tools/call", {"name": "answer"})
     for number, gate in enumerate(gates):
         started = server.journal.wait("call", 1 + number)["at"]
-        poll(lambda started=started: time.monotonic() - started > 0.7, "a moment")  # type: ignore[misc]
+        wait_for(lambda started=started: time.monotonic() - started > 0.7, "a moment")  # type: ignore[misc]
         Path(gate).touch()
 
     for call in (*holds, queued):
@@ -747,7 +747,7 @@ def test_a_timeout_counts_neither_the_queue_nor_the_check(proxies: Proxies) -> N
     server.say("two", "build waits", "build fails")
     checking = client.begin("tools/call", {"name": "answer"})
     begun = server.journal.wait("build begins")["at"]
-    poll(lambda: time.monotonic() - begun > 2.2, "more than two seconds")
+    wait_for(lambda: time.monotonic() - begun > 2.2, "more than two seconds")
     assert not client.has_answer(checking)
     server.open("build")
     assert state_of(client.answer(checking)["result"]) == "buildFailed"
@@ -807,7 +807,7 @@ def test_the_port_of_the_inspector_is_free_for_the_next_proxy_and_a_page_finds_i
 
     hot(proxies, "--inspector", str(port))
 
-    poll(lambda: not is_free(port), "the next inspector")
+    wait_for(lambda: not is_free(port), "the next inspector")
     with page.listen("/events") as events:
         events.wait("event: snapshot")
     assert page.call("answer") == "one"

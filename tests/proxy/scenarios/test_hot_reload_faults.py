@@ -28,13 +28,13 @@ from support.reloading import (
     PythonServer,
     changed_proxy,
     hot,
-    poll,
     renew,
     state_of,
     text_of,
     wait_ready,
     was_run,
 )
+from support.waiting import wait_for
 
 KINDS = pytest.mark.parametrize("kind", [BuiltServer, PythonServer])
 
@@ -564,7 +564,7 @@ def test_a_build_may_take_longer_than_a_silent_authority_is_waited_for(proxies: 
 
     call = client.begin("tools/call", {"name": "answer"})
     begun = server.journal.wait("build begins")["at"]
-    poll(lambda: client.has_answer(call) or time.monotonic() - begun > 3.5, "an answer, or 3.5 s")
+    wait_for(lambda: client.has_answer(call) or time.monotonic() - begun > 3.5, "an answer, or 3.5 s")
     server.open("build")
 
     assert state_of(client.answer(call)["result"]) == "restarting"
@@ -582,7 +582,7 @@ def test_a_build_that_hangs_is_ended_and_told(proxies: Proxies) -> None:
     assert state_of(result) == "buildFailed"
     # On a very busy machine it was ended before it could note that it began.
     builders = [Path(f"/proc/{begun['pid']}") for begun in server.journal.events("build begins")]
-    poll(lambda: not any(builder.exists() for builder in builders), "the end of the build")
+    wait_for(lambda: not any(builder.exists() for builder in builders), "the end of the build")
     assert text_of(client.call_result("answer")).startswith("one")
     server.say("three")
     renew(client, "three")

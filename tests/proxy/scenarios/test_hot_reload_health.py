@@ -9,17 +9,8 @@ from typing import Any
 import pytest
 
 from support.proxies import Proxies, ProxyClient
-from support.reloading import (
-    BuiltServer,
-    Extension,
-    PythonServer,
-    changed_proxy,
-    hot,
-    poll,
-    renew,
-    state_of,
-    text_of,
-)
+from support.reloading import BuiltServer, Extension, PythonServer, changed_proxy, hot, renew, state_of, text_of
+from support.waiting import wait_for
 
 
 def told(proxies: Proxies) -> Any:
@@ -47,7 +38,7 @@ def test_a_build_that_fails_is_an_issue_until_it_is_mended(proxies: Proxies) -> 
     assert "npm run build of its new code failed" in message
     log = message.rpartition(" is in ")[2].rstrip(".")
     assert "TS2322" in open(log, encoding="utf-8").read()  # noqa: SIM115
-    poll(lambda: "ReloadFailed" in told(proxies).issue_codes, "told by the command, too")
+    wait_for(lambda: "ReloadFailed" in told(proxies).issue_codes, "told by the command, too")
     assert told(proxies).exit_code == 1
     lines = proxies.machine.run("health").stdout.splitlines()
     assert any(line.startswith("  Last Build: npm run build, ") and f"failed; see {log}" in line for line in lines)
@@ -57,7 +48,7 @@ def test_a_build_that_fails_is_an_issue_until_it_is_mended(proxies: Proxies) -> 
     server.say("three")
     renew(client, "three")
     assert failures(client) == []
-    poll(lambda: told(proxies).exit_code == 0, "healthy by the command, too")
+    wait_for(lambda: told(proxies).exit_code == 0, "healthy by the command, too")
 
 
 def test_a_failing_change_that_is_taken_back_is_no_issue_any_more(proxies: Proxies) -> None:
@@ -71,7 +62,7 @@ def test_a_failing_change_that_is_taken_back_is_no_issue_any_more(proxies: Proxi
 
     assert client.call("answer") == "one"
     assert failures(client) == []
-    poll(lambda: told(proxies).exit_code == 0, "healthy by the command, too")
+    wait_for(lambda: told(proxies).exit_code == 0, "healthy by the command, too")
 
 
 def test_a_swap_that_fails_is_an_issue_until_it_is_mended(proxies: Proxies) -> None:
@@ -99,7 +90,7 @@ def test_a_swap_that_failed_is_forgotten_when_its_code_was_taken_back(
     client = hot(proxies)
     server.say("two", "dies")
     assert state_of(client.call_result("answer")) == "swapFailed"
-    poll(lambda: "ReloadFailed" in told(proxies).issue_codes, "told by the command, too")
+    wait_for(lambda: "ReloadFailed" in told(proxies).issue_codes, "told by the command, too")
 
     # when it is taken back, and somebody asks
     server.say("one")
@@ -107,7 +98,7 @@ def test_a_swap_that_failed_is_forgotten_when_its_code_was_taken_back(
 
     # then nobody is told of it any more, and a crash starts the old code
     assert failures(client) == []
-    poll(lambda: told(proxies).exit_code == 0, "healthy by the command, too")
+    wait_for(lambda: told(proxies).exit_code == 0, "healthy by the command, too")
     os.kill(server.journal.events("start")[0]["pid"], signal.SIGKILL)
     client.wait_connected(generation=2)
     assert client.call("answer") == "one"
@@ -137,7 +128,7 @@ def test_the_number_of_files_is_told_as_soon_as_it_is_known(proxies: Proxies) ->
     client.call("answer")
 
     assert client.health()["proxy"]["hotReload"]["packages"][0]["files"] == 2
-    poll(
+    wait_for(
         lambda: told(proxies).json["proxies"][0].get("hotReload", {}).get("packages", [{}])[0].get("files") == 2,
         "known to the command, too",
     )
@@ -152,12 +143,12 @@ def client_of(client: ProxyClient) -> dict[str, Any]:
 def test_a_client_process_that_died_is_not_told_as_running(proxies: Proxies) -> None:
     Extension(PythonServer(proxies.machine))
     client = hot(proxies)
-    pid = poll(lambda: client_of(client)["ready"] and client_of(client)["processId"], "ready")
+    pid = wait_for(lambda: client_of(client)["ready"] and client_of(client)["processId"], "ready")
 
     os.kill(pid, signal.SIGKILL)
 
-    poll(lambda: not client_of(client)["running"], "told as ended")
-    poll(lambda: "ClientNotReady" in told(proxies).issue_codes, "told by the command, too")
+    wait_for(lambda: not client_of(client)["running"], "told as ended")
+    wait_for(lambda: "ClientNotReady" in told(proxies).issue_codes, "told by the command, too")
 
 
 def test_a_client_process_that_does_not_get_ready_is_told_with_the_result(proxies: Proxies) -> None:
@@ -166,7 +157,7 @@ def test_a_client_process_that_does_not_get_ready_is_told_with_the_result(proxie
     extension = Extension(server)
     server.write_config(client=server.config["client"] | {"readyPattern": "^it never says this$"})
     client = hot(proxies, prefix=changed_proxy("hotreload.client_app", "ClientLimits", ready_seconds=0.3))
-    poll(lambda: client_of(client)["problem"], "given up")
+    wait_for(lambda: client_of(client)["problem"], "given up")
 
     # when the extension is rebuilt
     extension.say("second")
@@ -187,7 +178,7 @@ def test_a_host_without_add_ins_has_no_tools_whoever_is_asked(proxies: Proxies) 
         report = told(proxies).json
         return report if [proxy["state"] for proxy in report["proxies"]] == ["Connected"] else None
 
-    report = poll(connected, "a status of the proxy that is connected")
+    report = wait_for(connected, "a status of the proxy that is connected")
 
     assert (report["hostKind"], report["toolCount"], report["proxies"][0]["toolCount"]) == ("bundled", 0, 0)
     assert client.health()["toolCount"] == 0

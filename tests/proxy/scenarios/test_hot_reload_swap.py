@@ -14,12 +14,12 @@ from support.reloading import (
     edit_and_restart,
     edit_under_load,
     hot,
-    poll,
     renew,
     state_of,
     text_of,
     wait_ready,
 )
+from support.waiting import wait_for
 
 SWAP: dict[str, Any] = {"hotReload": {"strategy": "swap"}, "pipeline": {"concurrency": 16}}
 EDITS = 6  # enough to see it; the benchmark makes twenty
@@ -41,7 +41,7 @@ def test_no_call_fails_and_none_is_answered_twice_while_the_code_is_swapped(
     assert {f"edit {number}" for number in range(EDITS)} <= load.answers
     assert load.starts == EDITS, "one start for each edit"
     assert client.problems == []
-    poll(lambda: server.journal.running == [f"edit {EDITS - 1}"], "the end of all old servers")
+    wait_for(lambda: server.journal.running == [f"edit {EDITS - 1}"], "the end of all old servers")
 
 
 def test_from_an_edit_to_its_answer_a_restart_takes_little_more_than_the_server_itself(
@@ -87,7 +87,7 @@ def test_a_call_that_runs_ends_on_the_old_server_while_others_have_the_new_one(p
     server.open("hold")
 
     assert text_of(client.answer(running)["result"]) == "one"
-    poll(lambda: server.journal.running == ["two"], "the end of the old server")
+    wait_for(lambda: server.journal.running == ["two"], "the end of the old server")
     assert client.call("answer") == "two"
 
 

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from proxy.scenarios.conftest import Workbench
-from support.bundled import ask, wait_for
+from support.bundled import ask
 from support.files import write
 from support.inspectors import InspectorClient, inspector_of, last_port_taken
 from support.machine import Machine
 from support.odd_servers import odd_server
 from support.ports import lasting_port
 from support.proxies import Message, Proxies, ProxyClient
+from support.waiting import wait_for
 from uno_devserver.system.ports import is_free
 
 GONE_SECONDS = 1.0  # what is promised; on a machine that has nothing else to do it takes a tenth of it
@@ -174,7 +175,7 @@ def test_neither_pages_nor_a_tool_that_runs_through_one_keep_the_proxy(
         for _ in range(5):
             stack.enter_context(page.listen("/events"))  # and none of them reads
         calling = beside.submit(page.post, "tools/call", held)
-        wait_for(lambda: begun.exists() or None)
+        wait_for(begun.exists)
 
         client.close_stdin()
 

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from support.bundled import wait_for
 from support.pages import Page
 from support.proxies import Proxies
 from support.reloading import BuiltServer, hot, renew
+from support.waiting import wait_for
 
 from .conftest import Workbench
 
@@ -60,7 +60,7 @@ def test_a_kill_of_the_host_and_its_healing_are_seen(proxies: Proxies, bench: Wo
         held = client.begin(
             "tools/call", {"name": "hold_again", "arguments": {"begun": str(begun), "until": str(until)}}
         )
-        wait_for(lambda: (begun.exists() and begun.read_text()) or None)
+        wait_for(lambda: begun.exists() and begun.read_text())
 
         os.kill(host, signal.SIGKILL)
 

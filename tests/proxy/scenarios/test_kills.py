@@ -7,11 +7,11 @@ import os
 import signal
 from pathlib import Path
 
-from support.bundled import wait_for
 from support.hosts import is_running
 from support.proxies import ERAS, Proxies, ProxyClient
 from support.rpc_lines import text_of
 from support.scripted_servers import ScriptedServer
+from support.waiting import wait_for
 
 from .conftest import Workbench
 
@@ -26,7 +26,7 @@ def begin(client: ProxyClient, tool: str, kill: int) -> dict[str, int | str]:
 
 
 def wait_received(server: ScriptedServer, tool: str, count: int) -> None:
-    wait_for(lambda: len(server.calls(tool)) >= count or None)
+    wait_for(lambda: len(server.calls(tool)) >= count)
 
 
 def texts_of(lines: list[bytes]) -> list[str]:
@@ -102,7 +102,8 @@ def test_a_host_that_is_killed_leaves_each_call_with_one_true_answer(
             name: [client.begin("tools/call", {"name": name, "arguments": arguments}) for _ in range(CALLS)]
             for name in ("hold", "hold_again")
         }
-        wait_for(lambda begun=begun: (begun.exists() and len(begun.read_text().split()) == 2 * CALLS) or None)
+        wait_for(begun.exists)
+        wait_for(lambda begun=begun: len(begun.read_text().split()) == 2 * CALLS)  # type: ignore[misc]
         host = client.health()["hostProcessId"]
 
         os.kill(host, signal.SIGKILL)

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprec
 
 ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 VERSION_OF = {"legacy": "2025-11-25", "auto": "2026-07-28"}
-WAIT_SECONDS = 30  # the SDK takes a second to import, on a machine with nothing else to do
 
 SERVER = '''
 from mcp.server.mcpserver import Context, MCPServer

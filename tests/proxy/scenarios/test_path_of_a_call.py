@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from support.bundled import BOTH, Reply, ask, wait_for
+from support.bundled import BOTH, Reply, ask
 from support.proxies import ERAS, MODERN, NEWEST_HANDSHAKE, Message, Proxies, ProxyClient
 from support.rpc_lines import ENVELOPE, call_line, notification_line, request_line, text_of
 from support.scripted_http import served
 from support.scripted_servers import ScriptedServer, text_result
+from support.waiting import wait_for
 from uno_devserver.system.ports import free_port
 
 WAYS = pytest.mark.parametrize("way", ["pipes", "http"])
@@ -298,10 +299,10 @@ def test_one_of_many_calls_is_cancelled_under_the_id_of_the_server_and_the_other
             number: client.begin("tools/call", {"name": "held", "arguments": {"text": str(number)}}, 500 + number)
             for number in range(16)
         }
-        wait_for(lambda: len(server.calls("held")) == 16 or None)
+        wait_for(lambda: len(server.calls("held")) == 16)
 
         client.notify("notifications/cancelled", {"requestId": calls.pop(5), "reason": "no longer"})
-        wait_for(lambda: server.received("notifications/cancelled") or None)
+        wait_for(lambda: server.received("notifications/cancelled"))
         server.open("held")
 
         for number, call in calls.items():
@@ -337,7 +338,7 @@ def test_progress_carries_the_token_of_its_own_call_with_its_type(
             )
             for token in tokens
         ]
-        wait_for(lambda: len(server.calls("step")) == len(tokens) or None)
+        wait_for(lambda: len(server.calls("step")) == len(tokens))
 
         server.open("step")
 
@@ -397,7 +398,7 @@ def test_clients_with_equal_ids_and_equal_tokens_do_not_mix(proxies: Proxies, tm
     client.send_bytes(call_line(70001, "pipes", tool="step", meta=meta))
     for other in others.values():
         other.start()
-    wait_for(lambda: len(server.calls("step")) == 3 or None)
+    wait_for(lambda: len(server.calls("step")) == 3)
     server.open("step")
 
     assert text_of(client.answer(70001)) == "pipes"
@@ -479,7 +480,7 @@ def test_a_cancelled_call_of_a_batch_is_left_out_of_its_line(old: tuple[ProxyCli
     server.close("held")
     client.expect("a", "b", "c")
     batch(client, call_line("a", "one"), call_line("b", "two", tool="held"), call_line("c", "three"))
-    wait_for(lambda: server.calls("held") or None)
+    wait_for(lambda: server.calls("held"))
 
     client.notify("notifications/cancelled", {"requestId": "b"})
 

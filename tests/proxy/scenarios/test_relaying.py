@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from support.bundled import wait_for
 from support.odd_servers import Notes, odd_server
 from support.proxies import ERAS, Message, Proxies, ProxyClient
+from support.waiting import wait_for
 
 from .conftest import Workbench
 
@@ -314,7 +314,7 @@ def test_notifications_that_nobody_knows_reach_the_command_and_the_client(proxie
     client.notify("notifications/future", {"x": 1})
     client.call("say", method="notifications/future", params={"x": 2})
 
-    wait_for(lambda: "notifications/future" in notes.methods() or None)
+    wait_for(lambda: "notifications/future" in notes.methods())
     told = next(message for message in notes.received if message.get("method") == "notifications/future")
     assert told["params"] == {"x": 1}
     assert client.hear("notifications/future")["x"] == 2

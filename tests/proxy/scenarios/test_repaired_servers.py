@@ -12,7 +12,8 @@ from support.files import write
 from support.machine import Machine
 from support.odd_servers import Notes, odd_server
 from support.proxies import MODERN, NEWEST_HANDSHAKE, Message, Proxies, ProxyClient
-from support.reloading import SHORT_PAUSES, poll
+from support.reloading import SHORT_PAUSES
+from support.waiting import wait_for
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 ENDS_AT_ONCE = "raise SystemExit('broken')\n"
@@ -106,7 +107,7 @@ def test_the_call_that_asks_for_a_new_attempt_waits_for_it(proxies: Proxies, pro
         answers.append(client.call_result("echo", text="x"))
         return not answers[-1].get("isError")
 
-    poll(is_served, "the end of the pause between two attempts")
+    wait_for(is_served, "the end of the pause between two attempts")
     assert answers[-1]["content"][0]["text"] == "x"
     for earlier in answers[:-1]:
         assert "s or later asks for a new attempt" in earlier["content"][0]["text"], "it said when it is tried again"

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import until
-from support.hosts import is_running, wait_for
+from support.hosts import is_running
 from support.mcp_peers import TestPeer
 from support.odd_servers import Notes, odd_server
+from support.waiting import until, wait_for
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.protocol.client.connection import Connection, ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import RpcError

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import until
 from support.mcp_peers import TestPeer
 from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
+from support.waiting import until
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import fatal
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
@@ -129,7 +129,7 @@ async def test_lists_that_changed_are_read_again_once_for_many_and_every_time(tm
         reads = lists.reads
         for _ in range(10):
             kept.keeper.lists_changed()
-        await kept.until(lambda: kept.tools == lists.names["tools"])
+        await until(lambda: kept.tools == lists.names["tools"])
         assert lists.reads == reads + 1
 
     assert kept.broadcasts.count("notifications/tools/list_changed") == 4
@@ -142,7 +142,7 @@ async def test_the_servers_own_notification_has_the_lists_read(tmp_path: Path) -
 
     running.connections[0].peer.notify("notifications/tools/list_changed", {})
 
-    await kept.until(lambda: kept.tools == ["other"])
+    await until(lambda: kept.tools == ["other"])
 
 
 async def test_a_list_that_comes_back_with_an_error_stays_as_it_was(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ async def test_a_list_that_comes_back_with_an_error_stays_as_it_was(tmp_path: Pa
 
     kept.keeper.lists_changed()
 
-    await kept.until(lambda: b"other" in kept.state.lists.prompts)
+    await until(lambda: b"other" in kept.state.lists.prompts)
     assert kept.tools == ["one"]
     (issue,) = kept.state.facts.issues
     assert "tools/list" in issue.message
@@ -162,7 +162,7 @@ async def test_a_list_that_comes_back_with_an_error_stays_as_it_was(tmp_path: Pa
     lists.names["tools"] = ["two"]
     kept.keeper.lists_changed()
 
-    await kept.until(lambda: kept.tools == ["two"])
+    await until(lambda: kept.tools == ["two"])
     assert kept.state.facts.issues == ()
 
 
@@ -173,7 +173,7 @@ async def test_a_list_that_the_server_does_not_have_is_empty(tmp_path: Path) -> 
 
     kept.keeper.lists_changed()
 
-    await kept.until(lambda: kept.state.lists.prompts == b"[]")
+    await until(lambda: kept.state.lists.prompts == b"[]")
 
 
 async def test_a_conversation_that_breaks_off_is_begun_anew_with_the_same_server(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ async def test_a_conversation_that_breaks_off_is_begun_anew_with_the_same_server
 
         kept.keeper.lists_changed()
 
-        await kept.until(lambda name=name: kept.tools == [name])  # type: ignore[misc]
+        await until(lambda name=name: kept.tools == [name])  # type: ignore[misc]
     assert len(running.connections) == 3
     assert (kept.keeper.generation, upstream.starts, running.stops) == (1, 1, 0)
 
@@ -230,16 +230,16 @@ async def test_a_line_that_is_no_message_is_known_while_the_server_runs_and_not_
     upstream = ScriptedUpstream(first, second)
     upstream.gate.clear()
     kept = Kept(tmp_path, upstream)
-    await kept.until(lambda: upstream.observers)
+    await until(lambda: upstream.observers)
 
     upstream.observers[0].strayed("starting up")
     upstream.gate.set()
     assert await kept.keeper.until_connected(5)
     assert kept.facts.upstream.stray_line == "starting up"
     upstream.observers[0].strayed("at work")
-    await kept.until(lambda: kept.facts.upstream.stray_line == "at work")
+    await until(lambda: kept.facts.upstream.stray_line == "at work")
     first.die()
-    await kept.until(lambda: kept.keeper.generation == 2)
+    await until(lambda: kept.keeper.generation == 2)
     upstream.observers[0].strayed("too late")
     await asyncio.sleep(0.01)
 
@@ -255,7 +255,7 @@ async def test_a_server_that_dies_is_replaced_and_its_end_is_remembered(tmp_path
 
     first.die()
 
-    await kept.until(lambda: kept.keeper.generation == 2)
+    await until(lambda: kept.keeper.generation == 2)
     assert kept.tools == ["new"]
     assert first.stops == 1, "what it has left behind is cleaned up"
     assert first.connections[0].closed
@@ -272,7 +272,7 @@ async def test_a_server_that_somebody_else_restarts_has_not_crashed(tmp_path: Pa
 
     first.die()
 
-    await kept.until(lambda: kept.keeper.generation == 2)
+    await until(lambda: kept.keeper.generation == 2)
     assert kept.tools == ["new"]
     assert (kept.facts.restarts, kept.facts.reloads, kept.facts.last_end) == (0, 1, None)
     assert "warning" not in [level for level, _ in kept.messages]
@@ -282,10 +282,10 @@ async def test_a_second_crash_of_the_same_kind_is_told_too(tmp_path: Path) -> No
     runs = [ScriptedRunning() for _ in range(3)]
     kept = Kept(tmp_path, ScriptedUpstream(*runs))
     for generation in (1, 2):
-        await kept.until(lambda generation=generation: kept.keeper.generation == generation)  # type: ignore[misc]
+        await until(lambda generation=generation: kept.keeper.generation == generation)  # type: ignore[misc]
         runs[generation - 1].die()
 
-    await kept.until(lambda: kept.keeper.generation == 3)
+    await until(lambda: kept.keeper.generation == 3)
 
     assert [level for level, _ in kept.messages].count("warning") == 2
 
@@ -294,7 +294,7 @@ async def test_how_a_process_ended_tells_more_than_that_it_could_not_be_spoken_t
     first, second = ScriptedRunning(), ScriptedRunning()
     first.refusals = [ConnectionLost("It hung up.", sent=True)] * 2
     kept = Kept(tmp_path, ScriptedUpstream(first, second), limits=SWIFT.replace(end_seconds=5.0))
-    await kept.until(lambda: not first.refusals)
+    await until(lambda: not first.refusals)
 
     first.die()
 
@@ -320,7 +320,7 @@ async def test_a_server_that_we_do_not_start_is_looked_for(tmp_path: Path) -> No
 
     first.die("it cannot be reached any more")
 
-    await kept.until(lambda: kept.keeper.generation == 2)
+    await until(lambda: kept.keeper.generation == 2)
     assert ("warning", "The server has gone: it cannot be reached any more. It is looked for again.") in kept.messages
 
 
@@ -346,7 +346,7 @@ async def test_a_server_that_hangs_up_on_every_greeting_is_given_up(tmp_path: Pa
     await kept.until_state("Degraded")
 
     assert upstream.starts == SWIFT.startup_attempts
-    await kept.until(lambda: running.stops == upstream.starts)
+    await until(lambda: running.stops == upstream.starts)
     assert kept.facts.last_end.reason == "the connection to it failed: It hung up"
 
 
@@ -354,11 +354,11 @@ async def test_one_that_has_answered_may_die_as_often_as_it_likes(tmp_path: Path
     runs = [ScriptedRunning() for _ in range(9)]
     kept = Kept(tmp_path, ScriptedUpstream(*runs))
     for number, running in enumerate(runs[:-1], 1):
-        await kept.until(lambda number=number: kept.keeper.generation == number)  # type: ignore[misc]
+        await until(lambda number=number: kept.keeper.generation == number)  # type: ignore[misc]
         kept.keeper.worked(number)
         running.die()
 
-    await kept.until(lambda: kept.keeper.generation == 9)
+    await until(lambda: kept.keeper.generation == 9)
 
     assert kept.facts.restarts == 8
 
@@ -410,7 +410,7 @@ async def test_a_host_without_mcp_is_ended_when_another_is_found(tmp_path: Path)
     kept.keeper.wanted()
 
     await kept.until_state("Connected")
-    await kept.until(lambda: first.stops == 1)
+    await until(lambda: first.stops == 1)
     assert second.stops == 0
 
 
@@ -435,7 +435,7 @@ async def test_a_server_that_refuses_to_speak_says_why(tmp_path: Path) -> None:
 
     assert kept.facts.connect_error == "It wants a token."
     assert not kept.facts.without_mcp
-    await kept.until(lambda: running.stops == 1, "it is of use to nobody")
+    await until(lambda: running.stops == 1, "it is of use to nobody")
     assert kept.facts.upstream.process_id is None
 
 
@@ -527,13 +527,13 @@ async def test_a_start_that_is_overtaken_leaves_nothing_running(tmp_path: Path) 
     slow = ScriptedUpstream(late, stubborn=True)
     slow.gate.clear()
     kept = Kept(tmp_path, slow)
-    await kept.until(lambda: slow.starts)
+    await until(lambda: slow.starts)
 
     kept.keeper.begin(ScriptedUpstream(wanted))
     assert await kept.keeper.until_connected(5)
     slow.gate.set()
 
-    await kept.until(lambda: late.stops == 1)
+    await until(lambda: late.stops == 1)
     assert (kept.tools, wanted.stops) == (["wanted"], 0)
 
 
@@ -542,12 +542,12 @@ async def test_what_becomes_ready_although_its_workspace_has_gone_is_stopped(tmp
     slow = ScriptedUpstream(late, stubborn=True)
     slow.gate.clear()
     kept = Kept(tmp_path, slow)
-    await kept.until(lambda: slow.starts)
+    await until(lambda: slow.starts)
 
     kept.keeper.halt("There is no workspace.")
     slow.gate.set()
 
-    await kept.until(lambda: late.stops == 1)
+    await until(lambda: late.stops == 1)
     assert kept.keeper.running is None
 
 
@@ -582,7 +582,7 @@ async def test_at_the_end_a_start_that_is_under_way_is_given_up_and_waited_for(t
     upstream = ScriptedUpstream(ScriptedRunning())
     upstream.gate.clear()
     kept = Kept(tmp_path, upstream)
-    await kept.until(lambda: upstream.starts)
+    await until(lambda: upstream.starts)
 
     async with asyncio.timeout(5):
         await kept.keeper.close()
@@ -595,7 +595,7 @@ async def test_what_becomes_ready_although_the_end_has_come_is_stopped(tmp_path:
     upstream = ScriptedUpstream(running, stubborn=True)
     upstream.gate.clear()
     kept = Kept(tmp_path, upstream)
-    await kept.until(lambda: upstream.starts)
+    await until(lambda: upstream.starts)
 
     closing = asyncio.ensure_future(kept.keeper.close())
     await asyncio.sleep(0)
@@ -628,14 +628,14 @@ async def test_at_the_end_all_that_are_just_being_ended_are_waited_for(tmp_path:
     overtaken = ScriptedUpstream(late, stubborn=True)
     overtaken.gate.clear()
     kept = Kept(tmp_path, overtaken)
-    await kept.until(lambda: overtaken.starts)
+    await until(lambda: overtaken.starts)
     kept.keeper.begin(ScriptedUpstream(slow))
     assert await kept.keeper.until_connected(5)
     slow.stop = lambda **_: stopped.wait()  # type: ignore[method-assign, assignment]
 
     closing = asyncio.ensure_future(kept.keeper.close())
     overtaken.gate.set()
-    await kept.until(lambda: late.stops == 1)
+    await until(lambda: late.stops == 1)
     await asyncio.wait([closing], timeout=0.05)
     assert not closing.done()
     stopped.set()
@@ -694,7 +694,7 @@ async def test_one_that_still_has_to_answer_is_stopped_when_nobody_waits_any_mor
     before, after = Leaving(), Leaving()
     kept, unused = await swapped(tmp_path, before, after, Leaving())
     after.die()
-    await kept.until(lambda: kept.keeper.generation == 3)
+    await until(lambda: kept.keeper.generation == 3)
     assert before.patience == [], "a start does not wait for it"
 
     unused.set()

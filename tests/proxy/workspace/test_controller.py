@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import timers, until
+from protocol.conversations import timers
 from support.files import write
 from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
+from support.waiting import until
 from uno_devserver.instances.probe import HostAddIn, Probe
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.peer_info import ClientInfo
@@ -163,7 +164,7 @@ async def test_without_a_workspace_and_without_roots_it_is_degraded_and_asks_to_
 async def test_a_client_that_never_says_who_it_is_does_not_keep_it_from_being_told(empty: Path, serve: Serve) -> None:
     world = serve(empty, WorkspaceLimits(greeting_seconds=0.01))
 
-    await world.kept.until(lambda: world.kept.keeper.fallback)
+    await until(lambda: world.kept.keeper.fallback)
 
 
 async def test_the_clients_roots_are_asked_for_and_what_they_name_is_served(
@@ -202,7 +203,7 @@ async def test_a_client_that_never_names_its_roots_is_given_up(empty: Path, serv
     world.controller.met(Rooted())
     assert not world.kept.keeper.fallback
 
-    await world.kept.until(lambda: world.kept.keeper.fallback)
+    await until(lambda: world.kept.keeper.fallback)
 
 
 async def test_at_the_end_nobody_is_asked_for_roots_any_more(empty: Path, serve: Serve) -> None:
@@ -273,7 +274,7 @@ async def test_a_workspace_that_goes_takes_its_host_with_it(tmp_path: Path, serv
     world.controller._changed()
 
     await world.kept.until_state("Degraded")
-    await world.kept.until(lambda: world.host.stops == 1)
+    await until(lambda: world.host.stops == 1)
     assert world.kept.facts.upstream is None
 
 
@@ -299,7 +300,7 @@ async def test_when_the_user_agrees_the_host_is_started_again_with_the_workspace
 
     world.controller._changed()
 
-    await world.kept.until(lambda: world.kept.keeper.generation == 2)
+    await until(lambda: world.kept.keeper.generation == 2)
 
 
 async def test_whoever_needs_the_host_makes_us_look_for_the_users_agreement_at_once(
@@ -349,7 +350,7 @@ async def test_what_the_config_says_counts_and_what_is_wrong_with_it_is_told(tmp
     config.write_text('{"proxy": {"waitCalls": "perhaps"}}', "utf-8")
     world.controller._changed()
 
-    await world.kept.until(lambda: world.kept.facts.issues)
+    await until(lambda: world.kept.facts.issues)
     assert [issue.code for issue in world.kept.facts.issues] == ["ConfigInvalid"]
     assert not world.forwarding.waits
 
@@ -374,7 +375,7 @@ async def test_a_call_that_is_cancelled_has_its_decision_carried_out_all_the_sam
 
     call.cancel()
 
-    await world.kept.until(lambda: world.served == [str(two)])
+    await until(lambda: world.served == [str(two)])
 
 
 async def test_the_tool_that_selects_a_solution_is_listed_where_there_is_one(tmp_path: Path, serve: Serve) -> None:
@@ -396,7 +397,7 @@ async def test_who_depends_on_the_workspace_hears_each_time_that_it_was_looked_a
 
     world.controller._changed()
 
-    await world.kept.until(lambda: world.looks == 1)
+    await until(lambda: world.looks == 1)
     assert world.kept.state.workspace == world.controller.workspace
 
 

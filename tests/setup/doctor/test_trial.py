@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from support.bundled import wait_for
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
+from support.waiting import wait_for
 from uno_devserver.setup.doctor import trial
 from uno_devserver.setup.doctor.launch_spec import LaunchSpec
 from uno_devserver.setup.doctor.trial import MAX_PAGES, Trial, patience_of, try_address, try_command
