@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from support.machine import Machine
-from support.shells import PROMPT, SECONDS, Shell, Typing, shell_or_leave_out
 from uno_devserver.cli.commands import CLIENT, COMMANDS, GLOBAL_OPTIONS, SHELLS, Option
 from uno_devserver.cli.mcp.arguments import _CHANNELS
 from uno_devserver.cli.shell_completion import offer_for, options_of
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.setup.definitions import packaged
 from uno_devserver.setup.profiles import Scope
+
+from .shells import PROMPT, SECONDS, Shell, Typing, shell_or_leave_out
 
 PROGRAMS = Path(sys.executable).parent
 

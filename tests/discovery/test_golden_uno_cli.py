@@ -7,6 +7,7 @@ that we added. The .NET CLI's sentences are not kept, only how many there were, 
 from __future__ import annotations
 
 import re
+import subprocess
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from support.golden import recorded_ids, uno_cli_record, uno_cli_workspace
+from support.files import write
+from support.golden import GOLDEN, Recording, recorded_ids
 from support.machine import Machine
 
 CASES = recorded_ids("uno-cli-discovery")
@@ -41,6 +43,22 @@ THEIR_CODES = {
 EXIT_CODE = "exit code"
 ADD_INS_ONLY = "--addins-only"
 EVERYTHING = "*"
+
+
+def uno_cli_record(name: str, machine: Machine, dotnet_version: str) -> Recording:
+    """What the .NET CLI said; `dotnet_version` is what its dotnet answered."""
+    places: dict[str, Path | str] = {"WS": machine.workspace, "NUGET": machine.nuget, "HOME": machine.home}
+    places["VER"] = dotnet_version
+    return Recording(GOLDEN / "uno-cli-discovery" / f"{name}.json", places)
+
+
+def uno_cli_workspace(name: str, machine: Machine, dotnet_version: str) -> None:
+    """Write a workspace on which the .NET CLI was run."""
+    for file, content in uno_cli_record(name, machine, dotnet_version)["files"].items():
+        if file.endswith("/.git/"):
+            subprocess.run(["git", "init", "--quiet", str(Path(file).parent)], check=True)
+        else:
+            write(Path(file), content)
 
 
 class Row(NamedTuple):

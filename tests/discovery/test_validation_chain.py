@@ -10,17 +10,22 @@ import shutil
 import pytest
 
 from support.packages import (
+    Package,
     build_add_in,
     direct_add_in,
     library,
     manifest_add_in,
-    partial_add_in,
     property_add_in,
     settings,
     targets,
     tools_only,
 )
 from support.workspace import WorkspaceBuilder
+
+
+def partial_add_in(name: str, version: str = "1.0.0") -> Package:
+    """An interrupted restore: the metadata is there, the DLL is not."""
+    return direct_add_in(name, version).without_files(f"tools/devserver/{name}.dll")
 
 
 @pytest.fixture

@@ -33,7 +33,8 @@ def test_the_versions_of_the_suite_and_the_sdks_are_those_that_tests_use() -> No
     assert suite["@modelcontextprotocol/conformance"] in ROWS["MCP, handshake era"]
     assert suite["conformance-modern"].rpartition("@")[2] in ROWS["MCP, modern era"]
     assert (
-        _dependencies("support/typescript_client")["@modelcontextprotocol/client"] in ROWS["official SDK, TypeScript"]
+        _dependencies("proxy/scenarios/typescript_client")["@modelcontextprotocol/client"]
+        in ROWS["official SDK, TypeScript"]
     )
     dev = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["dev"]
     assert next(one for one in dev if one.startswith("mcp>=")).partition(">=")[2] in ROWS["official SDK, Python"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -66,19 +65,3 @@ def _add_uno_sdk(global_json: Path, cache: Path) -> None:
     content.setdefault("msbuild-sdks", {})["Uno.Sdk"] = "6.5.31"
     write(global_json, json.dumps(content))
     sdk("Uno.Sdk", "6.5.31", groups=()).write(cache)
-
-
-def uno_cli_record(name: str, machine: Machine, dotnet_version: str) -> Recording:
-    """What the .NET CLI said; `dotnet_version` is what its dotnet answered."""
-    places: dict[str, Path | str] = {"WS": machine.workspace, "NUGET": machine.nuget, "HOME": machine.home}
-    places["VER"] = dotnet_version
-    return Recording(GOLDEN / "uno-cli-discovery" / f"{name}.json", places)
-
-
-def uno_cli_workspace(name: str, machine: Machine, dotnet_version: str) -> None:
-    """Write a workspace on which the .NET CLI was run."""
-    for file, content in uno_cli_record(name, machine, dotnet_version)["files"].items():
-        if file.endswith("/.git/"):
-            subprocess.run(["git", "init", "--quiet", str(Path(file).parent)], check=True)
-        else:
-            write(Path(file), content)

@@ -72,7 +72,6 @@ TOOLS = {
 READ_ONLY = ("echo", "facts", "big")
 
 MODERN = "2026-07-28"
-HANDSHAKE = "2025-11-25"
 META = "io.modelcontextprotocol/"
 WATCH_SECONDS = 0.005  # between two looks for a file
 GARBAGE = b'hello from a library\n\n\xff\xfe\x00 binary\n[1, 2]\n"text"\n{"jsonrpc": "2.0", "id"\n{"id": 1}\nnull\n'

@@ -125,11 +125,6 @@ def tools_only(name: str, version: str = "1.0.0") -> Package:
     return Package(name, version, {f"tools/devserver/{name}.dll": DLL, "tools/devserver/Dependency.dll": DLL})
 
 
-def partial_add_in(name: str, version: str = "1.0.0") -> Package:
-    """An interrupted restore: the metadata is there, the DLL is not."""
-    return direct_add_in(name, version).without_files(f"tools/devserver/{name}.dll")
-
-
 def library(name: str, version: str = "1.0.0") -> Package:
     """Most packages: nothing for the Host."""
     return Package(name, version, {f"lib/net10.0/{name}.dll": DLL})

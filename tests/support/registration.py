@@ -18,19 +18,13 @@ from support.files import write
 from support.machine import Machine, Result
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-SEED_PROFILES = GOLDEN / "registration-seed" / "client-profiles.json"
 SEED_SERVERS = GOLDEN / "registration-seed" / "server-definitions.json"
 
 DOCS_URL = "https://mcp.platform.uno/v1"
 DNX = {"command": "dnx", "args": ["-y", "uno.devserver", "--mcp-app"]}
-DNX_PRERELEASE = {"command": "dnx", "args": ["-y", "--prerelease", "uno.devserver", "--mcp-app"]}
 UVX = {"command": "uvx", "args": ["uno-devserver", "--mcp-app"]}
 UVX_PRERELEASE = {"command": "uvx", "args": ["--prerelease", "allow", "uno-devserver", "--mcp-app"]}
 DOCS = {"url": DOCS_URL}
-
-
-def dnx_pinned(version: str) -> dict[str, Any]:
-    return {"command": "dnx", "args": ["-y", "--version", version, "uno.devserver", "--mcp-app"]}
 
 
 class Clients:

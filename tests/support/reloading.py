@@ -1,4 +1,4 @@
-"""Workspaces whose MCP server is edited while it serves, and drivers that edit it under load.
+"""Workspaces whose MCP server is edited while it serves.
 
     server = BuiltServer(machine)          # package.json, tsconfig.json, a build; or PythonServer, which has no build
     client = hot(proxies)
@@ -13,14 +13,9 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
-import threading
 import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -335,140 +330,6 @@ def wait_ready(client: ProxyClient) -> Message:
     ready = client.call_result("mcpStatus")
     assert not ready.get("isError"), ready
     return ready
-
-
-# --- many callers while the code is edited ----------------------------------------------------------------------------
-
-
-@dataclass
-class Load:
-    """What many callers have seen."""
-
-    calls: int = 0
-    failed: list[Message] = field(default_factory=list)
-    pauses: list[float] = field(default_factory=list)  # seconds that each call took
-    edit_seconds: list[float] = field(default_factory=list)  # from an edit to its first answer
-    answers: set[str] = field(default_factory=set)
-    repeated: list[str] = field(default_factory=list)  # calls that the servers ran more than once
-    unserved: list[str] = field(default_factory=list)  # calls with an answer that no server gave
-    starts: int = 0  # of servers, within the edits
-
-    @property
-    def longest_pause(self) -> float:
-        return max(self.pauses)
-
-    @property
-    def median_pause(self) -> float:
-        return statistics.median(self.pauses)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.calls} calls, {len(self.edit_seconds)} edits, {self.starts} starts, {len(self.failed)} failed; "
-            f"a call took {1000 * self.median_pause:.1f} ms, the longest {1000 * self.longest_pause:.0f} ms; "
-            f"from edit to answer {1000 * statistics.median(self.edit_seconds):.0f} ms, "
-            f"at most {1000 * max(self.edit_seconds):.0f} ms"
-        )
-
-
-def edit_under_load(
-    client: ProxyClient, server: EditedServer, *, callers: int = 16, edits: int = 20, calls_between: int = 100
-) -> Load:
-    """All callers call `answer` without a pause while the code is edited: when an edit has answered, and so many calls
-    after it, the next one comes.
-    """
-    load, lock, over = Load(), threading.Lock(), threading.Event()
-    starts = server.journal.starts
-    answered = threading.Condition(lock)
-    served: list[str] = []
-
-    def call_on(caller: int) -> None:
-        number = 0
-        while not over.is_set():
-            number += 1
-            mark = f"{caller}-{number}"
-            begun = time.monotonic()
-            request = client.begin("tools/call", {"name": "answer", "arguments": {"mark": mark}}, f"load-{mark}")
-            reply = client.answer(request)
-            with lock:
-                load.calls += 1
-                load.pauses.append(time.monotonic() - begun)
-                if "result" not in reply or reply["result"].get("isError"):
-                    load.failed.append(reply)
-                else:
-                    load.answers.add(reply["result"]["content"][0]["text"])
-                    served.append(mark)
-                answered.notify_all()
-
-    threads = [threading.Thread(target=call_on, args=(number,), daemon=True) for number in range(callers)]
-    for thread in threads:
-        thread.start()
-    try:
-        for number in range(edits):
-            answer = f"edit {number}"
-            begun = time.monotonic()
-            server.say(answer)
-            with answered:
-                assert answered.wait_for(lambda: answer in load.answers, PATIENCE), f"'{answer}' never came: {load}"  # noqa: B023
-                load.edit_seconds.append(time.monotonic() - begun)
-                enough = load.calls + calls_between
-                assert answered.wait_for(lambda: load.calls >= enough, PATIENCE), f"calls are not answered: {load}"  # noqa: B023
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join(PATIENCE)
-    ran = Counter(event["mark"] for event in server.journal.events("call"))
-    load.repeated = [mark for mark, times in ran.items() if mark and times > 1]
-    load.unserved = [mark for mark in served if mark not in ran]
-    load.starts = server.journal.starts - starts
-    return load
-
-
-@dataclass
-class Restarts:
-    """Edits, each followed by what an agent is told to do."""
-
-    edit_seconds: list[float]  # from the edit to the new code's answer
-    child_seconds: list[float]  # what the server needs by itself, from its launch to its first answer
-
-    def __str__(self) -> str:
-        edit, child = statistics.median(self.edit_seconds), statistics.median(self.child_seconds)
-        return (
-            f"{len(self.edit_seconds)} restarts: from edit to answer {1000 * edit:.0f} ms, of which the server itself "
-            f"needs {1000 * child:.0f} ms"
-        )
-
-
-def edit_and_restart(client: ProxyClient, server: EditedServer, *, edits: int = 5) -> Restarts:
-    """Time from edit to the new code's answer, beside the start of the server alone."""
-    edit_seconds, child_seconds = [], []
-    for number in range(edits):
-        begun = time.monotonic()
-        server.say(f"restart {number}")
-        renew(client, f"restart {number}")
-        edit_seconds.append(time.monotonic() - begun)
-        child_seconds.append(own_start(server.argv, server.root))
-    return Restarts(edit_seconds, child_seconds)
-
-
-def own_start(argv: Sequence[str], folder: Path) -> float:
-    """Seconds from the launch of a server to its answer to `initialize`, with nobody in between."""
-    hello = {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "clock", "version": "1"},
-    }
-    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
-    begun = time.monotonic()
-    with subprocess.Popen(argv, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(line.encode() + b"\n")
-        process.stdin.flush()
-        assert b"result" in process.stdout.readline()
-        taken = time.monotonic() - begun
-        process.stdin.close()
-        process.wait(PATIENCE)
-    return taken
 
 
 def changed_proxy(module: str, policy: str, **limits: object) -> list[str]:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODERN = "2026-07-28"
-META = "io.modelcontextprotocol/"
 WATCH_SECONDS = 0.005  # between two looks for a file
 LONGEST_LINE = 64 * 1024 * 1024  # that the proxy reads of a server
 READ_ONLY = {"readOnlyHint": True}

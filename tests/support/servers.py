@@ -29,16 +29,6 @@ print("ready", flush=True)
 sys.stdin.read()
 """
 
-# Both ignore SIGTERM; the child's id is printed.
-WITH_CHILD = """
-import os, signal, sys
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = os.fork()
-if child:
-    print("ready", child, flush=True)
-sys.stdin.read()
-"""
-
 LISTENS = """
 import socket, sys
 listener = socket.create_server(("127.0.0.1", 0))

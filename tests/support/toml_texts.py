@@ -57,11 +57,6 @@ values = st.sampled_from(VALUES)
 keys = st.sampled_from(((), ("command",), ("command", "url"), ("env", '"odd key"'), ("enabled", "'[x]'", "env")))
 noise = st.sampled_from(NOISE)
 lines = st.sampled_from(LINES)
-plain_settings = st.recursive(
-    st.text(st.characters(codec="utf-8"), max_size=6) | st.booleans() | st.integers(-9, 9),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
-    max_leaves=4,
-)
 
 
 @st.composite

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.servers import IGNORES_SIGTERM, LISTENS, WITH_CHILD, Processes
+from support.servers import IGNORES_SIGTERM, LISTENS, Processes
 from support.waiting import wait_for
 from uno_devserver.system import proc
 from uno_devserver.system.ports import free_port
@@ -35,6 +35,16 @@ from uno_devserver.system.processes import (
     user_name,
     working_directory,
 )
+
+# Both ignore SIGTERM; the child's id is printed.
+WITH_CHILD = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = os.fork()
+if child:
+    print("ready", child, flush=True)
+sys.stdin.read()
+"""
 
 # Each process starts the next one; the last prints its id; all wait for the end of the input.
 ANCESTORS = """

@@ -24,7 +24,8 @@ from support.files import write
 from support.npm import NODE, NPM, installed
 from support.proxies import COMMAND, Message, Proxies
 from support.reloading import state_of, text_of, was_run
-from support.typescript_client import TypeScriptClient
+
+from .typescript_client import TypeScriptClient
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # old eras are our topic
 

@@ -1,40 +1,90 @@
-"""New code beside the old: calls go on while it is edited, and what a restart costs."""
+"""The strategy `swap`: calls go on while the code is edited."""
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from support.proxies import Proxies, ProxyClient
-from support.reloading import (
-    BuiltServer,
-    EditedServer,
-    PythonServer,
-    edit_and_restart,
-    edit_under_load,
-    hot,
-    renew,
-    state_of,
-    text_of,
-    wait_ready,
-)
+from support.proxies import PATIENCE, Message, Proxies, ProxyClient
+from support.reloading import BuiltServer, EditedServer, PythonServer, hot, renew, state_of, text_of, wait_ready
 from support.waiting import wait_for
 
 SWAP: dict[str, Any] = {"hotReload": {"strategy": "swap"}, "pipeline": {"concurrency": 16}}
 EDITS = 6  # enough to see it; the benchmark makes twenty
 
 
-def test_no_call_fails_and_none_is_answered_twice_while_the_code_is_swapped(
-    proxies: Proxies, capsys: pytest.CaptureFixture[str]
-) -> None:
+@dataclass
+class Load:
+    """The results of calls that many threads made while the code was edited."""
+
+    calls: int = 0
+    failed: list[Message] = field(default_factory=list)
+    answers: set[str] = field(default_factory=set)
+    repeated: list[str] = field(default_factory=list)  # calls that the servers ran more than once
+    unserved: list[str] = field(default_factory=list)  # answered calls that no server noted
+    starts: int = 0  # of servers, since the first edit
+
+
+def edit_under_load(
+    client: ProxyClient, server: EditedServer, *, callers: int, edits: int, calls_between: int = 100
+) -> Load:
+    """Edit the code while callers call `answer` without a pause.
+
+    The next edit follows when the last one has answered, and `calls_between` calls after it.
+    """
+    load, lock, over = Load(), threading.Lock(), threading.Event()
+    starts = server.journal.starts
+    answered = threading.Condition(lock)
+    served: list[str] = []
+
+    def call_on(caller: int) -> None:
+        number = 0
+        while not over.is_set():
+            number += 1
+            mark = f"{caller}-{number}"
+            request = client.begin("tools/call", {"name": "answer", "arguments": {"mark": mark}}, f"load-{mark}")
+            reply = client.answer(request)
+            with lock:
+                load.calls += 1
+                if "result" not in reply or reply["result"].get("isError"):
+                    load.failed.append(reply)
+                else:
+                    load.answers.add(reply["result"]["content"][0]["text"])
+                    served.append(mark)
+                answered.notify_all()
+
+    threads = [threading.Thread(target=call_on, args=(number,), daemon=True) for number in range(callers)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(edits):
+            answer = f"edit {number}"
+            server.say(answer)
+            with answered:
+                assert answered.wait_for(lambda: answer in load.answers, PATIENCE), f"'{answer}' never came: {load}"  # noqa: B023
+                enough = load.calls + calls_between
+                assert answered.wait_for(lambda: load.calls >= enough, PATIENCE), f"calls are not answered: {load}"  # noqa: B023
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+    ran = Counter(event["mark"] for event in server.journal.events("call"))
+    load.repeated = [mark for mark, times in ran.items() if mark and times > 1]
+    load.unserved = [mark for mark in served if mark not in ran]
+    load.starts = server.journal.starts - starts
+    return load
+
+
+def test_no_call_fails_and_none_is_answered_twice_while_the_code_is_swapped(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine, **SWAP)
     client = hot(proxies)
 
     load = edit_under_load(client, server, callers=16, edits=EDITS)
 
-    with capsys.disabled():
-        print(f"\nswap under load: {load}")
     assert load.failed == []
     assert load.repeated == []
     assert load.unserved == []
@@ -42,19 +92,6 @@ def test_no_call_fails_and_none_is_answered_twice_while_the_code_is_swapped(
     assert load.starts == EDITS, "one start for each edit"
     assert client.problems == []
     wait_for(lambda: server.journal.running == [f"edit {EDITS - 1}"], "the end of all old servers")
-
-
-def test_from_an_edit_to_its_answer_a_restart_takes_little_more_than_the_server_itself(
-    proxies: Proxies, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server = PythonServer(proxies.machine)
-    client = hot(proxies)
-
-    restarts = edit_and_restart(client, server, edits=3)
-
-    with capsys.disabled():
-        print(f"\n{restarts}")
-    assert len(restarts.edit_seconds) == 3
 
 
 @pytest.mark.parametrize("kind", [BuiltServer, PythonServer])
@@ -83,7 +120,7 @@ def test_a_call_that_runs_ends_on_the_old_server_while_others_have_the_new_one(p
     server.say("two")
 
     assert client.call("answer") == "two"
-    assert server.journal.running == ["one", "two"], "somebody still needs the old one"
+    assert server.journal.running == ["one", "two"], "a call still runs on the old one"
     server.open("hold")
 
     assert text_of(client.answer(running)["result"]) == "one"

@@ -13,7 +13,7 @@ import pytest
 
 from support.bundled import BOTH, Reply, ask
 from support.proxies import ERAS, MODERN, NEWEST_HANDSHAKE, Message, Proxies, ProxyClient
-from support.rpc_lines import ENVELOPE, call_line, notification_line, request_line, text_of
+from support.rpc_lines import ENVELOPE, text_of
 from support.scripted_http import served
 from support.scripted_servers import ScriptedServer, text_result
 from support.waiting import wait_for
@@ -35,6 +35,20 @@ PAYLOADS = {
     "white space": b'{ "x" : [ 1 ,2 ],  "y":{ } }',
     "members that nobody knows": b'{"x":1,"future":{"task":[null,true,{"deep":[]}]}}',
 }
+
+
+def request_line(number: int | str, method: str, params: Message) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+
+
+def notification_line(method: str, params: Message) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode() + b"\n"
+
+
+def call_line(number: int | str, text: str, *, tool: str = "say", meta: Message | None = None) -> bytes:
+    """A call with the argument `text`."""
+    params = {"name": tool, "arguments": {"text": text}} | ({"_meta": meta} if meta else {})
+    return request_line(number, "tools/call", params)
 
 
 @contextmanager

@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.toml_texts import plain_settings, toml_texts
+from support.toml_texts import toml_texts
 from uno_devserver.setup.edits.document import EditProblem
 from uno_devserver.setup.edits.toml_document import TomlDocument
+
+plain_settings = st.recursive(
+    st.text(st.characters(codec="utf-8"), max_size=6) | st.booleans() | st.integers(-9, 9),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
 
 ROOT = ("mcp_servers",)
 UNO = {"command": "uvx", "args": ["uno-devserver", "--mcp-app"]}

@@ -15,23 +15,28 @@ import pytest
 
 from support.registration import (
     DNX,
-    DNX_PRERELEASE,
     DOCS,
-    SEED_PROFILES,
+    GOLDEN,
     SEED_SERVERS,
     UVX,
     UVX_PRERELEASE,
     Clients,
     actions,
-    dnx_pinned,
     includes,
     of_client,
     operations,
 )
 from uno_devserver import __version__
 
+SEED_PROFILES = GOLDEN / "registration-seed" / "client-profiles.json"
+DNX_PRERELEASE = {"command": "dnx", "args": ["-y", "--prerelease", "uno.devserver", "--mcp-app"]}
+
 AS_SPECIFIED = ("--ide-definitions", str(SEED_PROFILES), "--server-definitions", str(SEED_SERVERS))
 MULTIPLE = "Registered in multiple config files"
+
+
+def dnx_pinned(version: str) -> dict[str, Any]:
+    return {"command": "dnx", "args": ["-y", "--version", version, "uno.devserver", "--mcp-app"]}
 
 
 @pytest.fixture
