@@ -121,6 +121,20 @@ def test_each_edit_is_noticed(tmp_path: Path, files: dict[str, str], edits: list
             assert_noticed(one, tmp_path / "p")
 
 
+def test_a_root_below_a_link_is_watched_where_the_link_leads_now(tmp_path: Path) -> None:
+    write_all(tmp_path, {"v1/pkg/a.py": "1", "v2/pkg/a.py": "2"})
+    (tmp_path / "current").symlink_to("v1")
+    root = tmp_path / "current/pkg"
+    with watched(root) as one:
+        (tmp_path / "next").symlink_to("v2")
+        (tmp_path / "next").replace(tmp_path / "current")
+        assert_noticed(one, root)
+        write(tmp_path / "v2/pkg/a.py", "3")
+        assert_noticed(one, root)
+        (tmp_path / "v2").rename(tmp_path / "v3")
+        assert_noticed(one, root)
+
+
 def test_a_folder_above_the_package_that_is_moved_away_is_noticed(tmp_path: Path) -> None:
     root = tmp_path / "above/package"
     write(root / "a.py", "1")

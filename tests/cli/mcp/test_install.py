@@ -205,6 +205,15 @@ def test_the_text_of_a_dry_run_ends_with_the_difference(clients: Clients) -> Non
     assert "\\x0d" not in text
 
 
+def test_no_file_name_moves_the_cursor(clients: Clients) -> None:
+    folder = clients.machine.root / "w\x1b[31ms"
+    folder.mkdir()
+
+    text = clients.machine.run("mcp", "install", "cursor", "--dry-run", "--workspace", str(folder)).stdout
+
+    assert "\x1b" not in text
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("command", [["git", "apply", "-p1"], ["patch", "-p1", "--binary", "-s", "-i"]])
 def test_the_diff_of_a_dry_run_can_be_applied(clients: Clients, newline: str, command: list[str]) -> None:

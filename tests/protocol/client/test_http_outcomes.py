@@ -10,7 +10,7 @@ import pytest
 
 from support.mcp_peers import TestPeer
 from support.raw_servers import Asked, Visitor
-from uno_devserver.protocol.client.connection import Connection, ConnectionLost
+from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
 
 from .http_servers import Answer, HandshakeServer, ModernServer, Server, note, plain, refusing
@@ -116,26 +116,20 @@ async def test_a_call_that_is_not_answered_well_fails_and_says_why(
     scripted = server(call=case.call, get=case.get)
 
     async with conversation(scripted) as connection:
-        outcome = await _relayed(connection) if relayed else await _requested(connection)
+        call = await sent(connection) if relayed else None
+        answer = call.settled() if call else connection.request("tools/call", {"name": "t"}, TestPeer(modern=True))
+        with pytest.raises((RpcError, ConnectionLost)) as failed:
+            await answer
 
+    outcome = failed.value
+    assert call is None or len(call.outcomes) == 1
     assert re.search(case.match, str(outcome))
     if isinstance(outcome, RpcError):
         assert (outcome.code, outcome.data) == (case.code, {"x": 1} if case.name.startswith("error") else None)
     else:
+        assert isinstance(outcome, ConnectionLost)
         assert (case.code, outcome.sent) == (None, case.sent)
     again = relayed and case.name == "elsewhere"  # the general way follows redirects
     assert len(scripted.posts("tools/call")) == case.posts + again
     if isinstance(scripted, HandshakeServer):
         assert scripted.sessions == case.sessions
-
-
-async def _relayed(connection: Connection) -> RpcError | ConnectionLost:
-    with pytest.raises((RpcError, ConnectionLost)) as failed:
-        await (await sent(connection)).settled()
-    return failed.value  # type: ignore[return-value]
-
-
-async def _requested(connection: Connection) -> RpcError | ConnectionLost:
-    with pytest.raises((RpcError, ConnectionLost)) as failed:
-        await connection.request("tools/call", {"name": "t"}, TestPeer(modern=True))
-    return failed.value  # type: ignore[return-value]
