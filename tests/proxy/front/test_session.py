@@ -22,6 +22,7 @@ from uno_devserver.protocol.jsonrpc import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     STOPPED,
+    UNANSWERED,
     RpcError,
     RpcNotification,
     RpcRequest,
@@ -308,6 +309,15 @@ async def test_a_cancelled_call_takes_its_question_back() -> None:
 
     assert (withdrawn["method"], withdrawn["params"]) == ("notifications/cancelled", {"requestId": question["id"]})
     assert client.silent
+
+
+async def test_a_question_that_nobody_answers_fails_after_its_time() -> None:
+    client = LineClient(ScriptedService(who=_who), question_seconds=0.01)
+    await client.initialize(elicitation={})
+    client.call("who")
+    _, withdrawn, answer = [await client.message() for _ in range(3)]
+
+    assert (withdrawn["method"], answer["error"]["code"]) == ("notifications/cancelled", UNANSWERED)
 
 
 async def test_the_client_can_be_asked_outside_any_call() -> None:

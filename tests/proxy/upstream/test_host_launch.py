@@ -290,6 +290,7 @@ def found_stand_in(host: StandInHost, **limits: float) -> HostProcess:
 async def test_a_host_that_lives_but_never_answers_is_of_no_use(tmp_path: Path) -> None:
     with StandInHost(tmp_path, [answer("GET /health", 404)]) as host:
         running = found_stand_in(host, check_seconds=0.01, check_answer_seconds=0.05)
+        assert running.kind is HostKind.DOTNET, "as long as nothing says that it is another"
 
         ended = await asyncio.wait_for(running.ended(), BOUND)
 
