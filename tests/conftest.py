@@ -6,12 +6,14 @@ import asyncio
 import gc
 import inspect
 import signal
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.hosts import StandInHosts
 from support.machine import Machine
 from support.servers import Processes, Registry, registry_of
 from support.virtual_time import run_virtually
@@ -93,3 +95,19 @@ def processes() -> Iterator[Processes]:
 def registry(machine: Machine) -> Registry:
     """The registry of the machine."""
     return registry_of(machine)
+
+
+@pytest.fixture
+def hosts(machine: Machine) -> Iterator[StandInHosts]:
+    """.NET on the machine, and stand-ins for the Hosts that it runs."""
+    hosts = StandInHosts(machine.install_dotnet())
+    yield hosts
+    hosts.end_all()
+
+
+@pytest.fixture
+def temp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The temp folder of this process, with a path that is short enough for the address of a socket."""
+    with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield Path(folder)

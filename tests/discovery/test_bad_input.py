@@ -6,7 +6,6 @@ Each run has 10 seconds and 2 GB of address space. A file that is there but cann
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from support.machine import Machine, Result
 from support.packages import app_mcp, direct_add_in, manifest_add_in, settings, targets
+from support.privileges import AS_A_USER, needs_a_user
 from support.workspace import WorkspaceBuilder
 
 ADDRESS_SPACE = 2 * 1024**3
@@ -203,12 +203,7 @@ def test_an_undamaged_workspace_has_all_add_ins_and_no_issue(machine: Machine, k
     assert (result.exit_code, sorted(_names(result)), result.json["issues"]) == (0, sorted(ALL), [])
 
 
-# Root may read everything, unless it gives up that right.
-SETPRIV = shutil.which("setpriv")
-AS_A_USER = [SETPRIV, "--bounding-set=-dac_override,-dac_read_search"] if SETPRIV and os.geteuid() == 0 else []
-
-
-@pytest.mark.skipif(os.geteuid() == 0 and not AS_A_USER, reason="root without setpriv may read everything")
+@needs_a_user
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_may_not_be_read_is_named(machine: Machine, kind: str) -> None:
     _workspace(machine, KINDS[kind])

@@ -6,7 +6,6 @@ that we added. The .NET CLI's sentences are not kept, only how many there were, 
 
 from __future__ import annotations
 
-import re
 import subprocess
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -16,12 +15,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from support.files import write
-from support.golden import GOLDEN, Recording, recorded_ids
+from support.golden import GOLDEN, Recording, intended_differences, recorded_ids
 from support.machine import Machine
 
 CASES = recorded_ids("uno-cli-discovery")
-TABLE = Path(__file__).parent.parent.parent / "docs" / "compatibility.md"
-HEADING = "## Differences from the .NET CLI"
 
 NOT_COMPARED = {"discoveryDurationMs", "addInsDiscoveryDurationMs", "devServerVersion"}
 # The codes that the .NET CLI has for what is on disk; ours has more of them, on purpose.
@@ -75,16 +72,12 @@ class Row(NamedTuple):
         return self.ours[0] if self.fields == [EVERYTHING] else None
 
 
-def intended_differences() -> list[Row]:
-    section = TABLE.read_text("utf-8").split(HEADING, 1)[1].split("\n## ", 1)[0]
-    lines = [line.split("|")[1:5] for line in section.splitlines() if line.startswith("|")][2:]
-    assert lines, f"no table under '{HEADING}'"
-    return [Row(*(re.findall("`([^`]+)`", cell) for cell in line)) for line in lines]
+DIFFERENCES = [Row(*row[:4]) for row in intended_differences("## Differences from the .NET CLI")]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_ours_says_what_the_dotnet_cli_says_or_the_table_says_why_not(case: str, machine: Machine) -> None:
-    rows = [row for row in intended_differences() if case in row.cases]
+    rows = [row for row in DIFFERENCES if case in row.cases]
     record = next((row.same_as for row in rows if row.same_as), case)
     dotnet = machine.install_dotnet()
     uno_cli_workspace(case, machine, dotnet.sdks[-1])
@@ -99,7 +92,7 @@ def test_ours_says_what_the_dotnet_cli_says_or_the_table_says_why_not(case: str,
 
 def test_the_table_names_only_recorded_cases() -> None:
     assert len(CASES) == 62
-    assert {case for row in intended_differences() for case in row.cases} <= set(CASES)
+    assert {case for row in DIFFERENCES for case in row.cases} <= set(CASES)
 
 
 @dataclass

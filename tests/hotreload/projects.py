@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from support.hosts import is_running
 from support.npm import NODE, NPM
 
 # Notes its beginning and its end, and copies src/main.js to dist/. Waits while src/gate exists (a test's hand on it).
@@ -94,15 +95,6 @@ def stand_in_npm(folder: Path) -> Path:
 def program(path: Path, text: str) -> None:
     path.write_text(text)
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-
-
-def is_running(pid: int) -> bool:
-    """A process that has ended, and whom nobody has asked how, does not run."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            return stream.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except OSError:
-        return False
 
 
 def running_in(folder: Path) -> list[int]:

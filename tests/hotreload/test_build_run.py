@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.hosts import is_running
 from support.waiting import until
 from uno_devserver.hotreload import build_run
 from uno_devserver.hotreload.build_command import BuildCommand, build_of
@@ -17,7 +18,7 @@ from uno_devserver.hotreload.build_run import BuildOutput, log_path, run_build
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.system.log import DEBUG, log
 
-from .projects import Project, is_running, program, real_npm
+from .projects import Project, program, real_npm
 
 NEVER = 60.0
 

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from support.hosts import is_running
 from support.waiting import until, wait_for
 from uno_devserver.hotreload.client_app import ClientApp, ClientLimits
 from uno_devserver.workspace.config import ClientCommand
-
-from .projects import is_running
 
 HURRY = ClientLimits(ready_seconds=10.0, alive_seconds=0.05, look_seconds=0.01)
 # Notes each start, says that it is ready, and ends when it is told to.

@@ -17,6 +17,7 @@ import pytest
 import uno_devserver
 from hotreload.trees import fingerprint, fresh_digest, watched
 from support.files import write, write_all
+from support.git import git
 from uno_devserver.hotreload.fingerprint import Fingerprint
 from uno_devserver.hotreload.sources.source_tree import Sources
 
@@ -35,11 +36,6 @@ def listed(root: Path, *names: str) -> Sources:
 
 def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def git(root: Path, *words: str) -> None:
-    settings = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "core.hooksPath=/dev/null")
-    subprocess.run(["git", *settings, *words], cwd=root, check=True, capture_output=True, timeout=60)
 
 
 def test_the_digest_is_that_of_paths_lengths_and_bytes_in_the_order_of_paths(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 
 from support.files import snapshot, write
 from support.golden import GOLDEN
+from support.privileges import AS_A_USER, needs_a_user
 from uno_devserver.instances.csproj_user import (
     MAX_BYTES,
     ElementSpan,
@@ -412,11 +412,7 @@ def test_a_file_that_another_program_changes_again_and_again_is_left_alone(
     assert user_file.read_text() == "<Project><C/></Project>"
 
 
-SETPRIV = shutil.which("setpriv")
-AS_A_USER = [SETPRIV, "--bounding-set=-dac_override"] if SETPRIV and os.geteuid() == 0 else []
-
-
-@pytest.mark.skipif(os.geteuid() == 0 and not AS_A_USER, reason="root without setpriv may write everywhere")
+@needs_a_user
 def test_a_folder_that_cannot_be_written_does_not_stop_the_others(tmp_path: Path) -> None:
     path = solution(tmp_path, "A/A.csproj", "B/B.csproj")
     (tmp_path / "A").chmod(0o555)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 
 from support.files import snapshot
 from support.golden import GOLDEN
+from support.privileges import AS_A_USER, needs_a_user
 from support.servers import LISTENS, Processes, Registry, an_hour_ago
 from uno_devserver.instances.registry import RegistryScan, creation_time, prune, running_servers, write_sidecar
 from uno_devserver.system.dotnet_formats import to_time
@@ -278,11 +278,7 @@ def test_a_missing_folder_is_an_empty_registry_and_a_file_in_its_place_a_problem
     assert path.exists()
 
 
-SETPRIV = shutil.which("setpriv")
-AS_A_USER = [SETPRIV, "--bounding-set=-dac_override,-dac_read_search"] if SETPRIV and os.geteuid() == 0 else []
-
-
-@pytest.mark.skipif(os.geteuid() == 0 and not AS_A_USER, reason="root without setpriv may write everywhere")
+@needs_a_user
 def test_in_a_folder_that_cannot_be_written_stale_entries_are_passed_over(
     folder: Registry, processes: Processes
 ) -> None:

@@ -19,8 +19,19 @@ from uno_devserver.protocol.service import Call, Params, Result, Session
 WAIT_SECONDS = 10  # longer than any step takes on a busy machine
 BOTH = "application/json, text/event-stream"
 MODERN = "2026-07-28"
+QUESTION: dict[str, Any] = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 
 Tool = Callable[[Call], Awaitable[Result | msgspec.Raw]]
+
+
+async def echo(call: Call) -> Result:
+    """A tool that returns its argument `text`."""
+    return text(call.params["arguments"]["text"])
+
+
+async def ask_who(call: Call) -> Result:
+    """A tool that asks its client `QUESTION`, and returns the answer."""
+    return text((await call.ask("elicitation/create", QUESTION))["content"]["name"])
 
 
 class ScriptedService:

@@ -22,7 +22,7 @@ from support.bundled import BOTH, Reply, ask
 from support.inspectors import HELLO, Listening, inspector_of
 from support.machine import Machine
 from support.proxies import MODERN, PATIENCE, Message, Proxies, ProxyClient
-from support.reloading import META, BuiltServer, hot
+from support.reloading import META, BuiltServer, hot, text_of
 from support.waiting import wait_for
 
 WORKBENCH = Path(__file__).parents[1] / "proxy" / "scenarios" / "workbench.py"
@@ -328,10 +328,6 @@ def lay_out_addin(machine: Machine) -> None:
     addins = machine.workspace / ".devtools" / "addins"
     addins.mkdir(parents=True)
     shutil.copyfile(WORKBENCH, addins / "workbench.py")
-
-
-def text_of(result: Message) -> str:
-    return str(result["content"][0]["text"])
 
 
 WORLDS: tuple[type[World], ...] = (RestartWorld, SwapWorld, KilledWorld, HttpWorld)

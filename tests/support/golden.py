@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -65,3 +66,12 @@ def _add_uno_sdk(global_json: Path, cache: Path) -> None:
     content.setdefault("msbuild-sdks", {})["Uno.Sdk"] = "6.5.31"
     write(global_json, json.dumps(content))
     sdk("Uno.Sdk", "6.5.31", groups=()).write(cache)
+
+
+def intended_differences(heading: str) -> list[list[list[str]]]:
+    """The table under a heading of docs/compatibility.md: for each row and column, the words in backticks."""
+    page = (GOLDEN.parents[1] / "docs" / "compatibility.md").read_text("utf-8")
+    section = page.split(heading, 1)[1].split("\n## ", 1)[0]
+    lines = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("|")][2:]
+    assert lines, f"no table under '{heading}'"
+    return [[re.findall("`([^`]+)`", cell) for cell in line] for line in lines]

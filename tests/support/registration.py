@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from support.files import write
+from support.golden import GOLDEN
 from support.machine import Machine, Result
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 SEED_SERVERS = GOLDEN / "registration-seed" / "server-definitions.json"
 
 DOCS_URL = "https://mcp.platform.uno/v1"

@@ -12,8 +12,6 @@ happened how often, and in which order.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -359,10 +357,3 @@ SHORT_PAUSES = changed_proxy(
     retry_seconds=0.5,
     find_again_seconds=0.5,
 )
-
-
-def git(folder: Path, *words: str) -> None:
-    """As the user would, whatever is configured on this machine."""
-    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", *identity, *words], cwd=folder, env=environment, check=True, capture_output=True)

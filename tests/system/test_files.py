@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 import socket
 import stat
@@ -19,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.privileges import SETPRIV
 from uno_devserver.system.files import FileProblem, decode, read_bytes, read_text, rewrite, write_atomic
 
 REFUSED_AT_ONCE = pytest.mark.timeout(5)
@@ -414,9 +414,6 @@ def test_a_file_that_root_rewrites_keeps_its_owner_and_group(path: Path) -> None
     rewrite(str(path), b"new")
 
     assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
-
-
-SETPRIV = shutil.which("setpriv")
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not SETPRIV, reason="only root can give files to others")

@@ -7,19 +7,17 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.golden import GOLDEN
 from uno_devserver.system.pipes import Listener, PipeProblem, PipeTaken, listen, pipe_path
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 RESULTS = {case["test"]: case["result"] for case in json.loads((GOLDEN / "bytes/named-pipes.json").read_text("utf-8"))}
 TEMP_PATHS = json.loads((GOLDEN / "special-folders/special-folders.json").read_text("utf-8"))["temp_path"]
 
@@ -31,15 +29,6 @@ server.listen()
 print("listening", flush=True)
 print(server.accept()[0].recv(99), flush=True)
 """
-
-
-@pytest.fixture
-def temp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Short enough for a socket's address."""
-    folder = tempfile.mkdtemp(prefix="u", dir="/tmp")
-    monkeypatch.setenv("TMPDIR", folder)
-    yield Path(folder)
-    shutil.rmtree(folder)
 
 
 def ignore(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from support.files import write
-
-# Independent of the git configuration of whoever runs the tests.
-ENVIRONMENT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-IDENTITY = ("-c", "user.name=Test", "-c", "user.email=test@example.com")
-
-
-def git(folder: Path, *arguments: str) -> None:
-    command = ["git", *IDENTITY, "-c", "protocol.file.allow=always", *arguments]
-    subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **ENVIRONMENT},
-        check=True,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-    )
+from support.git import git
 
 
 def repository(folder: Path, ignore: str = "") -> Path:

@@ -12,18 +12,13 @@ from pathlib import Path
 import pytest
 
 from support.files import write, write_all
+from support.git import git
 from uno_devserver.workspace import git as git_module
 from uno_devserver.workspace.git import ignored
 
-from .repositories import ENVIRONMENT, git, replace_git, repository
+from .repositories import replace_git, repository
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins for git are shell scripts")
-
-
-@pytest.fixture(autouse=True)
-def _no_user_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
 
 
 def ignored_names(root: Path, *names: str, start: str = ".") -> list[str]:

@@ -17,17 +17,11 @@ from support.files import write, write_all
 from uno_devserver.issues import Severity
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace, resolve, select_solution
 
-from .repositories import ENVIRONMENT, repository
+from .repositories import repository
 
 UNO = '{ "msbuild-sdks": { "Uno.Sdk": "6.5.31" } }'
 PLAIN = '{"sdk":{"version":"10.0.100"}}'
 SLNX = '<Solution><Project Path="App/App.csproj" /></Solution>'
-
-
-@pytest.fixture(autouse=True)
-def _no_user_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
 
 
 def codes(workspace: Workspace) -> list[tuple[str, str]]:

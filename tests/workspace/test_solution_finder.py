@@ -13,13 +13,7 @@ import uno_devserver
 from support.files import write, write_all
 from uno_devserver.workspace.solution_finder import find_candidates, find_files, twins
 
-from .repositories import ENVIRONMENT, replace_git, repository
-
-
-@pytest.fixture(autouse=True)
-def _no_user_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
+from .repositories import replace_git, repository
 
 
 def found(directory: Path) -> list[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import socket
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,14 +25,6 @@ def test_where_the_temp_folder_has_too_long_a_path_another_is_taken(monkeypatch:
     monkeypatch.setenv("TMPDIR", "/" + "x" * 100)
 
     assert pipe_path(channel_name()).startswith("/tmp/CoreFxPipe_uno-")
-
-
-@pytest.fixture
-def temp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty temp folder, whose path is short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="u") as folder:
-        monkeypatch.setenv("TMPDIR", folder)
-        yield Path(folder)
 
 
 def _socket_at(path: str) -> socket.socket:

@@ -15,6 +15,7 @@ import pytest
 
 from support.bundled import BundledHost, joined, write_addin
 from support.mcp_peers import TestPeer
+from support.proxies import ERAS
 from support.waiting import until
 from uno_devserver.protocol.client.connection import Connection, ConnectionLost, UnusableServer
 from uno_devserver.protocol.client.streamable_http import connect_http
@@ -23,7 +24,6 @@ from uno_devserver.protocol.service import Params, Result
 
 from ..conversations import WAIT_SECONDS
 
-ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
 PROGRAM = Path(__file__).with_name("official_server.py")
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "addin.py"
 WAITING = """

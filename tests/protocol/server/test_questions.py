@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from protocol.conversations import QUESTION, ask_who
 from support.waiting import until
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_REQUEST, METHOD_NOT_FOUND, UNANSWERED
 from uno_devserver.protocol.service import Call, Result
@@ -14,15 +15,9 @@ from uno_devserver.protocol.versions import MISSING_CAPABILITY
 
 from ..conversations import Client, ScriptedService, connected, text
 
-QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
-
-
-async def _who(call: Call) -> Result:
-    return text((await call.ask("elicitation/create", QUESTION))["content"]["name"])
-
 
 async def test_a_question_travels_on_the_calls_stream_and_its_answer_by_post() -> None:
-    client = await connected(ScriptedService(who=_who), elicitation={})
+    client = await connected(ScriptedService(who=ask_who), elicitation={})
     stream = await client.stream("tools/call", {"name": "who"}, request_id=1)
 
     question = await stream.message()
@@ -49,7 +44,7 @@ async def test_what_is_said_before_a_question_arrives_before_it() -> None:
 
 
 async def test_a_client_that_refuses_makes_the_question_fail() -> None:
-    client = await connected(ScriptedService(who=_who), elicitation={})
+    client = await connected(ScriptedService(who=ask_who), elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
 
     question = await stream.message()
@@ -113,7 +108,7 @@ async def test_there_are_three_things_to_ask_for() -> None:
 
 
 async def test_a_client_that_takes_json_only_cannot_be_asked() -> None:
-    client = await connected(ScriptedService(who=_who), elicitation={})
+    client = await connected(ScriptedService(who=ask_who), elicitation={})
 
     reply = await client.ask("tools/call", {"name": "who"}, accept="application/json")
 
@@ -121,7 +116,7 @@ async def test_a_client_that_takes_json_only_cannot_be_asked() -> None:
 
 
 async def test_a_question_is_not_asked_for_ever_and_then_taken_back() -> None:
-    client = await connected(ScriptedService(who=_who), limits={"question_seconds": 0.02}, elicitation={})
+    client = await connected(ScriptedService(who=ask_who), limits={"question_seconds": 0.02}, elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
 
     question, taken_back, answer = await stream.message(), await stream.message(), await stream.message()
@@ -134,7 +129,7 @@ async def test_a_question_is_not_asked_for_ever_and_then_taken_back() -> None:
 
 
 async def test_cancelling_the_call_takes_its_question_back() -> None:
-    client = await connected(ScriptedService(who=_who), elicitation={})
+    client = await connected(ScriptedService(who=ask_who), elicitation={})
     stream = await client.stream("tools/call", {"name": "who"}, request_id="w")
     question = await stream.message()
 
@@ -146,7 +141,7 @@ async def test_cancelling_the_call_takes_its_question_back() -> None:
 
 
 async def test_answers_to_nothing_and_from_others_are_ignored() -> None:
-    client = await connected(ScriptedService(who=_who), elicitation={})
+    client = await connected(ScriptedService(who=ask_who), elicitation={})
     other = Client(client.endpoint)
     await other.initialize()
     stream = await client.stream("tools/call", {"name": "who"})
@@ -162,7 +157,7 @@ async def test_answers_to_nothing_and_from_others_are_ignored() -> None:
 
 
 async def test_questions_of_several_calls_do_not_get_mixed_up() -> None:
-    client = await connected(ScriptedService(who=_who), elicitation={})
+    client = await connected(ScriptedService(who=ask_who), elicitation={})
     streams = [await client.stream("tools/call", {"name": "who"}) for _ in range(5)]
     questions = [await stream.message() for stream in streams]
 
@@ -174,7 +169,7 @@ async def test_questions_of_several_calls_do_not_get_mixed_up() -> None:
 
 
 async def test_a_question_outlives_a_lost_connection() -> None:
-    client = await connected(ScriptedService(who=_who), elicitation={})
+    client = await connected(ScriptedService(who=ask_who), elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
     opening = await stream.event()
     await stream.lose()
@@ -187,7 +182,7 @@ async def test_a_question_outlives_a_lost_connection() -> None:
 
 
 async def test_a_question_that_is_answered_twice_at_once_is_answered_once() -> None:
-    client = await connected(ScriptedService(who=_who), "2025-03-26", elicitation={})
+    client = await connected(ScriptedService(who=ask_who), "2025-03-26", elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
     question = await stream.message()
 
@@ -199,7 +194,7 @@ async def test_a_question_that_is_answered_twice_at_once_is_answered_once() -> N
 
 
 async def test_questions_that_were_answered_make_room() -> None:
-    client = await connected(ScriptedService(who=_who), limits={"questions": 1}, elicitation={})
+    client = await connected(ScriptedService(who=ask_who), limits={"questions": 1}, elicitation={})
     for name in ("a", "b"):
         stream = await client.stream("tools/call", {"name": "who"})
         question = await stream.message()
@@ -209,7 +204,7 @@ async def test_questions_that_were_answered_make_room() -> None:
 
 
 async def test_open_questions_are_bounded() -> None:
-    client = await connected(ScriptedService(who=_who), limits={"questions": 1}, elicitation={})
+    client = await connected(ScriptedService(who=ask_who), limits={"questions": 1}, elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
     await stream.message()
 

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from protocol.conversations import QUESTION, ask_who
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS
 from uno_devserver.protocol.service import Call, Result
 
 from ..conversations import Client, ModernClient, ScriptedService, endpoint_of, text
 from ..line_clients import ModernLineClient
 
-QUESTION: dict[str, Any] = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 ASKING = {
     "resultType": "input_required",
     "inputRequests": {"theirs": {"method": "elicitation/create", "params": QUESTION}},
@@ -26,10 +26,6 @@ def relaying(**tools: Any) -> ScriptedService:
     service = ScriptedService(**tools)
     service.relays = True
     return service
-
-
-async def _who(call: Call) -> Result:
-    return text((await call.ask("elicitation/create", QUESTION))["content"]["name"])
 
 
 @pytest.mark.parametrize("raw", [True, False])
@@ -60,7 +56,7 @@ async def test_a_question_of_the_server_behind_passes_and_so_does_its_answer(raw
 
 
 async def test_a_question_of_the_service_itself_is_parked_beside_that() -> None:
-    client = ModernLineClient(relaying(who=_who))
+    client = ModernLineClient(relaying(who=ask_who))
     asked = await client.ask("tools/call", {"name": "who"})
     state = asked["result"]["requestState"]
     again = {"name": "who", "requestState": state, "inputResponses": {"question-1": {"content": {"name": "Ada"}}}}
@@ -73,7 +69,7 @@ async def test_a_question_of_the_service_itself_is_parked_beside_that() -> None:
 
 
 async def test_without_a_server_behind_a_foreign_state_is_refused() -> None:
-    client = ModernLineClient(ScriptedService(who=_who))
+    client = ModernLineClient(ScriptedService(who=ask_who))
 
     refused = await client.ask("tools/call", {"name": "who", "requestState": "their-state"})
 

@@ -17,6 +17,7 @@ from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ClientMessageMetadata
 
+from protocol.conversations import echo
 from support.waiting import until
 from uno_devserver.protocol.http.server import HttpServer, open_sockets
 from uno_devserver.protocol.server.limits import DEFAULT_ENDPOINT_LIMITS
@@ -71,13 +72,9 @@ def said(result: mcp_types.CallToolResult) -> str:
     return content.text
 
 
-async def _echo(call: Call) -> Result:
-    return text(call.params["arguments"]["text"])
-
-
 @ERAS
 async def test_tools_are_listed_and_called(mode: str) -> None:
-    async with serving(ScriptedService(echo=_echo)) as (endpoint, url), Client(url, mode=mode) as client:
+    async with serving(ScriptedService(echo=echo)) as (endpoint, url), Client(url, mode=mode) as client:
         listed = await client.list_tools()
         results = await asyncio.gather(*(client.call_tool("echo", {"text": f"{n} é"}) for n in range(20)))
 
@@ -235,7 +232,7 @@ async def test_a_client_that_gives_up_cancels_the_call(mode: str) -> None:
             stopped.set()
         return {}
 
-    service = ScriptedService(wait=wait, echo=_echo)
+    service = ScriptedService(wait=wait, echo=echo)
     async with serving(service, plain_answer_seconds=0.05) as (_, url), Client(url, mode=mode) as client:
         call = asyncio.create_task(client.call_tool("wait", {}))
         await started.wait()
@@ -310,7 +307,7 @@ async def test_a_client_resumes_what_it_had_lost() -> None:
 
 async def test_clients_of_both_eras_work_side_by_side() -> None:
     async with (
-        serving(ScriptedService(echo=_echo)) as (_, url),
+        serving(ScriptedService(echo=echo)) as (_, url),
         Client(url, mode="legacy") as old,
         Client(url) as new,
         Client(url, mode="legacy") as older,

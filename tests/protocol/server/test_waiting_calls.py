@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from protocol.conversations import QUESTION, ask_who
 from support.virtual_time import virtual
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_PARAMS, INVALID_REQUEST
 from uno_devserver.protocol.service import Call, Result
@@ -21,12 +22,7 @@ from ..conversations import (
     timers,
 )
 
-QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 LOST = "Call again without requestState"
-
-
-async def _who(call: Call) -> Result:
-    return text((await call.ask("elicitation/create", QUESTION))["content"]["name"])
 
 
 def _client(**tools: Any) -> ModernClient:
@@ -44,7 +40,7 @@ async def answer(client: ModernClient, asked: Reply, responses: object, tool: st
 
 
 async def test_a_question_is_the_result_and_the_answer_comes_with_the_next_call() -> None:
-    client = _client(who=_who)
+    client = _client(who=ask_who)
 
     asked = await client.ask("tools/call", {"name": "who"}, request_id=1)
     result = asked.json["result"]
@@ -89,7 +85,7 @@ async def test_a_client_that_knows_a_questions_name_may_bring_the_answer_at_once
 
 
 async def test_a_client_that_guesses_the_number_of_a_question_is_asked_all_the_same() -> None:
-    client = _client(who=_who)
+    client = _client(who=ask_who)
 
     asked = await client.ask("tools/call", {"name": "who", "inputResponses": {"question-1": accepting("x")}})
 
@@ -160,7 +156,7 @@ async def test_what_was_not_answered_is_asked_again() -> None:
 
 
 async def test_no_answers_at_all_means_asking_again() -> None:
-    client = _client(who=_who)
+    client = _client(who=ask_who)
     asked = await client.ask("tools/call", {"name": "who"})
     again = await answer(client, asked, None)
     (name,) = again.json["result"]["inputRequests"]
@@ -169,7 +165,7 @@ async def test_no_answers_at_all_means_asking_again() -> None:
 
 
 async def test_a_state_works_once() -> None:
-    client = _client(who=_who)
+    client = _client(who=ask_who)
     asked = await client.ask("tools/call", {"name": "who"})
     (name,) = asked.json["result"]["inputRequests"]
     await answer(client, asked, {name: accepting("once")})
@@ -182,14 +178,14 @@ async def test_a_state_works_once() -> None:
 
 @pytest.mark.parametrize("state", ["", "guess", 5, {}, ["x"], "0" * 48])
 async def test_a_state_that_we_did_not_give_is_refused(state: object) -> None:
-    reply = await _client(who=_who).ask("tools/call", {"name": "who", "requestState": state})
+    reply = await _client(who=ask_who).ask("tools/call", {"name": "who", "requestState": state})
 
     assert (reply.status, reply.error) == (400, INVALID_PARAMS)
     assert LOST in reply.json["error"]["message"]
 
 
 async def test_a_state_belongs_to_its_call() -> None:
-    client = _client(who=_who, other=_who)
+    client = _client(who=ask_who, other=ask_who)
     asked = await client.ask("tools/call", {"name": "who"})
     (name,) = asked.json["result"]["inputRequests"]
 
@@ -202,7 +198,7 @@ async def test_a_state_belongs_to_its_call() -> None:
 
 @pytest.mark.parametrize("responses", [5, [], "x", {"question-1": 5}, {"question-1": None}])
 async def test_ill_formed_answers_are_refused_and_can_be_mended(responses: object) -> None:
-    client = _client(who=_who)
+    client = _client(who=ask_who)
     asked = await client.ask("tools/call", {"name": "who"})
 
     wrong = await answer(client, asked, responses)
@@ -236,7 +232,7 @@ async def test_a_call_that_nobody_comes_back_for_is_cancelled() -> None:
 
 
 async def test_waiting_calls_are_bounded_and_the_oldest_makes_room() -> None:
-    client = ModernClient(endpoint_of(ScriptedService(who=_who), waiting_calls=2), elicitation={})
+    client = ModernClient(endpoint_of(ScriptedService(who=ask_who), waiting_calls=2), elicitation={})
     asked = [await client.ask("tools/call", {"name": "who"}) for _ in range(3)]
 
     done = [await answer(client, one, {"question-1": accepting("x")}) for one in asked]
@@ -398,7 +394,7 @@ async def test_a_lost_connection_after_the_answer_cancels_the_call() -> None:
 
 async def test_only_some_requests_may_be_answered_with_a_question() -> None:
     service = ScriptedService()
-    service.methods["completion/complete"] = _who
+    service.methods["completion/complete"] = ask_who
     client = ModernClient(endpoint_of(service), elicitation={})
 
     reply = await client.ask("completion/complete")

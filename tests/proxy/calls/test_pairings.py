@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from protocol.client.wires import Wire, handshake_wire, modern_wire
-from protocol.conversations import Client, ModernClient
+from protocol.conversations import QUESTION, Client, ModernClient
 from protocol.line_clients import LineClient, ModernLineClient
 from support.relays import CONNECTED, Scene, ScriptedLink
 from support.waiting import until
@@ -17,7 +17,6 @@ from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from uno_devserver.protocol.server.streamable_http import StreamableHttp
 
 KEY = "io.modelcontextprotocol/"
-QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 ANSWER = {"action": "accept", "content": {"name": "Ada"}}
 
 eras = pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from protocol.client.http_servers import HandshakeServer, ModernServer, Server, answer_to, refuse, say
 from protocol.conversations import timers
 from support.authorities import ScriptedAuthority
+from support.proxies import ERAS
 from support.raw_servers import Asked as HttpAsked
 from support.raw_servers import RawServer, Visitor
 from support.relays import DEGRADED, QUICK, RECONNECTING, Asked
@@ -38,8 +39,6 @@ ODD_RESULT = b'{"content": [ {"n":1.50,"big":12345678901234567890123,"huge":-1e9
 ODD_CALL = b'{"jsonrpc":"2.0","method":"tools/call","id":7,"params":%b,"x":1}' % ODD_PARAMS
 ODD_ANSWER = b'{"jsonrpc":"2.0","id":7,"result":%b}' % ODD_RESULT
 READ_ONLY = {"look": {"name": "look", "annotations": {"readOnlyHint": True}}}
-
-eras = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
 
 
 @asynccontextmanager
@@ -118,7 +117,7 @@ def is_balanced(client: RelayedClient) -> bool:
 # --- an ordinary call
 
 
-@eras
+@ERAS
 async def test_an_ordinary_call_creates_no_task_and_no_coroutine(modern: bool) -> None:
     async with connected(modern=modern) as client:
         with no_tasks():
@@ -133,7 +132,7 @@ async def test_an_ordinary_call_creates_no_task_and_no_coroutine(modern: bool) -
         assert is_balanced(client)
 
 
-@eras
+@ERAS
 async def test_nor_does_it_on_pipes(modern: bool) -> None:
     async with piped(modern=modern) as (client, server):
         with no_tasks():
@@ -145,7 +144,7 @@ async def test_nor_does_it_on_pipes(modern: bool) -> None:
         assert client.answers() == [{"jsonrpc": "2.0", "id": 1, "result": {"content": [1]}}]
 
 
-@eras
+@ERAS
 async def test_nor_does_it_over_a_kept_http_connection(modern: bool) -> None:
     async with over_http(answering({"content": [1]}), modern=modern) as (client, server):
         with no_tasks():
@@ -283,7 +282,7 @@ async def _reconnecting(client: RelayedClient) -> None:
         _reconnecting,
     ],
 )
-@eras
+@ERAS
 async def test_a_call_leaves_the_path_for_a_reason_and_has_one_answer(
     reason: Callable[[RelayedClient], Awaitable[None]], modern: bool
 ) -> None:
@@ -544,7 +543,7 @@ async def test_where_no_http_connection_is_kept_a_call_goes_the_general_way() ->
 # --- what the upstream answers otherwise
 
 
-@eras
+@ERAS
 async def test_an_error_of_the_upstream_stays_that_error(modern: bool) -> None:
     async with connected(modern=modern) as client:
         client.call()
@@ -718,7 +717,7 @@ async def test_where_no_other_upstream_comes_a_call_is_told_whether_it_may_have_
         assert ("has not been run." in text) is not sent
 
 
-@eras
+@ERAS
 async def test_all_calls_of_a_server_on_pipes_that_ends_are_told(modern: bool) -> None:
     async with piped(modern=modern) as (client, server):
         client.send(client.line("act", 1), client.line("act", 2))
@@ -851,7 +850,7 @@ async def test_a_call_that_runs_when_the_upstream_is_replaced_is_answered_by_the
 # --- a client that does not want to know any more
 
 
-@eras
+@ERAS
 async def test_a_cancelled_call_is_cancelled_at_the_upstream_and_not_answered(modern: bool) -> None:
     async with connected(modern=modern) as client:
         client.call("act")
@@ -892,7 +891,7 @@ async def test_a_call_and_its_cancellation_in_one_read_do_no_harm() -> None:
         assert [one["method"] for one in received] == ["tools/call", "notifications/cancelled", "tools/call"]
 
 
-@eras
+@ERAS
 async def test_a_call_over_http_can_be_cancelled(modern: bool) -> None:
     asked_for: asyncio.Queue[Visitor] = asyncio.Queue()
 
@@ -1149,7 +1148,7 @@ class Watched:
         return [(one["name"], one["state"]) for one in self.recorder.documents()]
 
 
-@eras
+@ERAS
 async def test_a_recorded_call_is_still_relayed_without_a_task(modern: bool) -> None:
     async with connected(modern=modern) as client:
         watched = Watched(client)
@@ -1232,7 +1231,7 @@ async def test_a_call_whose_params_cannot_be_shown_is_relayed_all_the_same() -> 
     [lambda asked: None, lambda asked: asked.answer(), lambda asked: asked.fail(-1), lambda asked: asked.lose()],
     ids=["nothing", "an answer", "an error", "a loss"],
 )
-@eras
+@ERAS
 async def test_a_call_that_runs_when_the_proxy_ends_is_told_once_whatever_comes_then(
     after: Callable[[Asked], None], modern: bool
 ) -> None:
@@ -1264,7 +1263,7 @@ async def test_a_server_on_pipes_that_ends_with_the_proxy_causes_no_second_answe
 
 
 @pytest.mark.parametrize("general", [False, True], ids=["relayed", "on the general way"])
-@eras
+@ERAS
 async def test_a_call_that_was_cancelled_just_before_the_end_is_not_answered(general: bool, modern: bool) -> None:
     async with connected(modern=modern) as client:
         client.link.declines_calls = general
@@ -1276,7 +1275,7 @@ async def test_a_call_that_was_cancelled_just_before_the_end_is_not_answered(gen
         assert client.answers() == []
 
 
-@eras
+@ERAS
 async def test_a_call_that_comes_after_the_end_is_refused(modern: bool) -> None:
     async with connected(modern=modern) as client:
         await client.session.close()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.conversations import MODERN, ScriptedService, text
+from protocol.conversations import MODERN, QUESTION, ScriptedService, ask_who, echo, text
 from protocol.line_clients import LineClient, connected
 from support.waiting import until
 from uno_devserver.protocol.jsonrpc import (
@@ -31,16 +31,6 @@ from uno_devserver.protocol.jsonrpc import (
 from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Call, Result
 from uno_devserver.protocol.versions import HANDSHAKE_VERSIONS, MISSING_CAPABILITY
-
-QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
-
-
-async def _echo(call: Call) -> Result:
-    return text(call.params["arguments"]["text"])
-
-
-async def _who(call: Call) -> Result:
-    return text((await call.ask("elicitation/create", QUESTION))["content"]["name"])
 
 
 class Waiting:
@@ -94,7 +84,7 @@ async def test_a_modern_client_that_is_introduced_has_no_session() -> None:
 
 
 async def test_requests_are_answered_without_a_handshake() -> None:
-    service = ScriptedService(echo=_echo)
+    service = ScriptedService(echo=echo)
     client = LineClient(service)
 
     called = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "hi"}})
@@ -157,7 +147,7 @@ async def test_nothing_is_said_for_a_call_after_its_answer() -> None:
 
 async def test_a_cancelled_call_is_stopped_and_not_answered_and_its_id_is_free() -> None:
     wait = Waiting()
-    client = await connected(ScriptedService(wait=wait, echo=_echo))
+    client = await connected(ScriptedService(wait=wait, echo=echo))
     client.call("wait", request_id=1)
     await wait.started.wait()
 
@@ -196,7 +186,7 @@ async def test_the_end_of_a_cancelled_call_does_not_free_the_id_that_was_used_ag
 
 async def test_a_call_that_is_cancelled_before_it_has_begun_is_not_answered() -> None:
     wait = Waiting()
-    client = await connected(ScriptedService(wait=wait, echo=_echo))
+    client = await connected(ScriptedService(wait=wait, echo=echo))
     client.call("wait", request_id=1)
     client.cancel(1)
     answer = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "x"}}, request_id=2)
@@ -244,7 +234,7 @@ async def test_only_the_id_itself_cancels(wrong: object) -> None:
 
 async def test_the_id_of_a_running_call_cannot_be_used_again_and_the_call_goes_on() -> None:
     wait = Waiting()
-    client = await connected(ScriptedService(wait=wait, echo=_echo))
+    client = await connected(ScriptedService(wait=wait, echo=echo))
     client.call("wait", request_id=1)
     await wait.started.wait()
 
@@ -260,7 +250,7 @@ async def test_the_id_of_a_running_call_cannot_be_used_again_and_the_call_goes_o
 
 
 async def test_the_client_is_asked_under_an_id_of_ours() -> None:
-    client = await connected(ScriptedService(who=_who), elicitation={})
+    client = await connected(ScriptedService(who=ask_who), elicitation={})
     client.call("who", request_id="server-1")
     question = await client.message()
     client.respond(question["id"], result={"action": "accept", "content": {"name": "Ada"}})
@@ -271,7 +261,7 @@ async def test_the_client_is_asked_under_an_id_of_ours() -> None:
 
 @pytest.mark.parametrize("relays", [True, False])
 async def test_a_client_is_not_asked_for_what_it_cannot_do(relays: bool) -> None:
-    service = ScriptedService(who=_who)
+    service = ScriptedService(who=ask_who)
     service.relays = relays
     client = await connected(service, sampling={})
     client.call("who")
@@ -299,7 +289,7 @@ async def test_only_a_server_behind_the_service_may_ask_what_we_do_not_know(rela
 
 
 async def test_a_cancelled_call_takes_its_question_back() -> None:
-    client = await connected(ScriptedService(who=_who), elicitation={})
+    client = await connected(ScriptedService(who=ask_who), elicitation={})
     client.call("who", request_id=1)
     question = await client.message()
     client.cancel(1)
@@ -413,7 +403,7 @@ async def test_a_service_that_cannot_say_what_it_is_fails_one_request() -> None:
         def capabilities(self) -> dict[str, Any]:
             raise KeyError("capabilities")
 
-    client = LineClient(Broken(echo=_echo))
+    client = LineClient(Broken(echo=echo))
     failed = await client.ask("logging/setLevel", {"level": "info"}, request_id=1)
     client.call("echo", arguments={"text": "works"})
 

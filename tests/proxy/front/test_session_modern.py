@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from protocol.conversations import ScriptedService, text
+from protocol.conversations import QUESTION, ScriptedService, ask_who, echo, text
 from protocol.line_clients import SUBSCRIPTION, ModernLineClient
 from support.waiting import until
 from uno_devserver.protocol.jsonrpc import (
@@ -16,17 +16,8 @@ from uno_devserver.protocol.jsonrpc import (
 )
 from uno_devserver.protocol.service import Call, Result
 
-QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 SERVER = {"io.modelcontextprotocol/serverInfo": {"name": "scripted", "version": "1.2.3", "title": "A scripted service"}}
 TOOLS = {"notifications": {"toolsListChanged": True}}
-
-
-async def _echo(call: Call) -> Result:
-    return text(call.params["arguments"]["text"])
-
-
-async def _who(call: Call) -> Result:
-    return text((await call.ask("elicitation/create", QUESTION))["content"]["name"])
 
 
 async def _wait(call: Call) -> Result:
@@ -39,7 +30,7 @@ def watching(*uris: str) -> dict[str, Any]:
 
 
 async def test_a_call_needs_no_session() -> None:
-    service = ScriptedService(echo=_echo)
+    service = ScriptedService(echo=echo)
     client = ModernLineClient(service)
 
     called = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "hi"}})
@@ -113,7 +104,7 @@ async def test_a_cancelled_call_is_stopped_and_nothing_more_is_said_for_it() -> 
             stopped.set()
         return await call.ask("elicitation/create", QUESTION)
 
-    client = ModernLineClient(ScriptedService(wait=wait, echo=_echo))
+    client = ModernLineClient(ScriptedService(wait=wait, echo=echo))
     client.call("wait", request_id=1)
     await started.wait()
     client.cancel(1)
@@ -125,7 +116,7 @@ async def test_a_cancelled_call_is_stopped_and_nothing_more_is_said_for_it() -> 
 
 
 async def test_cancelling_a_request_that_was_answered_with_a_question_changes_nothing() -> None:
-    client = ModernLineClient(ScriptedService(who=_who))
+    client = ModernLineClient(ScriptedService(who=ask_who))
     asked = await client.ask("tools/call", {"name": "who"}, request_id=1)
     client.cancel(1)
     accepted = {"question-1": {"action": "accept", "content": {"name": "Ada"}}}
@@ -135,7 +126,7 @@ async def test_cancelling_a_request_that_was_answered_with_a_question_changes_no
 
 
 async def test_an_id_that_runs_cannot_be_used_again_in_either_era() -> None:
-    service = ScriptedService(who=_who, wait=_wait)
+    service = ScriptedService(who=ask_who, wait=_wait)
     client = ModernLineClient(service)
     client.call("wait", request_id=1)
     client.send("subscriptions/listen", TOOLS, request_id="s")
@@ -149,7 +140,7 @@ async def test_an_id_that_runs_cannot_be_used_again_in_either_era() -> None:
 
 
 async def test_both_eras_are_spoken_on_one_line() -> None:
-    service = ScriptedService(echo=_echo)
+    service = ScriptedService(echo=echo)
     client = ModernLineClient(service)
     await client.initialize("2025-06-18")
     client.send("subscriptions/listen", TOOLS, request_id="s")
@@ -220,7 +211,7 @@ async def test_closing_ends_subscriptions_with_a_result_and_calls_with_an_error(
         await asyncio.Event().wait()
         return {}
 
-    service = ScriptedService(wait=wait, who=_who)
+    service = ScriptedService(wait=wait, who=ask_who)
     client = ModernLineClient(service)
     await client.ask("subscriptions/listen", watching("file:///a"), request_id="s")
     await client.ask("tools/call", {"name": "who"})  # it is parked

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import pytest
 
 from support.hosts import Manners, StandInHosts, is_running
-from support.machine import Machine
 from support.packages import app_mcp
 from support.proxies import Proxies
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 
 GONE_SECONDS = 3.0  # one is promised, to a machine that runs no other tests
-
-
-@pytest.fixture
-def hosts(machine: Machine) -> Iterator[StandInHosts]:
-    hosts = StandInHosts(machine.install_dotnet())
-    yield hosts
-    hosts.end_all()
 
 
 @pytest.fixture

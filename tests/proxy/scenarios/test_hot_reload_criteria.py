@@ -21,6 +21,7 @@ import pytest
 
 from support.bundled import BOTH, Reply, ask
 from support.files import write
+from support.git import git
 from support.inspectors import inspector_of
 from support.proxies import ERAS, Proxies
 from support.reloading import (
@@ -30,7 +31,6 @@ from support.reloading import (
     Extension,
     PythonServer,
     changed_proxy,
-    git,
     hot,
     renew,
     state_of,

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.machine import Machine
+from support.privileges import AS_A_USER, needs_a_user
 from support.registration import (
     DOCS,
     UVX,
@@ -28,10 +29,6 @@ from uno_devserver.system.locks import FileLock
 FILE = ".cursor/mcp.json"
 SERVERS = {"UnoApp": UVX, "UnoDocs": DOCS}
 OTHER = {"other": {"command": "x"}}
-SETPRIV = shutil.which("setpriv")
-# Root may write everywhere, so it is told to be as others are.
-AS_A_USER = [SETPRIV, "--bounding-set=-dac_override,-dac_read_search"] if SETPRIV and os.geteuid() == 0 else []
-needs_a_user = pytest.mark.skipif(os.geteuid() == 0 and not AS_A_USER, reason="root without setpriv may do everything")
 WAIT_SECONDS = 20
 ROWS = ",\n".join(f'    "chat {number}": {{"said": ["{"y" * 80}", {number}]}}' for number in range(45_000))
 HISTORY = '{\n  "history": {\n' + ROWS + '\n  },\n  "mcpServers": {"other": {"command": "x"}}\n}\n'

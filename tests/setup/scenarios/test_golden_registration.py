@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from support.files import write
-from support.golden import GOLDEN
+from support.golden import GOLDEN, intended_differences
 from support.machine import Machine, Result
 from support.registration import Clients, without_comments
 
 RECORDS = json.loads((GOLDEN / "uno-cli-registration" / "registration.json").read_text("utf-8"))
 CASES = {record["id"]: record for record in RECORDS}
-TABLE = Path(__file__).parents[3] / "docs" / "compatibility.md"
-HEADING = "## Differences in registration from the .NET CLI"
 
 # The .NET CLI's names for clients, where ours has others; it understands both.
 OUR_NAMES = {
@@ -52,11 +50,7 @@ class Row(NamedTuple):
         return any(fnmatchcase(case, pattern) for pattern in self.cases)
 
 
-def intended_differences() -> list[Row]:
-    section = TABLE.read_text("utf-8").split(HEADING, 1)[1].split("\n## ", 1)[0]
-    lines = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("|")][2:]
-    assert lines, f"no table under '{HEADING}'"
-    return [Row(*(re.findall("`([^`]+)`", cell) for cell in line)) for line in lines]
+DIFFERENCES = [Row(*row[:2]) for row in intended_differences("## Differences in registration from the .NET CLI")]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -64,7 +58,7 @@ def test_ours_does_what_the_dotnet_cli_does_or_the_table_says_why_not(case: str,
     record = _placed(CASES[case], clients.machine)
     for path, content in record["files"].items():
         write(Path(path), content)
-    listed = {field for row in intended_differences() if row.holds_for(case) for field in row.fields}
+    listed = {field for row in DIFFERENCES if row.holds_for(case) for field in row.fields}
 
     different: set[str] = set()
     for recorded in record["runs"]:
@@ -75,7 +69,7 @@ def test_ours_does_what_the_dotnet_cli_does_or_the_table_says_why_not(case: str,
 
 def test_the_table_names_only_recorded_situations() -> None:
     assert len(CASES) == 54
-    for row in intended_differences():
+    for row in DIFFERENCES:
         for pattern in row.cases:
             assert any(fnmatchcase(case, pattern) for case in CASES), pattern
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from support.golden import GOLDEN
 from support.registration import (
     DNX,
     DOCS,
-    GOLDEN,
     SEED_SERVERS,
     UVX,
     UVX_PRERELEASE,
