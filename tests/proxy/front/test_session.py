@@ -302,7 +302,7 @@ async def test_a_cancelled_call_takes_its_question_back() -> None:
 
 
 async def test_a_question_that_nobody_answers_fails_after_its_time() -> None:
-    client = LineClient(ScriptedService(who=_who), question_seconds=0.01)
+    client = LineClient(ScriptedService(who=ask_who), question_seconds=0.01)
     await client.initialize(elicitation={})
     client.call("who")
     _, withdrawn, answer = [await client.message() for _ in range(3)]
