@@ -12,7 +12,7 @@ import pytest
 
 from support.files import snapshot, write
 from uno_devserver.discovery.entry_points import DiscoveredAddIn
-from uno_devserver.discovery.fallback import MAX_KNOWN_GOOD_BYTES, LastKnownGood
+from uno_devserver.discovery.last_known_good import MAX_BYTES, LastKnownGood
 
 PACKAGES = ["Uno.UI.App.Mcp/1.1.0", "Acme.Tool/1.0.0"]
 SDK = "Uno.Sdk/6.5.31"
@@ -162,7 +162,7 @@ def test_one_missing_file_makes_all_unknown(saved: State, instead: str) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"null", b"[]", b"not json", b"\0", b"\xff\xfe", b"[" * 100_000, b" " * (MAX_KNOWN_GOOD_BYTES + 1)],
+    [b"", b"{", b"null", b"[]", b"not json", b"\0", b"\xff\xfe", b"[" * 100_000, b" " * (MAX_BYTES + 1)],
     ids=["empty", "cut", "null", "list", "text", "NUL", "BOM", "deep", "huge"],
 )
 def test_a_damaged_file_knows_nothing_and_is_replaced_by_the_next_find(saved: State, content: bytes) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from uno_devserver.system.event_loop import run_in_thread, run_in_thread_to_end, wait_for_event
+from support.servers import Processes
+from uno_devserver.system.event_loop import process_exit, run_in_thread, run_in_thread_to_end, wait_for_event
 
 
 async def test_the_result_comes_back_and_the_loop_goes_on_meanwhile() -> None:
@@ -102,3 +103,33 @@ async def test_work_that_must_not_be_left_behind_is_given_up_and_waited_for(fail
 
 async def test_work_that_is_not_given_up_says_what_it_has_done() -> None:
     assert await run_in_thread_to_end(lambda wanted: wanted())
+
+
+POLL_SECONDS = 0.01
+SECONDS = 20.0
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+async def test_it_returns_when_the_process_ends_and_not_before(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch, platform: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    process = processes.start()
+
+    ends = asyncio.create_task(process_exit(process.pid, POLL_SECONDS))
+    await asyncio.wait([ends], timeout=5 * POLL_SECONDS)
+    assert not ends.done()
+    process.kill()
+
+    await asyncio.wait_for(ends, SECONDS)
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+async def test_of_one_that_has_ended_it_returns_at_once(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch, platform: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    process = processes.start()
+    process.kill()
+
+    await asyncio.wait_for(process_exit(process.pid, SECONDS), SECONDS / 2)

@@ -17,7 +17,8 @@ from ..workspace.solutions import project_files
 from ..workspace.trust import is_trusted
 from .addins import HOST_PACKAGE, AddInSearch
 from .entry_points import AddInDiscovery
-from .fallback import LastKnownGood, MSBuild, apply_fallbacks
+from .fallback import MSBuild, apply_fallbacks
+from .last_known_good import LastKnownGood
 from .nuget import package_folders
 from .packages import SdkPackages, read_sdk_packages
 

@@ -12,9 +12,8 @@ import stat
 import sys
 from collections.abc import Awaitable, Callable
 
-from ..system.event_loop import Tasks
+from ..system.event_loop import Tasks, process_exit
 from ..system.log import log
-from ..system.process_wait import process_exit
 from ..system.values import Value
 
 CTRL_C = b"\x03"  # an IDE on Windows, which has no signals, writes it to the Host's standard input

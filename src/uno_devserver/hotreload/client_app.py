@@ -15,10 +15,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..instances.child_process import Output, spawn
-from ..system.event_loop import run_in_thread, run_in_thread_to_end
+from ..system.event_loop import process_exit, run_in_thread, run_in_thread_to_end
 from ..system.files import decode
 from ..system.log import log
-from ..system.process_wait import process_exit
 from ..system.programs import named_program_candidates
 from ..system.state_files import name_for
 from ..system.values import Value

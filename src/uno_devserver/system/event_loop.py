@@ -1,12 +1,14 @@
-"""Helpers of event loops: background tasks, blocking work in threads, and calls into the loop from other threads."""
+"""Helpers of event loops: background tasks, work in threads, calls from other threads, waiting for a process to end."""
 
 from __future__ import annotations
 
 import _thread
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from . import proc
 from .log import log
 
 T = TypeVar("T")
@@ -102,3 +104,27 @@ def _settle(done: asyncio.Future[T], result: T, error: BaseException | None) -> 
         done.set_result(result)
     else:
         done.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+
+
+async def process_exit(pid: int, poll_seconds: float) -> None:
+    """Return when the process has ended: at once on Linux, within the poll interval elsewhere.
+
+    A child counts as ended before its exit code is read.
+    """
+    handle = proc.pidfd(pid)
+    if handle is not None:
+        try:
+            loop = asyncio.get_running_loop()
+            gone = asyncio.Event()
+            loop.add_reader(handle, gone.set)
+            try:
+                await gone.wait()
+            finally:
+                loop.remove_reader(handle)
+        finally:
+            os.close(handle)
+        return
+    from .processes import is_alive
+
+    while is_alive(pid):
+        await asyncio.sleep(poll_seconds)

@@ -10,7 +10,7 @@ from typing import Any
 
 from support.golden import GOLDEN
 from uno_devserver.discovery import dotnet
-from uno_devserver.discovery.fallback import LastKnownGood
+from uno_devserver.discovery.last_known_good import LastKnownGood
 from uno_devserver.hotreload.control.messages import restart_json, restart_of
 from uno_devserver.hotreload.digest_store import DigestStore
 from uno_devserver.inspector.access import token_for

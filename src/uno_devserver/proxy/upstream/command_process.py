@@ -15,10 +15,9 @@ from ...instances.host_kind import HostKind
 from ...protocol.client.connection import Connection, ConnectionLost
 from ...protocol.client.pipe_lines import PipeLines
 from ...protocol.client.stdio import StdioConnection
-from ...system.event_loop import run_in_thread
+from ...system.event_loop import process_exit, run_in_thread
 from ...system.files import decode
 from ...system.log import DEBUG, log
-from ...system.process_wait import process_exit
 from ...system.processes import how_it_ended
 from ...system.values import Value
 from .base import Ending, RunningUpstream

@@ -18,10 +18,9 @@ from ...instances.local_http import Loopback
 from ...instances.probe import Probe, probe
 from ...instances.registry import RegisteredServer, scan_registry, unregister
 from ...protocol.client.streamable_http import connect_http
-from ...system.event_loop import run_in_thread, wait_for_event
+from ...system.event_loop import process_exit, run_in_thread, wait_for_event
 from ...system.files import FileProblem
 from ...system.log import log
-from ...system.process_wait import process_exit
 from ...system.processes import how_it_ended
 from ...system.values import Value
 from .base import Ending, RunningUpstream

@@ -23,8 +23,7 @@ from ...protocol.client.streamable_http import connect_http
 from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError, shown
 from ...protocol.peer_info import ClientInfo
 from ...protocol.versions import NEWEST_HANDSHAKE
-from ...system.event_loop import run_in_thread
-from ...system.process_wait import process_exit
+from ...system.event_loop import process_exit, run_in_thread
 from ...system.values import Value
 from .proxy_probe import probe_proxy
 
