@@ -22,12 +22,11 @@ from uno_devserver.system import run
 
 ASYNC_TEST_SECONDS = 90  # for a busy machine; below the limit of pytest-timeout, so that the loop is closed well
 
-# A busy machine is no reason to fail. Where a test does not ask for more, forty examples find what a change broke; more
-# of them, again and again, cost everybody minutes.
+# No deadline, so that a busy machine fails no test. Forty examples find what a change broke; some tests ask for more.
 settings.register_profile("unhurried", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-# Under nohup, or behind a shell's `&`, these are ignored, and so they would be by every process that tests end by them.
+# Under nohup, or after a shell's `&`, these signals are ignored, also by the processes that tests end with them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -35,7 +34,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Without garbage collection: what is collected lives to the end, and looking through it takes half the time."""
+    """Collect tests without garbage collection, which would take half of the time: they live to the end anyway."""
     gc.disable()
     try:
         return (yield)
@@ -60,7 +59,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing that a test runs finds, or leaves, anything in the user's own folders."""
+    """Keep tests, and programs that they run, out of the user's own folders."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         yield
@@ -68,7 +67,7 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test says about the end of its process does not count for those behind it."""
+    """Reset the flag by which a test says that its process ends."""
     monkeypatch.setattr(run, "_ending", False)
 
 

@@ -1,4 +1,4 @@
-"""The table of all bars speaks of figures that are measured, and of tests that exist."""
+"""The table of all bars names figures that are measured, and tests that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents keep their word: what they name exists. Their commands and snippets are run in `documents/`."""
+"""Tests, files, headings and targets that documents name exist. Their commands and snippets are run in `documents/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a run: its rows, of which commit, where and when, and its report on the pages that have a place."""
+"""A saved run has its rows, commit, machine and time; its report goes to the pages that have a place for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is imported on the way to an answer decides how fast it comes."""
+"""The modules that are imported before the first answer, which decide how fast it comes."""
 
 from __future__ import annotations
 

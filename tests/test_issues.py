@@ -32,7 +32,7 @@ def test_severities_are_written_as_the_net_tool_writes_them(severity: Severity, 
 
 
 def test_every_code_that_the_program_uses_has_a_next_step() -> None:
-    """A code without one would be found out only on the day when that issue comes up."""
+    """Else a code without one would show only when that issue comes up."""
     used = {code: path.name for path in SOURCES for code in _codes(ast.parse(path.read_bytes()))}
 
     assert len(used) > 20, "the calls were found"

@@ -1,4 +1,4 @@
-"""What the comparison with other proxies shows: the table, the picture, and where ours would not be ahead."""
+"""The comparison with other proxies: the table, the picture, and rows in which ours is not ahead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The floor that the proxy is compared with is a real relay, and a small one; a wrong answer is noticed."""
+"""The relay that the proxy is compared with is real and small, and wrong answers are noticed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_lean_server_answers_over_http(era: Era, port: int) -> None:
     "line",
     [
         b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"4"}]}}',  # of another call
-        b'{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"4"}]}}',  # nobody waits for it
+        b'{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"4"}]}}',  # no request waits for it
         b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}',
         b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}',
         b"no JSON",

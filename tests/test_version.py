@@ -1,4 +1,4 @@
-"""The version is said once, in the package; whatever else tells it has it from there."""
+"""The version is defined once, in the package; everything else reads it from there."""
 
 from __future__ import annotations
 

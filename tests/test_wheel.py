@@ -1,4 +1,4 @@
-"""What people install has everything that the program needs."""
+"""The wheel has all files that the program needs."""
 
 from __future__ import annotations
 

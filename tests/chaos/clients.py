@@ -161,7 +161,7 @@ class Client:
     def dies(self, *, pipes_stay: bool) -> None:
         """As by kill -9, in the middle of everything; `pipes_stay`: some other process has inherited its ends."""
         if pipes_stay and self.process.awake_proxy() is not None:
-            self._heard.wait(END_SECONDS)  # while Python starts, nobody looks yet at whom the proxy belongs to
+            self._heard.wait(END_SECONDS)  # until Python has started, the proxy does not watch its parent
         proxy = self._begin_end()
         self.process.kill()
         if not pipes_stay:

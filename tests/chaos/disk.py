@@ -44,7 +44,7 @@ class Disk:
 
     def release(self) -> None:
         if self.mounted:
-            # Lazily: whoever still has a file open there does not keep the rest of the world.
+            # Lazily: a process that still has a file open there does not keep the rest of the world.
             subprocess.run(["umount", "--lazy", str(self._folder)], check=False)
 
 

@@ -173,7 +173,7 @@ def left_over(world: World) -> list[Broken]:
 
 
 def _sockets(root: Path) -> list[str]:
-    """Those that somebody listens on, and those that are only a file any more."""
+    """Sockets with a listener, and those of which only the file is left."""
     paths = [line.split()[-1] for line in Path("/proc/net/unix").read_text("utf-8").splitlines()]
     files = [str(path) for path in root.rglob("*") if stat.S_ISSOCK(path.lstat().st_mode)]
     return [path for path in paths if path.startswith(str(root))] + files

@@ -65,7 +65,7 @@ def kill_owner(world: World, fault: Fault) -> None:
 
 
 def take_port(world: World, fault: Fault) -> None:
-    """The Host dies, and before the next one starts, somebody else has its port."""
+    """The Host dies, and another program takes its port before the next one starts."""
     assert isinstance(world, SharedWorld)
     ports = world.ports()
     pid = chosen(sorted(ports), fault)
@@ -101,7 +101,7 @@ def kill_proxy(world: World, fault: Fault) -> None:
 
 
 def stop_proxy(world: World, fault: Fault) -> None:
-    """Its client waits, and so does everybody who asks it about a Host that it owns."""
+    """Its client waits, and so does every proxy that asks it about its Host."""
     proxy = a_client(world, fault).process.proxy
     if proxy is not None:
         world.signal(proxy, signal.SIGSTOP)
@@ -152,7 +152,7 @@ def break_start(world: World, fault: Fault) -> None:
 
 
 def spoil_config(world: World, fault: Fault) -> None:
-    """The user's own file: nobody but the user mends it."""
+    """The user's own file, which only the user repairs."""
     if world.config_content is None and not world.config.exists():
         world.config.write_bytes(b"{}")
     spoil(world.config, fault)

@@ -135,7 +135,7 @@ class Conversation:
         elif isinstance(answered, int) and answered in self._answered:
             self.broken.append(Broken(ONE_ANSWER, f"{self.name}: a second answer to {answered}: {line[:600]!r}"))
         else:
-            self.broken.append(Broken(NO_OTHER_ANSWER, f"{self.name}: nobody asked for {line[:600]!r}"))
+            self.broken.append(Broken(NO_OTHER_ANSWER, f"{self.name}: no request for {line[:600]!r}"))
         return request, message
 
     def awaits_any_from_before(self, moment: float) -> bool:

@@ -1,4 +1,4 @@
-"""What a run of chaos has to tell: the figures of one that went well, and everything about one that did not."""
+"""The report of a chaos run: figures if it passed, all details if it failed."""
 
 from __future__ import annotations
 

@@ -30,9 +30,9 @@ class Relay:
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def cut(self) -> None:
-        """All connections end, and nobody gets a new one until it was restored as often as it was cut."""
+        """End all connections, and accept none until `restore` was called as often as this."""
         self._cuts += 1
-        _shut(self._listener)  # else it would listen for as long as somebody waits in accept()
+        _shut(self._listener)  # else it would listen as long as a thread waits in accept()
         self._listener.close()
         with self._lock:
             ends = list(self._open)

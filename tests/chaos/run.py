@@ -73,7 +73,7 @@ def chaos(seed: int, seconds: float, worlds: list[str], *, may_mount: bool = Tru
                 while thread.is_alive():
                     thread.join(TELL_SECONDS)
                     _tell(time.monotonic() - began, drivers)
-        finally:  # also when somebody ends us: the worlds are cleared away when nobody uses them any more
+        finally:  # also when interrupted: the worlds are removed when no process uses them any more
             stop.set()
             for thread in threads:
                 thread.join()

@@ -114,7 +114,7 @@ class World:
     # --- its server
 
     def order(self, what: str) -> None:
-        """Somebody who answers next does this."""
+        """Order the next server that answers to do this."""
         self._orders += 1
         (self.chaos / "orders" / f"{what}.{self._orders}").touch()
 

@@ -102,7 +102,7 @@ class SharedWorld(World):
 
 
 class HttpWorld(World):
-    """A server at a URL, which somebody else runs, and the way to it."""
+    """A server at a URL that another program runs, behind a relay."""
 
     server_words = "over_http.py"
 

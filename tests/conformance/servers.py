@@ -111,7 +111,7 @@ def proxy(
 
 @contextmanager
 def everything() -> Iterator[tuple[str, Sequence[str]]]:
-    """Somebody else's server, made with the TypeScript SDK: where it listens, and the command that is it on pipes."""
+    """A third party's server, made with the TypeScript SDK: its URL, and the command that serves it on pipes."""
     packages = installed(Path(__file__).parent) / "node_modules"
     program = [str(NODE), str(packages / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js")]
     with socket.socket() as chosen:

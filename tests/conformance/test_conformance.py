@@ -47,7 +47,7 @@ def test_every_scenario_passes_through_the_proxy_of_a_server_made_with_the_pytho
         assert len({one.scenario for one in checks}) == scenarios
 
 
-def test_what_passes_with_somebody_elses_server_passes_through_the_proxy() -> None:
+def test_what_passes_with_a_foreign_server_passes_through_the_proxy() -> None:
     with everything() as (url, command):
         directly = check_handshake(url)
         with proxy("--upstream-url", url) as proxied:

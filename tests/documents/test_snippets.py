@@ -38,12 +38,12 @@ RUN_BY = {
     ("docs/ide-channel.md", "python"): "test_the_ide_client_of_the_guide_talks_with_the_host",
     ("docs/ide-extensions.md", "js"): "test_the_extension_of_the_guide_has_a_server_as_long_as_it_lives",
 }
-# Pictures, and what a program prints; nobody types or reads them in.
+# Pictures and output of programs, which are not input to anything.
 PROSE = ("", "text", "mermaid")
 CHECKED = ("console", "json", "jsonc", "python", "js")
 
 
-def test_no_snippet_is_in_a_language_that_nobody_checks() -> None:
+def test_every_snippet_is_in_a_language_that_is_checked() -> None:
     fences = (fence for page in PAGES for fence in re.findall(r"^```(\w+)$", page.read_text("utf-8"), re.MULTILINE))
 
     assert {*fences} - {*CHECKED, *PROSE} == set()

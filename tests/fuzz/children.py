@@ -8,12 +8,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-NICENESS = 10  # a long run is nobody's only work
+NICENESS = 10  # a long run leaves the machine usable
 HANGS = -1  # the code of a process that did not end by itself
 
 
 class Ended(Exception):
-    """The round was ended, so what became of its processes is of no interest."""
+    """The round was ended, so the results of its processes do not matter."""
 
 
 class Children:

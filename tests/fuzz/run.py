@@ -185,7 +185,7 @@ def _round(targets: Sequence[Target], share: int, seconds: int, seed: int) -> li
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         try:
             return list(pool.map(lambda target: _run(target, share, seconds, seed, children), targets))
-        finally:  # also when somebody ends us: the pool waits for what runs
+        finally:  # also when interrupted: the pool waits for its processes
             pool.shutdown(wait=False, cancel_futures=True)
             children.end()
 

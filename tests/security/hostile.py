@@ -1,4 +1,4 @@
-"""A repository that tries everything to have its own code run by whoever opens it; each trick leaves a mark."""
+"""A repository that tries to have its code run when it is opened; each trick leaves a mark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a repository runs nothing of it, reaches nobody, opens no file to others, and does not touch the terminal."""
+"""Opening a repository runs none of its code, connects nowhere, exposes no file and does not control the terminal."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ addin = AddIn("greeter")
 def greet(name: str) -> str:
     return f"Hello, {name}!"
 """
-# Run as nobody: tries each file, each socket and each port, and tells what came of it.
+# Run as nobody: tries each file, socket and port, and prints the results.
 ATTACK = r"""
 import json, os, socket, stat, sys
 targets = json.loads(sys.argv[1])
@@ -69,7 +69,7 @@ UPGRADE = (
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    """In a folder that everybody may enter, so that nothing protects its files but their own modes."""
+    """In a folder that all users may enter, so that only their own modes protect its files."""
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         made = Machine(Path(folder))

@@ -71,7 +71,7 @@ class World(ABC):
         return self.random.uniform(0.75 * seconds, 1.25 * seconds)
 
     def ask(self, method: str, params: Message, seconds: float = LONG) -> Message:
-        """The result; nothing of it is kept, and a second answer to it would be an answer that nobody waits for."""
+        """The result, of which nothing is kept: a second answer is reported as one to no pending request."""
         request = self.client.begin(method, params, f"soak-{next(self._numbers)}")
         answer = self.client.answer(request, seconds)
         self.client.forget(request)
@@ -148,7 +148,7 @@ class ReloadWorld(World):
         if self.random.random() < 0.2:
             self._refused.clear()
             self._say("build fails")
-            assert self._refused.wait(LONG), "nobody was told of a build that fails"
+            assert self._refused.wait(LONG), "no call reported the build that fails"
             self.tally.add("broken builds")
         edit = self._say()
         wait_for(lambda: self._seen >= edit, f"{self.name}: an answer of edit {edit}", LONG)

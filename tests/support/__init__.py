@@ -1,1 +1,1 @@
-"""What tests stand on: a machine in a folder, a stand-in for dotnet, workspaces, packages and recorded inputs."""
+"""Helpers that several test files use: a machine in a folder, stand-ins for dotnet and Hosts, workspaces, packages."""

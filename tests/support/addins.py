@@ -1,4 +1,4 @@
-"""Add-ins on disk, and a client for what they offer."""
+"""Add-ins on disk, and clients of their tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODERN = "2026-07-28"
 
 
 class ModernClient(Client):
-    """A client of 2026-07-28, which says in every request who it is."""
+    """A client of 2026-07-28, which describes itself in every request."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(MODERN, **options)
@@ -55,7 +55,7 @@ class AddInFolder:
 
     @asynccontextmanager
     async def serve(self, *paths: str, version: str = HANDSHAKE, **options: Any) -> AsyncIterator[Client]:
-        """These add-ins, started, whether they work or not."""
+        """Start these add-ins, and wait until each works or has failed."""
         client = CLIENTS[version](workspace=str(self.folder), **options)
         client.addins.load(paths)
         await asyncio.wait_for(client.addins.start(), WAIT_SECONDS)

@@ -1,4 +1,4 @@
-"""An authority that says and does what a test wants."""
+"""A hot reload authority whose answers a test gives."""
 
 from __future__ import annotations
 

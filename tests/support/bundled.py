@@ -39,7 +39,7 @@ class Reply:
 
 
 class BundledHost:
-    """`with BundledHost(tmp_path, "--addins", ";") as host:`; ended with the block, whatever happens."""
+    """`with BundledHost(tmp_path, "--addins", ";") as host:`. The process ends with the block."""
 
     def __init__(self, root: Path, *arguments: str, port: int = 0, environ: Mapping[str, str] | None = None) -> None:
         self.data = root / "data"
@@ -116,12 +116,12 @@ class BundledHost:
         return reply.headers["mcp-session-id"]
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """The result of a tool, in a session of its own."""
+        """Call a tool in a new session."""
         session = self.open_session()
         return self.mcp("tools/call", {"name": tool, "arguments": arguments}, session).json["result"]
 
     def health(self) -> Any:
-        """When the add-ins are loaded."""
+        """The health report, once the add-ins are loaded."""
         return wait_for(lambda: self._settled_health())
 
     def ended(self) -> int:
@@ -161,7 +161,7 @@ def run_host(root: Path, *arguments: str, environ: Mapping[str, str] | None = No
 
 
 def changed(host: BundledHost, *lines: str) -> BundledHost:
-    """That Host, with something changed inside it: a time that a test cannot wait for, a disk that hangs."""
+    """Replace something inside that Host: a time that a test cannot wait for, a disk that hangs."""
     program = [*lines, "import sys", "from uno_devserver.cli.host import control"]
     program += ["from uno_devserver.host.main import main", "sys.exit(main(sys.argv[1:], control))"]
     host.argv[:4] = [sys.executable, "-c", "\n".join(program)]
@@ -169,7 +169,7 @@ def changed(host: BundledHost, *lines: str) -> BundledHost:
 
 
 def visit(host: BundledHost, channel: str) -> socket.socket:
-    """An IDE that is connected."""
+    """Connect an IDE."""
     ide = socket.socket(socket.AF_UNIX)
     ide.connect(str(Path(host.temp.name) / f"CoreFxPipe_{channel}"))
     assert b"KeepAliveIdeMessage" in ide.recv(4096)

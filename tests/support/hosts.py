@@ -1,4 +1,4 @@
-"""A stand-in for the .NET Host that lies in the Uno packages, made to behave or to misbehave as a test wants it.
+"""A stand-in for the .NET Host of the Uno packages, which behaves or misbehaves as a test says.
 
 The stand-in `dotnet` runs it in its own process, as the real one does. It signs in and listens as the Host does, and
 remembers how it was called. Every one that is left is ended by `end_all`.
@@ -145,7 +145,7 @@ class StandInHosts:
         self.behave(Manners())
 
     def behave(self, manners: Manners) -> None:
-        """How Hosts that are launched from now on behave."""
+        """Set how Hosts that are launched from now on behave."""
         (self._root / "host.json").write_text(json.dumps(vars(manners)), "utf-8")
 
     def launches(self) -> list[dict[str, Any]]:
@@ -153,7 +153,7 @@ class StandInHosts:
         return [fact for fact in self._facts() if "argv" in fact]
 
     def requests(self) -> list[str]:
-        """The first lines of what they were asked over HTTP."""
+        """The request lines that they received over HTTP."""
         return [fact["request"].split("\r\n")[0] for fact in self._facts() if "request" in fact]
 
     def end_all(self) -> None:
@@ -166,7 +166,7 @@ class StandInHosts:
 
 
 def is_running(pid: int) -> bool:
-    """Also False for one that has ended and that nobody has asked for its exit code."""
+    """Whether a process runs; False for a zombie, too."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):  # the latter where it goes while it is read

@@ -41,7 +41,7 @@ class InspectorClient:
         return ask(self.port, method, f"{path}?token={self.token}", body, headers)
 
     def post(self, method: str, params: Mapping[str, Any], session: str = "", *, number: int | None = 1) -> Reply:
-        """One message; in the modern era where there is no session, unless it asks for one."""
+        """Send one message; without a session in the modern era, unless it opens one."""
         headers = {"Content-Type": "application/json", "Accept": BOTH}
         if session:
             headers["Mcp-Session-Id"] = session
@@ -78,7 +78,7 @@ class Listening:
         self._received = b""
 
     def wait(self, text: str) -> None:
-        """Until it was said."""
+        """Read until the text was received."""
         deadline = time.monotonic() + PATIENCE
         while text.encode() not in self._received:
             assert time.monotonic() < deadline, self._received[-2000:]
@@ -97,7 +97,7 @@ class Listening:
 
 @contextmanager
 def last_port_taken() -> Iterator[int]:
-    """The highest port there is, and behind it no other; of several tests at a time, one has it."""
+    """Occupy the highest port, behind which there is no other; one test at a time has it."""
     deadline = time.monotonic() + PATIENCE
     while True:
         with socket.socket() as taken:
@@ -114,6 +114,6 @@ def last_port_taken() -> Iterator[int]:
 
 
 def inspector_of(client: ProxyClient) -> InspectorClient:
-    """When it is open."""
+    """A client of the inspector, once that is open."""
     report = client.wait_health(lambda report: report["proxy"]["inspector"], "one with an inspector")
     return InspectorClient(report["proxy"]["inspector"])

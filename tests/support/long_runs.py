@@ -1,5 +1,5 @@
-"""What the programs that prove something share: numbers that cannot make them pass with nothing done, and one line
-instead of a traceback when somebody ends them."""
+"""Shared by programs that run for minutes: options that cannot be zero, and one line instead of a traceback when
+they are interrupted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def positive(text: str) -> float:
 
 
 def positive_count(text: str) -> int:
-    """The same, of things that are counted."""
+    """A count for argparse."""
     number = positive(text)
     if number != int(number):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number")

@@ -1,4 +1,4 @@
-"""For whom connections speak in tests: a client that remembers what it heard, and answers as it is told."""
+"""The client at the other end of a connection: it records notifications, and answers questions as the test says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODERN = "2026-07-28"
 
 
 class TestPeer:
-    __test__ = False  # it is no test, whatever pytest thinks of its name
+    __test__ = False  # pytest takes it for a test by its name
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ def installed(lists: Path) -> Path:
             _install(lists, work)
             work.rename(home)
         except OSError:
-            if not home.exists():  # else somebody else was faster
+            if not home.exists():  # else another process was faster
                 raise
         finally:
             shutil.rmtree(work, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Small real MCP servers on stdin and stdout, with the manners that a proxy has to live with. Plain Python, no SDK.
+"""Small real MCP servers on stdin and stdout, with odd behaviour that a proxy must endure. Plain Python, no SDK.
 
     command = odd_server(era="modern", tools=1000, garbage=True)    # the words of a command line
     notes = Notes(tmp_path / "notes")                               # what a server leaves there:
@@ -88,7 +88,7 @@ def odd_server(**manners: object) -> tuple[str, ...]:
 
 
 class Notes:
-    """The folder where servers note what happened to them."""
+    """The folder in which servers record their events."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ class Notes:
         return [json.loads(line) for line in self._lines("received")]
 
     def methods(self) -> list[str | None]:
-        """Of the messages that came; None for answers."""
+        """The methods of the messages that came; None for answers."""
         return [message.get("method") for message in self.received]
 
     def _lines(self, name: str) -> list[str]:
@@ -122,7 +122,7 @@ class Notes:
 
 
 class Died(Exception):
-    """A tool wants no answer to be given."""
+    """Raised by a tool whose call gets no answer."""
 
 
 class Refused(Exception):
@@ -245,7 +245,7 @@ class Server:
                 try:
                     rest = rest[os.write(1, rest) :]
                 except OSError:
-                    return  # nobody reads
+                    return  # the reader is gone
 
     def _note(self, name: str, value: object) -> None:
         if self._notes:
@@ -498,7 +498,7 @@ def _text(said: object) -> dict[str, Any]:
 
 
 def _wait_for(path: str | None, cancelled: threading.Event | None = None) -> bool:
-    """Whether the file came to be; False: it was cancelled before."""
+    """Wait for a file; False if the call was cancelled before."""
     while path is None or not os.path.exists(path):
         if cancelled is not None and cancelled.is_set():
             return False
@@ -508,7 +508,7 @@ def _wait_for(path: str | None, cancelled: threading.Event | None = None) -> boo
 
 def _close_stdout() -> None:
     empty = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(empty, 1)  # what is written from now on does not fail, and nobody sees it
+    os.dup2(empty, 1)  # writing still succeeds, and is lost
 
 
 def _die(code: int) -> NoReturn:

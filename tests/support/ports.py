@@ -1,4 +1,4 @@
-"""Ports for tests that have to name one before it is used."""
+"""Ports for tests that must name one before it is used."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ FIRST, LAST = 20_000, 32_000
 
 
 def lasting_port() -> int:
-    """One that is free, and stays so until somebody asks for it by number."""
+    """A free port that the system gives to no other program."""
     return next(port for port in iter(lambda: random.randrange(FIRST, LAST), None) if is_free(port))

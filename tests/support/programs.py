@@ -47,7 +47,7 @@ def found(package: str) -> Path | None:
 
 
 def needed(package: str) -> Path:
-    """The program, for a test that is nothing without it."""
+    """The path of a program that a test cannot do without."""
     return found(package) or _leave_out(package)
 
 

@@ -355,7 +355,7 @@ class ProxyClient:
             if answered in self._answers:
                 self.problems.append(f"a second answer to {answered!r}: {message}")
             elif answered not in self._sent and answered is not None:
-                self.problems.append(f"an answer that nobody waits for: {message}")
+                self.problems.append(f"an answer to no pending request: {message}")
             elif answered is not None:
                 self._answers[answered] = message
         elif "id" in message:

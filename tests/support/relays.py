@@ -90,7 +90,7 @@ class Asked:
 
     def _settle(self, outcome: RawMessage | ConnectionLost) -> None:
         if self.call is not None:
-            self.call.ticket = None  # which holds the call: nobody collects both
+            self.call.ticket = None  # it holds the call: a cycle that is not collected
             self.call.settle(outcome)
             self.call.turn_over()
 
@@ -179,7 +179,7 @@ class ScriptedConnection:
 
 
 def _read(params: Params) -> Params:
-    """The params as a server would read them: members that nobody has looked into are still bytes."""
+    """The params as a server would read them: members that were not decoded are still bytes."""
     return {key: json.loads(bytes(value)) if isinstance(value, msgspec.Raw) else value for key, value in params.items()}
 
 
@@ -197,13 +197,13 @@ class ScriptedLink:
         self.answers: Callable[[Asked], None] | None = None  # what becomes of a request at once
         self.connections: list[ScriptedConnection] = []
         self.eras_wanted: list[bool] = []
-        self.unreachable: Exception | None = None  # why nobody can connect
-        self.gate: asyncio.Event | None = None  # for whom connecting waits
+        self.unreachable: Exception | None = None  # why connecting fails
+        self.gate: asyncio.Event | None = None  # connecting waits for it
         self.refuses_to_follow: set[str] = set()
         self.declines_calls = False  # its connections take no calls but those of `request`
         self.turns = 0  # of the loop that connecting takes
         self.attempts_wanted = 0
-        self.settled: ConnectionState | None = None  # what follows when somebody looks again whether anything changed
+        self.settled: ConnectionState | None = None  # the state after the next look for changes
         self.changes = 0
         self.losses: list[int] = []
         self.workspaces: list[tuple[str, str | None]] = []

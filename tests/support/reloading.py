@@ -196,7 +196,7 @@ class EditedServer:
         write(self.machine.workspace / CONFIG, "// how the server of the tests is run\n" + json.dumps(self.config))
 
     def gate(self, name: str) -> Path:
-        """A file that somebody waits for."""
+        """The path of a file that a process waits for."""
         return self.gates / name
 
     def open(self, name: str) -> None:
@@ -274,7 +274,7 @@ class Extension:
 
 
 def lay_out_package(machine: Machine, root: Path, journal: Journal, *, script: str, gate: Path) -> None:
-    """A TypeScript package as far as anybody looks at it; its compiler is ours."""
+    """A package that looks like one in TypeScript; its compiler is a script of the test."""
     scripts = {script: f"{sys.executable} -IS tools/compiler.py"}
     write(root / "package.json", json.dumps({"name": root.name, "version": "1.0.0", "scripts": scripts}))
     write(root / "tsconfig.json", '{"include": ["src/**/*.ts"], "exclude": ["src/**/*.test.ts"]}')

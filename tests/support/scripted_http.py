@@ -79,7 +79,7 @@ def served(server: ScriptedServer, *, events: bool = False, delay: float = 0.0) 
                 pass  # the proxy has had enough of a line that is too long
 
         def log_message(self, *args: object) -> None:
-            """Nobody reads it."""
+            """Write no log."""
 
     class Listener(ThreadingHTTPServer):
         daemon_threads = True

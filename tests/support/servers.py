@@ -1,4 +1,4 @@
-"""Processes that stand in for Hosts: they do nothing but live, and end as they were told to; and the registry."""
+"""Idle processes that stand in for Hosts, and the registry of servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.machine import Machine
 from uno_devserver.instances.registry import RegisteredServer, new_entry, register, write_sidecar
 from uno_devserver.system.dotnet_formats import to_time
 
-# Generous: it is only waited for as long as something is wrong.
+# Enough for a busy machine; only a failing test waits so long.
 WAIT_SECONDS = 20.0
 
 OBEYS = """
@@ -44,7 +44,7 @@ class Processes:
         self._started: list[subprocess.Popen[bytes]] = []
 
     def start(self, code: str = OBEYS, cwd: Path | None = None) -> StandIn:
-        """A process that has said that it is ready. It ends with its input, so none outlives the tests."""
+        """Start a process and wait until it is ready. It ends with its input, so none outlives the tests."""
         process = subprocess.Popen(
             [sys.executable, "-ISc", code], cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -55,7 +55,7 @@ class Processes:
         return StandIn(process, tuple(int(word) for word in said))
 
     def zombie(self) -> int:
-        """The id of a process that has ended and that nobody has asked about."""
+        """The id of a process that has ended and has not been waited for."""
         process = subprocess.Popen([sys.executable, "-ISc", ""])
         self._started.append(process)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)

@@ -1,6 +1,6 @@
-"""Many small cases in one test: each is tried whatever becomes of the others, and those that fail are named.
+"""Many small cases in one test: each is tried, and those that fail are named.
 
-For recorded tables of hundreds: a test of its own would cost each of them more than what it checks.
+For recorded tables of hundreds of cases, where a test for each would cost more than its check.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class ScriptedUpstream(Upstream):
         self.starts = 0
         self.observers: list[UpstreamObserver] = []  # of each start
         self.renegotiations = 0
-        self.gate = threading.Event()  # a start waits for it, or until nobody wants it any more
+        self.gate = threading.Event()  # a start waits for it, or until it is given up
         self.gate.set()
 
     def start(self, observer: UpstreamObserver) -> ScriptedRunning:

@@ -1,4 +1,4 @@
-"""A loop whose clock jumps to whatever happens next: waits cost nothing, and one that would never end is an error."""
+"""An event loop whose clock jumps to the next timer: waits take no time, and a wait without end is an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ virtual = pytest.mark.virtual_time  # runs an async test by `run_virtually`, see
 
 
 class Deadlock(Exception):
-    """Nothing is left that could ever wake anybody."""
+    """All tasks wait, and no timer is left to wake one."""
 
 
 class _Clock(selectors.DefaultSelector):
@@ -43,6 +43,6 @@ def run_virtually(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def turns(count: int = 20) -> None:
-    """Let everybody go on who can, without any time passing."""
+    """Run all tasks that are ready, without any time passing."""
     for _ in range(count):
         await asyncio.sleep(0)

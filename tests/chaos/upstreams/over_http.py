@@ -59,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(b"", 405)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name is the library's)
-        """Nobody reads it."""
+        """Write no log."""
 
     def well(self, answer: dict[str, Any]) -> None:
         self._send(json.dumps(answer).encode())

@@ -1,8 +1,8 @@
 """What all servers of the worlds offer: three tools, a ledger of the calls that ran, and orders to misbehave.
 
-A call is in the ledger before it is answered, in one write, so that a process that is killed right behind it has been
-seen. An order is a file; whoever renames it first carries it out, once. Standard library only, and little of it: a
-server starts again and again.
+A call is written to the ledger before it is answered, in one write, so that it is there even if the process is killed
+at once. An order is a file; the process that renames it first carries it out, once. The module imports little of the
+standard library and nothing else, because servers are started again and again.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def run(name: str, arguments: dict[str, Any]) -> str:
 
 
 def take_order() -> str | None:
-    """What to do wrong now, if there is such an order and nobody else has taken it."""
+    """Take an order to misbehave, if there is one that no other process has taken."""
     orders = os.path.join(folder(), "orders")
     for name in os.listdir(orders):
         taken = os.path.join(folder(), f"taken-{os.getpid()}-{name}")
         try:
             os.rename(os.path.join(orders, name), taken)
         except FileNotFoundError:
-            continue  # somebody else was quicker
+            continue  # another process was quicker
         os.unlink(taken)
         return name.partition(".")[0]
     return None

@@ -146,7 +146,7 @@ def _ours(meaning: Any, root: str, name_key: str | None) -> Any:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)  # somebody else's reader, wherever it can read this
+        return json.loads(text)  # Python's own reader, where it can read this
     except ValueError:
         return jsonc.parse(text) if jsonc.without_comments(text).strip() else {}
 

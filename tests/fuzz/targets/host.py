@@ -157,9 +157,9 @@ TRUSTED = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def check_access(data: bytes) -> None:
-    """Only names of this machine and addresses get in, no foreign site does, and nobody without the token.
+    """Only names and addresses of this machine are accepted, no foreign site, and no request without the token.
 
-    To the inspector's page anybody may link; it has a token besides.
+    Any site may link to the page of the inspector, which is protected by its token.
     """
     pieces = Pieces(data)
     headers: dict[str, str] = {}
@@ -186,7 +186,7 @@ def check_access(data: bytes) -> None:
 
 def _is_foreign(authority: str) -> bool:
     name = re.sub(r":\d*$", "", authority.lower()).removesuffix(".")
-    return "evil" in name and not name.endswith(".localhost")  # names below that are this machine, whoever has them
+    return "evil" in name and not name.endswith(".localhost")  # names below that always mean this machine
 
 
 # --- command lines ----------------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def _workspace() -> str:
 
 
 def check_state(data: bytes) -> None:
-    """A file that was damaged, or written by somebody else, is as good as none, and can be written again."""
+    """A damaged or foreign file counts as missing, and can be written again."""
     kind = STATE_FILES[data[0] % len(STATE_FILES)] if data else STATE_FILES[0]
     kind(document(data[1:], STATE_NAMES, state_values()))
 

@@ -132,8 +132,8 @@ def _read(line: bytes) -> Any:
 
 
 def _requests(line: bytes) -> list[dict[str, Any]]:
-    """The requests that a line certainly holds, as somebody else would read it."""
-    if line.count(b"[") + line.count(b"{") > 400:  # deeper than anybody has to answer
+    """The requests that a line certainly holds, as another JSON reader finds them."""
+    if line.count(b"[") + line.count(b"{") > 400:  # too deep to need an answer
         return []
     try:
         value = json.loads(line.removeprefix(b"\xef\xbb\xbf").decode(), parse_float=_finite, parse_constant=_finite)
@@ -272,7 +272,7 @@ def check_http(data: bytes) -> None:
         assert len(one.request.body) <= 500
         assert one.request.path
         host = one.request.headers.get("host", "")
-        assert "," not in host or refusal({"host": host}) is not None  # two hosts are nobody's
+        assert "," not in host or refusal({"host": host}) is not None  # two hosts are refused
 
 
 def _feed(reader: RequestReader, parts: list[bytes]) -> None:

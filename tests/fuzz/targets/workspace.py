@@ -1,4 +1,4 @@
-"""Files of a workspace: whoever opens a repository reads what others wrote."""
+"""Files of a workspace, which others may have written."""
 
 from __future__ import annotations
 
