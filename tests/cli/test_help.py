@@ -42,6 +42,7 @@ def test_the_main_help_explains_every_command_and_every_global_option() -> None:
 
     assert all(explained[command.name].startswith(command.help) for command in COMMANDS)
     assert explained["--mcp-app"]
+    assert "registrations and sockets of Hosts and proxies" in explained["cleanup"], "all that it removes"
     assert explained["--file-log, -fl <path>"] == "Also write the log to a file; {Date} is replaced by today's date"
     assert all(any(option.names[0] in left for left in explained) for option in GLOBAL_OPTIONS)
 
