@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from support.hosts import StandInHosts
 from support.machine import Machine
-from support.servers import Processes, Registry, registry_of
+from support.servers import Processes, Registry
 from support.virtual_time import run_virtually
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system import run
@@ -93,7 +93,7 @@ def processes() -> Iterator[Processes]:
 @pytest.fixture
 def registry(machine: Machine) -> Registry:
     """The registry of the machine."""
-    return registry_of(machine)
+    return Registry(machine.data / "Uno Platform" / "DevServers")
 
 
 @pytest.fixture

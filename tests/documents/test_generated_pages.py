@@ -10,8 +10,7 @@ import pytest
 
 from documents.blocks import blocks, steps
 from documents.console import invocation_of
-from support.files import write
-from support.generated_pages import (
+from documents.generated_pages import (
     CLIENT_PAGE,
     COLUMNS,
     COMMAND_PAGE,
@@ -22,6 +21,7 @@ from support.generated_pages import (
     described_commands,
     setting_tables,
 )
+from support.files import write
 from support.systems import LINUX, machine
 from uno_devserver.cli.commands import COMMANDS, Command
 from uno_devserver.setup.definitions import load
@@ -30,7 +30,7 @@ from uno_devserver.workspace.config import FIELDS, Field
 
 @pytest.mark.parametrize("page", [CLIENT_PAGE, COMMAND_PAGE, SETTING_PAGE], ids=lambda page: page.name)
 def test_the_generated_parts_of_a_page_are_current(page: Path) -> None:
-    assert page.read_text("utf-8") == current(page), "run `python tests/support/generated_pages.py`"
+    assert page.read_text("utf-8") == current(page), "run `python tests/documents/generated_pages.py`"
 
 
 # --- clients ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-from support.machine import Machine
 from uno_devserver.instances.registry import RegisteredServer, new_entry, register, write_sidecar
 from uno_devserver.system.dotnet_formats import to_time
 
@@ -120,10 +119,6 @@ class Registry:
 
     def names(self) -> list[str]:
         return sorted(os.listdir(self.folder)) if self.folder.exists() else []
-
-
-def registry_of(machine: Machine) -> Registry:
-    return Registry(machine.data / "Uno Platform" / "DevServers")
 
 
 def an_hour_ago() -> str:

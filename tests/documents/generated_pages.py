@@ -1,6 +1,6 @@
 """The parts of pages in docs/ that are generated: tables of clients, commands and settings.
 
-`python tests/support/generated_pages.py` brings them up to date. Each stands between `<!-- begin: name -->` and
+`python tests/documents/generated_pages.py` brings them up to date. Each stands between `<!-- begin: name -->` and
 `<!-- end: name -->`; the rest of a page is written by hand, and stays. A part that a page does not have yet is added at
 its end, in a section of its own.
 """
