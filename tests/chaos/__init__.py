@@ -1,1 +1,1 @@
-"""Everything is broken on purpose while clients call; what is promised must hold: see run.py."""
+"""Chaos runs: faults are injected while clients call, and invariants must hold. See run.py."""

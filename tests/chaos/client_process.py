@@ -73,7 +73,7 @@ class ClientProcess:
         return proxy
 
     def kill(self) -> None:
-        """The client; not the proxy."""
+        """Kill the client, but not its proxy."""
         self._process.kill()
 
     def exit_code(self) -> int:
@@ -81,7 +81,7 @@ class ClientProcess:
 
 
 def ends(pid: int | None, seconds: float) -> bool:
-    """Whether a process ends in time; it is gone in any case."""
+    """Whether a process ends in time; if not, it is killed."""
     deadline = time.monotonic() + seconds
     while pid is not None and is_running(pid):
         if time.monotonic() > deadline:

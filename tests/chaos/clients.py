@@ -54,7 +54,7 @@ NONSENSE = (b"{", b"[]", b"nonsense", bytes(range(128, 256)), b'{"jsonrpc": "2.0
 
 
 class Tally:
-    """What all clients of a world have seen."""
+    """Counts and broken invariants of all clients of a world."""
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []

@@ -156,7 +156,7 @@ class Driver:
 
 
 class Stopped(Exception):
-    """Something is broken, here or in another world."""
+    """An invariant is broken, in this world or in another one."""
 
 
 def left_over(world: World) -> list[Broken]:

@@ -1,4 +1,4 @@
-"""What each kind of fault does to a world; most leave something to be mended, by its time."""
+"""The faults that are injected into a world; most schedule a repair."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def spoil_one(world: World, paths: Sequence[Path], fault: Fault) -> None:
 
 
 def spoil(path: Path, fault: Fault) -> None:
-    """A file that ends meanwhile is none that has to be spoiled."""
+    """Damage a file in the manner of the fault, unless it was removed meanwhile."""
     try:
         content = path.read_bytes()
         if fault.manner in ("deleted", "a folder", "a link to itself"):

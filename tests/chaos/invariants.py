@@ -104,7 +104,7 @@ class Conversation:
         self.waiting[request.id] = request
 
     def cancels(self, request_id: int) -> None:
-        """From now on it may be left without an answer; but it has one at most."""
+        """Note that a request was cancelled: it may stay without an answer, but has one at most."""
         if request_id in self.waiting:
             self.waiting[request_id].cancelled = True
 

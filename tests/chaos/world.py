@@ -94,7 +94,7 @@ class World:
         return client
 
     def replace(self, client: Client) -> None:
-        """A client has ended: its user starts another one."""
+        """Start another client in the place of one that has ended."""
         self.clients.remove(client)
         self.start_client()
 
@@ -104,7 +104,7 @@ class World:
         self._mends.append((time.monotonic() + seconds, mend))
 
     def mend(self, *, everything: bool = False) -> None:
-        """What is due."""
+        """Make the repairs that are due."""
         now = time.monotonic()
         due = [each for each in self._mends if everything or each[0] <= now]
         self._mends = [each for each in self._mends if each not in due]
@@ -126,12 +126,12 @@ class World:
         return [pid for pid in self.processes() if self.server_words in command_line(pid)]
 
     def processes(self) -> list[int]:
-        """Everything that runs for this world: its folder is in their environment."""
+        """The processes whose environment names the folder of this world."""
         others = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
         return [pid for pid in others if self._mark in environment(pid) and is_running(pid)]
 
     def foreign_processes(self) -> list[str]:
-        """What proxies have started, and has not ended with them."""
+        """Processes that proxies started, and that did not end with them."""
         return [f"{pid}: {command_line(pid).replace(chr(0), ' ')}" for pid in self.processes()]
 
     def signal(self, pid: int, number: int) -> None:

@@ -89,7 +89,7 @@ class Client:
         self._environ = environ
 
     def ask(self, *arguments: str, given: str = "") -> Any:
-        """The one document that it prints."""
+        """The JSON document that it prints."""
         [document] = self.lines(*arguments, given=given)
         return document
 

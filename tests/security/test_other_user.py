@@ -1,4 +1,4 @@
-"""Another user of the same machine gets nothing: no port answers, no socket lets in, no file can be read."""
+"""Another user of the same machine gets no answer from a port, no access to a socket, and can read no file."""
 
 from __future__ import annotations
 

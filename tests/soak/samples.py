@@ -1,4 +1,4 @@
-"""What the processes and folders of a run are like, every few seconds."""
+"""Samples of the processes and folders of a run, every few seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What grows is caught; what breathes, or took one step, is not."""
+"""A series that grows is found; one that goes up and down, or took one step, is not."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class World(ABC):
         self._numbers = itertools.count(1)
 
     def begin(self) -> None:
-        """With a proxy that serves."""
+        """Start the proxy, and wait until it serves."""
         self.client = self._started()
 
     @abstractmethod
@@ -67,7 +67,7 @@ class World(ABC):
         return None
 
     def between(self, seconds: float) -> float:
-        """About so many, by the seed."""
+        """About this many seconds, by the seed."""
         return self.random.uniform(0.75 * seconds, 1.25 * seconds)
 
     def ask(self, method: str, params: Message, seconds: float = LONG) -> Message:

@@ -1,4 +1,4 @@
-"""A client of the installed `uno-devserver` command over pipes, as an AI client is one; on a machine in a folder.
+"""A client that runs the installed `uno-devserver` command over pipes, as AI clients do, on a machine in a folder.
 
     with Proxies(machine) as proxies:
         client = proxies.start()
@@ -92,7 +92,7 @@ class Proxies:
         return client
 
     def processes(self) -> list[int]:
-        """Everything that runs for this machine: its folder is in their environment."""
+        """The ids of all processes whose environment names the folder of this machine."""
         mark = f"XDG_DATA_HOME={self.machine.data}".encode()
         others = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
         return [pid for pid in others if mark in _environ(pid) and is_running(pid)]
@@ -111,7 +111,7 @@ class Proxies:
 
 
 class ProxyClient:
-    """One client: it asks, hears, and answers what it is asked."""
+    """One client: it sends requests, records notifications, and answers requests of the server."""
 
     def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stderr: Path) -> None:
         self._stderr = stderr
@@ -144,7 +144,7 @@ class ProxyClient:
         modern: bool = False,
         name: str = "test-client",
     ) -> Message:
-        """Say hello in either era; the result of `initialize` or `server/discover`."""
+        """Begin in either era; return the result of `initialize` or `server/discover`."""
         self.modern = modern
         self.capabilities = capabilities or {}
         if modern:
@@ -157,7 +157,7 @@ class ProxyClient:
         return result
 
     def begin(self, method: str, params: Message | None = None, request_id: int | str | None = None) -> int | str:
-        """Send a request and do not wait; its id."""
+        """Send a request without waiting, and return its id."""
         if request_id is None:
             self._last_id += 1
             request_id = self._last_id
@@ -202,7 +202,7 @@ class ProxyClient:
         self.send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
 
     def expect(self, *request_ids: int | str) -> None:
-        """Requests with these ids are sent by hand."""
+        """Accept answers to requests with these ids, which the test sends itself."""
         self._sent.update(request_ids)
 
     def send(self, message: Any) -> None:
@@ -252,7 +252,7 @@ class ProxyClient:
         return [issue["code"] for issue in self.health()["issues"]]
 
     def wait_health(self, accept: Callable[[Message], object], what: str, seconds: float = PATIENCE) -> Message:
-        """The first report that is as wanted."""
+        """Wait for a health report that the condition accepts."""
         deadline = time.monotonic() + seconds
         while not accept(report := self.health()):
             assert time.monotonic() < deadline, self._told(f"health is never {what}: {json.dumps(report, indent=1)}")
@@ -263,7 +263,7 @@ class ProxyClient:
         return self.wait_health(lambda report: report["connectionState"] in states, f"one of {states}", seconds)
 
     def wait_connected(self, generation: int = 1, seconds: float = PATIENCE) -> Message:
-        """Until the upstream of that generation, or a later one, is connected and its lists are there."""
+        """Wait until the upstream of that generation, or a later one, is connected and its lists were read."""
         return self.wait_health(
             lambda report: (
                 report["connectionState"] == "Connected"
@@ -291,7 +291,7 @@ class ProxyClient:
             raise AssertionError(self._told(f"the proxy did not end within {seconds:g} s")) from None
 
     def ends(self) -> bool:
-        """Whether it has ended by itself, soon; it is gone in any case."""
+        """Whether the process ended by itself in time; if not, it is killed."""
         try:
             self.process.wait(END_SECONDS)
             return True
@@ -305,7 +305,7 @@ class ProxyClient:
                 self.process.stdout.close()
 
     def check(self) -> None:
-        """That it kept to the protocol, and that nothing went wrong inside it."""
+        """Assert that the proxy kept to the protocol, and printed no traceback."""
         assert not self.problems, self.problems
         assert "Traceback" not in self.stderr, self.stderr
 
@@ -316,7 +316,7 @@ class ProxyClient:
     # --- inside
 
     def wait(self, condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-        """What `condition` gives, as soon as that is something; looked at whenever a message has come."""
+        """Return the first true value of `condition`, which is called after each message."""
         with self._changed:
             self._changed.wait_for(lambda: condition() or not self._reader.is_alive(), seconds)
             value = condition()

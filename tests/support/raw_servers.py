@@ -1,4 +1,4 @@
-"""HTTP servers that do exactly what a test tells them to, byte by byte, however wrong that is."""
+"""HTTP servers that send exactly the bytes that a test chooses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Visitor:
         self.left = asyncio.Event()  # the client closed it
 
     async def asked(self) -> Asked:
-        """The next request; `left`, and the end of the script, where there is none."""
+        """The next request; without one, `left` is set and the script ends."""
         try:
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             first, *lines = head.rstrip().split("\r\n")
@@ -87,7 +87,7 @@ class Visitor:
         self.writer.close()
 
     def abort(self) -> None:
-        """Without a goodbye: the client sees a reset."""
+        """Close the connection so that the client sees a reset."""
         self.writer.transport.abort()
 
 

@@ -88,7 +88,7 @@ def of_client(result: Result, server: str, client: str) -> dict[str, Any]:
 
 
 def operations(result: Result) -> list[dict[str, Any]]:
-    """What was done, after a look at what each operation must have."""
+    """The operations of a result, after a check of the fields that each must have."""
     listed: list[dict[str, Any]] = result.json["operations"]
     for operation in listed:
         assert list(operation)[:2] == ["server", "ide"], operation
@@ -99,7 +99,7 @@ def operations(result: Result) -> list[dict[str, Any]]:
 
 
 def actions(result: Result) -> dict[str, str]:
-    """By server, what was done; for results with one operation for each."""
+    """The action for each server; for results with one operation per server."""
     listed = operations(result)
     done = {one["server"]: one["action"] for one in listed}
     assert len(done) == len(listed), listed

@@ -216,12 +216,12 @@ class ScriptedLink:
     # What the test does.
 
     def connect_anew(self) -> None:
-        """Another upstream is there."""
+        """Connect another upstream."""
         self.generation += 1
         self.be(CONNECTED)
 
     def crash(self, state: ConnectionState = RECONNECTING, *, sent: bool = True) -> None:
-        """The upstream is gone; all who wait for it hear so."""
+        """End the upstream, and fail all requests that wait for it."""
         self.be(state)
         for asked in self.asked:
             if asked.open:
@@ -400,7 +400,7 @@ class Scene:
         return asyncio.ensure_future(self.service.answer(call))
 
     def replace_upstream(self, *, old_answers: bool = False) -> None:
-        """Another upstream is there, and the conversations are told."""
+        """Connect another upstream, and tell the conversations."""
         self.link.connect_anew()
         self.service.conversations.renew(old_answers=old_answers)
 
@@ -415,7 +415,7 @@ class Scene:
 
 
 def said(result: Result | msgspec.Raw) -> Any:
-    """What a client would read."""
+    """A result as a client reads it."""
     return json.loads(msgspec.json.encode(result))
 
 

@@ -108,7 +108,7 @@ class Server:
 
 
 def _living(journal: str) -> list[str]:
-    """What the servers answer that were started before, and still run."""
+    """The answers of servers that were started earlier, and still run."""
     if not os.path.exists(journal):
         return []
     with open(journal, encoding="utf-8") as stream:

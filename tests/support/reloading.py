@@ -107,7 +107,7 @@ while True:
 
 
 class Journal:
-    """What servers, builds and clients noted."""
+    """The events that servers, builds and clients noted."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ class Journal:
 
     @property
     def running(self) -> list[str]:
-        """What the servers answer that run."""
+        """The answers of the servers that run."""
         return [event["answer"] for event in self.events("start") if is_running(event["pid"])]
 
     @property
@@ -317,7 +317,7 @@ def text_of(result: Message) -> str:
 
 
 def renew(client: ProxyClient, answer: str, tool: str = "answer") -> None:
-    """Call and be told to wait, wait, call and have the new answer."""
+    """Call and be told to wait, wait, then call and get the new answer."""
     told = client.call_result(tool)
     assert state_of(told) == "restarting", told
     wait_ready(client)

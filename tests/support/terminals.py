@@ -1,4 +1,4 @@
-"""A terminal of some width, in which the program runs: what it is sent, and what a person sees of it."""
+"""A terminal in which the program runs: the bytes that it is sent, and the lines that a user sees."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class Terminal:
         os.close(theirs)
 
     def until(self, text: str) -> str:
-        """Wait until it was sent; all that was sent so far."""
+        """Wait until the text was sent, and return all output so far."""
         deadline = time.monotonic() + RUN_SECONDS
         while text not in self.sent:
             assert self._read(deadline), f"{text!r} never came: {self.sent[-2000:]!r}"
         return self.sent
 
     def end(self) -> str:
-        """Wait for the end; all that was sent."""
+        """Wait for the end of the program, and return all output."""
         deadline = time.monotonic() + RUN_SECONDS
         try:
             while self._read(deadline):

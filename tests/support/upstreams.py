@@ -154,7 +154,7 @@ class ScriptedUpstream(Upstream):
 
 
 class Kept:
-    """A keeper and its owner, which remembers what it was told. Implements `upstream.keeper.Owner`.
+    """A keeper and its owner, which records what the keeper reports. Implements `upstream.keeper.Owner`.
 
     What a test puts beside the keeper (`service`, `reloader`, `workspace`) hears of it as the engine would tell it.
     """

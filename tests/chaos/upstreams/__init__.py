@@ -1,1 +1,1 @@
-"""The servers behind the proxies: each keeps a ledger of what it ran, and does mischief when it is told to."""
+"""The servers behind the proxies: each keeps a ledger of the calls that it ran, and misbehaves when ordered to."""

@@ -34,7 +34,7 @@ def folder() -> str:
 
 
 def write_down(key: str, tool: str) -> None:
-    """That this call runs now, in this process."""
+    """Write to the ledger that this call runs, in this process."""
     line = json.dumps({"key": key, "tool": tool, "pid": os.getpid()}).encode() + b"\n"
     ledger = os.open(os.path.join(folder(), "ledger"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
