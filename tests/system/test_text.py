@@ -58,6 +58,7 @@ def test_where_a_url_leads_is_shown(url: str) -> None:
         ("https://secret@host:1/mcp", "https://host:1/mcp"),
         ("https://user:se@secret@[::1]/mcp", "https://[::1]/mcp"),
         ("https://secret:pass/word@host/mcp", "https://…/…"),
+        ("https://secret:12/34@host/mcp", "https://…/…"),
         ("https://secret:pass?word@host/mcp", "https://…"),
         ("https://host:secret/mcp", "https://…/mcp"),
         ("host/secret", "host/…"),

@@ -16,7 +16,7 @@ class Unknown(Enum):
     """How a command treats options that it does not know."""
 
     REFUSE = "refuse"
-    IGNORE = "ignore"  # Visual Studio calls `disco --solution <path> --json`
+    IGNORE = "ignore"  # only `disco`, which Visual Studio calls
     FORWARD = "forward"  # they belong to the Host or to the Settings application
     LEAVE = "leave"  # everything behind the command: the Host reads its flags by .NET's rules
 
@@ -31,7 +31,7 @@ class Option(Value):
 
     @property
     def name(self) -> str:
-        """The first long name without dashes, by which code looks the option up."""
+        """The first long name without its leading dashes, by which code looks the option up."""
         return next(name for name in self.names if name.startswith("--")).lstrip("-")
 
     @property
@@ -109,9 +109,9 @@ _CLIENT = (
     Option(("--server-definitions",), "Server definitions to use instead of the built-in ones", value=PATH),
 )
 _VARIANT = (
-    Option(("--release",), "Expect or write the newest stable version"),
-    Option(("--prerelease",), "Expect or write the newest version, including prereleases"),
-    Option(("--version", "--tool-version"), "Expect or write exactly this version", value="<version>"),
+    Option(("--release",), "Write ('install') or expect ('status') the newest stable version"),
+    Option(("--prerelease",), "Write or expect the newest version, including prereleases"),
+    Option(("--version", "--tool-version"), "Write or expect exactly this version", value="<version>"),
     Option(
         ("--channel",),
         "The same as --release (stable) or --prerelease (prerelease)",
@@ -133,7 +133,7 @@ _CHANGE = (
 _SCOPE = Option(
     ("--scope",), "Only files of this scope: workspace or user", value="<scope>", choices=("workspace", "user")
 )
-_ALL_SCOPES = Option(("--all-scopes",), "Also files that this client shares with others")
+_ALL_SCOPES = Option(("--all-scopes",), "Also change files that this client shares with other clients")
 _NO_BACKUP = Option(("--no-backup",), "Do not back up files before their first change")
 _VERIFY = Option(("--verify",), "Also ask the client itself, if it has a command for that")
 
@@ -239,7 +239,7 @@ COMMANDS = (
         "trust:run",
         (
             Option(("--dry-run",), "Show what would be allowed, without allowing it"),
-            Option(("--revoke",), "Revoke the agreement"),
+            Option(("--revoke",), "Revoke the permission"),
             Option(("--list",), "Show all trusted workspaces"),
             _SOLUTION,
         ),
@@ -251,7 +251,7 @@ COMMANDS = (
         "host:run",
         unknown=Unknown.LEAVE,
     ),
-    Command(("demo",), "Demonstrate this program in some seconds, in a temporary folder", "demo.command:run"),
+    Command(("demo",), "Demonstrate this program in a few seconds, in a temporary folder", "demo.command:run"),
     Command(
         ("login",),
         "Open the Uno Settings application to sign in",
@@ -266,7 +266,7 @@ COMMANDS = (
         arguments=(SHELL,),
         examples=(
             ("bash, in ~/.bashrc", 'eval "$(uno-devserver completion bash)"'),
-            ("zsh, in ~/.zshrc behind compinit", 'eval "$(uno-devserver completion zsh)"'),
+            ("zsh, in ~/.zshrc after compinit", 'eval "$(uno-devserver completion zsh)"'),
             ("zsh, in a folder of $fpath", "uno-devserver completion zsh > ~/.zfunc/_uno-devserver"),
             ("fish, in ~/.config/fish/config.fish", "uno-devserver completion fish | source"),
         ),
@@ -294,7 +294,7 @@ COMMANDS = (
         "mcp.install:install",
         (*_CLIENT, *_VARIANT, _SERVERS, _SCOPE, *_CHANGE, _NO_BACKUP, _VERIFY),
         (CLIENT,),
-        doing="Changing the clients' files",
+        doing="Working on the clients' files",
     ),
     Command(
         ("mcp", "uninstall"),
@@ -302,7 +302,7 @@ COMMANDS = (
         "mcp.install:uninstall",
         (*_CLIENT, _SERVERS, _SCOPE, _ALL_SCOPES, *_CHANGE, _NO_BACKUP),
         (CLIENT,),
-        doing="Changing the clients' files",
+        doing="Working on the clients' files",
     ),
     Command(
         ("mcp", "restore"),
@@ -316,7 +316,7 @@ COMMANDS = (
             Option(("--force",), "Also undo changes made by others; the present content is backed up"),
         ),
         (CLIENT,),
-        doing="Changing the clients' files",
+        doing="Working on the clients' files",
     ),
     Command(
         ("mcp", "doctor"),

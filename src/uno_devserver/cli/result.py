@@ -102,7 +102,7 @@ def _print_json(data: object) -> None:
 
 
 def _print(text: str) -> None:
-    """Print text that may contain file names of any bytes; a reader that has closed the pipe is no error."""
+    """Print text that may contain file names of any bytes; a reader that has closed the pipe is not an error."""
     encoding = sys.stdout.encoding or "utf-8"
     try:
         data = text.encode(encoding, "surrogateescape")

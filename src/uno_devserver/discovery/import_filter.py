@@ -17,10 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-MAX_BYTES = 16 * 1024 * 1024  # the largest .targets file in public packages has less than 1 MB
-# Compiled when used: few workspaces need all.
+MAX_BYTES = 16 * 1024 * 1024  # the largest .targets file in public packages is smaller than 1 MB
+# Compiled on first use: few workspaces need all of these patterns.
 _REFERENCE = rb"[$@]\(\s*([A-Za-z_]\w*(?:-(?!>|&gt;)\w*)*)"  # the dash in @(Item->...) belongs to the arrow
-# Attributes may contain '>' but not '<', so the search for an unclosed one ends at the next element.
+# Attribute values may contain '>' but not '<', so the search for a missing quote stops at the next '<'.
 _IMPORT = rb"<Import\s((?:[^<>\"']+|\"[^\"<]*\"|'[^'<]*')*)"
 # Matches only from the start of a name and without backtracking, so text without '=' takes linear time.
 _ATTRIBUTE = rb"(?<![\w.:-])([\w.:-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)')"
@@ -42,7 +42,7 @@ class ImportFilter:
         return not self._closure(path)[1] or self.mentions(path)
 
     def mentions(self, path: str) -> bool:
-        """Whether the file, or one that it certainly imports, contains an element with the item's name."""
+        """Whether the file, or one that it imports by a known path, contains an element with the item's name."""
         return self._has(path, self._item)
 
     def has_read(self, path: str) -> bool:

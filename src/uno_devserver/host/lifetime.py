@@ -48,7 +48,7 @@ class Lifetime:
             self._reason.set_result(reason)
 
     async def ended(self) -> EndReason:
-        """Wait for the first reason to end."""
+        """Wait until there is a reason to end, and return it."""
         reason = await self._reason
         self._watches.cancel()
         return reason
@@ -90,7 +90,7 @@ class Lifetime:
 
 
 def force_exit_after(seconds: float, code: int) -> None:
-    """End the process after that time, even if a thread of an add-in or a disk hangs."""
+    """End the process after that time, even if a disk or an add-in's thread hangs."""
     import threading
 
     timer = threading.Timer(seconds, os._exit, (code,))

@@ -187,19 +187,19 @@ def _host_issues(facts: HealthFacts) -> Iterator[Issue]:
 def _nothing_runs(facts: HealthFacts) -> Issue:
     if facts.registry_problem:
         message = f"Whether a Host runs for this workspace is not known. {facts.registry_problem}"
-        return fatal("HostNotStarted", message, "Make that folder one that you can read and write.")
+        return fatal("HostNotStarted", message, "Make sure that you can read and write that folder.")
     if facts.ended_process is None:
         return fatal("HostNotStarted", "No Host runs for this workspace.", _how_to_start(facts))
-    message = f"No Host runs for this workspace: the last one (process {facts.ended_process}) ended without signing out"
+    message = f"No Host runs for this workspace: the last one (process {facts.ended_process}) crashed or was killed."
     next_step = f"Run 'uno-devserver start'.{printed_in(facts.log_file)}"
-    return fatal("HostCrashed", f"{message}, as after a crash or a kill.", next_step)
+    return fatal("HostCrashed", message, next_step)
 
 
 def _how_to_start(facts: HealthFacts) -> str:
     """The next step where the workspace is not resolved; empty: the usual one."""
     if facts.discovery is None or facts.discovery.workspace.resolved:
         return ""
-    return "Settle what the other issues say, then run 'uno-devserver start'; in a folder without Uno, just run it."
+    return "Resolve the other issues, then run 'uno-devserver start'; in a folder without Uno, just run it."
 
 
 def _silence(facts: HealthFacts) -> str:
@@ -215,7 +215,7 @@ def _why_no_mcp(facts: HealthFacts) -> tuple[str, str]:
     found = facts.discovery.addins.found if facts.discovery else ()
     if found:
         return f"{message}, although add-ins were found: it may have been started without them.", ""
-    return f"{message}: no add-in was found that could bring it.", (
+    return f"{message}: no add-in is known that could provide it.", (
         f"Run 'dotnet restore' in the workspace, then {RESTART_HOST}; "
         "'uno-devserver disco' shows which add-ins are found."
     )
@@ -247,7 +247,7 @@ def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
     elif not failed and not facts.host.busy and not well and facts.host.status is not None:
         message = f"The Host calls itself {facts.host.status} and does not say why."
     if message:
-        yield warning("AddInLoadFailed", message, "See what the Host prints; see 'uno-devserver disco'.")
+        yield warning("AddInLoadFailed", message, "Look at what the Host prints, and run 'uno-devserver disco'.")
 
 
 def _for_dotnet_only(addin: HostAddIn, kind: HostKind | None) -> str:

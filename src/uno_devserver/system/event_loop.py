@@ -1,4 +1,4 @@
-"""Helpers of event loops: background tasks, work in threads, calls from other threads, waiting for a process to end."""
+"""Helpers for event loops: background tasks, work in threads, calls from other threads, waiting for a process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *argu
 
 
 class Tasks:
-    """Background tasks, with the reference that keeps asyncio from collecting them before they are done."""
+    """Background tasks, with references that keep them from being garbage-collected before they are done."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
@@ -51,7 +51,7 @@ class Tasks:
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
-    """Return or raise what `work` does, in a thread that does not delay the end of the process.
+    """Run `work` in a thread that does not delay the end of the process; return its result or raise its exception.
 
     The work goes on if the caller is cancelled, and its result is dropped.
     """
@@ -73,7 +73,7 @@ async def run_in_thread(work: Callable[[], T]) -> T:
 async def run_in_thread_to_end(work: Callable[[Callable[[], bool]], T]) -> T:
     """Like `run_in_thread`, but if the caller is cancelled, it first waits for the end of the work.
 
-    `work` is passed a function that returns False from then on.
+    `work` is passed a function that returns True until the caller is cancelled, then False.
     """
     wanted = True
     working = asyncio.ensure_future(run_in_thread(lambda: work(lambda: wanted)))

@@ -1,4 +1,4 @@
-"""Make texts from files, file names and URLs safe to show."""
+"""Makes text that comes from files, file names and URLs safe to show."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def visible(text: str, *, keep_odd_bytes: bool = False) -> str:
 
 
 def usable_name(name: object) -> str | None:
-    """The name that another program has given itself, shortened; None if it cannot be part of a sentence."""
+    """The name that another program has given itself, shortened; None if it is not a printable string."""
     return name[:LONGEST_NAME] if isinstance(name, str) and name.strip() and name.isprintable() else None
 
 
@@ -43,13 +43,14 @@ def shown_url(url: str) -> str:
     found = re.match(_PARTS, url.strip())
     assert found is not None  # every part may be empty
     place = found["authority"].rpartition("@")[2]
-    # If a password contains a slash, what looks like the host is the beginning of the password.
-    shown = place if re.fullmatch(_PLACE, place) else "…"
+    # In `user:12/34@host` what looks like host and port is a user name and the beginning of a password.
+    password_cut = ":" in place and "@" in found["path"]
+    shown = place if re.fullmatch(_PLACE, place) and not password_cut else "…"
     return f"{found['scheme'] or ''}{shown}{found['path'] if found['path'] in PLAIN_PATHS else '/…'}"
 
 
 def has_credentials(url: str) -> bool:
-    """Whether the URL contains a user name or a password."""
+    """Whether a user name or a password stands before the host."""
     import re
 
     found = re.match(_PARTS, url.strip())

@@ -133,6 +133,12 @@ async def test_a_server_that_asks_for_ever_is_not_called_for_ever() -> None:
     assert len(server.calls) == 101
 
 
+async def test_an_answer_after_the_last_round_is_returned() -> None:
+    server = Server(*[asking(question("again"))] * 100, DONE)
+
+    assert json.loads(bytes(await call_until_complete({}, peer(), server))) == DONE
+
+
 async def test_what_only_clients_ask_is_asked_of_no_client() -> None:
     asked = peer()
 

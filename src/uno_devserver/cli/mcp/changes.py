@@ -16,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ...setup.change_writer import WriteOptions
     from ...setup.client_cli import ClientAnswer
     from ...setup.paths import Here
     from ...setup.plan.changes import ChangePlan, Operation
@@ -44,7 +43,7 @@ def clients_of(invocation: Invocation, wanted: McpArguments, verb: str) -> tuple
         return (wanted.client,)
     usage = f"Usage: mcp {verb} <client>, or use --all-ides to target all detected clients"
     if not all_clients:
-        known = ", ".join(profile.id for profile in wanted.definitions.profiles)
+        known = ", ".join(profile.id for profile in wanted.definitions.profiles if not profile.no_client)
         raise UserError("MissingClient", f"Missing client argument. {usage}", f"Name one of: {known}.", exit_code=2)
     # Programs without an MCP client cannot be registered with, but entries in their files can be removed.
     possible = [one for one in wanted.definitions.profiles if verb != "install" or not one.no_client]

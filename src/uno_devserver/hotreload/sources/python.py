@@ -1,4 +1,4 @@
-"""The Python files of a package: those in the packages that its `pyproject.toml` declares for the build backend.
+"""The Python files of a project: those in the packages that its `pyproject.toml` declares for the build backend.
 
 If it declares none, the usual layouts count: `src/`, or the package with the name of the project. If nothing is built,
 all Python files count but for tests; without a `pyproject.toml`, every Python file below the root.

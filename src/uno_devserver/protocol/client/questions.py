@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .connection import Peer
 
 MAX_OPEN = 100  # a server that asks more at once is out of control
-# The requests of clients, which a server must not send. Unknown methods may be those of an extension, and pass.
+# The requests of clients, which a server must not send. Unknown methods are allowed: they may belong to an extension.
 ASKED_OF_SERVERS = frozenset(
     {
         "initialize",
@@ -126,7 +126,7 @@ async def _answer(question: RawMessage, peer: Peer) -> Result | RpcError:
         return refusal
     except Exception:
         log.write(ERROR, f"the question '{shown(method)}' of the server failed here:\n{traceback.format_exc()}")
-        return RpcError(INTERNAL_ERROR, "The client failed on this question.")
+        return RpcError(INTERNAL_ERROR, "The client failed to answer this question.")
 
 
 MAX_ROUNDS = 100  # each may be a person's answer; a server that asks more often is stuck
@@ -148,10 +148,11 @@ async def call_until_complete(
     if peer.client.protocol_version in MODERN_VERSIONS:
         return result
     pause = FIRST_PAUSE_SECONDS
-    for _ in range(MAX_ROUNDS):
-        wanted = _wanted(result)
-        if wanted is None:
-            return result
+    rounds = 0
+    while (wanted := _wanted(result)) is not None:
+        rounds += 1
+        if rounds > MAX_ROUNDS:
+            raise RpcError(INTERNAL_ERROR, f"The server asked for more input {MAX_ROUNDS} times in a row.")
         again = dict(params)
         questions = wanted.get("inputRequests")
         if isinstance(questions, dict) and questions:
@@ -166,7 +167,7 @@ async def call_until_complete(
             result = await send(again)
         except ConnectionLost as lost:
             raise ConnectionLost(str(lost), sent=True) from None  # the server has seen at least the first round
-    raise RpcError(INTERNAL_ERROR, f"The server asked for more input {MAX_ROUNDS} times in a row.")
+    return result
 
 
 def _wanted(result: msgspec.Raw) -> dict[str, Any] | None:
@@ -178,7 +179,7 @@ def _wanted(result: msgspec.Raw) -> dict[str, Any] | None:
 
 
 async def _answers(questions: dict[str, Any], peer: Peer) -> dict[str, Result]:
-    """The answers to all questions, asked at once: a person sees them together. The first refusal ends the others."""
+    """The answers to all questions, asked together. The first refusal cancels the others."""
     asked = [asyncio.ensure_future(_ask(name, question, peer)) for name, question in questions.items()]
     try:
         return dict(zip(questions, await asyncio.gather(*asked), strict=True))

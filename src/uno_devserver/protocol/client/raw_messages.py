@@ -46,17 +46,17 @@ _MESSAGE_BEGINS = b'{"'
 _TEXT = json.JSONDecoder()  # finds the end of a value in a line that goes on
 EMBEDDED_TRIES = 10  # a log line may contain any number of braces
 DECODED_PARAMS = frozenset({"name", "_meta", "inputResponses", "requestState"})  # of a call
-UNREADABLE = "The server has answered, but its answer cannot be read. It begins so:"
+UNREADABLE = "The server has answered, but its answer cannot be read. It begins with:"
 TOO_LONG = "The server has answered, but its answer is longer than what is passed on (64 MiB)."
 _BOM = b"\xef\xbb\xbf"  # .NET writers begin their output with one
 
 
 class Garbage(ValueError):
-    """The input is no JSON-RPC message; the text says why."""
+    """The input is not a JSON-RPC message; the text says why."""
 
 
 class RawMessage(msgspec.Struct, gc=False):
-    """A JSON-RPC message whose payloads are not decoded; missing members are ABSENT."""
+    """A JSON-RPC message whose payloads are not decoded; missing members are ABSENT, except `method`, which is None."""
 
     jsonrpc: msgspec.Raw = ABSENT
     id: msgspec.Raw = ABSENT
@@ -88,7 +88,7 @@ class RawMessage(msgspec.Struct, gc=False):
         return self.method is None and not (self.result or self.error)
 
     def answers(self, request_id: int) -> bool:
-        """Whether it answers our request. An error without an id does: the server could not read the request."""
+        """Whether it answers our request; so does a JSON-RPC error without an id, for a request that was unreadable."""
         if self.method is not None:
             return False
         if self.id in NOTHING:  # servers that do not speak JSON-RPC also answer {"error": …}
@@ -114,7 +114,8 @@ def read_messages(data: bytes) -> list[RawMessage]:
         whole = without_half_surrogates(data)
         if whole != data:
             return read_messages(whole)
-        raise Garbage(f"it is no JSON-RPC message ({error}): {shown(data[:400].decode('utf-8', 'replace'))}") from None
+        text = shown(data[:400].decode("utf-8", "replace"))
+        raise Garbage(f"it is not a JSON-RPC message ({error}): {text}") from None
 
 
 def without_half_surrogates(data: bytes) -> bytes:
@@ -190,7 +191,7 @@ def opened_params(params: bytes | msgspec.Raw) -> dict[str, Any]:
 
 
 def encode_token(token: object) -> bytes:
-    """A progress token as JSON, the key under which its call is found; empty if it has no valid form."""
+    """A progress token as JSON, the key under which its call is found; empty if it cannot be encoded."""
     try:
         return msgspec.json.encode(token)
     except (TypeError, ValueError, RecursionError):  # e.g. half a pair of surrogates

@@ -1,7 +1,7 @@
 """A WebSocket over a connection that began as HTTP. A module of its own because `websockets` takes 25 ms to import.
 
-Messages that were received are delivered before the end is reported. Memory is bounded on both sides: if the handler
-does not receive, reading stops; if the client does not read, `send` waits.
+Messages that were received are delivered before the end is reported. Memory is bounded in both directions: if the
+handler does not receive, reading stops; if the client does not read, `send` waits.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from .transport import DeadlineTimer, ServerTransport
 
 MAX_MESSAGE = 16 * 1024 * 1024
-MAX_QUEUED = 4 * 1024 * 1024  # received but not taken by the handler; then we stop reading
-MESSAGE_COST = 64  # counted for each message beside its bytes, because empty ones take memory too
-MAX_BACKLOG = 1024 * 1024  # answers to pings that the client has not read; then we stop reading its pings
+MAX_QUEUED = 4 * 1024 * 1024  # bytes received but not yet taken by the handler; above this we stop reading
+MESSAGE_COST = 64  # counted for each message in addition to its bytes, because empty ones take memory too
+MAX_BACKLOG = 1024 * 1024  # output that the client has not read, such as pongs; above this we stop reading
 PING_SECONDS = 20.0  # keeps the connection alive in routers, and lets the kernel notice a machine that is gone
 SILENCE_SECONDS = 300.0  # an app that a debugger has stopped may be silent for minutes
 CLOSE_SECONDS = 1.0  # for the other side to answer a close frame
@@ -39,7 +39,7 @@ def accept(request: Request, extra: bytes) -> bytes:
     protocol = ServerProtocol()
     response = protocol.accept(HandshakeRequest(request.path, Headers(request.headers)))
     if protocol.handshake_exc is not None:
-        raise HandshakeRefused(f"this is no WebSocket handshake: {protocol.handshake_exc}")
+        raise HandshakeRefused(f"this is not a valid WebSocket handshake: {protocol.handshake_exc}")
     return response.serialize().removesuffix(b"\r\n") + extra + b"\r\n"
 
 
@@ -166,7 +166,7 @@ class ServerWebSocket:
             self._closing = True
             self._alarm.set(CLOSE_SECONDS)
         self._news.set()
-        self._wire.go_on_reading()  # the answer to our close frame may come behind other messages
+        self._wire.go_on_reading()  # the answer to our close frame may come after other messages
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -31,7 +31,7 @@ class Batches:
             self._write(line)
 
     def open(self, ids: Iterable[object], answers: list[bytes]) -> None:
-        """Begin a batch that waits for requests of these ids; `answers` are those to its other messages."""
+        """Begin a batch that waits for the answers to these requests; `answers` holds those to its other messages."""
         batch = _Batch(ids, answers)
         with self._lock:
             self._open.append(batch)

@@ -50,7 +50,7 @@ class Restarter:
         self, hot_reload: HotReloadSettings, queue: CallQueue, channel: ControlServer | None
     ) -> RestartResult:
         """Replace the upstream when its calls are over, or by a swap, and notify the proxies that share it."""
-        swaps, outcome = hot_reload.strategy is Strategy.SWAP, RestartResult(False, "The restart was broken off.")
+        swaps, outcome = hot_reload.strategy is Strategy.SWAP, RestartResult(False, "The restart was interrupted.")
         try:
             await queue.pause(hold=swaps)
             if channel is not None:
@@ -91,12 +91,12 @@ class Restarter:
     async def _renew(self, delay_seconds: float) -> RestartResult:
         keeper, upstream = self._keeper, self._keeper.upstream
         if upstream is None or keeper.state is SHUTDOWN:
-            return RestartResult(False, "There is nothing that could be restarted.")
+            return RestartResult(False, "There is nothing to restart.")
         obstacle = await self._obstacle()
         if obstacle:
             return RestartResult(False, obstacle, kept=keeper.state is CONNECTED)
         if keeper.upstream is not upstream:  # the workspace has changed meanwhile
-            return RestartResult(False, "There is nothing any more that could be restarted.")
+            return RestartResult(False, "The workspace has changed meanwhile, so nothing was restarted.")
         before = keeper.publisher.offered.tools
         keeper.proxy_state.forget_upstream()
         upstream.renegotiate()
@@ -207,7 +207,7 @@ class Swap:
         elif isinstance(report, Launching):
             log.info(f"Started {report.what} (process {report.process_id}) beside the one that serves.")
         elif report.attempt == self._attempt:
-            log.debug(f"the new server wrote a line that is no message: {report.line}")
+            log.debug(f"the new server wrote a line that is not a message: {report.line}")
             self._stray_line = report.line
             self._report_stray_line()
 
@@ -290,7 +290,7 @@ def _verdict(before: bytes, after: bytes) -> ToolVerdict:
         properties, more = _take_properties(old), _take_properties(new)
     except (ValueError, RecursionError):  # JSON that msgspec does not accept, or no schema
         return "changed"
-    # "grown": the only difference are new properties, none of which is required.
+    # "grown": the only differences are new properties, none of them required.
     return "grown" if old == new and properties.items() <= more.items() else "changed"
 
 

@@ -61,10 +61,10 @@ class RunningUpstream:
         raise NotImplementedError
 
     def check_now(self) -> None:
-        """Check at once whether it still answers, because a connection failed; needless where its exit is noticed."""
+        """Check at once whether it still answers, because a connection failed; nothing to do if its exit is noticed."""
 
     async def stop(self, *, patient: bool = False) -> None:
-        """Stop it with all its processes, if it is owned; bounded in time. `patient`: give it time to shut down."""
+        """Stop it and its processes, if it is owned, within a bounded time. `patient`: give it time to shut down."""
 
 
 class Upstream:

@@ -39,7 +39,7 @@ class WatcherLimits(Value):
     scan_share: float = 0.01  # of the time, at most, is spent on such scans; a large tree is scanned less often
     step_seconds: float = 0.05  # how often the notifier wakes; 0.2 % of a processor, and a quick stop
     stop_seconds: float = 0.1
-    watched_folders: int = 512  # a user has some thousand watches, which editors and build servers need as well
+    watched_folders: int = 512  # a user has a few thousand watches, which editors and build servers need as well
     scanned_folders: int = 4096  # 15 µs each; a home directory has far more, a workspace does not
     content_bytes: int = 1024 * 1024  # larger files are compared by their status; hand-written ones are far smaller
 
@@ -106,7 +106,7 @@ class Watcher:
             try:
                 self._follow(self._subject)
             except Exception as error:  # a defect must not end the watcher
-                log.warn(f"Watching the workspace failed and begins anew: {type(error).__name__}: {error}.")
+                log.warn(f"Watching the workspace failed and will be restarted: {type(error).__name__}: {error}.")
                 self._interrupted.wait(self._limits.scan_seconds)
 
     def _follow(self, subject: _Subject) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 NO_WORKSPACE = (
     f"Run this in the workspace's folder ('dotnet new unoapp' makes one), or name it with --workspace. {ADDINS_DO}"
 )
-FOREIGN = "It may have come with the workspace: it is not what 'mcp install' writes."
+FOREIGN = "It was not started: it is not what 'mcp install' writes, so it may have come with the workspace."
 
 
 class Examination(Value):
@@ -136,9 +136,12 @@ def _hindrance(case: _Case) -> tuple[str, str] | None:
     match, profile, path = case.match, case.profile, case.location.path
     warning = next(warnings_of_file(profile, case.location.config), None)
     if warning is not None:
-        return f"{warning}.", "Take that out of the file."
+        return f"{warning}.", "Remove that from the file."
     if is_disabled(match.entry):
-        return f"It is disabled in '{path}'.", f"Switch it on in {profile.name}, or take that out of the file."
+        return (
+            f"It is disabled in '{path}'.",
+            f"Switch it on in {profile.name}, or remove the setting that disables it from the file.",
+        )
     if match.transport == UNKNOWN:
         return f"The entry in '{path}' names neither a command nor an address.", _install(profile)
     if match.transport not in profile.transports:
@@ -215,7 +218,7 @@ def _other_state(case: _Case) -> str:
 def _after_failure(case: _Case) -> str:
     folder = case.spec.folder
     if not case.spec.command:
-        return "See that the address is right, and that this machine reaches it."
+        return "Check that the address is right and that this machine can reach it."
     if not os.path.isdir(folder):
         return f"Make the folder '{folder}', or correct the entry."
     return _by_path(case, f"Run it yourself in '{folder}' to see more")
@@ -237,7 +240,7 @@ def _replacement(case: _Case) -> str:
         return ""
     # Without the scope, an entry of the other scope would stay, and get another one beside it.
     scope = "" if place.scope is case.profile.default_scope else f" --scope {place.scope.value}"
-    return f" '{_command(case.profile)}{scope}' replaces the entry by the usual one."
+    return f" '{_command(case.profile)}{scope}' replaces the entry with the usual one."
 
 
 def _unset(spec: LaunchSpec) -> str:

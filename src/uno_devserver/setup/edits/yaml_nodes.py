@@ -75,9 +75,11 @@ def read(text: str) -> YamlStream:
         raise EditProblem(reason, mark.line + 1, mark.column + 1) from error
     except yaml.YAMLError as error:  # a forbidden character; PyYAML and libyaml report its position in different units
         found = yaml.reader.Reader.NON_PRINTABLE.search(text)
-        raise problem_at(text, found.start() if found else 0, "holds a control character") from error
+        raise problem_at(
+            text, found.start() if found else 0, "contains a character that YAML does not allow"
+        ) from error
     except UnicodeEncodeError as error:
-        raise problem_at(text, error.start, "holds half of a character") from error
+        raise problem_at(text, error.start, "contains half of a surrogate pair") from error
 
 
 def problem_at(text: str, at: int, reason: str, kind: type[EditProblem] = EditProblem) -> EditProblem:
@@ -93,19 +95,19 @@ def walk(node: YamlNode) -> Iterator[YamlNode]:
 
 
 def after_blanks(text: str, at: int) -> int:
-    """The position behind blanks, line breaks and comments."""
+    """The position after blanks, line breaks and comments."""
     found = _BLANKS.match(text, at)
     return found.end() if found else at
 
 
 def after_colon(text: str, key: YamlNode) -> int | None:
-    """The position behind the colon of a key; None if it is on another line (`? key`), or missing (`{key}`)."""
+    """The position after the colon of a key; None if it is on another line (`? key`), or missing (`{key}`)."""
     found = _COLON.match(text, key.end)
     return found.end() if found else None
 
 
 def after_properties(text: str, node: YamlNode) -> int:
-    """The position behind the anchor and the tag of a node."""
+    """The position after the anchor and the tag of a node."""
     end = at = node.begin
     while not node.is_bare and (found := _PROPERTY.match(text, at)):
         end = found.end()
