@@ -62,7 +62,7 @@ class Case(NamedTuple):
 ERRORS = [
     *(Case(f"error {n}", refusing(-32601, "no such tool", n), "no such tool", -32601) for n in (200, 400, 404, 500)),
     Case("html", plain(b"<html>", "text/html"), "HTTP 200 and text/html"),
-    Case("half an object", plain(b"{"), "answered, but it is no JSON-RPC message"),
+    Case("half an object", plain(b"{"), "answered, but it is not a JSON-RPC message"),
     Case("half a message", plain(b'{"jsonrpc":"2.0","id":%d,"result":'), "answered, but"),
     Case("another id", plain(b'{"jsonrpc":"2.0","id":12345,"result":{}}'), "does not answer the request"),
     Case("another id alone", plain(b'{"id":99,"result":{}}'), "does not answer the request"),

@@ -50,7 +50,7 @@ CLIENT = {"running": True, "problem": "The client 'code' has not said that it is
 
 
 def printing(line: str, **facts: Any) -> ProxyFacts:
-    """A command that has printed a line that is no message."""
+    """A command that has printed a line that is not a message."""
     return CONNECTED.replace(upstream=UpstreamFacts(HostKind.COMMAND, 42, stray_line=line), **facts)
 
 

@@ -15,10 +15,10 @@ from uno_devserver.setup.doctor.examination import Examination, examine, has_ent
 from uno_devserver.setup.paths import Here
 from uno_devserver.setup.profiles import STDIO, Dialect, Format, Place, Profile, Scope, Use
 
-REPLACES = " 'uno-devserver mcp install editor' replaces the entry by the usual one."
+REPLACES = " 'uno-devserver mcp install editor' replaces the entry with the usual one."
 BY_PATH = "or name this program by its path: 'uno-devserver mcp install editor --runner path'."
 INSTALL = "Run 'uno-devserver mcp install editor'."
-SWITCH = "Switch it on in Editor, or take that out of the file."
+SWITCH = "Switch it on in Editor, or remove the setting that disables it from the file."
 
 
 def stdio(*command: str, **more: Any) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def test_the_step_that_replaces_an_entry_names_its_scope_where_install_would_tak
 
     step = desk.the_one(default_scope=default).next_step
 
-    assert f" 'uno-devserver mcp install editor{option}' replaces the entry by the usual one." in step
+    assert f" 'uno-devserver mcp install editor{option}' replaces the entry with the usual one." in step
 
 
 def test_a_file_that_cannot_be_executed_says_so(desk: Desk) -> None:
@@ -210,7 +210,10 @@ def test_what_may_have_come_with_a_workspace_is_shown_and_not_started(desk: Desk
     one = desk.the_one()
 
     assert (one.ok, one.refused, one.command) == (False, True, "server '${TOKEN}'")
-    assert one.problem == "It may have come with the workspace: it is not what 'mcp install' writes."
+    assert (
+        one.problem
+        == "It was not started: it is not what 'mcp install' writes, so it may have come with the workspace."
+    )
     assert (
         one.next_step
         == f"Look at the command. If it is yours, run 'uno-devserver mcp doctor editor --force'.{REPLACES}"
@@ -249,7 +252,7 @@ def test_a_file_that_the_client_refuses_for_a_comment_registers_nothing_that_wor
     one = desk.the_one()
 
     assert one.problem == f"Config file '{desk.config}' has a comment in line 1, which Editor does not take."
-    assert one.next_step == "Take that out of the file."
+    assert one.next_step == "Remove that from the file."
 
 
 def test_an_address_is_shown_without_what_may_be_secret(desk: Desk) -> None:
@@ -259,7 +262,7 @@ def test_an_address_is_shown_without_what_may_be_secret(desk: Desk) -> None:
 
     assert one.command == "ftp://nowhere/v1@2"
     assert "secret" not in one.problem
-    assert one.next_step == f"See that the address is right, and that this machine reaches it.{REPLACES}"
+    assert one.next_step == f"Check that the address is right and that this machine can reach it.{REPLACES}"
 
 
 def test_a_file_that_cannot_be_read_is_told_and_the_others_are_tried(desk: Desk) -> None:

@@ -93,7 +93,7 @@ def test_a_text_without_servers_has_no_entries(text: str) -> None:
     [
         ("a: b: c\n", "mapping values are not allowed"),
         ("a: [1\n", "did not find expected ',' or ']'"),
-        ("é: \x01\n", r"holds a control character \(line 1, column 4\)"),
+        ("é: \x01\n", r"contains a character that YAML does not allow \(line 1, column 4\)"),
         ("a: *b\n", r"has no anchor for the alias \*b \(line 1, column 4\)"),
         ("a: 1\n---\nb: 2\n", r"several documents.*\(line 2, column 1\)"),
         ("- a\n", "the top level is a list, not a mapping"),
@@ -457,7 +457,7 @@ def test_it_works_without_the_parser_in_c(monkeypatch: pytest.MonkeyPatch) -> No
     put = cont(text).put(None, "b", {"c": ["d"]})
     assert put == text.replace("b:\n", "- name: b\n  c:\n  - d\nb:\n")
     assert cont(put).remove([1]) == text
-    with pytest.raises(EditProblem, match=r"holds a control character \(line 1, column 4\)"):
+    with pytest.raises(EditProblem, match=r"contains a character that YAML does not allow \(line 1, column 4\)"):
         cont("é: \x01\n")
 
 
