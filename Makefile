@@ -12,7 +12,7 @@ PYTEST_WORKERS ?= 4
 # Some machines forbid .pyc files; then each worker, and each program that tests start, would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test .compiled-tests test-dotnet test-clients lint screenshots conformance bench chaos fuzz soak coverage release-check demo clean
+.PHONY: help setup test .tests test-dotnet test-clients lint screenshots conformance bench chaos fuzz soak coverage release-check demo clean
 
 help:  ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -34,13 +34,14 @@ $(PROOF): $(STAMP)
 
 setup: $(STAMP)  ## create .venv with everything the other targets need
 
-test: $(PROGRAMS)  ## lint, then every test
-	$(MAKE) --jobs 2 lint .compiled-tests
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -rsfE
+# Side by side: tests wait for processes most of the time, and mypy uses what they leave idle.
+test: $(PROGRAMS)  ## lint, and every test
+	$(MAKE) --jobs 2 lint .tests
 
-# Beside mypy, which leaves a core idle: otherwise each worker would compile all tests. What fails here fails there, too.
-.compiled-tests: $(STAMP)
+# Compiled first: otherwise each worker would compile all tests. What fails there fails in the run, too.
+.tests: $(STAMP)
 	-@$(BIN)/python -m pytest --collect-only -qq >/dev/null
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -rsfE
 
 $(PROGRAMS): tests/support/programs.py | $(STAMP)
 	$(BIN)/python tests/support/programs.py
