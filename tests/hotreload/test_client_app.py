@@ -109,7 +109,7 @@ async def test_a_program_that_does_not_exist_is_a_problem(tmp_path: Path) -> Non
 
     assert not await process.start()
 
-    assert "no-such-editor is no program in the folders of PATH" in process.problem
+    assert "no-such-editor is not a program in the folders of PATH" in process.problem
 
 
 async def test_a_second_start_leaves_the_one_that_runs(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Is the code newer than what runs? The content of its files decides; what runs is built and started again."""
+"""Notices by file content that code has changed, builds it, and restarts the process that runs it."""

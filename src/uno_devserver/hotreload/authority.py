@@ -13,30 +13,30 @@ from ..system.values import Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NAMED_TOOLS = 5  # tools that a sentence names
-LISTED_TOOLS = 20  # of each kind, in a history of many reloads that agents read, too
+NAMED_TOOLS = 5  # the most tools that a sentence names
+LISTED_TOOLS = 20  # the most of each kind in an entry of the history, which agents read too
 
 ToolVerdict = Literal["same", "grown", "changed"]
 
 
 class AuthorityProblem(Exception):
-    """There is no answer; the text is a sentence that says why."""
+    """The authority cannot answer; the text is a sentence that says why."""
 
 
 class CheckResult(Value):
     """What a check has found and done."""
 
     server_changed: bool = False  # the code of the MCP server differs from what runs
-    server_rebuilt: bool = False  # and is ready to be started: it was built, or needs no build
+    server_rebuilt: bool = False  # the changed code can be started: it was built, or needs no build
     server_build_error: str | None = None  # the whole output of a build that failed
     extension_changed: bool = False
     extension_rebuilt: bool = False
     extension_build_error: str | None = None
     client_reloaded: bool = False  # the client process was started again, and is ready
-    # Of the code whose build failed, so that an agent is told once and not at each attempt. If the server is unchanged:
-    # of the code on disk, if that failed to start.
+    # The digest of the code whose build failed, so that an agent is told once and not at each attempt. If the server is
+    # unchanged: the digest of the code on disk, if that failed to start.
     server_digest: str | None = None
-    client_problem: str | None = None  # a sentence: why the client is not ready; None as well if there is no client
+    client_problem: str | None = None  # why the client is not ready; None if it is, or if there is no client
 
     @property
     def restart_due(self) -> bool:
@@ -51,7 +51,7 @@ class ToolChanges(Value):
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    grown: tuple[str, ...] = ()  # they accept what they accepted before, and more
+    grown: tuple[str, ...] = ()  # tools that accept everything they accepted before, and more
     changed: tuple[str, ...] = ()
 
     @property
@@ -72,29 +72,29 @@ class ToolChanges(Value):
 
 class RestartResult(Value):
     ok: bool  # the new code answers
-    problem: str = ""  # sentences: why it does not, or which part of it does not
-    last_lines: tuple[str, ...] = ()  # its last output
-    kept: bool = False  # the old server still answers: in a swap, the new one did not start
+    problem: str = ""  # sentences that say why it does not answer, or which part of it does not work
+    last_lines: tuple[str, ...] = ()  # the last output of the new server
+    kept: bool = False  # the old server still answers, because the new one did not start
     lists: str = ""  # the `ToolVerdict` on the new tools
     tools: ToolChanges | None = None  # known only in the process that owns the server
 
 
 class Authority(Protocol):
-    """As the call queue uses it, on the event loop."""
+    """All methods are called on the event loop."""
 
     def news(self) -> bool | None:
-        """Whether a source may have changed since the last check, without waiting. None: only a check can tell."""
+        """Whether a source may have changed since the last check; None if only a check can tell. Never waits."""
 
     async def check(self, tell: Callable[[str], None]) -> CheckResult:
         """Build what has changed, the extension before the server; callers during a check share its result.
 
-        `tell` receives the progress, in words for people. Raises AuthorityProblem.
+        `tell` is called with progress messages for people. Raises AuthorityProblem.
         """
 
     async def ready_to_restart(self) -> RestartResult:
         """Let the server be replaced, because no call of the caller runs any more; callers during a restart share it.
 
-        Returns when the new server answers, or has failed to.
+        Returns when the new server answers or has failed to start.
         """
 
 

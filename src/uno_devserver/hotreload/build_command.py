@@ -1,6 +1,6 @@
 """The command that builds a package: the script of its `package.json`, with the package manager of its lockfile.
 
-The files are read at each call, and nothing is run. A build that cannot run has a `problem`.
+The files are read at each call, and nothing is run. If the build cannot run, `problem` says why.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class BuildCommand(Value):
 
 
 def build_of(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
-    """None: there is nothing to build. Blocks."""
+    """The build of a package; None if there is nothing to build. Reads files, so it blocks."""
     kind = kind_of(package)
     if kind in (PackageKind.TYPESCRIPT, PackageKind.JAVASCRIPT):
         return _script_build(package, environ, platform)
     if kind is PackageKind.DOTNET:
         return _dotnet_build(package, environ, platform)
-    return None  # Python
+    return None  # Python packages need no build
 
 
 def _script_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
@@ -57,7 +57,7 @@ def _script_build(package: WatchedPackage, environ: Mapping[str, str], platform:
     except FileNotFoundError:
         return None
     except (FileProblem, JsonProblem):
-        document = None  # the package manager reports what is wrong with it
+        document = None  # the package manager will report what is wrong with the file
     described: dict[str, Any] = document if isinstance(document, dict) else {}
     script = package.role.script if document is None else _script(described.get("scripts"), package.role)
     if script is None:
@@ -72,7 +72,7 @@ def _script_build(package: WatchedPackage, environ: Mapping[str, str], platform:
 def _script(scripts: object, role: Role) -> str | None:
     if not isinstance(scripts, dict):
         return None
-    names = (role.script, "build")  # some extensions have only a build
+    names = (role.script, "build")  # some extensions have only a script `build`
     return next((name for name in names if isinstance(scripts.get(name), str)), None)
 
 
@@ -86,7 +86,7 @@ def _manager(root: str, declared: object) -> str:
 
 
 def _up_to_repository(root: str) -> Iterator[str]:
-    """The folder, and those above it inside its repository: a lockfile above that does not belong to it."""
+    """The folder and its parents up to the root of its repository; lockfiles above that do not belong to it."""
     folders = [os.path.realpath(root)]
     while not os.path.exists(os.path.join(folders[-1], ".git")):
         above = os.path.dirname(folders[-1])
@@ -104,7 +104,7 @@ def _has_packages(root: str) -> bool:
     return any(
         os.path.exists(os.path.join(folder, name))
         for folder in _up_to_repository(root)
-        for name in ("node_modules", ".pnp.cjs")  # yarn has the second instead of the first
+        for name in ("node_modules", ".pnp.cjs")  # yarn can write the second instead of the first
     )
 
 

@@ -1,6 +1,6 @@
-"""Runs one build, limited in time and output; it leaves no process behind, also if this process is killed.
+"""Runs one build, limited in time and output. Its processes end with this one, even if this one is killed.
 
-The output goes to a log file as it comes, and is returned if the build fails.
+The output is written to a log file while the build runs, and is returned if the build fails.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from .build_command import BuildCommand
 
-KEPT_BYTES = 4 * 1024 * 1024  # of an output, half from its beginning and half from its end; errors have some KB
+KEPT_BYTES = 4 * 1024 * 1024  # of an output: half from its start, half from its end; errors have a few KB
 LOGGED_BYTES = 16 * 1024 * 1024  # of an output in the log file
-LONGEST_LINE = 2000  # characters, in our own log
+LONGEST_LINE = 2000  # in characters, for our own log
 # Colours and cursor movements: some settings make compilers print them into pipes, too.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
@@ -38,7 +38,7 @@ def log_path(state: str, root: str) -> str:
 
 
 async def run_build(build: BuildCommand, environ: Mapping[str, str], log_file: str, seconds: float) -> str | None:
-    """Run a build that has no `problem`; None: it succeeded, else its output and the reason.
+    """Run a build that has no `problem`; return None if it succeeds, otherwise its output and the reason.
 
     If the caller is cancelled, the build is ended first.
     """
@@ -74,9 +74,9 @@ async def run_build(build: BuildCommand, environ: Mapping[str, str], log_file: s
 
 
 def _ending_with_us(line: Sequence[str]) -> Sequence[str]:
-    """The command line of a build that ends with this process. On Windows no group of processes can be ended.
+    """The command line of a build that ends with this process; unchanged on Windows, where that is not possible.
 
-    A program that cannot be run is left as it is, so that the error names it.
+    The command line of a program that cannot be run is unchanged too, so that the error names that program.
     """
     return guarded(line) if sys.platform != "win32" and os.access(line[0], os.X_OK) else line
 
@@ -92,7 +92,7 @@ class BuildOutput:
         self._line = bytearray()
         self._count = 0
         self._closed = False
-        self._lock = threading.Lock()  # processes that a build leaves running may print for ever, on its thread
+        self._lock = threading.Lock()  # the reading thread goes on if processes of the build survive it and print
 
     def add(self, chunk: bytes) -> None:
         with self._lock:
@@ -108,7 +108,7 @@ class BuildOutput:
                 self._file.close()
 
     def text(self) -> str:
-        """The whole output, or its beginning and its end; after `close`."""
+        """The whole output, or its start and its end if it is long; call this after `close`."""
         tail = self._tail[-KEPT_BYTES // 2 :]
         left_out = self._count - len(self._head) - len(tail)
         between = b""
@@ -124,7 +124,7 @@ class BuildOutput:
         room = KEPT_BYTES // 2 - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:]
-        if len(self._tail) > KEPT_BYTES:  # cut at twice its size: cutting for each chunk would copy all of it
+        if len(self._tail) > KEPT_BYTES:  # twice the kept size: cutting at each chunk would copy everything
             del self._tail[: -KEPT_BYTES // 2]
 
     def _write(self, chunk: bytes) -> None:
@@ -148,6 +148,6 @@ def _opened(path: str) -> BinaryIO | None:
         make_folders(os.path.dirname(path))
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600)
         return os.fdopen(handle, "wb", buffering=0)
-    except OSError as error:  # a build works with a read-only home, too
+    except OSError as error:  # a build works with a read-only home folder too
         log.debug(f"a build is not logged into {path}: {error}")
         return None

@@ -17,8 +17,8 @@ PYCACHE = "__pycache__"
 def remove_bytecode(root: str, changed: Iterable[str]) -> None:
     """Remove the compiled copies of these files below the root.
 
-    Python takes a copy for current if its source has the same length and second of saving as before, which can be true
-    of a quick edit.
+    Python uses a copy if the length and the modification time (in seconds) of its source are unchanged, which can be
+    so after a quick edit.
     """
     for path in changed:
         if path.endswith(".py"):
@@ -27,10 +27,10 @@ def remove_bytecode(root: str, changed: Iterable[str]) -> None:
 
 
 def _remove_compiled(folder: str, stem: str) -> None:
-    """Of all versions of Python: `module.cpython-311.pyc`, `module.cpython-311.opt-1.pyc`."""
+    """Remove the copies made by any version of Python: `module.cpython-311.pyc`, `module.cpython-311.opt-1.pyc`."""
     try:
         names = os.listdir(folder)
-    except OSError:  # there are none
+    except OSError:  # there is no such folder
         return
     for name in names:
         if name.startswith(stem) and name.endswith(".pyc"):

@@ -1,7 +1,7 @@
-"""The process that uses the extension, as `client` of the config says: it is started, waited for, and restarted.
+"""Starts and restarts the process that uses the extension (`client` in the config), and waits until it is ready.
 
-Every wait is limited. A client that does not start, or does not become ready, gets a `problem` and holds up no call.
-One that a person has closed stays closed until it is requested again. It ends with this process, even a killed one.
+Every wait is limited. If the client does not start or does not become ready, `problem` says why, and calls go on.
+A client that a person has closed stays closed until `start`. It ends with this process, even if that is killed.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from ..workspace.config import ClientCommand
 
 LONGEST_LINE = 10_000  # characters that are matched against the pattern
-READ_BYTES = 1024 * 1024  # of the output, at a time
+READ_BYTES = 1024 * 1024  # the most output that is read at a time
 
 
 class ClientLimits(Value):
     ready_seconds: float = 30.0  # an editor window with its extensions takes 5 to 20 s; a call waits for it
-    alive_seconds: float = 0.5  # without a pattern: a client that cannot start has ended by then
-    look_seconds: float = 0.05  # between two looks at its output
-    end_seconds: float = 1.0  # between two looks for its end, if the system does not report it
+    alive_seconds: float = 0.5  # if there is no pattern: a client that cannot start has ended by then
+    look_seconds: float = 0.05  # between two reads of its output
+    end_seconds: float = 1.0  # between two checks whether it has ended, if the system does not report that
 
 
 class ClientApp:
@@ -50,7 +50,7 @@ class ClientApp:
         status_changed: Callable[[], None],
         limits: ClientLimits | None = None,
     ) -> None:
-        """`folder` is its working directory; `state` is the folder of our own files."""
+        """`folder` is the client's working directory; `state` is the folder of our own files."""
         self._command = command
         self._shown = " ".join((command.command, *command.args))
         self._folder = folder
@@ -61,12 +61,12 @@ class ClientApp:
         self.log_file = os.path.join(state, "logs", f"client-{name_for(folder)}.log")
         self._output: Output | None = None  # one for all starts until `stop`
         self._child: Child | None = None
-        self._lifeline: int | None = None  # the end of a pipe; closing it ends the client
+        self._lifeline: int | None = None  # the write end of a pipe; closing it ends the client
         self._watching: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
-        self._generation = 0  # counts restarts and stops: a start that waits for readiness gives up at the next one
+        self._generation = 0  # grows with each restart and stop; a start that waits for readiness then gives up
         self.ready = False
-        self.problem = ""  # why it does not run, or is not ready
+        self.problem = ""  # why the client does not run or is not ready; empty if there is no problem
 
     @property
     def running(self) -> bool:
@@ -74,12 +74,12 @@ class ClientApp:
 
     @property
     def closed(self) -> bool:
-        """Whether a person has probably closed it: it was ready, and ended without an error."""
+        """Whether a person has probably closed the client: it was ready, and ended without an error."""
         return self.ready and self._child is not None and self._child.exit_code() == 0
 
     @property
     def broke_down(self) -> bool:
-        """Whether it ended with an error before it was ready."""
+        """Whether the client ended with an error before it was ready."""
         return not self.ready and self._child is not None and bool(self._child.exit_code())
 
     def status(self) -> dict[str, Any]:
@@ -92,14 +92,14 @@ class ClientApp:
         }
 
     async def start(self) -> bool:
-        """Start it, if it does not run. Whether it is ready."""
+        """Start the client unless it runs; return whether it is ready."""
         async with self._turn:
             if not self.running:
                 await self._launch()
             return self.ready
 
     async def restart(self) -> bool:
-        """End it, if it runs, and start it. Whether it is ready; False as well if a person has closed it."""
+        """End the client and start it again, unless a person has closed it; return whether it is ready."""
         self._generation += 1
         async with self._turn:
             if self.closed:
@@ -155,7 +155,7 @@ class ClientApp:
     # On a thread of its own.
 
     def _start(self, wanted: Callable[[], bool]) -> None:
-        """Start it and wait until it is ready or has failed."""
+        """Start the client and wait until it is ready or has failed."""
         shown = self._shown
         try:
             output = self._output = self._output or self._open_output()
@@ -180,7 +180,7 @@ class ClientApp:
     def _open_output(self) -> Output:
         try:
             return Output(self.log_file)
-        except OSError as error:  # the client works with a read-only home, too
+        except OSError as error:  # the client works with a read-only home folder too
             self.log_file = os.path.join(tempfile.mkdtemp(prefix="uno-devserver-"), os.path.basename(self.log_file))
             log.warn(f"The output of the client goes to {self.log_file}, because of its usual place: {error.strerror}.")
             return Output(self.log_file)
@@ -189,7 +189,7 @@ class ClientApp:
         for path in named_program_candidates(self._command.command, self._folder, self._environ, sys.platform):
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 return path
-        raise OSError(f"{self._command.command} is no program in the folders of PATH; correct client.command")
+        raise OSError(f"{self._command.command} is not a program in the folders of PATH; correct client.command")
 
     def _spawn(self, line: tuple[str, ...], output: Output) -> Child:
         reads, self._lifeline = os.pipe()
@@ -220,9 +220,9 @@ class ClientApp:
 
 
 class _OutputLines:
-    """Reads the lines behind a position in an output; one that is not complete yet is returned, too.
+    """Reads the lines after a position in an output; the last one may be incomplete.
 
-    Read by the handle: the file of another proxy's client may have taken the name of this one.
+    It reads from the open handle, because another proxy's client may have replaced the file of this name.
     """
 
     def __init__(self, output: Output, begin: int) -> None:

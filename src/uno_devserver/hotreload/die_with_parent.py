@@ -1,7 +1,7 @@
 """Runs a program that ends with the process that started it, even if that is killed: `die_with_parent.py <program> …`.
 
-Standard input is a pipe to which nothing is written; its end is the signal. The program replaces this process, with its
-process id, output and exit code; a second process of the same group waits for the end of the pipe. This module is run
+Standard input is a pipe to which nothing is written; its end is the signal. The program replaces this process and keeps
+its process id and output; a second process of the same group waits for the end of the pipe. This module is run
 as a script, and imports only the standard library.
 """
 
@@ -20,26 +20,26 @@ POLL_SECONDS = 0.05
 
 def main(line: list[str]) -> int:
     if sys.platform == "win32":
-        return _beside(line)
+        return _run_as_child(line)
     import signal
 
     leader = os.getpid()
     first = os.fork()
     if not first:
-        # A grandchild whose parent has ended, so that the program has no child that it did not start.
+        # The watcher is a grandchild whose parent has ended, so that the program has no child that it did not start.
         if not os.fork():
             _watch(leader)
         os._exit(0)
     os.waitpid(first, 0)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
-    for name in ("SIGPIPE", "SIGXFSZ"):  # ignored by Python, which programs would inherit
+    for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores these, and programs would inherit that
         signal.signal(signal.Signals[name], signal.SIG_DFL)
     try:
         os.execv(line[0], line)  # noqa: S606
     except OSError as error:
         sys.stderr.write(f"{line[0]} cannot be started: {error.strerror}\n")
-    return 127  # as of a shell
+    return 127  # the exit code of a shell
 
 
 def _watch(leader: int) -> None:
@@ -52,7 +52,7 @@ def _watch(leader: int) -> None:
     os.dup2(nothing, 2)
     while os.read(0, 1024):
         pass
-    if not _exists(leader):  # it has ended by itself, and its children may stay
+    if not _exists(leader):  # the program ended by itself, and its children may continue
         return
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.killpg(leader, signal.SIGTERM)
@@ -67,13 +67,13 @@ def _exists(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it runs as another user now
+    except OSError:  # the program runs as another user now
         pass
     return True
 
 
-def _beside(line: list[str]) -> int:
-    """For Windows, where a process cannot be replaced by a program."""
+def _run_as_child(line: list[str]) -> int:
+    """Run the program as a child, on Windows, where a program cannot replace a process."""
     import subprocess
     import threading
 
@@ -89,7 +89,7 @@ def _beside(line: list[str]) -> int:
 
 
 def guarded(line: Sequence[str]) -> tuple[str, ...]:
-    """The command line of a program that ends, with its group, at the end of its input, which must be a pipe."""
+    """The command line for a program that ends, with its group, at the end of its input, which must be a pipe."""
     return (sys.executable, "-IS", os.path.abspath(__file__), *line)
 
 

@@ -1,8 +1,8 @@
-"""Stores per package the digest of the content that last started well, and that of the last build, for later proxies.
+"""Stores, per package, the digests of the content that last started well and of the content that was last built.
 
-The content of a build is stored as well, because several proxies share its output and one may be killed between the
-build and the start. A file that cannot be read counts as missing. If it cannot be written, this process still uses what
-it has put.
+Later proxies read them. Both are needed, because proxies share the output of a build and one may be killed between the
+build and the start. A file that cannot be read is treated as missing. If it cannot be written, this process uses what
+it would have written.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ..system.state_files import name_for, read_state, write_state
 from ..system.values import Value
 
 VERSION = 1
-MAX_BYTES = 1024 * 1024  # some hundred bytes per package
+MAX_BYTES = 1024 * 1024  # a package takes a few hundred bytes
 LOCK_SECONDS = 2.0  # the lock is held for a few milliseconds
-UNKNOWN = ""  # the content of a build that was begun and has not succeeded
+UNKNOWN = ""  # the digest for a build that was begun and has not succeeded
 
 
 class StoredDigests(Value):
     """The digests of the sources of one package."""
 
-    started: str  # when it last started well
-    built: str  # when the output of its build was made; UNKNOWN equals no content
+    started: str  # of the content that last started well
+    built: str  # of the content that was last built; UNKNOWN differs from every content
 
 
 class DigestStore:
@@ -35,30 +35,30 @@ class DigestStore:
         """`state` is the folder of our own files."""
         self._state = state
         self._path = os.path.join(state, "hotreload", f"{name_for(workspace)}.json")
-        self._unwritten: dict[str, StoredDigests] = {}  # put by this process when the file could not be written
+        self._unwritten: dict[str, StoredDigests] = {}  # changes of this process that could not be written
 
     def get(self, key: str) -> StoredDigests | None:
-        """None: the package has never started well."""
+        """The stored digests of a package; None if it has never been built or started well."""
         return self._unwritten.get(key) or self._read().get(key)
 
     def put(self, key: str, digest: str) -> None:
-        """A package that needs no build has started well with this content."""
+        """Store that a package without a build has started well with this content."""
         self._change(key, lambda _before: StoredDigests(digest, digest))
 
     def building(self, key: str) -> None:
-        """A build begins: until it has succeeded, the content of its output is not known."""
+        """Store that a build begins; until `built`, the content of its output is unknown."""
         self._change(key, lambda before: StoredDigests(before.started if before else UNKNOWN, UNKNOWN))
 
     def built(self, key: str, digest: str) -> None:
-        """A build of this content has succeeded."""
+        """Store that a build of this content has succeeded."""
         self._change(key, lambda before: StoredDigests(before.started if before else UNKNOWN, digest))
 
     def started(self, key: str, digest: str) -> None:
-        """A package with a build has started well; if another process has built other content since, that stays."""
+        """Store that a package with a build has started well; the digest of its last build, if stored, stays."""
         self._change(key, lambda before: StoredDigests(digest, before.built if before else digest))
 
     def build_lock(self, root: str) -> FileLock:
-        """The lock of the process that builds this package, which may belong to several workspaces."""
+        """The lock that a process holds while it builds this package; several workspaces may share the package."""
         return FileLock(os.path.join(self._state, "locks", f"build-{name_for(root)}.lock"))
 
     def _change(self, key: str, change: Callable[[StoredDigests | None], StoredDigests]) -> None:
@@ -89,7 +89,7 @@ class DigestStore:
         packages = document.get("packages")
         if not isinstance(packages, dict) or document.get("version") != VERSION:
             return {}
-        # Entries of other types are dropped: a number like NaN would make the next file invalid JSON.
+        # Entries of other types are dropped, because a number like NaN would make the next file invalid JSON.
         return {key: digests for key, value in packages.items() if (digests := _entry(value)) is not None}
 
 

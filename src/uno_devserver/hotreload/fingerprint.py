@@ -4,7 +4,7 @@ SHA-256 over the files in the order of their paths; each contributes its path fr
 byte, its length in decimal digits, a zero byte, and its bytes. Dates, owners and modes do not matter.
 
 The digest of each file is kept. If the system reports which files were written to, only these are read again, else all
-of them. The reports are taken before the files are read; so a change during the reading is seen by the next digest.
+of them. The reports are taken before the files are read, so the next digest sees a change made during the reading.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .sources.source_tree import Sources
 
 MAX_FILE_BYTES = 256 * 1024 * 1024  # read as one piece
-MAX_TRIES = 5  # listings in a row, while files come and go
-UNREADABLE = b"unreadable"  # instead of the length, which has only digits
+MAX_TRIES = 5  # listings in a row while files appear and vanish
+UNREADABLE = b"unreadable"  # replaces the length, which has only digits
 # Windows has names that are not valid UTF-16, Linux has names that are not valid UTF-8.
 _ENCODING_ERRORS = "surrogatepass" if os.name == "nt" else "surrogateescape"
 
@@ -39,14 +39,14 @@ class Fingerprint:
         self._find = find
         self._may_watch = watches
         self._watch: SourceWatch | None = None
-        self._state: _State | None = None  # None: all files have to be read
-        self._lock = threading.Lock()  # of all above; held during a digest
-        self.changed_paths: tuple[str, ...] = ()  # from the root: the files by which the last two digests differ
-        self.problems: tuple[str, ...] = ()  # sentences: the files that could not be read
-        self.files: dict[str, bytes] = {}  # at the last digest: that of each file, by its path from the root
+        self._state: _State | None = None  # None if all files must be read
+        self._lock = threading.Lock()  # protects the attributes above; held during a digest
+        self.changed_paths: tuple[str, ...] = ()  # relative to the root: the files by which the last two digests differ
+        self.problems: tuple[str, ...] = ()  # sentences about the files that could not be read
+        self.files: dict[str, bytes] = {}  # the digest of each file at the last `digest`, by its path from the root
 
     def news(self) -> bool | None:
-        """Whether a file may have changed since the last digest, without waiting. None: only a digest can tell."""
+        """Whether a file may have changed since the last digest; None if only a digest can tell. Never waits."""
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -58,7 +58,7 @@ class Fingerprint:
         """The digest of the files as they are now, in hexadecimal digits."""
         try:
             with self._lock:
-                # After a failure, all files are read the next time.
+                # Reset first, so that after a failure the next digest reads all files.
                 before, self._state = self._state, None
                 state = self._look(before)
                 if before is not None and before.digest != state.digest:
@@ -73,27 +73,27 @@ class Fingerprint:
 
     @property
     def watching(self) -> bool:
-        """Whether the system reports changes; else all files are read for each digest."""
+        """Whether the system reports changes; if not, each digest reads all files."""
         return self._watch is not None
 
     def close(self) -> None:
-        """End watching; `digest` still works."""
+        """Stop watching; `digest` still works."""
         self._may_watch = False
-        if self._lock.acquire(blocking=False):  # else the current digest does it
+        if self._lock.acquire(blocking=False):  # otherwise the current digest stops it
             try:
                 self._stop_watching()
             finally:
                 self._lock.release()
 
     def _look(self, before: _State | None) -> _State:
-        """The current state; if files vanish, they are listed again, and at last left out."""
+        """The current state. If files vanish meanwhile, they are listed again; the last try leaves out missing ones."""
         seen = None if before is None or self._watch is None else self._watch.take()
         sources = before.sources if before is not None and seen is not None and not seen.listing else None
         for tries_left in reversed(range(MAX_TRIES)):
             if sources is None:
                 sources, same_folders = self._list()
-                seen = seen if same_folders else None  # files of the same names may be others
-            if before is not None and _holds(before, sources, sources.files if seen is None else seen.files):
+                seen = seen if same_folders else None  # files with the same names may be other files
+            if before is not None and _is_current(before, sources, sources.files if seen is None else seen.files):
                 return before if sources is before.sources else before.replace(sources=sources)
             try:
                 if before is not None and sources is before.sources:
@@ -105,7 +105,7 @@ class Fingerprint:
         raise AssertionError("the last try leaves out what is missing")
 
     def _list(self) -> tuple[Sources, bool]:
-        """The current sources, watched since before they were listed; whether their folders are the same as before."""
+        """The current sources, watched since before they were listed; whether all were already watched before."""
         sources = self._find()
         if not self._may_watch:
             return sources, False
@@ -122,7 +122,7 @@ class Fingerprint:
                 if self._watch.cover(sources):
                     return sources, not tries
                 sources = self._find()
-            self._watch.distrust()  # folders come and go all the time; the next digest looks again
+            self._watch.distrust()  # folders appear and vanish all the time; the next digest reads everything
         except Unwatchable as reason:
             log.info(f"The sources in {sources.root} are read at each check, because {reason}.")
             self._may_watch = False
@@ -137,13 +137,13 @@ class Fingerprint:
 
 class _State(Value):
     sources: Sources
-    digests: dict[str, bytes]  # of each file, by its path from the root
+    digests: dict[str, bytes]  # the digest of each file, by its path from the root
     digest: str
     problems: tuple[str, ...]
 
 
-def _holds(state: _State, sources: Sources, names: Iterable[str]) -> bool:
-    """Whether the files are those of that state, and these of them have the same content."""
+def _is_current(state: _State, sources: Sources, names: Iterable[str]) -> bool:
+    """Whether the sources have the same files as that state, and the named ones the same content."""
     if sources is not state.sources and sources.files.keys() != state.sources.files.keys():
         return False
     try:

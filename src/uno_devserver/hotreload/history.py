@@ -1,6 +1,6 @@
-"""The record of an authority for `status`: counts, the last check, build and restart, and the last reloads.
+"""What an authority records for `status`: counts, the last check, build and restart, and the last reloads.
 
-A reload whose build failed is recorded, too; if it is tried again without an edit, its entry is replaced.
+A reload whose build failed is recorded too; another attempt without an edit replaces its entry.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .watched_package import Role
 
 MAX_RELOADS = 20
-SHOWN_PATHS = 20  # of the changed files
+SHOWN_PATHS = 20  # the most changed files that an entry lists
 SHOWN_PROBLEM = 500  # characters of the output of a failed build; its log file has the rest
 
 
@@ -28,17 +28,17 @@ class ReloadHistory:
         self._counts = {"checks": 0, "builds": 0, "restarts": 0}
         self._last: dict[str, dict[str, Any] | None] = {"lastCheck": None, "lastBuild": None, "lastRestart": None}
         self._reloads: deque[dict[str, Any]] = deque(maxlen=MAX_RELOADS)
-        self._due: dict[str, Any] = {}  # the reload that waits for its restart
-        self._failed_builds: dict[Role, tuple[str, dict[str, Any]]] = {}  # the content of each, and its failure
+        self._due: dict[str, Any] = {}  # the entry of the reload whose restart has not ended
+        self._failed_builds: dict[Role, tuple[str, dict[str, Any]]] = {}  # the digest of the content, and the failure
         self._last_failure: tuple[Role, str] | None = (
-            None  # the content whose failed build is the last entry, if one is
+            None  # the digest of the content, if the last entry is a failed build
         )
 
     def status(self) -> dict[str, Any]:
         return {**self._counts, **self._last, "history": list(self._reloads)}
 
     def failing(self, packages: Iterable[PackageState]) -> list[dict[str, Any]]:
-        """Per package, why the content that was last seen on disk does not run, if it was tried and failed."""
+        """The failures of the packages whose content, as last read from disk, could not be built or started."""
         found = []
         for package in packages:
             role, now = package.package.role, package.disk.last
@@ -50,9 +50,9 @@ class ReloadHistory:
         return found
 
     def checked(self, seconds: float, result: CheckResult | None) -> None:
-        """`result`: None if there was no answer."""
+        """Record a check; `result` is None if there was no answer."""
         self._counts["checks"] += 1
-        # Only whether there is output of a build: the log file has it.
+        # Members become booleans, because the log file has the output of the build.
         found = {name: bool(value) for name, value in check_json(result).items()} if result else None
         self._last["lastCheck"] = {"at": _now(), "seconds": round(seconds, 3), "result": found}
 
@@ -72,11 +72,11 @@ class ReloadHistory:
         if made.error is None:
             self._failed_builds.pop(role, None)
             return
-        # A build without a log file did not run; then the error is a sentence.
+        # A build without a log file did not run; its error is a sentence.
         failure = {"step": "build", "at": now, "named": named, "logFile": log_file}
         self._failed_builds[role] = made.digest, {**failure, "problem": None if log_file else made.error}
         if self._last_failure == (role, made.digest):
-            # Nothing has changed since the first attempt, which has recorded the changed files.
+            # Nothing has changed since the first attempt, whose entry lists the changed files.
             self._due["changed"] = self._reloads.pop()["changed"]
         self._record(ok=False, problem=_shortened(made.error), logFile=log_file)
         self._last_failure = role, made.digest
@@ -97,7 +97,7 @@ class ReloadHistory:
 
 
 def _shortened(printed: str) -> str:
-    """Its end, where compilers print their summary and where our own sentence is."""
+    """The end of an output, where compilers print their summary and we add the reason."""
     return printed if len(printed) <= SHOWN_PROBLEM else "…" + printed[-SHOWN_PROBLEM:]
 
 

@@ -1,7 +1,7 @@
 """Checks, builds and restarts in the process that owns the upstream.
 
-Concurrent callers share one check and one restart; both go on if a caller is cancelled. Each change leads to one
-restart. A content counts as running only when a process that was started with it answers.
+Concurrent callers share one check and one restart; both continue if a caller is cancelled. Each change leads to one
+restart. A content counts as running only once a process that was started with it answers.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CLOSE_SECONDS = 1.0  # builds and reads have given up by then; the process may end without them
-REPEAT_SECONDS = 1.0  # between two reports on work that takes long
+CLOSE_SECONDS = 1.0  # builds and reads have usually ended by then; the process does not wait longer
+REPEAT_SECONDS = 1.0  # between two progress reports on long work
 ENDING = "The proxy is ending."
 RESTARTING = CheckResult(server_changed=True, server_rebuilt=True)
 
@@ -54,8 +54,8 @@ class LocalAuthority:
     ) -> None:
         """`environ` is the environment of builds, `state` the folder of our own files.
 
-        `restart` replaces the upstream and returns when the new one answers, or has failed to. `answers` waits, for a
-        limited time, until the upstream answers. `say` shows a message to people, with its MCP level.
+        `restart` replaces the upstream and returns when the new one answers or failed to. `answers` waits, for a
+        limited time, until the upstream answers. `say` shows a message, with its MCP level, to people.
         """
         by_role = {package.role: PackageState(package, store, environ, state, limits) for package in packages}
         self._extension = by_role.get(Role.EXTENSION)
@@ -70,18 +70,18 @@ class LocalAuthority:
         self._client_begun = False
         self._client_start = asyncio.Lock()
         self._tasks = Tasks()
-        self._saves = Tasks()  # of digests, after a good start; they take milliseconds
+        self._saves = Tasks()  # tasks that store digests after a good start; they take milliseconds
         self._progress = _CheckProgress()
         self._checking: asyncio.Task[CheckResult] | None = None
         self._restarting: asyncio.Task[RestartResult] | None = None
-        self._last_restart = RestartResult(True)  # before the first one, what runs is current
+        self._last_restart = RestartResult(True)  # before the first restart, what runs is current
         self._due = False  # new code is ready to be started
-        self._starts = 0  # counts the events of starts of the upstream
+        self._starts = 0  # the number of reported events about starts of the upstream
         self._settled: int | None = None  # `_starts` at the last check that found everything current
-        self._launching = 0  # starts whose content is being determined
-        self._outcome: bool | None = None  # of the last of these starts, if it has one already
+        self._launching = 0  # the number of starts whose content is being determined
+        self._outcome: bool | None = None  # whether the last of these starts succeeded; None if that is not known yet
         self._building = False
-        self._unpublished = True  # the number of files and the build are known after the check
+        self._unpublished = True  # the status of the packages is complete after the first check
         self._published_failing: list[dict[str, Any]] = []
         self._closed = False
         self._history = ReloadHistory()
@@ -95,7 +95,7 @@ class LocalAuthority:
         return False if self._settled == self._starts and None not in news else None
 
     async def check(self, tell: Callable[[str], None]) -> CheckResult:
-        if self._restarting is not None:  # the caller can join the restart; waiting here could make it wait for us
+        if self._restarting is not None:  # the caller can join it; if it waited here, the restart might wait for it
             return RESTARTING
         if self._closed:
             raise AuthorityProblem(ENDING)
@@ -107,15 +107,15 @@ class LocalAuthority:
             return result if result.server_changed else result.replace(server_digest=self._digest_that_failed())
 
     def _digest_that_failed(self) -> str | None:
-        """The content on disk, if it failed to start."""
+        """The digest of the content on disk if it failed to start, otherwise None."""
         server = self._server
         return server.failed if server is not None and server.failed == server.disk.last else None
 
     async def ready_to_restart(self) -> RestartResult:
         while self._restarting is None and self._checking is not None:
-            await asyncio.wait([self._checking])  # it may be building the code to start, and decides what is due
+            await asyncio.wait([self._checking])  # it may be building, and decides whether a restart is due
         if self._restarting is None:
-            if not self._due or self._closed:  # another caller was faster, or the change was undone
+            if not self._due or self._closed:  # another caller has restarted, or the change was undone
                 return self._last_restart
             self._restarting = self._tasks.start(self._restart_server())
             self._restarting.add_done_callback(self._restart_done)
@@ -128,9 +128,9 @@ class LocalAuthority:
     # Events that the owner of the upstream reports.
 
     async def launched(self, content: str | None = None) -> None:
-        """Note that an upstream is about to be started; awaited before the start, so that no save is missed.
+        """Note that an upstream is about to be started. Await this before the start, so that no save is missed.
 
-        `content`: for an upstream that was started before this authority existed, the digest of its code at that time.
+        `content` is the digest of the code of an upstream that was started before this authority existed.
         """
         self._starts += 1
         self._launching += 1
@@ -150,11 +150,11 @@ class LocalAuthority:
         self._start_ended(True)
 
     def failed(self) -> None:
-        """Note that the upstream did not start; of a restart of ours, its result says so."""
+        """Note that the upstream did not start. During our own restart, the result of the restart decides instead."""
         self._start_ended(False)
 
     def _start_ended(self, answers: bool) -> None:
-        if self._launching:  # the start was faster than reading its code
+        if self._launching:  # the start ended before its code was read
             self._outcome = answers
             return
         self._starts += 1
@@ -170,11 +170,11 @@ class LocalAuthority:
 
     @property
     def content(self) -> str | None:
-        """The digest of the server's code that runs or is being started; None: there is none, or it is not known."""
+        """The digest of the server's code that runs or is being started; None if there is none or it is unknown."""
         return self._server.expected if self._server is not None else None
 
     async def close(self) -> None:
-        """End all work; nothing begins any more, whatever is reported or requested meanwhile."""
+        """End all work; later events and requests start nothing."""
         self._closed = True
         self._tasks.cancel()
         ends = [self._tasks.wait(CLOSE_SECONDS), self._saves.wait(CLOSE_SECONDS)]
@@ -210,7 +210,7 @@ class LocalAuthority:
         self._status_changed()
 
     async def mcp_ready(self) -> dict[str, Any]:
-        """Wait until the server answers, and start the client then."""
+        """Wait until the server answers, then start the client."""
         ready = await self._answers()
         if self._client is not None and ready and not self._closed:
             await self._start_client(self._client)
@@ -227,7 +227,7 @@ class LocalAuthority:
     def _check_done(self, task: asyncio.Task[CheckResult]) -> None:
         self._checking = None
         changed = not task.cancelled() and task.exception() is None and task.result() != UNCHANGED
-        # Code that failed may have been taken back, which is no change to what runs.
+        # An edit that failed may have been undone; compared with what runs, nothing has changed then.
         if changed or self._unpublished or self._history.failing(self._packages) != self._published_failing:
             self._unpublished = False
             self._publish()
@@ -268,7 +268,7 @@ class LocalAuthority:
         async with self._client_start:
             if await client.start() or not client.broke_down or self._extension is None:
                 return
-            if self._extension.distrust_output():  # then a check builds it, and starts the client again
+            if self._extension.distrust_output():  # then the next check builds it and starts the client again
                 log.info(f"The client did not start: perhaps {self._extension.package.root} was never built.")
                 with contextlib.suppress(AuthorityProblem):
                     await self.check(log.debug)
@@ -283,19 +283,19 @@ class LocalAuthority:
         return ready
 
     async def _check_server(self, result: CheckResult) -> CheckResult:
-        """`result`: that of the extension, which this one adds to."""
+        """Add the outcome for the server to `result`, which has that of the extension."""
         server = self._server
         if server is None:
             return result
         needs_making = await server.needs_making()
-        self._due = False  # only now: without an answer, code that is ready to be started stays ready
+        self._due = False  # not earlier: if the check fails, code that is ready to be started stays ready
         if not needs_making:
             return result
         made = await self._make(server)
         if made.error is not None:
             return result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)
-        self._due = made.digest != server.expected  # else the change was undone
-        self._last_restart = RestartResult(True)  # the result of an earlier change is no answer to this one
+        self._due = made.digest != server.expected  # equal if the change was undone
+        self._last_restart = RestartResult(True)  # forget the result of an earlier change
         return result.replace(server_changed=self._due, server_rebuilt=self._due)
 
     async def _make(self, package: PackageState) -> BuildResult:
@@ -370,7 +370,7 @@ class _CheckProgress:
 
     @contextlib.contextmanager
     def during(self, message: str) -> Iterator[None]:
-        """Report work that may take long: this message, or a later one of `say`, is repeated until the end."""
+        """Report long work: this message, or a later one of `say`, is repeated until the block ends."""
         self.say(message)
         repeating = asyncio.create_task(self._repeat())
         try:
@@ -390,7 +390,7 @@ class _CheckProgress:
 
 
 async def _shared(task: asyncio.Task[T]) -> T:
-    """The result of the task, which goes on if this caller is cancelled."""
+    """The result of the task, which continues if this caller is cancelled."""
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -2,7 +2,7 @@
 
 A content is identified by its digest. The digest of what runs was computed before the start, never after it, so that a
 save in between leads to one check too many and not to a missed change. A content counts as built if it was the same
-before and after the build.
+before and after its build.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from .sources.finder import PackageKind
     from .watched_package import WatchedPackage
 
-MAX_PYTHON_BYTES = 4 * 1024 * 1024  # of a file whose syntax is checked; code has some KB
+MAX_PYTHON_BYTES = 4 * 1024 * 1024  # the largest file whose syntax is checked; code has a few KB
 
 
 class PackageLimits(Value):
     look_seconds: float = 10.0  # reading 100 MB takes 0.1 s, from a cold disk 2 s; calls wait for it
     build_seconds: float = 300.0  # a large project, from scratch
-    lock_seconds: float = 330.0  # another process builds the same package, for as long as that may take
-    watch_seconds: float = 0.1  # between two looks for newer saves during a build
-    watch_share: int = 5  # if a look reads all files, looks take a fifth of the time at most
-    most_cancels: int = 10  # of builds by newer saves, in one check; the next build may finish
-    most_builds: int = 3  # in one check, if the sources differ after each build
-    quiet_seconds: float = 0.5  # if nothing changes for so long without a build, the build changes the sources
+    lock_seconds: float = 330.0  # for another process that builds the same package: its limit and some more
+    watch_seconds: float = 0.1  # between two checks for newer saves during a build
+    watch_share: int = 5  # if a check reads all files, checks take at most a fifth of the time
+    most_cancels: int = 10  # builds that newer saves may cancel in one check; the next build may finish
+    most_builds: int = 3  # in one check if the sources change during each build
+    quiet_seconds: float = 0.5  # if nothing changes for this long without a build, the build changes the sources
 
 
 class BuildResult(Value):
@@ -56,9 +56,9 @@ class BuildResult(Value):
 
     digest: str
     error: str | None = None  # the output of a build that failed
-    named: str = ""  # the last build, if one had to run
+    named: str = ""  # the name of the last build, if one had to run
     seconds: float = 0.0
-    log_file: str = ""  # with the output of that build; empty: it could not run, or need not
+    log_file: str = ""  # the file with the output of that build; empty if none ran
 
 
 class PackageState:
@@ -78,15 +78,15 @@ class PackageState:
         self.running: str | None = None  # the content of the process that answers
         self.starting: str | None = None  # the content of the process that is being started
         self.failed: str | None = None  # the content that did not start
-        self._started_files: dict[str, bytes] = {}  # of add-ins: the digest of each file when their Host was started
+        self._started_files: dict[str, bytes] = {}  # for add-ins: the digest of each file when their Host was started
         self._store = store
         self._stored: StoredDigests | None = None  # as it was last read from the store
-        # Both roles may have one root, and two builds with outputs of their own.
+        # Both roles may have the same root, with two builds that have separate outputs.
         self._key = os.path.realpath(package.root) + ("#extension" if package.role is Role.EXTENSION else "")
         self._environ = environ
         self._log_file = log_path(state, package.root)
         self._kind: PackageKind | None = None
-        self._build: BuildCommand | None = None  # at the last start or build; None: there is nothing to build
+        self._build: BuildCommand | None = None  # as read at the last start or build; None if there is nothing to build
         self._built_here: str | None = None  # the content that this process has built
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class PackageState:
     # What runs.
 
     async def launched(self, content: str | None = None) -> None:
-        """Determine the content of a process that is about to be started, or was; `content`: its digest, if known."""
+        """Determine the content of a process that is about to be started, or was; `content` is its digest, if known."""
         await self._refresh()
         if self._build is not None and self._stored is not None:
             self.starting = self._stored.built
@@ -109,11 +109,11 @@ class PackageState:
             self.starting = now if content is None else content
             self._started_files = self.fingerprint.files if now == self.starting else {}
         except AuthorityProblem as error:
-            self.starting = content or UNKNOWN  # so that it is started again once its content is known
+            self.starting = content or UNKNOWN  # UNKNOWN makes the next check start it again
             log.warn(f"Which code the {self.package.role.value} starts with is not known: {error}")
 
     def start_succeeded(self) -> bool:
-        """The process that was being started answers; False: none was."""
+        """Note that the process that was being started answers; return False if none was being started."""
         if self.starting is None:
             return False
         self.set_running(self.starting)
@@ -126,12 +126,12 @@ class PackageState:
         if self.starting is not None:
             self.failed, self.starting = self.starting, None
         elif self.failed is None:
-            self.failed = UNKNOWN  # it was started before its content was determined
+            self.failed = UNKNOWN  # the process was started before its content was determined
         if not old_runs:
             self.running = None
 
     def distrust_output(self) -> bool:
-        """Let the next check build this package, unless this process has built it; whether it will be built."""
+        """Let the next check build this package, unless this process has built it; return whether it will be built."""
         if self._build is None or not self.running or self._built_here == self.running:
             return False
         self.failed, self.running = self.running, None
@@ -156,12 +156,12 @@ class PackageState:
         """Whether this content on disk should run, and does not."""
         if self.starting is not None:
             return now != self.starting
-        if now == self.failed:  # another attempt would fail as well, unless it was never built
+        if now == self.failed:  # another attempt would fail too, unless the output is missing
             return self.running is None and self._build is not None and self._built_here != now
         return now != self.running
 
     async def _has_other_output(self, now: str) -> bool:
-        """Whether this content runs, but the output of the build is from another one, which would be started next."""
+        """Whether this content runs, but the output on disk was built from another content, which would start next."""
         if self._build is None or now != self.running or self.starting is not None:
             return False
         await self._read_store()
@@ -180,7 +180,7 @@ class PackageState:
     # Making it ready.
 
     async def make(self, tell: Callable[[str], None]) -> BuildResult:
-        """Build the content on disk, if it needs a build, until what was built is what is on disk."""
+        """Build the content on disk, if it needs a build, and repeat that if it changes meanwhile."""
         begun = time.monotonic()
         await self._refresh()
         if self._build is None:
@@ -198,13 +198,13 @@ class PackageState:
         return made.replace(seconds=round(time.monotonic() - begun, 3))
 
     def _syntax_errors(self) -> str | None:
-        """Only of add-ins that changed since the Host was started: it runs in spite of the errors in the others."""
+        """The syntax errors in add-ins that changed since the Host started; it runs despite errors in the others."""
         files, before = self.fingerprint.files, self._started_files
         return syntax_errors(self.package.root, (name for name in files if files[name] != before.get(name)))
 
     async def _build_newest(self, tell: Callable[[str], None]) -> BuildResult:
         cancels = 0
-        moved: list[tuple[str, ...]] = []  # per build, the sources that changed while it ran
+        moved: list[tuple[str, ...]] = []  # for each build, the sources that changed while it ran
         now = await self.disk.digest()
         while True:
             await self._refresh()
@@ -237,11 +237,11 @@ class PackageState:
             return BuildResult(now, error, build.named, log_file=self._log_file)
 
     def _may_lack_output(self, now: str) -> bool:
-        """Whether the output may be missing although this content was built once."""
+        """Whether the output may be missing: this content failed to start, and this process has not built it."""
         return now == self.failed and self._built_here != now
 
     async def _built_content(self, moved: list[tuple[str, ...]], before: str, after: str) -> str:
-        """The content that counts as built if the sources differed after each build."""
+        """The content that counts as built if the sources changed during each build."""
         paths = ", ".join(moved[-1][:5])
         if len(set(moved)) == 1:
             await asyncio.sleep(self._limits.quiet_seconds)
@@ -253,7 +253,7 @@ class PackageState:
         return before
 
     async def _run(self, build: BuildCommand, content: str, *, may_be_cancelled: bool) -> tuple[bool, str | None]:
-        """Whether the build has ended by itself, and its error; False: it was cancelled because of newer content."""
+        """Return True and the error (None: success) of a build that ended, or False if newer content cancelled it."""
         running = asyncio.ensure_future(run_build(build, self._environ, self._log_file, self._limits.build_seconds))
         pause = self._limits.watch_seconds
         try:
@@ -265,7 +265,7 @@ class PackageState:
                     begun = time.monotonic()
                     if await self._is_other_than(content):
                         paths = ", ".join(self.fingerprint.changed_paths[:3])
-                        log.info(f"{build.named} begins anew: a source has changed ({paths}).")
+                        log.info(f"{build.named} starts again: a source has changed ({paths}).")
                         return False, None
                     pause = max(self._limits.watch_seconds, (time.monotonic() - begun) * self._limits.watch_share)
         finally:
@@ -281,7 +281,7 @@ class PackageState:
 
     @contextlib.asynccontextmanager
     async def _build_lock(self, build: BuildCommand) -> AsyncIterator[bool]:
-        """Keep other processes from building the package; False: one has been building for too long.
+        """Keep other processes from building the package; yield False if one has been building for too long.
 
         If the lock cannot be used at all, the package is built without it.
         """
@@ -306,7 +306,7 @@ class PackageState:
             lock.release()
 
     async def _refresh(self) -> None:
-        """Read again how the package is built, and what the store has."""
+        """Read again the build command and the stored digests of the package."""
         self._build = await run_in_thread(self._find_build)
         await self._read_store()
 
@@ -325,7 +325,7 @@ class PackageState:
             "root": self.package.root,
             "kind": self._kind.value if self._kind else None,
             "files": None if self.disk.last is None else len(self.fingerprint.files),
-            "watched": self.fingerprint.watching,  # else all files are read at each check
+            "watched": self.fingerprint.watching,  # if not, each check reads all files
             "sha256": {
                 "running": self.running or None,
                 "now": self.disk.last,
@@ -341,17 +341,17 @@ class DiskDigest:
 
     def __init__(self, root: str, fingerprint: Fingerprint, seconds: float) -> None:
         self.last: str | None = None
-        self.problems: tuple[str, ...] = ()  # sentences: the files that could not be read for the last digest
+        self.problems: tuple[str, ...] = ()  # sentences about the files that could not be read for the last digest
         self._root = root
         self._fingerprint = fingerprint
         self._seconds = seconds
         self._looks = Tasks()
         self._turn = asyncio.Lock()
-        self._next: asyncio.Task[str | AuthorityProblem] | None = None  # a look that has not begun yet
-        self._late: asyncio.Task[str | AuthorityProblem] | None = None  # a look that has exceeded the limit
+        self._next: asyncio.Task[str | AuthorityProblem] | None = None  # a computation that has not begun yet
+        self._late: asyncio.Task[str | AuthorityProblem] | None = None  # a computation that has exceeded the limit
 
     async def digest(self) -> str:
-        """Raises AuthorityProblem if it takes too long, or is not possible."""
+        """The digest of the files as they are now; raises AuthorityProblem if that takes too long or is impossible."""
         if self._late is not None and not self._late.done():
             raise AuthorityProblem(f"Reading the sources in {self._root} has not come to an end yet.")
         if self._next is None:
@@ -373,7 +373,7 @@ class DiskDigest:
 
     async def _look(self) -> str | AuthorityProblem:
         async with self._turn:
-            self._next = None  # later callers need another look
+            self._next = None  # later callers need another computation
             try:
                 self.last = await run_in_thread(self._read)
             except AuthorityProblem as error:
@@ -387,13 +387,13 @@ class DiskDigest:
             return self.last
 
     def _read(self) -> str:
-        if not os.path.isdir(self._root):  # moved, or on another branch: what runs goes on running
+        if not os.path.isdir(self._root):  # moved, or not on this branch; the running process is kept
             raise AuthorityProblem(f"There is no folder {self._root}.")
         return self._fingerprint.digest()
 
 
 def syntax_errors(root: str, names: Iterable[str]) -> str | None:
-    """The errors that Python prints for these files below the root; None: there are none."""
+    """The errors that Python prints for these files below the root; None if there are none."""
     paths = [os.path.join(root, name) for name in sorted(names) if name.endswith(".py")]
     return "\n".join(error for path in paths if (error := _syntax_error(path))) or None
 
@@ -401,7 +401,7 @@ def syntax_errors(root: str, names: Iterable[str]) -> str | None:
 def _syntax_error(path: str) -> str:
     try:
         compile(read_bytes(path, MAX_PYTHON_BYTES), path, "exec", dont_inherit=True)
-    except (FileNotFoundError, FileProblem):  # reported when it is loaded
+    except (FileNotFoundError, FileProblem):  # the Host reports this when it loads the file
         return ""
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         message = "".join(traceback.format_exception_only(error))

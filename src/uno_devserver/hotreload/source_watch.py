@@ -1,10 +1,10 @@
-"""Watches the sources of a package by inotify; a write that has returned is reported by the next call.
+"""Watches the sources of a package with inotify; the next call reports every write that has returned.
 
-Watched are the folders that were read, those of all sources and deciding files, and each link and folder on the way to
-them. Events that cannot change the sources (a log beside the code, an editor's swap file) are dropped; all others are
+It watches the folders that were read, those of all sources and deciding files, and each link and folder on the way to
+them. Events that cannot change the sources (a log next to the code, an editor's swap file) are dropped; all others are
 reported, because the caller compares contents anyway.
 
-A write through a hard link that was made after the file was last read is not noticed.
+It does not notice a write through a hard link that was created after the file was last read.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ..system.inotify import InotifyEvent
     from .sources.source_tree import Sources
 
-# Writing to mapped memory gives no MODIFY, but CLOSE_WRITE at the end. ATTRIB, because permission to read may change; a
-# `touch` makes one file be read again.
+# Writing to mapped memory causes no MODIFY, but CLOSE_WRITE at the end. ATTRIB: the permission to read may change; a
+# `touch` only causes one more read.
 _CONTENT = inotify.MODIFY | inotify.CLOSE_WRITE | inotify.ATTRIB
 _COMING = inotify.CREATE | inotify.MOVED_TO
 _GOING = inotify.DELETE | inotify.MOVED_FROM
@@ -31,11 +31,11 @@ _SELF = inotify.DELETE_SELF | inotify.MOVE_SELF
 _GONE = _SELF | inotify.UNMOUNT | inotify.IGNORED
 _IN_FOLDER = _CONTENT | _COMING | _GOING | _SELF | inotify.ONLY_FOLDERS
 _ANCESTOR = _SELF | inotify.ONLY_FOLDERS
-MAX_LINKS = 40  # in a row, as in Linux
+MAX_LINKS = 40  # links that lead to links; the limit of Linux
 
 
 class Unwatchable(Exception):
-    """A part of the sources cannot be watched, so reports would not be complete; says why, without a full stop."""
+    """Some sources cannot be watched, so reports would be incomplete; the text says why, without a full stop."""
 
 
 class SeenChanges(Value):
@@ -47,7 +47,7 @@ NOTHING = SeenChanges(frozenset(), False)
 
 
 class SourceWatch:
-    """To be used by one thread at a time."""
+    """Must be used by one thread at a time."""
 
     def __init__(self) -> None:
         try:
@@ -57,13 +57,13 @@ class SourceWatch:
         self._watched = _WatchedPaths()
         self._folders: frozenset[str] = frozenset()
         self._endings: frozenset[str] | None = None
-        self._paths: dict[int, list[str]] = {}  # of each watch: links may lead to one folder by several paths
+        self._paths: dict[int, list[str]] = {}  # by watch; links may lead to one folder by several paths
         self._watches: dict[str, int] = {}
         self._files: set[str] = set()
         self._listing = self._lost = False
 
     def cover(self, sources: Sources) -> bool:
-        """Watch these sources from now on; whether all of them were watched before, so that the list is up to date.
+        """Watch these sources from now on; return whether all were watched before, so that the list is up to date.
 
         Raises Unwatchable.
         """
@@ -87,7 +87,7 @@ class SourceWatch:
         return self._lost or self._listing or bool(self._files)
 
     def take(self) -> SeenChanges | None:
-        """The changes since the last call. None: they are not known, so everything may have changed."""
+        """The changes since the last call; None if they are unknown, so everything may have changed."""
         if not self.news():
             return NOTHING
         seen = None if self._lost else SeenChanges(frozenset(self._files), self._listing)
@@ -113,10 +113,10 @@ class SourceWatch:
                 watches[path] = self._inotify.add(path, mask)
                 if mask != _ANCESTOR:
                     devices.add(_check_device(path, devices))
-            except (FileNotFoundError, NotADirectoryError):  # it is one of the deciding paths
+            except (FileNotFoundError, NotADirectoryError):  # its path is watched as a deciding one
                 continue
             except PermissionError as error:
-                # Folders of others above the code are hardly moved; a closed folder is reported by the one above it.
+                # Other users' folders above the code are rarely moved; an unreadable folder is reported by its parent.
                 if mask != _ANCESTOR and path not in paths.decisive:
                     raise Unwatchable(f"the system does not let us watch {path}") from error
             except OSError as error:
@@ -143,7 +143,7 @@ class SourceWatch:
         inside = os.path.dirname(path) in self._folders
         if event.mask & inotify.IS_FOLDER:
             return inside or path in self._watches or path in paths.owners
-        if not event.mask & _COMING:  # that a file is missing is noticed when it is read
+        if not event.mask & _COMING:  # a missing file is noticed when it is read
             return False
         if path in paths.owners:
             return path in paths.hard_linked or _is_special(path)
@@ -156,11 +156,13 @@ class _WatchedPaths:
     """The folders and links on the paths to the sources of a package, and the paths that do not exist yet."""
 
     def __init__(self) -> None:
-        self.folders: set[str] = set()  # whose entries are watched
+        self.folders: set[str] = set()  # folders whose entries are watched
         self.ancestors: set[str] = set()  # folders of which only moves and removals are watched
-        # Links, missing and closed paths, deciding files: if one of them changes, the list of sources may.
+        # Links, missing and unreadable paths, deciding files: if one of them changes, the list of sources may change.
         self.decisive: set[str] = set()
-        self.hard_linked: set[str] = set()  # files with several names: the folder does not report writes by another one
+        self.hard_linked: set[str] = (
+            set()
+        )  # files with other names, through which writes are not reported by the folder
         self.owners: dict[str, list[str]] = {}  # by path: the keys of the sources with this content
         self._known: set[str] = set()  # folders that were followed
         self._linked: list[str] = []  # targets of links that are still to be followed
@@ -175,18 +177,18 @@ class _WatchedPaths:
                 self._note_decisive(place)
         for path in sources.folders:
             if not os.access(path, os.R_OK, effective_ids=True):
-                self._note_decisive(path)  # until this user may read it
+                self._note_decisive(path)  # the user may get permission to read it
         self._linked += sources.folders
         while self._linked:
             self._trace(self._linked.pop())
 
     def _trace(self, path: str) -> list[str]:
-        """The path, and the target of each link that it leads to; notes all folders and links on the way."""
+        """The path and, if it is a link, the places that it leads to; notes all folders and links on the way."""
         places: list[str] = []
         while len(places) < MAX_LINKS:
             places.append(path)
             above = os.path.dirname(path)
-            while above not in self._known:  # the last one is its own parent
+            while above not in self._known:  # the root folder is its own parent
                 self._known.add(above)
                 leads_to = self._note(above)
                 if leads_to is not None:
@@ -199,7 +201,7 @@ class _WatchedPaths:
         return places
 
     def _note(self, path: str) -> str | None:
-        """Note what the path is; returns the target of a link, not normalised: `..` behind a link is another folder."""
+        """Note what the path is; return a link's target, not normalised, because `..` after a link leads elsewhere."""
         try:
             status = os.lstat(path)
             if stat.S_ISLNK(status.st_mode):
@@ -220,10 +222,10 @@ class _WatchedPaths:
 
 
 def _is_special(path: str) -> bool:
-    """Whether this is not a plain file with one name: events show a link to a folder as a file."""
+    """Whether this is not a plain file with one name; events do not tell links to folders from files."""
     try:
         status = os.lstat(path)
-    except OSError:  # removed again
+    except OSError:  # removed meanwhile
         return False
     return not stat.S_ISREG(status.st_mode) or status.st_nlink > 1
 

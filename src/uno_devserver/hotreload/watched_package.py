@@ -1,4 +1,4 @@
-"""The packages whose code is watched. Cheap to import: a launch waits for it."""
+"""The packages whose code is watched. Cheap to import, because every launch imports it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Role(Enum):
 
     @property
     def script(self) -> str:
-        """The script of `package.json` that builds it."""
+        """The script in `package.json` that builds a package of this role."""
         return "build" if self is Role.SERVER else "compile"
 
 
 class WatchedPackage(Value):
     role: Role
     root: str  # absolute
-    include: tuple[str, ...] = ()  # hotReload.include: globs from the root, of more files that count
-    exclude: tuple[str, ...] = ()  # hotReload.exclude: of files that never count
+    include: tuple[str, ...] = ()  # hotReload.include: globs, relative to the root, for additional files
+    exclude: tuple[str, ...] = ()  # hotReload.exclude: globs for files that are never sources
     addins: bool = False  # the root is a workspace, and its Python add-ins are the code

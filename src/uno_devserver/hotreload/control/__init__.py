@@ -1,1 +1,1 @@
-"""The control channel: proxies that share a server ask the authority of the one that owns it."""
+"""The control channel, on which proxies that share a server reach the authority of the proxy that owns it."""

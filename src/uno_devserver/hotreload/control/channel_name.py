@@ -1,4 +1,4 @@
-"""The name of a control channel, and the removal of channels of killed proxies. Cheap to import: a start waits for it.
+"""The name of a control channel, and the removal of channels of killed proxies. Cheap to import for every start.
 
 The name is chosen before the upstream is launched, because the registry entry of the upstream contains it.
 """
@@ -11,7 +11,7 @@ import sys
 
 from ...system.pipes import UNIX_PREFIX, PipeProblem, pipe_path, remove_if_left
 
-RANDOM_BYTES = 12  # cannot be guessed, and a socket still fits into the long temp folders of macOS
+RANDOM_BYTES = 12  # hard to guess, yet short enough for a socket path in the temp folders of macOS
 _OURS = re.compile(rf"{UNIX_PREFIX}uno-[0-9a-f]{{{2 * RANDOM_BYTES}}}")
 SHORT_FOLDER = "/tmp/"  # noqa: S108  # if the path of the user's own temp folder is too long for a socket
 
@@ -29,7 +29,7 @@ def channel_name() -> str:
 def remove_left_channels() -> list[str]:
     """Remove the sockets of killed proxies of this user; returns their paths."""
     if sys.platform == "win32":
-        return []  # pipes end with their process there
+        return []  # on Windows a pipe ends with its process
     folder = os.path.dirname(pipe_path(channel_name()))
     try:
         names = sorted(name for name in os.listdir(folder) if _OURS.fullmatch(name))

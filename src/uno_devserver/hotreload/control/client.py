@@ -1,9 +1,9 @@
 """Asks the authority of another process over its control channel.
 
-A missing or broken connection is an error at once, silence after a limit, and after that for a while without another
-attempt; during a long build the owner sends progress, which is no silence. Only at first the channel is waited for,
-because the registry names it before its owner listens there. When the owner announces a restart, calls of this process
-may finish, and the owner is told when they have.
+A missing or broken connection is an error at once. Silence is an error after a limit; then the owner is not asked
+for a while. Progress messages during a long build end the silence. Only the first connection waits for the channel,
+because the registry names it before the owner listens on it. When the owner announces a restart, running calls of this
+process may finish, and the owner is notified when they have.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ OWNER = "The proxy that owns the server"
 
 
 class RemoteLimits(Value):
-    rpc: RpcLimits = RpcLimits(line_bytes=64 * 1024 * 1024)  # an answer has the whole output of a build
-    connect_seconds: float = 1.0  # a socket of this machine
-    opening_seconds: float = 2.0  # the owner listens some 0.2 s after its Host serves, on a busy machine a second
+    rpc: RpcLimits = RpcLimits(line_bytes=64 * 1024 * 1024)  # an answer contains the whole output of a build
+    connect_seconds: float = 1.0  # enough for a socket on this machine
+    opening_seconds: float = 2.0  # the owner listens 0.2 s after its Host serves, or 1 s if the machine is busy
     opening_step_seconds: float = 0.01
     silence_seconds: float = 10.0  # the owner sends progress every 3 s while it works for us
-    doubt_seconds: float = 30.0  # after such a silence it is not asked, else each batch of calls would wait
+    doubt_seconds: float = 30.0  # after such a silence the owner is not asked; otherwise each batch of calls would wait
     whole_seconds: float = 900.0  # two builds of 300 s, the start of a client, and some room
 
 
@@ -52,15 +52,15 @@ class RemoteAuthority:
         self._limits = limits or RemoteLimits()
         self._connection: LineRpc | None = None
         self._connecting = asyncio.Lock()
-        self._gave_up: float | None = None  # when its silence was too long, by the clock of the loop
+        self._gave_up: float | None = None  # when the owner had been silent for too long, by the clock of the loop
         self._checking: asyncio.Task[CheckResult] | None = None
-        self._tells: list[Callable[[str], None]] = []  # of the callers of that check
+        self._tells: list[Callable[[str], None]] = []  # the progress functions of the callers of `check`
         self._restarting: asyncio.Task[RestartResult] | None = None
         self._announced: asyncio.Future[RestartResult] | None = None  # a restart that the owner has announced
         self._tasks = Tasks()
         self._closed = False
-        self._opens_until = _now() + self._limits.opening_seconds  # until then the owner may not listen yet
-        self.restarts = 0  # that the owner has reported, and that succeeded
+        self._opens_until = _now() + self._limits.opening_seconds  # before that time the owner may not listen yet
+        self.restarts = 0  # how many successful restarts the owner has reported
         self._tasks.start(self._connect_ahead())
 
     def news(self) -> bool | None:
@@ -89,7 +89,7 @@ class RemoteAuthority:
         return bool(self._under_way())
 
     async def until_restarted(self) -> None:
-        """Wait for the end of the restart, or of the connection."""
+        """Wait until the restart or the connection has ended; return at once if there is no restart."""
         waits = self._under_way()
         if waits:
             await asyncio.wait(waits)
@@ -142,11 +142,11 @@ class RemoteAuthority:
             self._gave_up = now
             raise AuthorityProblem(f"{OWNER} has been silent for {limits.silence_seconds:g} s on {self._path}.")
         if whole <= 0:
-            raise AuthorityProblem(f"{OWNER} has not come to an end in {limits.whole_seconds:g} s.")
+            raise AuthorityProblem(f"{OWNER} has not finished within {limits.whole_seconds:g} s.")
         return min(quiet, whole)
 
     def _is_doubted(self) -> bool:
-        """Whether the owner was silent a short time ago, has sent nothing since, and is still connected."""
+        """Whether the owner was recently silent for too long, has sent nothing since, and is still connected."""
         connection, gave_up = self._connection, self._gave_up
         if gave_up is None or connection is None or connection.ended:
             return False
@@ -155,7 +155,7 @@ class RemoteAuthority:
     # The connection.
 
     async def _connect_ahead(self) -> None:
-        """Connect before the first request, to hear of restarts also if nothing is requested."""
+        """Connect before the first request, to be notified of restarts even if nothing is requested."""
         with contextlib.suppress(AuthorityProblem):
             await self._connected()
 
@@ -226,8 +226,8 @@ class RemoteAuthority:
     async def _finish_calls(self) -> None:
         try:
             await self._restart_announced()
-        except Exception as error:  # the restart does not wait for ever
-            log.warn(f"Waiting for the end of calls before a restart has failed: {error!r}")
+        except Exception as error:  # the owner is notified all the same
+            log.warn(f"Could not wait for running calls before a restart: {error!r}")
 
     async def _said_ready(self) -> RestartResult:
         try:
@@ -245,7 +245,7 @@ def _now() -> float:
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Take the exception, which no caller takes if all of them were cancelled."""
+    """Retrieve the exception, because all callers may have been cancelled."""
     if not task.cancelled():
         task.exception()
 
@@ -286,4 +286,4 @@ def _problem(path: str, error: Exception) -> AuthorityProblem:
         return AuthorityProblem(f"{OWNER} has closed {path}.")
     if isinstance(error, TimeoutError):
         return AuthorityProblem(f"{OWNER} does not answer on {path}.")
-    return AuthorityProblem(f"{OWNER} is not reached on {path}: {error}.")  # ValueError: the path is not possible
+    return AuthorityProblem(f"{OWNER} cannot be reached on {path}: {error}.")  # ValueError: the path is not valid

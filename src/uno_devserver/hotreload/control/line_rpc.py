@@ -1,7 +1,7 @@
-"""A connection of JSON-RPC 2.0 messages, one to a line: requests both ways, answers by id, notifications.
+"""A JSON-RPC 2.0 connection with one message per line; both ends may send requests and notifications.
 
 Requests run concurrently. Invalid input is answered with an error and does not end the connection. The other end is
-read as fast as it is answered. Sending never waits: an end that does not read is disconnected. When the connection
+read only as fast as it is answered. Sending never waits; an end that does not read is disconnected. When the connection
 ends, all open requests fail at once.
 """
 
@@ -35,21 +35,21 @@ from ...system.log import log
 from ...system.values import Value
 
 READ_BYTES = 64 * 1024
-LINES_PER_TURN = 32  # handled before the other work of the loop has its turn
+LINES_PER_TURN = 32  # the most that are handled before other tasks of the loop run
 
 
 class RpcLimits(Value):
-    line_bytes: int = 1024 * 1024  # requests have some hundred bytes
-    requests: int = 32  # at a time; more of them wait unread
+    line_bytes: int = 1024 * 1024  # requests have a few hundred bytes
+    requests: int = 32  # the most that are handled at a time; further ones wait unread
     unread_bytes: int = 256 * 1024  # with more than this unsent, the other end is not reading just now
-    unread_seconds: float = 10.0  # after so long without reading it is disconnected
-    unsent_bytes: int = 64 * 1024 * 1024  # held at most: some outputs of large builds
-    finish_seconds: float = 1.0  # for requests of an end that sends no more but may still read, as in a shell's pipe
-    close_seconds: float = 0.1  # to take what is unsent; a proxy that ends has 300 ms in all
+    unread_seconds: float = 10.0  # an end that has not read for this long is disconnected
+    unsent_bytes: int = 64 * 1024 * 1024  # the most that is kept: a few outputs of large builds
+    finish_seconds: float = 1.0  # for requests of an end that stopped sending but may still read, as in a pipe
+    close_seconds: float = 0.1  # for the other end to read the rest; a proxy must end within 300 ms
 
 
 class ConnectionEnded(Exception):
-    """The connection has ended before the answer."""
+    """The connection ended before the answer arrived."""
 
 
 async def _answers_nothing(method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG001
@@ -78,7 +78,7 @@ class LineRpc:
         self._watch: asyncio.TimerHandle | None = None  # disconnects an end that does not read
         self._loop = asyncio.get_running_loop()
         self.last_heard = self._loop.time()
-        self.ended = False  # the other end sends no more
+        self.ended = False  # the other end has stopped sending
 
     async def serve(self) -> None:
         """Read and answer until either end closes the connection."""
@@ -92,7 +92,7 @@ class LineRpc:
             self._end()
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The result; RpcError if the other end refuses, ConnectionEnded if it has gone."""
+        """The result; RpcError if the other end refuses, ConnectionEnded if the connection ends first."""
         if self.ended:
             raise ConnectionEnded
         self._last_id += 1
@@ -112,7 +112,7 @@ class LineRpc:
         self._end()
 
     async def close(self) -> None:
-        """Send what is unsent, if the other end takes it soon, and end the connection."""
+        """Send what is unsent, if the other end reads it soon, and end the connection."""
         self._end()
         self._writer.close()
         try:
@@ -157,7 +157,7 @@ class LineRpc:
             tell_service(self._heard, message)
         elif isinstance(message, RpcResponse):
             answered = self._asked.get(message.id) if isinstance(message.id, int) else None
-            if answered is not None and not answered.done():  # else the request was cancelled
+            if answered is not None and not answered.done():  # otherwise the request was cancelled
                 answered.set_result(message)
         else:
             self._send(error_message(message.id, message.error))

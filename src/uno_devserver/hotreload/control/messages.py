@@ -1,6 +1,6 @@
 """The vocabulary of the control channel: its methods and notifications, and the JSON of the results.
 
-In JSON from a peer, members that are missing or of another type count as absent: the peer may be another version.
+Members of the wrong type in a peer's JSON are treated as absent, because the peer may be another version.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ OPEN_INSPECTOR = "openInspector"
 METHODS = (PING, GET_STATUS, CHECK, READY_TO_RESTART, MCP_READY, OPEN_INSPECTOR)
 
 PROGRESS = "hotReload/progress"  # {message}: the progress of a request of the peer
-RESTARTING = "hotReload/restarting"  # {reason}: the peer sends readyToRestart as soon as none of its calls runs
+RESTARTING = "hotReload/restarting"  # {reason}: the receiver sends readyToRestart once none of its calls runs
 RESTARTED = "hotReload/restarted"  # the result of the restart
 
-NO_ANSWER = -32001  # the error code if the authority has no answer; JSON-RPC leaves this range to programs
+NO_ANSWER = -32001  # the error code if the authority cannot answer; from the range that JSON-RPC leaves to programs
 
 _CHECK_MEMBERS = {
     "mcpChanged": "server_changed",
@@ -33,7 +33,7 @@ _CHECK_MEMBERS = {
     "extBuildError": "extension_build_error",
     "extClientReloaded": "client_reloaded",
 }
-# Left out if they are None. A peer that does not know the digest tells failures apart by their output.
+# Omitted if None. A peer that does not know the digest tells failures apart by their output.
 _OPTIONAL_MEMBERS = {"mcpDigest": "server_digest", "extClientProblem": "client_problem"}
 
 

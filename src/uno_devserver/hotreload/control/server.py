@@ -1,6 +1,6 @@
-"""Serves the control channel: other programs of this user ask the authority of this process, and hear of its restarts.
+"""Serves the control channel: other programs of this user send requests to the authority and are notified of restarts.
 
-The channel stays reachable if its socket is removed from the temp folder. No peer can hold up the authority or another
+The channel stays reachable if its socket is removed from the temp folder. No peer can delay the authority or another
 peer; a restart waits for peers for a limited time.
 """
 
@@ -43,9 +43,9 @@ class ServedAuthority(Authority, Protocol):
 
 class ControlLimits(Value):
     rpc: RpcLimits = RpcLimits()
-    peers: int = 64  # connected at a time; one per proxy of the workspace, and the IDE's
+    peers: int = 64  # the most at a time; there is one per proxy of the workspace, and the IDE's
     progress_seconds: float = 3.0  # a peer gives up after 10 s of silence
-    look_seconds: float = 10.0  # between two looks whether the socket still exists
+    look_seconds: float = 10.0  # between two checks that the socket still exists
     restart_seconds: float = 120.0  # from the announcement to the end; a start takes 30 s at most
 
 
@@ -71,8 +71,8 @@ class ControlServer:
         self._looking: asyncio.Task[None] | None = None
         self._peers: set[ChannelPeer] = set()
         self._serving = Tasks()
-        self._work = Tasks()  # goes on if the peer that began it disconnects
-        self._restart: asyncio.Future[RestartResult] | None = None  # the announced one, until its end
+        self._work = Tasks()  # continues if the peer that requested it disconnects
+        self._restart: asyncio.Future[RestartResult] | None = None  # the announced restart, until it ends
         self._closed = False
 
     async def open(self) -> str:
@@ -94,7 +94,7 @@ class ControlServer:
         await self._serving.wait(self._limits.rpc.close_seconds)
 
     async def announce_restart(self, seconds: float) -> None:
-        """Tell all peers that a restart is due; returns when none of their calls runs, or after `seconds`.
+        """Announce a restart to all peers; return when none of their calls runs, or after `seconds`.
 
         `announce_restarted` must follow.
         """
@@ -141,9 +141,9 @@ class ControlServer:
             peer.left()
 
     async def _look_after_socket(self) -> None:
-        """Listen again if a cleaner of the temp folder removes the socket: connected peers would not notice.
+        """Listen again if a cleaner of the temp folder has removed the socket, which connected peers do not notice.
 
-        Before that, remove the sockets of proxies that were killed: there may be no cleaner.
+        The sockets of killed proxies are removed first, because there may be no cleaner.
         """
         assert self._listener
         await run_in_thread(remove_left_channels)
@@ -199,7 +199,7 @@ class ControlServer:
             raise RpcError(INVALID_PARAMS, message)
 
     async def _ready(self, peer: ChannelPeer) -> RestartResult:
-        """A request that comes after the announced restart causes no second one: the authority knows what is due."""
+        """A request after the announced restart does not cause a second one: the authority knows whether one is due."""
         with peer.progress("restarting", self._limits.progress_seconds), peer.being_ready():
             if self._restart is not None:
                 return await self._announced_restart(self._restart)
@@ -212,7 +212,7 @@ class ControlServer:
         return restart.result()
 
     async def _finished(self, work: Callable[[], Awaitable[T]]) -> T:
-        """The result of work that goes on if the peer disconnects, because others may wait for the same."""
+        """The result of work that continues if the peer disconnects, because other peers may wait for it too."""
         done = await asyncio.shield(self._work.start(_outcome(work)))
         if isinstance(done, RpcError):
             raise done
@@ -220,7 +220,7 @@ class ControlServer:
 
 
 async def _outcome(work: Callable[[], Awaitable[T]]) -> T | RpcError:
-    """The result or the failure, as a value: a failure after the peer has disconnected is not left unretrieved."""
+    """The result or the failure as a value, so that no exception stays unretrieved if the peer has disconnected."""
     try:
         return await work()
     except RpcError as error:
@@ -235,15 +235,15 @@ class ChannelPeer:
         self.connection = connection
         self.readiness: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # for the announced restart
         self._is_waited_for: bool | None = None  # None: it has neither requested a check nor been late for a restart
-        self._ready = 0  # its open readyToRestart requests
+        self._ready = 0  # the number of the peer's open readyToRestart requests
 
     def takes_part(self) -> None:
-        """Note that it has requested a check: it runs calls, which restarts wait for."""
+        """Note that the peer has requested a check; it runs calls, so restarts wait for it."""
         if self._is_waited_for is None:
             self._is_waited_for = True
 
     def tell_of_restart(self, reason: str) -> bool:
-        """Announce a restart, unless it waits for that already; whether the restart waits for its calls."""
+        """Announce a restart, unless the peer already waits for it; return whether the restart waits for the peer."""
         if self._ready:
             return False
         self.readiness = asyncio.get_running_loop().create_future()
@@ -251,7 +251,7 @@ class ChannelPeer:
         return self._is_waited_for is True and not self.connection.ended
 
     def is_late(self) -> bool:
-        """Whether it has not answered the announcement; then the next restarts do not wait for it."""
+        """Whether the peer has not answered the announcement; if so, later restarts do not wait for it."""
         late = not self.readiness.done()
         if late:
             self._is_waited_for = False
@@ -259,7 +259,7 @@ class ChannelPeer:
 
     @contextlib.contextmanager
     def being_ready(self) -> Iterator[None]:
-        """Mark it as ready, and as waiting for the restart in this block."""
+        """Mark the peer as ready, and during this block as waiting for the restart."""
         self._is_waited_for = True
         self._settle()
         self._ready += 1
@@ -277,7 +277,7 @@ class ChannelPeer:
 
     @contextlib.contextmanager
     def progress(self, message: str, seconds: float) -> Iterator[Callable[[str], None]]:
-        """Send progress every some seconds in this block, so that the peer does not give up."""
+        """Send progress every `seconds` during this block, so that the peer does not give up."""
         progress = _PeerProgress(self.connection, message, seconds)
         try:
             yield progress.say
@@ -286,7 +286,7 @@ class ChannelPeer:
 
 
 class _PeerProgress:
-    """Sends progress to a peer, and repeats the last message if nothing else is said for some seconds."""
+    """Sends progress to a peer, and repeats the last message if there is no other for `seconds`."""
 
     def __init__(self, connection: LineRpc, message: str, seconds: float) -> None:
         self._connection = connection
@@ -295,7 +295,7 @@ class _PeerProgress:
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(seconds, self.say, message)
 
     def say(self, message: str) -> None:
-        if self._timer is not None:  # else the request is answered
+        if self._timer is not None:  # otherwise the request has been answered
             self._timer.cancel()
             self._timer = self._loop.call_later(self._seconds, self.say, message)
             self._connection.notify(messages.PROGRESS, {"message": message})
