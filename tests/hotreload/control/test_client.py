@@ -141,7 +141,7 @@ async def test_where_nobody_listens_that_is_known_at_once(path: str) -> None:
     adopter = Adopter(path, RemoteLimits(opening_seconds=0))
 
     begun = time.monotonic()
-    await adopter.no_answer("is not reached")
+    await adopter.no_answer("cannot be reached")
 
     assert time.monotonic() - begun < AT_ONCE
     await adopter.authority.close()
@@ -170,12 +170,12 @@ async def test_a_channel_that_is_never_opened_is_waited_for_once() -> None:
     adopter = Adopter("/nowhere/CoreFxPipe_x", RemoteLimits(opening_seconds=0.2))
 
     begun = time.monotonic()
-    await adopter.no_answer("is not reached")
+    await adopter.no_answer("cannot be reached")
     assert time.monotonic() - begun >= 0.2
 
     begun = time.monotonic()
     for _ in range(20):
-        await adopter.no_answer("is not reached")
+        await adopter.no_answer("cannot be reached")
     assert time.monotonic() - begun < AT_ONCE
     await adopter.authority.close()
 
@@ -201,7 +201,7 @@ async def test_an_owner_that_comes_back_is_asked_again() -> None:
     async with open_channel() as opened, Adopter(opened.path) as adopter:
         await adopter.check()
         await opened.channel.close()
-        await adopter.no_answer("has closed|is not reached")
+        await adopter.no_answer("has closed|cannot be reached")
 
         again = channels.ControlServer(opened.path, opened.authority, (), open_inspector)
         await again.open()
@@ -272,7 +272,7 @@ async def test_an_owner_that_is_busy_for_ever_is_given_up_although_it_is_not_sil
     async def wait(path: str, _: subprocess.Popen[bytes]) -> None:
         adopter = Adopter(path, RemoteLimits(whole_seconds=0.5))
 
-        await adopter.no_answer("has not come to an end")
+        await adopter.no_answer("has not finished within")
 
         assert adopter.told
         await adopter.authority.close()
@@ -441,7 +441,7 @@ async def test_a_question_that_is_not_answered_says_why(
 
 @pytest.mark.parametrize("path", ["/there/is/nothing", "no path at all"])
 def test_a_question_where_nobody_listens_says_so(path: str) -> None:
-    with pytest.raises(AuthorityProblem, match="not reached"):
+    with pytest.raises(AuthorityProblem, match="cannot be reached"):
         ask(path, "system.ping", {}, 5)
 
 

@@ -1,1 +1,1 @@
-"""Which files are the code of a package? One module for each kind of package."""
+"""Finds the files that are the code of a package; one module for each kind of package."""

@@ -1,6 +1,6 @@
 """The source files of a .NET project: the SDK's default globs, changed by the Compile items of the project.
 
-Conditions are not evaluated: all items count. The project file is a source, too.
+Conditions are not evaluated: all items are used. The project file is a source too.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .source_tree import SourceTree
 
 PROJECTS = (".csproj", ".fsproj")
-MAX_PROJECT_BYTES = 4 * 1024 * 1024  # one that lists 20,000 files by name has 2 MB
-_OUTPUT = frozenset({"bin", "obj"})  # beside the project file; deeper they are folders like others
+MAX_PROJECT_BYTES = 4 * 1024 * 1024  # a project that lists 20,000 files by name has 2 MB
+_OUTPUT = frozenset({"bin", "obj"})  # output folders next to the project file; deeper ones are ordinary folders
 _SWITCHES = ("enabledefaultitems", "enabledefaultcompileitems")
 
 
@@ -30,7 +30,7 @@ def project_in(names: Collection[str]) -> str | None:
 
 
 def find_dotnet(tree: SourceTree, project: str) -> frozenset[str] | None:
-    """Add the files of the project in the root; returns the endings of all names that may count, None for any."""
+    """Add the files of the project in the root; return the endings of all names that may be sources, None for any."""
     tree.add(project)
     compiled = _Compiled(tree, project)
     endings = (*((".cs",) if compiled.by_default else ()), ".resx")
@@ -53,14 +53,14 @@ class _Compiled:
     """The statements of a project about the files that it compiles."""
 
     def __init__(self, tree: SourceTree, project: str) -> None:
-        self.by_default = not project.lower().endswith(".fsproj")  # in F# the order of files matters, so each is named
+        self.by_default = not project.lower().endswith(".fsproj")  # F# projects list each file, because order matters
         self.outside: list[str] = []
         include: list[str] = []
         remove: list[str] = []
         path = tree.path(project)
         try:
             root = parse_xml(read_bytes(path, MAX_PROJECT_BYTES))
-        except FileNotFoundError:  # just removed: the next call finds another kind of package
+        except FileNotFoundError:  # removed meanwhile: the next call finds another kind of package
             root = None
         except (FileProblem, XmlProblem) as problem:
             tree.problems.append(f"{path} cannot be read: {problem.reason}. The default files of a project count.")
@@ -94,7 +94,7 @@ class _Compiled:
 
 
 def _skipped(folder: str, names: Collection[str]) -> Collection[str]:
-    """Hidden folders, as the SDK excludes them, and node_modules, as the Web SDK does."""
+    """The folders that are skipped: hidden ones, as by the SDK, and node_modules, as by the Web SDK."""
     skipped = {name for name in names if name[0] == "." or name == "node_modules"}
     return skipped if folder else skipped | {name for name in names if name.lower() in _OUTPUT}
 

@@ -1,6 +1,6 @@
 """Finds the source files of a package: the files in its root tell its kind, and each kind has its own rules.
 
-Files that `hotReload.include` matches are added; files that `hotReload.exclude` matches never count. Nothing raises:
+Files that `hotReload.include` matches are added; files that `hotReload.exclude` matches are left out. Nothing raises:
 what cannot be read becomes a sentence in `problems`.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .source_tree import Sources
 
 PACKAGE_JSON = "package.json"
-JAVASCRIPT_EXTENSIONS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts")  # node runs TypeScript too
+JAVASCRIPT_EXTENSIONS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts")  # Node runs TypeScript too
 JAVASCRIPT_ENDINGS = frozenset({*JAVASCRIPT_EXTENSIONS, ".json"})  # .json: a manifest makes its folder a package
 _JAVASCRIPT_OUTPUT = frozenset({"dist", "build", "out", "coverage"})
 _MANIFESTS = (*TSCONFIGS, PACKAGE_JSON, python.MANIFEST)
@@ -39,7 +39,7 @@ class PackageKind(Enum):
 
 
 def find_sources(package: WatchedPackage, cache: dict[str, Any] | None = None) -> Sources:
-    """`cache`: passed again for the same package, it makes the next call faster."""
+    """The source files of a package; a `cache` that is passed again for the same package makes the next call faster."""
     include, exclude = Globs(package.include, "hotReload.include"), Globs(package.exclude, "hotReload.exclude")
     tree = SourceTree(package.root, exclude)
     tree.problems += [*include.problems, *exclude.problems]
@@ -77,7 +77,7 @@ def _names(folder: str) -> set[str]:
         return set()
 
 
-# Each kind adds its files and returns the endings of all names that may count; None: any.
+# Each function adds the files of its kind and returns the endings of all names that may be sources; None: any.
 
 
 def _add_typescript(tree: SourceTree, cache: dict[str, Any]) -> frozenset[str]:
@@ -87,10 +87,10 @@ def _add_typescript(tree: SourceTree, cache: dict[str, Any]) -> frozenset[str]:
 
 
 def _add_javascript(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
-    """All JavaScript below the root, without packages and the output of builds."""
+    """Add all JavaScript below the root, without packages and the output of builds."""
 
     def skipped(_folder: str, names: Collection[str]) -> Collection[str]:
-        # Builds write beside a manifest; a folder `src/build` is code.
+        # Builds write next to a manifest; a folder `src/build` is code.
         foreign = hidden_and_foreign(names)
         return foreign | _JAVASCRIPT_OUTPUT if PACKAGE_JSON in names else foreign
 
@@ -107,14 +107,14 @@ def _add_python(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
 
 
 def _add_addins(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
-    """All that the Host loads from the folder of add-ins, and that those may import, also through links."""
+    """Add all files that the Host loads from the folder of add-ins, and those that these may import."""
     python.add_python_below(tree, ADDINS_FOLDER.replace(os.sep, "/"))
     return python.ENDINGS
 
 
 def _add_dotnet(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str] | None:
     project = dotnet.project_in(_names(tree.root))
-    return dotnet.find_dotnet(tree, project) if project else frozenset()  # just removed: the next call sees it
+    return dotnet.find_dotnet(tree, project) if project else frozenset()  # removed meanwhile: the next call notices it
 
 
 _ADD = {

@@ -1,6 +1,6 @@
 """The patterns of `hotReload.include` and `exclude`: paths from a root, with `**`, `*`, `?` and `{a,b}`.
 
-`*` and `?` stay within a name, `**` spans folders. A pattern that matches a folder matches all that is in it.
+`*` and `?` stay within a name, `**` spans folders. A pattern that matches a folder matches everything in it.
 
 Hand-written: in `fnmatch` a `*` crosses folders, and there is no `{a,b}`.
 """
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MAX_PATTERN = 1024  # characters
-MAX_ALTERNATIVES = 256  # of the braces of one pattern
+MAX_ALTERNATIVES = 256  # the most patterns that the braces of one pattern produce
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _WILD = re.compile(r"[*?]")
 
 
 class Globs:
-    """A list of patterns; those that cannot be used are left out, with a sentence in `problems`."""
+    """A list of patterns; each one that cannot be used is left out, and a sentence in `problems` says why."""
 
     def __init__(self, patterns: Iterable[str], setting: str) -> None:
         self.patterns: list[str] = []  # without braces
@@ -40,15 +40,15 @@ class Globs:
         return self._match is not None and self._match(path) is not None
 
     def starts(self) -> set[str]:
-        """The literal beginning of each pattern, a folder or file; the root is the empty path."""
+        """The literal start of each pattern, a folder or file; the root is the empty path."""
         return {"/".join(takewhile(_is_literal, pattern.split("/"))) for pattern in self.patterns}
 
     def name_folder(self, name: str) -> bool:
-        """Whether a pattern has this folder name without wildcards: only such patterns lead into hidden folders."""
+        """Whether a pattern contains this folder name literally; only such patterns lead into hidden folders."""
         return any(name in pattern.split("/") for pattern in self.patterns)
 
     def endings(self) -> frozenset[str] | None:
-        """The endings of the matching names, from the last dot on; None: any."""
+        """The endings, from the last dot on, of the names that may match; None if any name may."""
         found = set()
         for pattern in self.patterns:
             name = pattern.rpartition("/")[2]
@@ -77,7 +77,7 @@ def _leads_out(path: str) -> bool:
 
 
 def _alternatives(pattern: str) -> Iterator[str]:
-    """The pattern without braces, once for each choice; stops beyond the limit."""
+    """The patterns without braces, one for each choice; stops when there are more than the limit."""
     waiting, count = [pattern], 0
     while waiting and count <= MAX_ALTERNATIVES:
         pattern = waiting.pop()
@@ -91,7 +91,7 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 
 def _tidy(pattern: str) -> str:
-    """With forward slashes, and without superfluous parts: `./src//a/` becomes `src/a`."""
+    """The pattern with forward slashes and without superfluous parts: `./src//a/` becomes `src/a`."""
     parts = [part for part in pattern.replace("\\", "/").split("/") if part not in ("", ".")]
     return "/".join(part for place, part in enumerate(parts) if part != "**" or parts[place - 1 : place] != ["**"])
 
@@ -101,12 +101,12 @@ def _is_literal(part: str) -> bool:
 
 
 def _expression(pattern: str) -> str:
-    """A regular expression for the matching paths, and all below them.
+    """A regular expression for the matching paths and all paths below them.
 
-    The text behind a wildcard is searched for once (`(?>`): the first place where it fits leaves the most for the rest,
+    The text after a wildcard is searched for once (`(?>`): the first place where it fits leaves the most for the rest,
     and trying all places would take exponential time.
     """
-    runs: list[list[str]] = [[]]  # of names, between one `**` and the next
+    runs: list[list[str]] = [[]]  # the names between one `**` and the next
     for part in pattern.split("/") if pattern else ["**"]:
         if part == "**":
             runs.append([])

@@ -1,8 +1,8 @@
 """Collects the files below the root of a package.
 
-Links are followed. Each real folder is read once, by its own path if it lies below the root, else through a link; so a
-link that leads back ends there. The number of files and folders is limited. What cannot be read is reported, and the
-rest counts.
+Links are followed. Each real folder is read once, by its own path if it is below the root, otherwise through a link; a
+link to a folder that was read adds nothing. The number of files and folders is limited. What cannot be read is
+reported and left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .globs import Globs
 
-    # From a folder's path below the root and the names in it to the folders that are skipped; None: the folder itself.
+    # Takes a folder's path below the root and the names in it; returns the folders to skip, None for the folder itself.
     Skipped = Callable[[str, Collection[str]], Collection[str] | None]
 
 MAX_FILES = 100_000
@@ -26,16 +26,16 @@ FOREIGN = frozenset({"node_modules", "__pycache__", "site-packages"})  # package
 
 
 class Sources(Value):
-    """The source files of a package, as they are on disk now. All paths are absolute but for the keys of `files`."""
+    """The source files of a package, as they are on disk now. All paths are absolute except the keys of `files`."""
 
     root: str
-    # By the path relative to the root, with forward slashes, also on Windows; a file beside the root begins with `../`.
+    # The keys are relative to the root, with forward slashes on every system; those outside the root begin with `../`.
     files: Mapping[str, str]
-    folders: frozenset[str]  # that were read: a file that appears in one of them may be a source
-    deciding: frozenset[str] = frozenset()  # files that decide which others count: tsconfig.json and what it extends
-    problems: tuple[str, ...] = ()  # sentences: what could not be read, and what counts instead
-    # The endings of all names that may count, from the last dot on, in lower case; None: any. If a file with another
-    # ending appears in one of the folders, nothing has to be listed again.
+    folders: frozenset[str]  # the folders that were read; a file that appears in one of them may be a source
+    deciding: frozenset[str] = frozenset()  # files that decide which others are sources, such as tsconfig.json
+    problems: tuple[str, ...] = ()  # sentences that say what could not be read, and what is used instead
+    # The endings of all names that may be sources, from the last dot on, in lower case; None: any. If files with other
+    # endings appear in the folders, the sources need not be listed again.
     endings: frozenset[str] | None = None
 
 
@@ -55,7 +55,7 @@ class SourceTree:
     ) -> None:
         """Add all files that are `wanted` below the folder `start`: a path below the root, or empty.
 
-        Files with the names in `deciding` are added as such.
+        Files with a name in `deciding` are added as deciding files.
         """
         seen: set[tuple[int, int]] = set()
         own, linked = [start], list[str]()
@@ -82,7 +82,7 @@ class SourceTree:
                     if entry.is_file():
                         if wanted(relative) and not self.exclude.match(relative):
                             self.files[relative] = entry.path
-                    elif is_link:  # its target may appear
+                    elif is_link:  # a broken link, whose target may appear
                         self.deciding.add(entry.path)
                 except OSError:  # a loop of links, or a target that this user may not read
                     self.deciding.add(entry.path)
@@ -94,7 +94,7 @@ class SourceTree:
                 return
 
     def add(self, relative: str) -> None:
-        """Add one file, or the path as a deciding one, if there is no such file yet."""
+        """Add one file; if it does not exist, add its path as a deciding one, because the file may appear."""
         path = self.path(relative)
         if not os.path.isfile(path):
             self.deciding.add(path)
@@ -115,7 +115,7 @@ class SourceTree:
         )
 
     def _entries(self, path: str, seen: set[tuple[int, int]]) -> list[os.DirEntry[str]] | None:
-        """None: there is no such folder, or it was read before."""
+        """The entries of a folder; None if there is no such folder or it was read before."""
         self.folders.add(path)
         try:
             status = os.stat(path)

@@ -74,7 +74,7 @@ def test_the_cache_holds_what_is_there_now_and_spares_reading_it_again(root: Pat
     ("config", "problem"),
     [
         ('{"include": ["src"', "tsconfig.json is not JSON: "),
-        ("17", "tsconfig.json holds no JSON object"),
+        ("17", "tsconfig.json does not contain a JSON object"),
         ('{"extends": "./nowhere"}', "extends ./nowhere, which is not found"),
         ('{"extends": "@corp/missing/base.json"}', "extends @corp/missing/base.json, which is not found"),
         ('{"extends": ["./a.json", 5]}', "extends holds 5 where a text is expected"),
@@ -83,14 +83,14 @@ def test_the_cache_holds_what_is_there_now_and_spares_reading_it_again(root: Pat
         ('{"include": "src"}', "include is not a list"),
         ('{"exclude": [1]}', "exclude holds 1 where a text is expected"),
         ('{"include": ["src", "lib/**"]}', "lib/** ends with **"),
-        ('{"include": ["src", "**/../x"]}', "has .. behind **"),
+        ('{"include": ["src", "**/../x"]}', "has .. after **"),
         ('{"include": ["src", "a*a*a*a*b"]}', "has more than 3 wildcards"),
         ('{"include": ["src"], "exclude": ["**/a/**/a/**/a/**/b"]}', "has more than 3 wildcards"),
         ('{"compilerOptions": []}', "compilerOptions is not an object"),
         ('{"references": [{"path": "./missing"}]}', "missing/tsconfig.json, which does not exist"),
         ('{"references": ["src"]}', "references holds 'src'"),
         ('{"files": ["src/a.ts", "src/missing.ts"]}', "src/missing.ts, which does not exist"),
-        ('{"files": ["src/a.ts", "src/a.css"]}', "src/a.css, which does not exist or is no source file"),
+        ('{"files": ["src/a.ts", "src/a.css"]}', "src/a.css, which does not exist or is not a source file"),
     ],
 )
 def test_a_broken_configuration_is_said_and_the_rest_counts(config: str, problem: str, root: Path) -> None:

@@ -1,8 +1,8 @@
-"""The disk as one listing sees it: folders and JSON files, each read once; and paths as TypeScript writes them.
+"""Folders and JSON files, each read once for one listing of sources; and paths as TypeScript writes them.
 
 These paths are absolute, with forward slashes on every system, without `.` and `..`. The folders that were read are
 remembered, because a file that appears in one of them may be the target of an import. Nothing raises: what cannot be
-read counts as missing, and is reported.
+read is treated as missing, and reported.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-MAX_CONFIG_BYTES = 4 * 1024 * 1024  # a tsconfig.json or package.json has some KB
+MAX_CONFIG_BYTES = 4 * 1024 * 1024  # a tsconfig.json or package.json has a few KB
 MAX_PROBLEMS = 50  # one broken folder may be the cause of all of them
-# The extensions of one module, in the order in which they are preferred.
+# The extensions that files of one module can have, the preferred ones first.
 TYPESCRIPT_GROUPS = ((".ts", ".tsx", ".d.ts"), (".cts", ".d.cts"), (".mts", ".d.mts"))
 ALL_GROUPS = ((".ts", ".tsx", ".d.ts", ".js", ".jsx"), (".cts", ".d.cts", ".cjs"), (".mts", ".d.mts", ".mjs"))
 DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
@@ -35,7 +35,7 @@ _NOTHING: Mapping[str, EntryKind] = {}
 class EntryKind(IntEnum):
     FILE = 0
     FOLDER = 1
-    LINKED_FOLDER = 2  # its real path is another
+    LINKED_FOLDER = 2  # a link, so its real path differs
 
 
 class Disk:
@@ -43,7 +43,7 @@ class Disk:
 
     def __init__(self, case_sensitive: bool = True) -> None:
         self.case_sensitive = case_sensitive
-        self.folders: set[str] = set()  # that were read
+        self.folders: set[str] = set()  # the folders that were read
         self.deciding: set[str] = set()  # configuration files that were read
         self.problems: dict[str, None] = {}  # sentences, in the order in which they were found
         self._entries: dict[str, Mapping[str, EntryKind]] = {}
@@ -70,7 +70,7 @@ class Disk:
         return self._kind(path) in (EntryKind.FOLDER, EntryKind.LINKED_FOLDER)
 
     def has(self, path: str, *, folder: bool) -> bool:
-        """Whether a file or folder exists, without reading its parent: that may be a large folder above the project."""
+        """Whether a file or folder exists; does not read its parent, which may be a large folder above the project."""
         if folder_of(path) in self._entries:
             return self.is_folder(path) if folder else self.is_file(path)
         if path not in self._stats:
@@ -84,7 +84,7 @@ class Disk:
             return path
 
     def package(self, folder: str) -> dict[str, object] | None:
-        """The content of the folder's `package.json`; empty if it is broken, None if there is none."""
+        """The content of the folder's `package.json`; empty if it is invalid, None if there is none."""
         if folder not in self._packages:
             path = f"{folder.rstrip('/')}/package.json"
             self._packages[folder] = self.configuration(path) if self.has(path, folder=False) else None
@@ -105,24 +105,24 @@ class Disk:
         return found
 
     def configuration(self, path: str) -> dict[str, object]:
-        """The object in a JSON file with comments; empty, and reported, if there is none."""
+        """The object in a JSON file with comments; if there is none, that is reported and the result is empty."""
         self.deciding.add(path)
         try:
             text = read_bytes(native(path), MAX_CONFIG_BYTES)
             value = _parse(text)
         except FileNotFoundError:
-            self.say(f"{path} does not exist any more; the default settings count instead.")
+            self.say(f"{path} no longer exists; the default settings apply instead.")
             return {}
         except FileProblem as problem:
-            self.say(f"{path} cannot be read: {problem.reason}; the default settings count instead.")
+            self.say(f"{path} cannot be read: {problem.reason}; the default settings apply instead.")
             return {}
         except jsonc.JsonProblem as problem:
-            self.say(f"{path} is not JSON: {problem}; the default settings count until it is corrected.")
+            self.say(f"{path} is not JSON: {problem}; the default settings apply until it is corrected.")
             return {}
         if isinstance(value, list) and value:
             value = value[0]  # as TypeScript does, without a message
         if not isinstance(value, dict):
-            self.say(f"{path} holds no JSON object; the default settings count until it is corrected.")
+            self.say(f"{path} does not contain a JSON object; the default settings apply until it is corrected.")
             return {}
         return value
 
@@ -153,7 +153,7 @@ class Disk:
 
 
 def _kind_of(entry: os.DirEntry[str]) -> EntryKind | None:
-    """None for neither a file nor a folder: a broken link, a socket."""
+    """The kind of an entry; None if it is neither a file nor a folder, such as a broken link or a socket."""
     try:
         if entry.is_file():
             return EntryKind.FILE
@@ -165,7 +165,7 @@ def _kind_of(entry: os.DirEntry[str]) -> EntryKind | None:
 
 
 def _parse(text: bytes) -> object:
-    """An empty file is an empty object, as for TypeScript."""
+    """Parse JSON; an empty file gives an empty object, as in TypeScript."""
     return jsonc.parse(text) if text.strip() else {}
 
 
@@ -197,7 +197,7 @@ def folder_of(path: str) -> str:
 
 
 def upwards(folder: str) -> Iterator[str]:
-    """The folder, then each one above it."""
+    """The folder, then each of its parents."""
     while True:
         yield folder
         above = folder_of(folder)
@@ -211,12 +211,12 @@ def name_of(path: str) -> str:
 
 
 def is_relative(name: str) -> bool:
-    """Whether the name of a module begins at the folder of the importing file."""
+    """Whether the name of a module is a path relative to the importing file."""
     return name in (".", "..") or name.startswith(("./", "../"))
 
 
 def within(folder: str, path: str) -> bool:
-    """Whether `path` is the folder or lies below it."""
+    """Whether `path` is the folder or is below it."""
     return path == folder or path.startswith(folder if folder.endswith("/") else f"{folder}/")
 
 

@@ -1,7 +1,7 @@
 """Finds the imports of a source file in one pass of regular expressions, without parsing it.
 
 The pass recognises comments, strings, templates and regular expressions, and finds no imports inside of them. Computed
-names are ignored, as by TypeScript.
+names are ignored, as in TypeScript.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LOOK_BACK = 200  # bytes, over white space to the word before; few lines are indented so far
-LOOK_AHEAD = 300  # bytes of a possible regular expression behind a closing bracket; few have a hundred
+LOOK_BACK = 200  # bytes that are searched for the previous word; few lines are indented so far
+LOOK_AHEAD = 300  # bytes in which a regular expression after a closing bracket must end; few have a hundred
 
-# Atomic: a comment ends at its first end; else n of them could be read in 2ⁿ ways.
+# Atomic: a comment ends at the first end mark; otherwise n comments could be matched in 2ⁿ ways.
 _BLOCK_COMMENT = rb"(?>/\*[\s\S]*?\*/)"
-# Possessive: a gap is never read again, so that a page of spaces takes linear time.
+# Possessive: a gap is never matched again, so that a page of spaces takes linear time.
 _GAP = rb"(?:\s|//[^\n]*\n|" + _BLOCK_COMMENT + rb")*+"
 _DOUBLE = rb'"[^"\\\n]*(?:\\[\s\S][^"\\\n]*)*"'
 _SINGLE = rb"'[^'\\\n]*(?:\\[\s\S][^'\\\n]*)*'"
@@ -34,7 +34,7 @@ _EXPORT = _WORD % (b"export", b"export")
 _REQUIRE = _WORD % (b"require", b"require")
 _NOISE = rb"//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)|" + _DOUBLE + rb"|" + _SINGLE + rb"|[/`]"
 _TOKENS = {
-    # By: is it JavaScript, and is it inside the substitution of a template? Only there do braces matter.
+    # Key: whether it is JavaScript, and whether it is inside the substitution of a template, where braces matter.
     (False, False): re.compile(_NOISE + rb"|" + _IMPORT + rb"|" + _EXPORT),
     (False, True): re.compile(_NOISE + rb"|[{}]|" + _IMPORT),
     (True, False): re.compile(_NOISE + rb"|" + _IMPORT + rb"|" + _EXPORT + rb"|" + _REQUIRE),
@@ -42,14 +42,14 @@ _TOKENS = {
 }
 _TEMPLATE_PART = re.compile(rb"[^`\\$]*(?:(?:\\[\s\S]|\$(?!\{))[^`\\$]*)*(`|\$\{|\Z)")
 _REGEX = re.compile(rb"/(?:[^\\/\[\n\r]|\\[^\n]|\[(?:[^\]\\\n]|\\[^\n])*\])+/[A-Za-z]*")
-# Behind a closing bracket a slash divides, unless a member of regular expressions follows.
+# After a closing bracket a slash is a division, unless a member of regular expressions follows.
 _USED_AS_REGEX = re.compile(rb"\s*(?:\?\.|\.)\s*(?:test|exec|source|flags|lastIndex|global)\b")
 _WORD_BEFORE = re.compile(rb"[\w$\x80-\xff]+\Z")
 _EXPECTS_VALUE = frozenset(
     b"return typeof case in of delete void throw new do else instanceof yield await default extends".split()
 )
 
-# Between the keyword and the name; never another keyword, else a page of them would be read for each.
+# Between the keyword and the name; without keywords, because a page of them would be read once for each.
 _NAMES = (
     rb"(?:[\s,*{}]|(?!(?:import|export)\b(?!\s+as\b))[\w$\\\x80-\xff]++|//[^\n]*\n|"
     + _BLOCK_COMMENT
@@ -58,7 +58,7 @@ _NAMES = (
     + rb"(?=\s*(?:as\b|[,}])))*?"
 )
 _FROM = rb"(?<![\w$])from" + _GAP + rb"(" + _TEXT + rb")"
-_FROM_TEXT = re.compile(rb"from\s*+[\"'/]")  # not over comments, else an unclosed one would be read for each
+_FROM_TEXT = re.compile(rb"from\s*+[\"'/]")  # no comments, because an unclosed one would be read once for each match
 _STATIC = re.compile(_GAP + rb"(?:(" + _TEXT + rb")|" + _NAMES + _FROM + rb")")
 _EQUALS_REQUIRE = re.compile(
     _GAP + rb"(?:type" + _GAP + rb")?[\w$\x80-\xff]+" + _GAP + rb"=" + _GAP + rb"require" + _GAP + rb"\("
@@ -70,7 +70,7 @@ _CALL = re.compile(
     + rb"[,)]"
 )  # fmt: skip
 _BEFORE_TYPE = re.compile(rb"(?:<|(?<!\|)\||(?<!&)&|\b(?:typeof|keyof|extends|as|is|satisfies))\Z")
-_MEMBER_OF_TYPE = re.compile(rb"(?<=\))\s*\.\s*(?!(?:then|catch|finally)\b)[\w$]")  # a call gives a promise
+_MEMBER_OF_TYPE = re.compile(rb"(?<=\))\s*\.\s*(?!(?:then|catch|finally)\b)[\w$]")  # members of a promise follow calls
 _REQUIRE_CALL = re.compile(
     _GAP + rb"\(" + _GAP + rb"(" + _TEXT + rb"|" + _PLAIN_TEMPLATE + rb")" + _GAP + rb",?" + _GAP + rb"\)"
 )
@@ -117,7 +117,7 @@ class _Scanner:
         self._data = data
         self._javascript = javascript
         self._comment_end = -1
-        self._no_regex_before = 0  # the end of a line on which a slash begins none
+        self._no_regex_before = 0  # the end of a line on which no further regular expression begins
         self.static: list[str] = []
         self.dynamic: list[str] = []
         self.required: list[str] = []
@@ -125,7 +125,7 @@ class _Scanner:
     def run(self) -> None:
         data, javascript = self._data, self._javascript
         outside, inside = _TOKENS[javascript, False], _TOKENS[javascript, True]
-        braces: list[int] = []  # the open ones in each substitution around this place
+        braces: list[int] = []  # the number of open braces in each substitution around this place
         place = 0
         last = self._last_keyword()
         while token := (inside if braces else outside).search(data, place):
@@ -136,33 +136,33 @@ class _Scanner:
             if first == 0x22 or first == 0x27:  # quotes
                 continue
             if first == 0x2F:  # slash
-                place = self._behind_slash(token)
+                place = self._after_slash(token)
             elif first == 0x60:  # backtick
-                place = self._behind_template(place, braces)
+                place = self._after_template(place, braces)
             elif first == 0x7B:  # an opening brace
                 braces[-1] += 1
             elif first == 0x7D:
                 braces[-1] -= 1
                 if braces[-1] < 0:
                     braces.pop()
-                    place = self._behind_template(place, braces)
+                    place = self._after_template(place, braces)
             else:
-                place = self._behind_keyword(token)
+                place = self._after_keyword(token)
 
     def _last_keyword(self) -> int:
         data = self._data
         ends = [data.rfind(b"import"), *(match.start() for match in _FROM_TEXT.finditer(data))]
         return max(*ends, data.rfind(b"require") if self._javascript else -1)
 
-    def _behind_template(self, place: int, braces: list[int]) -> int:
+    def _after_template(self, place: int, braces: list[int]) -> int:
         part = _TEMPLATE_PART.match(self._data, place)
-        if part is None:  # the pattern matches everywhere
+        if part is None:  # for the type checker: the pattern matches everywhere
             return len(self._data)
         if part.group(1) == b"${":
             braces.append(0)
         return part.end()
 
-    def _behind_slash(self, token: re.Match[bytes]) -> int:
+    def _after_slash(self, token: re.Match[bytes]) -> int:
         data, start = self._data, token.start()
         if token.end() - start > 1:
             self._comment_end = token.end()
@@ -174,9 +174,9 @@ class _Scanner:
         return start + 1 if regex is None else regex.end()
 
     def _regex(self, start: int) -> re.Match[bytes] | None:
-        """The regular expression that begins at a slash, if one does; no line is read twice for that."""
+        """The regular expression that begins at a slash, if one does; no line is read twice for this."""
         data, before = self._data, self._before(start)
-        if before.endswith((b'"', b"'", b"`", b"<")):  # behind < it is the end of a JSX element
+        if before.endswith((b'"', b"'", b"`", b"<")):  # after < a slash is part of a JSX end tag
             return None
         word = _WORD_BEFORE.search(before)
         if word and word.group() not in _EXPECTS_VALUE:
@@ -193,16 +193,16 @@ class _Scanner:
         return regex
 
     def _before(self, place: int) -> bytes:
-        """The end of the text before, without white space; empty if that is a comment."""
+        """The end of the text before a place, without white space; empty if that is a comment."""
         window = self._data[max(0, place - LOOK_BACK) : place]
         before = window.rstrip()
         return b"" if place - len(window) + len(before) == self._comment_end else before
 
-    def _behind_keyword(self, token: re.Match[bytes]) -> int:
+    def _after_keyword(self, token: re.Match[bytes]) -> int:
         data, place = self._data, token.end()
         before = self._before(token.start())
         if before.endswith(b".") and not before.endswith(b"..."):
-            return place  # a member of that name
+            return place  # it is a member with that name
         for pattern, names in self._forms(token.group()):
             match = pattern.match(data, place)
             if match is not None:

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from ..source_tree import SourceTree
     from .tsconfig import TsConfig, TsOptions
 
-# .json for tsconfig.json and package.json as well, which may appear later.
+# .json also because tsconfig.json and package.json may appear later.
 TYPESCRIPT_ENDINGS = (".ts", ".tsx", ".mts", ".cts", ".json")
 MAX_PROJECTS = 1000  # a large workspace has a hundred
-MAX_SOURCE_BYTES = 64 * 1024 * 1024  # a larger file counts, but is not read for imports
+MAX_SOURCE_BYTES = 64 * 1024 * 1024  # a larger file is a source, but its imports are not read
 
 
 def find_typescript(tree: SourceTree, cache: dict[str, ImportedNames]) -> frozenset[str]:
-    """Add the sources of the package in the root of the tree; returns the endings of all names that may count.
+    """Add the sources of the package in the root of the tree; return the endings of all names that may be sources.
 
     `cache` is kept by the caller between calls.
     """
@@ -101,7 +101,7 @@ def _compiler_version(folder: str, disk: Disk) -> int:
 
 
 def _open_projects(first: str, version: int, disk: Disk) -> dict[str, TsProject]:
-    """The project and all that it references, by the path of each configuration."""
+    """The project and all projects that it references, by the path of each configuration."""
     projects: dict[str, TsProject] = {}
     waiting = [first]
     while waiting:
@@ -128,7 +128,7 @@ def _config_of(reference: str) -> str:
 
 
 def _referenced(path: str, projects: dict[str, TsProject]) -> list[TsProject]:
-    """The projects that a project references, also through others, without itself."""
+    """The projects that a project references, directly or through others, without itself."""
     seen = {path}
     waiting = [path]
     while waiting:
@@ -147,7 +147,7 @@ class TsProject(Value):
 
     @property
     def declarations(self) -> dict[str, str]:
-        """By source: the declarations built from it, which other projects read in its place."""
+        """Maps each source to the declarations built from it, which other projects read in its place."""
         return {
             root: _declaration_of(root, self.options)
             for root in self.roots
@@ -165,7 +165,7 @@ class _ImportCache:
         self._used: set[str] = set()
 
     def of(self, path: str) -> ImportedNames | None:
-        """None if the file does not exist any more."""
+        """The imports of a file; None if the file no longer exists."""
         if path not in self._seen:
             self._seen[path] = self._read(path)
         return self._seen[path]
@@ -196,7 +196,7 @@ class _ImportCache:
 
 
 class _Program:
-    """The files of a project, without those that the `others`, which it references, list themselves."""
+    """The files of a project, without those of the projects that it references (`others`)."""
 
     def __init__(self, project: TsProject, others: Iterable[TsProject], imports: _ImportCache, disk: Disk) -> None:
         self._options = project.options
@@ -256,7 +256,7 @@ class _Program:
             self._add(self._resolver.types(name, folder))
 
     def _is_esm(self, path: str) -> bool:
-        """Whether the file is an ES module: by its name, for Node by its package, else by the `module` option."""
+        """Whether the file is an ES module: by its name, for Node by its package, otherwise by the `module` option."""
         extension = extension_of(path)
         if extension in (".mts", ".mjs", ".d.mts"):
             return True
@@ -289,7 +289,7 @@ class _Program:
             paths = [path + extension for extension in self._groups[0]]
         found = next((each for each in paths if self._disk.is_file(each)), None)
         if found is None:
-            self._disk.say(f"{reason} {path}, which does not exist or is no source file; it does not count.")
+            self._disk.say(f"{reason} {path}, which does not exist or is not a source file; it is left out.")
         self._add(found)
 
     def _add(self, path: str | None) -> None:
@@ -312,6 +312,6 @@ def _declaration_of(source: str, options: TsOptions) -> str:
 
 
 def _is_arbitrary(path: str) -> bool:
-    """Whether these are declarations of a file that is no code: `style.d.css.ts` for `style.css`."""
+    """Whether these are declarations for a file that is not code: `style.d.css.ts` for `style.css`."""
     name = name_of(path)
     return path.endswith(".ts") and not path.endswith(".d.ts") and ".d." in name

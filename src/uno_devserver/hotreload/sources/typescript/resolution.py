@@ -1,6 +1,6 @@
-"""Resolves imports to files by the modes of TypeScript: as Node does, as bundlers do, and the old ones.
+"""Resolves imports to files in each mode of TypeScript: like Node, like bundlers, and the two old ones.
 
-Packages in `node_modules` are not searched; those that are only linked there, as in workspaces, are found by their real
+Packages in `node_modules` are not searched, except those that are links, as in workspaces: they are found by their real
 paths.
 """
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .disk import Disk
     from .tsconfig import TsOptions
 
-_FOREIGN = ""  # found, in a package of others
-MAX_CONDITIONS_DEPTH = 30  # of conditions within conditions; usual are three at most
+_FOREIGN = ""  # the result for an import that a foreign package provides
+MAX_CONDITIONS_DEPTH = 30  # nested conditions; usually there are at most three levels
 _FORBIDDEN = frozenset(("..", ".", "node_modules"))  # a target stays inside its package
 MAX_DETOURS = 10  # from an entry of `imports` to another module
 
-_WRITTEN_FROM = {  # by the extension of an output: the extensions of its possible sources
+_WRITTEN_FROM = {  # the extension of an output, and those of its possible sources
     **dict.fromkeys((".d.mts", ".mjs"), (".mts", ".mjs")),
     **dict.fromkeys((".d.cts", ".cjs"), (".cts", ".cjs")),
     ".json": (".json",),
@@ -39,7 +39,7 @@ KIND_OF = {
     **dict.fromkeys(DECLARATIONS, DECLARATION),
     ".json": JSON,
 }
-# By the extension that an import has: those that its file may have, in the order of the attempts.
+# For each extension in an import: those that the file may have, in the order of the attempts.
 _INSTEAD = {
     **dict.fromkeys((".mjs", ".mts", ".d.mts"), ((SOURCE, ".mts"), (DECLARATION, ".d.mts"), (JS, ".mjs"))),
     **dict.fromkeys((".cjs", ".cts", ".d.cts"), ((SOURCE, ".cts"), (DECLARATION, ".d.cts"), (JS, ".cjs"))),
@@ -75,9 +75,9 @@ class Resolver:
         self.linked: dict[str, bool | None] = {}
 
     def module(self, name: str, folder: str, *, esm: bool) -> str | None:
-        """The file that a file in `folder` imports by this name; None: there is none, or a package of others has it.
+        """The file that a file in `folder` imports by this name; None if there is none or a foreign package has it.
 
-        `esm`: whether it is imported as an ES module.
+        `esm` tells whether it is imported as an ES module.
         """
         key = (name, folder, esm)
         if key not in self._known:
@@ -85,7 +85,7 @@ class Resolver:
         return self._known[key]
 
     def types(self, name: str, folder: str, *, only_roots: bool = False) -> str | None:
-        """The file of a type package: from the type roots, else as a module."""
+        """The file of a type package: from the type roots, otherwise as a module."""
         attempt = _Attempt(self, DECLARATION, esm=False, strict=False)
         found = attempt.in_type_roots(name)
         if found is None and not only_roots:
@@ -151,7 +151,7 @@ class _Attempt:
         return self.in_type_roots(name) if found is None else found
 
     def classic(self, name: str, folder: str) -> str | None:
-        """The mode from before packages: the name as a file in each folder upwards."""
+        """Resolve a name in the oldest mode: as a file in the folder and in each of its parents."""
         found = self._by_settings(name, folder)
         if found is not None or is_relative(name) or rooted(name):
             return found or self._files.file(absolute(name, folder))
@@ -162,7 +162,7 @@ class _Attempt:
         return self.in_type_roots(name)
 
     def path(self, name: str, folder: str) -> str | None:
-        """A name that begins at the folder of the importing file."""
+        """Resolve a name that is a path relative to the importing file."""
         is_folder = name.endswith("/") or name_of(name) in (".", "..")
         return self._files.place(absolute(name, folder), is_folder=is_folder)
 
@@ -178,7 +178,7 @@ class _Attempt:
         return None
 
     def package(self, name: str, folder: str) -> str | None:
-        """In the nearest `node_modules` that has the package: first sources and declarations in all of them."""
+        """Search the nearest `node_modules` that has the package: first for sources and declarations in all of them."""
         for kinds in (self._files.kinds & TYPED, self._files.kinds & ~TYPED):
             for above in upwards(folder) if kinds else ():
                 if name_of(above) == "node_modules":
@@ -216,7 +216,7 @@ class _Attempt:
         return None
 
     def _by_root_dirs(self, place: str) -> str | None:
-        """Several folders that count as one."""
+        """Resolve a path with `rootDirs`, several folders that are treated as one."""
         roots = self._options.root_dirs
         own = max((root for root in roots if within(root, place) and root != place), key=len, default=None)
         if own is None:
@@ -249,7 +249,7 @@ class _Attempt:
         return None
 
     def _by_exports(self, exports: object, package_folder: str, inside: str) -> str | None:
-        """Sources and declarations first, unless JavaScript is a source and the package is no foreign one."""
+        """Try sources and declarations first, unless JavaScript is a source and the package is not a foreign one."""
         own = self._options.allow_js and IN_NODE_MODULES not in f"{package_folder}/"
         for kinds in (self._files.kinds,) if own else (self._files.kinds & TYPED, self._files.kinds & ~TYPED):
             for target in export_targets(exports, inside, self._conditions()) or () if kinds else ():
@@ -259,7 +259,7 @@ class _Attempt:
         return None
 
     def _target(self, target: str, package_folder: str) -> str | None:
-        """The file of a target of `exports` or `imports`; in the own package, the source in place of the output."""
+        """The file of a target of `exports` or `imports`; in a package of our own, the source of an output."""
         place = absolute(target, package_folder)
         return self._source_of(place, package_folder) or self._files.named(place)
 
@@ -314,7 +314,7 @@ class _Attempt:
 
 
 def _best_pattern(name: str, patterns: Mapping[str, object]) -> str | None:
-    """The pattern that equals the name, else the matching one with the longest beginning."""
+    """The pattern that equals the name, otherwise the matching one with the longest literal start."""
     if name in patterns and "*" not in name:
         return name
     best: str | None = None
@@ -327,7 +327,7 @@ def _best_pattern(name: str, patterns: Mapping[str, object]) -> str | None:
 
 
 class Lookup:
-    """Finds files of some kinds. `strict`: names are complete, as Node requires for ES modules."""
+    """Finds files of the given kinds. If `strict`, names must be complete, as Node requires for ES modules."""
 
     def __init__(self, options: TsOptions, disk: Disk, kinds: int, *, strict: bool) -> None:
         self.kinds = kinds
@@ -339,25 +339,25 @@ class Lookup:
         return Lookup(self._options, self._disk, kinds, strict=self.strict if strict is None else strict)
 
     def place(self, place: str, *, is_folder: bool = False) -> str | None:
-        """A file, or a folder with an index or a `package.json` that names one."""
+        """Find a file, or a folder with an index or with a `package.json` that names a file."""
         found = None if is_folder else self.file(place)
         folders = not self.strict and self._options.resolution is not ResolutionMode.CLASSIC
         return self.folder(place) if found is None and folders and self._disk.is_folder(place) else found
 
     def file(self, place: str, *, lists_folder: bool = True) -> str | None:
-        """`lists_folder`: whether the folder is read; else only the possible names are tried."""
+        """Find a file. If `lists_folder`, its folder is read; otherwise only the possible names are tried."""
         found = self._replaced(place, lists_folder)
         return self._extended(place, "", lists_folder) if found is None and not self.strict else found
 
     def folder(self, place: str) -> str | None:
-        """The file that `package.json` of the folder names, else its index."""
+        """The file that the folder's `package.json` names, otherwise its index."""
         package = self._disk.package(place) or {}
         entry = self._entry(package)
         found = self._by_entry(absolute(entry, place), package) if entry is not None else None
         return self.file(f"{place}/index") if found is None and not self.strict else found
 
     def named(self, place: str) -> str | None:
-        """A file that a `package.json` names: a source exactly as written, an output by its source."""
+        """Find a file that a `package.json` names: a source exactly as written, or the source of an output."""
         if self.kinds & KIND_OF.get(extension_of(place), 0) & TYPED:
             return place if self._disk.is_file(place) else None
         return self._replaced(place, True)
@@ -394,7 +394,7 @@ class Lookup:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """The name of a module as the name of its package and the path inside."""
+    """Split the name of a module into the name of its package and the path inside."""
     parts = name.split("/", 2 if name.startswith("@") else 1)
     head = 2 if name.startswith("@") else 1
     return "/".join(parts[:head]), "/".join(parts[head:])
@@ -412,7 +412,7 @@ def export_targets(exports: object, path: str, conditions: Sequence[str]) -> lis
 
 
 def mapped_targets(table: Mapping[str, object], name: str, conditions: Sequence[str]) -> list[str] | None:
-    """The targets of a name in a map whose keys may hold one `*`, or end with a slash."""
+    """The targets of a name in a map whose keys may contain one `*` or end with a slash."""
     if not name.endswith("/") and "*" not in name and name in table:
         return _targets(table[name], None, conditions)
     for key in sorted((key for key in table if key.count("*") == 1 or key.endswith("/")), key=_specificity):
@@ -428,20 +428,20 @@ def mapped_targets(table: Mapping[str, object], name: str, conditions: Sequence[
 
 
 def _specificity(key: str) -> tuple[int, int]:
-    """Longer beginnings first, then longer keys."""
+    """A sort key: longer literal starts first, then longer keys."""
     star = key.find("*")
     return (-(len(key) if star < 0 else star + 1), -len(key))
 
 
 def _targets(target: object, middle: str | None, conditions: Sequence[str]) -> list[str]:
-    """The texts below a target whose conditions hold."""
+    """The paths in a target whose conditions are met."""
     found: list[str] = []
     _collect(target, middle, conditions, found, MAX_CONDITIONS_DEPTH)
     return found
 
 
 def _collect(target: object, middle: str | None, conditions: Sequence[str], found: list[str], depth: int) -> bool:
-    """Whether the search ends here: null hides what would follow."""
+    """Collect the paths in a target; return whether the search ends here, because null hides what follows."""
     if target is None or depth == 0:
         return True
     if isinstance(target, str):

@@ -1,8 +1,8 @@
-"""The files that a configuration names itself: `files`, and those of `include` without `exclude`.
+"""The files that a configuration itself names: those in `files`, and those of `include` without `exclude`.
 
 TypeScript's rules differ from those of a shell. `**` enters no hidden folder and no folder of packages; `*` and `?` at
 the beginning of a name do not match a dot, and `*` does not match `.min.js`; a name without wildcard and dot is a
-folder with all below it; a file is left out if there is one of the same module that is nearer to the source.
+folder with everything below it; a file is left out if another file of its module is nearer to the source.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from .tsconfig import TsConfig, TsOptions
 
 _NO_PACKAGES = r"(?!(?:node_modules|bower_components|jspm_packages)(?:/|$))"
-# In one name, and of `**`: each of them multiplies the time of a match, for TypeScript too. Usual are two.
+# Wildcards in one name, and `**`: each one multiplies the time of a match, in TypeScript too. Usually there are two.
 MAX_WILDCARDS = 3
 _ENDS_WITH_ANY_DEPTH = re.compile(r"(?:^|/)\*\*/?$")
 
 
 class _Usage(Value):
-    """The regular expressions of the wildcards, by what the pattern is matched against."""
+    """The regular expressions for the wildcards in one use of a pattern."""
 
     star: str
     any_depth: str
     skips_hidden: bool = True
-    prefixes: bool = False  # also matches each folder above
+    prefixes: bool = False  # whether the pattern also matches each parent of a match
 
 
 _FILES = _Usage(r"(?:[^./]|\.(?!min\.js$))*", rf"(?:/{_NO_PACKAGES}[^/.][^/]*)*?")
@@ -76,7 +76,7 @@ def _is_valid(spec: str, config: TsConfig, disk: Disk, *, trailing: bool = True)
         return False
     depth = 0 if spec.startswith("**/") else spec.find("/**/")
     if depth >= 0 and (len(spec) if spec.endswith("/..") else spec.rfind("/../")) > depth:
-        disk.say(f"{config.path}: the pattern {spec} has .. behind **, which TypeScript does not allow.")
+        disk.say(f"{config.path}: the pattern {spec} has .. after **, which TypeScript does not allow.")
         return False
     parts = spec.split("/")
     if max(parts.count("**"), *(part.count("*") for part in parts if part != "**"), 0) > MAX_WILDCARDS:
@@ -108,7 +108,7 @@ class _Search:
             return []
         found: list[list[str]] = [[] for _ in self._files]
         visited: set[str] = set()
-        # By the real path, loops of links and second ways to a folder are recognised.
+        # Real paths show loops of links and second ways to a folder.
         waiting = [(base, self._disk.real(base)) for base in reversed(self._bases)]
         while waiting:
             folder, real = waiting.pop()
@@ -150,7 +150,7 @@ class _Search:
 
 
 def _base_folders(folder: str, include: Sequence[str]) -> list[str]:
-    """Where the walk begins: the folder of the configuration, and folders outside of it that patterns name."""
+    """The folders where the walk begins: that of the configuration, and those outside of it that patterns name."""
     bases = [folder]
     for base in sorted(_base_of(absolute(spec, folder)) for spec in include):
         if not any(within(other, base) for other in bases):
@@ -201,7 +201,7 @@ def _component(component: str, usage: _Usage) -> str:
 
 
 def _is_plain(component: str) -> bool:
-    """TypeScript excludes package folders only for names with characters that it escapes."""
+    """Whether TypeScript escapes no character of the name; it excludes package folders only for the other names."""
     return re.fullmatch(r"[\w\s]*", component, re.ASCII) is not None
 
 
@@ -219,7 +219,7 @@ def _is_shadowed(
         other = fold(_with_extension(path, extension))
         if other in literal or other in chosen:
             if extension == ".d.ts" and path.endswith((".js", ".jsx")):
-                continue  # a declaration beside JavaScript does not replace it
+                continue  # a declaration next to JavaScript does not replace it
             return True
     return False
 

@@ -1,7 +1,7 @@
-"""One TypeScript configuration with all that it extends: its files, its references, and the compiler options.
+"""One TypeScript configuration with everything that it extends: files, references and compiler options.
 
 As in TypeScript, each path is relative to the folder of the file that has it, and the keys of a file replace those that
-it inherits. A file that is broken, missing or part of a circle counts as if it were not extended.
+it inherits. A file that is invalid, missing or part of a cycle is treated as if it were not extended.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .disk import Disk
 
 MAX_EXTENDS = 100  # a usual chain has two or three files
-CONFIG_DIR = "${configDir}"  # the folder of the configuration that extends the others
+CONFIG_DIR = "${configDir}"  # stands for the folder of the configuration that extends the others
 _PATH_OPTIONS = ("outDir", "declarationDir", "rootDir", "baseUrl")
 _PATH_LIST_OPTIONS = ("rootDirs", "typeRoots")
 _INHERITED = ("files", "include", "exclude")  # references are not
 _EXTENDS_CONDITIONS = ("require", "types", "node")
-NEWEST = 7  # if the package has no TypeScript of its own
+NEWEST = 7  # the version that is assumed if the package has no TypeScript of its own
 _RESOLUTIONS = {each.value: each for each in ResolutionMode} | {"node": ResolutionMode.NODE10}
 _OLD_MODULES = frozenset(("none", "amd", "umd", "system"))
 _ES_MODULES = frozenset(("es6", "es2015", "es2020", "es2022", "esnext"))
@@ -33,15 +33,15 @@ _OLD_TARGETS = frozenset(("es3", "es5"))
 class TsConfig(Value):
     path: str
     folder: str
-    files: tuple[str, ...] | None  # absolute; None: not given
+    files: tuple[str, ...] | None  # absolute paths; None if not given
     include: tuple[str, ...] | None
     exclude: tuple[str, ...] | None
     options: Mapping[str, object]  # compilerOptions as written, paths absolute
-    references: tuple[str, ...] = ()  # absolute: the folder or file of each other project
+    references: tuple[str, ...] = ()  # absolute paths: the folder or file of each other project
 
 
 def read_tsconfig(path: str, disk: Disk) -> TsConfig:
-    """The configuration in `path`, with all that it extends."""
+    """The configuration in `path`, with everything that it extends."""
     folder = folder_of(path)
     raw = _Merged(disk).read(path, ())
     files, include, exclude = (_placed_all(raw.lists.get(key), folder) for key in _INHERITED)
@@ -51,7 +51,7 @@ def read_tsconfig(path: str, disk: Disk) -> TsConfig:
 
 
 class _Raw:
-    """One file with all that it extends, before `${configDir}` is replaced."""
+    """One file with everything that it extends, before `${configDir}` is replaced."""
 
     def __init__(self) -> None:
         self.lists: dict[str, list[str]] = {}
@@ -127,7 +127,7 @@ class _Merged:
             if name in options:
                 options[name] = _map_strings(options[name], lambda text: _located(text, folder))
         if options.get("paths") is not None:
-            options["pathsBase"] = folder  # of the targets, unless there is a baseUrl
+            options["pathsBase"] = folder  # the base of the targets, unless there is a baseUrl
         return options
 
     def _own_references(self, value: object, path: str) -> list[str]:
@@ -144,7 +144,7 @@ class _Merged:
 
 
 def _located(path: str, folder: str) -> str:
-    """The path relative to the file that has it; wildcards stay, also with `..` behind them."""
+    """The path in a file in `folder` made absolute, unless it begins with CONFIG_DIR; `..` is not resolved."""
     path = path.replace("\\", "/")
     return path if path.startswith(CONFIG_DIR) or rooted(path) else f"{folder.rstrip('/')}/{path}"
 
@@ -228,10 +228,10 @@ class TsOptions(Value):
     exports: bool
     imports: bool
     type_roots: tuple[str, ...] | None
-    types: tuple[str, ...] | None  # None: every package in the type roots
+    types: tuple[str, ...] | None  # None means every package in the type roots
     out_folders: tuple[str, ...]  # outDir and declarationDir
-    declarations_folder: str | None  # of the declaration files; None: beside the sources
-    root_folder: str  # which the out folders mirror
+    declarations_folder: str | None  # where declaration files are written; None: next to the sources
+    root_folder: str  # the folder whose structure the out folders repeat
 
     @property
     def node(self) -> bool:
@@ -316,7 +316,7 @@ def _jsx_import(raw: Mapping[str, object]) -> str | None:
 
 
 def _types(raw: Mapping[str, object], version: int) -> tuple[str, ...] | None:
-    """Before version 6, every package of the type roots counts by default; since then, only by "*"."""
+    """The option `types`. Every package of the type roots is the default before version 6, and is "*" since then."""
     types = _texts(raw, "types")
     if types is None:
         return None if version < 6 else ()
