@@ -26,7 +26,7 @@ SESSION_REQUIRED = -32000
 SESSION_NOT_FOUND = -32001
 BUSY = -32010
 STOPPED = -32011
-UNANSWERED = -32015  # a question to the client; the codes between belong to the proxy
+UNANSWERED = -32015  # a question that the client did not answer; the codes in between belong to the proxy
 
 SHOWN_CHARACTERS = 100
 
@@ -63,7 +63,7 @@ class RpcResponse(Value):
 
 
 class InvalidMessage(Value):
-    """A value that is no message, with the error to answer; `id` is that of the answer, if it can be read."""
+    """A value that is not a message, and the error to answer. `id` is the id of that answer; None if unreadable."""
 
     id: Id | None
     error: RpcError
@@ -73,8 +73,8 @@ Message = RpcRequest | RpcNotification | RpcResponse | InvalidMessage
 
 
 def decode(body: bytes) -> Any:
-    """The JSON value in `body`; RpcError if it is empty, no JSON, or nested too deeply."""
-    import msgspec  # it takes as long to import as the interpreter to start, too long before a proxy's first answer
+    """The JSON value in `body`; RpcError if it is empty, not JSON, or nested too deeply."""
+    import msgspec  # imported late: it takes as long as starting Python, and the proxy's first answer waits
 
     if not body.strip():
         raise RpcError(INVALID_REQUEST, "The body is empty; it must be a JSON-RPC message.")
@@ -87,13 +87,13 @@ def decode(body: bytes) -> Any:
 
 
 def read(value: object) -> Message:
-    """The message that a decoded value is."""
+    """The message in a decoded value; InvalidMessage if there is none."""
     if not isinstance(value, dict):
         return InvalidMessage(None, RpcError(INVALID_REQUEST, "A JSON-RPC message is an object."))
     identity = value.get("id")
     known = identity if is_id(identity) else None
     if value.get("jsonrpc") != "2.0":
-        return InvalidMessage(known, RpcError(INVALID_REQUEST, 'A JSON-RPC message says "jsonrpc": "2.0".'))
+        return InvalidMessage(known, RpcError(INVALID_REQUEST, 'A JSON-RPC message must contain "jsonrpc": "2.0".'))
     if "method" not in value and ("result" in value or "error" in value):
         return RpcResponse(identity, value.get("result"), value.get("error"))
     method = value.get("method")
@@ -110,7 +110,7 @@ def read(value: object) -> Message:
 
 
 def shown(text: str) -> str:
-    """Text of the other side, cut to a length that can be quoted in a message."""
+    """The text, cut to a length that can be quoted in a message."""
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
 
 
@@ -119,7 +119,7 @@ def is_id(value: object) -> TypeGuard[Id]:
 
 
 def result_of(response: RpcResponse) -> dict[str, Any]:
-    """The result of a client's answer; raises its error as RpcError."""
+    """The result of a client's answer; RpcError if it is an error, or neither."""
     if isinstance(response.error, dict):
         raise error_of(response.error, "client")
     if isinstance(response.result, dict):
@@ -160,12 +160,12 @@ def error_message(request_id: Id | msgspec.Raw | None, error: RpcError) -> bytes
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """UTF-8 JSON on one line; TypeError or RecursionError for a value that JSON cannot express."""
+    """The message as UTF-8 JSON on one line; TypeError or RecursionError for a value that JSON cannot express."""
     import msgspec
 
     try:
         data = msgspec.json.encode(message)
-        if b"\n" in data or b"\r" in data:  # only as white space in a `Raw`
+        if b"\n" in data or b"\r" in data:  # these can only be white space in a `Raw`
             data = data.replace(b"\n", b" ").replace(b"\r", b" ")
         return data
     except UnicodeEncodeError:
@@ -173,8 +173,9 @@ def encode(message: Mapping[str, Any]) -> bytes:
 
 
 def _encoded_with_surrogates(message: Mapping[str, Any]) -> bytes:
-    """Encode a message with lone surrogates, which msgspec refuses: Python makes them of file names that are not valid
-    text. They are replaced, except in the id.
+    """Encode a message with lone surrogates, which msgspec refuses. They are replaced, except in the id.
+
+    Python uses them for file names that are not valid text.
     """
     import json
 
@@ -183,7 +184,7 @@ def _encoded_with_surrogates(message: Mapping[str, Any]) -> bytes:
     def plain(value: object) -> Any:
         if isinstance(value, msgspec.Raw):
             return json.loads(bytes(value))
-        raise TypeError(f"{type(value).__name__} is no JSON")
+        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
     rest = {key: value for key, value in message.items() if key != "id"}
     body = json.dumps(rest, ensure_ascii=False, separators=(",", ":"), default=plain).encode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """Splits bytes into lines, each a JSON message on a pipe. Pure, and cheap to import.
 
-A line that is longer than the limit is skipped, and reported with the members of its message that could be read, so
-that its sender or the request that it answers can be told.
+A line that is longer than the limit is skipped. It is reported with the members of its message that could be read, so
+that a request can be refused by its id, and the request of a lost answer can fail.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# How much of the beginning and the end of a long line is kept: the id is before the large part or behind it.
+# How much of the beginning and the end of a long line is kept: the id is before or after the large part.
 KEPT_BYTES = 4096
 
-# Compiled on use, which is rare.
+# Patterns as text: they are compiled when they are used, which is rare.
 _MEMBER = r'\s*[{,]\s*"([^"\\]*)"\s*:\s*'
-# The members behind the large part; their values are short and flat.
+# The members after the large part; their values are short and flat.
 _LAST_MEMBERS = r'(?:,\s*"(?:id|jsonrpc|method)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d+)\s*)+\}\s*$'
 
 
 class LineTooLong(Value):
-    """A line that was skipped, with the members of its message; None for a value that cannot be read."""
+    """A line that was skipped, with the members of its message; a value that cannot be read is None."""
 
     members: dict[str, Any]
 
@@ -33,14 +33,14 @@ class LineTooLong(Value):
 class LineSplitter:
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []  # of the line that has not ended yet
+        self._parts: list[bytes] = []  # the parts of the line that has not ended yet
         self._size = 0
         self._end = b""  # the last bytes of a line that is being skipped
 
     def feed(self, data: bytes) -> list[bytes | LineTooLong]:
-        """The lines that end in `data`, without line ends and without blank lines."""
+        """Read data; return the lines that end in it, without line ends and without blank lines."""
         if b"\r" in data:
-            data = data.replace(b"\r", b" ")  # white space in JSON, but some readers take it for the end of a line
+            data = data.replace(b"\r", b" ")  # only white space in JSON, but some readers take it for a line end
         *ended, rest = data.split(b"\n")
         lines: list[bytes | LineTooLong] = []
         if ended and (self._size or len(data) > self._limit):
@@ -54,7 +54,7 @@ class LineSplitter:
         return lines
 
     def finish(self) -> list[bytes | LineTooLong]:
-        """The last line of the input, if it has no line end."""
+        """Return the last line of the input, if it has no line end."""
         if self._size > self._limit:
             line: bytes | LineTooLong = LineTooLong(_members(self._parts[0], self._end))
         else:
@@ -93,7 +93,7 @@ def _first_members(text: str) -> dict[str, Any]:
             value, at = decoder.raw_decode(text, match.end())
         except (ValueError, RecursionError):
             break
-        if at == len(text):  # a number may go on behind the cut
+        if at == len(text):  # a number may continue after the cut
             break
         found[match[1]] = value
     return found

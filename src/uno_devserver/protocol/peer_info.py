@@ -1,4 +1,4 @@
-"""The two ends of an MCP conversation. A module of its own because the proxy's first answer imports it."""
+"""The two ends of an MCP conversation, as they describe themselves. Cheap to import: the first answer waits for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ServerInfo(Value):
 
 
 class ClientInfo(Value):
-    """A client, as described in `initialize` or, in the modern era, in each request."""
+    """A client, as it describes itself in `initialize` or, in the modern era, in each request."""
 
     name: str | None
     version: str | None

@@ -1,7 +1,7 @@
-"""The seam between an endpoint and the service behind it.
+"""The interface between an endpoint and the service behind it.
 
-An endpoint (Streamable HTTP, or lines) owns connections, sessions and eras; a `Service` owns tools, resources and
-prompts, and sees one kind of call for clients of both eras.
+An endpoint (Streamable HTTP, or lines) handles connections, sessions and the two eras of MCP (handshake and modern); a
+`Service` has tools, resources and prompts, and sees one kind of call for clients of both eras.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Session(Protocol):
     def client(self) -> ClientInfo: ...
 
     def notify(self, method: str, params: Params | None = None) -> None:
-        """Send a notification outside any request; dropped if the client does not listen."""
+        """Send a notification outside any request; it is dropped if the client does not listen."""
 
     async def ask(self, method: str, params: Params) -> Result:
         """Ask the client outside any request. RpcError if it refuses, cannot be asked, or is gone."""
@@ -44,7 +44,7 @@ class Call(Protocol):
     def session(self) -> Session: ...
     @property
     def log_level(self) -> str | None:
-        """The least severe level of log messages that the client wants; None: no log messages."""
+        """The least severe level of log messages that the client wants; None for no log messages."""
 
     def notify(self, method: str, params: Params | None = None) -> None:
         """Send a notification that belongs to this request (progress, log). Safe from any thread."""
@@ -53,8 +53,8 @@ class Call(Protocol):
         """Ask the client (sampling, elicitation, roots). RpcError if it refuses, cannot be asked, or is gone.
 
         Handshake era: a request on this call's stream. Modern era: the call is answered with `input_required`, and
-        this coroutine continues when the client calls again with the answer. There the question is called `name`,
-        unless another one of this call was, and a client may send the answer of that name with its first request.
+        this coroutine continues when the client calls again with the answer. There the question gets the name `name`,
+        if it is still free in this call; a client may send the answer of that name with its first request.
         """
 
     def close_stream(self) -> None:
@@ -67,25 +67,25 @@ class Service(Protocol):
 
     @property
     def relays(self) -> bool:
-        """Whether another server is behind it, whose `requestState` the endpoint does not know."""
+        """Whether it relays to another server, which may use a `requestState` that the endpoint does not know."""
 
     def capabilities(self) -> dict[str, Any]:
         """The capabilities as in the result of `initialize`."""
 
     async def answer(self, call: Call) -> Result | msgspec.Raw:
-        """The result of a request; RpcError for an error. Cancelled if the client cancels.
+        """Return the result of a request; raise RpcError for an error. Cancelled if the client cancels the request.
 
         A `msgspec.Raw` is a complete result of the client's era, and is written as it is.
         """
 
     async def notified(self, session: Session, method: str, params: Params) -> None:
-        """A notification came that the endpoint does not handle itself (roots/list_changed, …)."""
+        """Called with each notification that the endpoint does not handle itself (roots/list_changed, …)."""
 
     async def watched(self, uri: str, wanted: bool) -> None:
-        """The first client begins to watch a resource, or the last one has stopped; RpcError refuses."""
+        """Called when the first client begins to watch a resource, or the last one stops; RpcError refuses."""
 
     async def log_level_set(self, session: Session, level: str) -> None:
-        """A client of the handshake era has set the level of the log messages that it wants."""
+        """Called when a client of the handshake era has set the level of the log messages that it wants."""
 
     def opened(self, session: Session) -> None: ...
 

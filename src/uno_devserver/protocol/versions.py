@@ -1,4 +1,4 @@
-"""The two eras of MCP: their versions, and what each puts into its messages. Pure functions, cheap to import.
+"""The two eras of MCP: their versions, and the parts of messages that differ. Pure functions, cheap to import.
 
 Handshake era (2024-11-05 … 2025-11-25; the specification calls it legacy): `initialize` agrees on a version once.
 Modern era (2026-07-28): every request carries its version and its client's capabilities in `params._meta`, and HTTP
@@ -75,7 +75,7 @@ def can_poll(version: str) -> bool:
 
 
 def initializing_client(params: Params) -> ClientInfo:
-    """The client that sent `initialize`; RpcError for ill-formed params. Missing ones are allowed."""
+    """The client that sent `initialize`; RpcError for ill-formed params. All of them may be missing."""
     return _client(params.get("clientInfo"), params.get("capabilities"), negotiated(params.get("protocolVersion")))
 
 
@@ -87,20 +87,20 @@ def initialize_result(version: str, info: ServerInfo, capabilities: dict[str, An
 
 
 class Envelope(Value):
-    """What the `_meta` of a modern request says about the request."""
+    """The client and the log level in the `_meta` of a modern request."""
 
     client: ClientInfo
     log_level: str | None
 
 
 def meta_of(params: Params) -> dict[str, Any]:
-    """The `_meta` of params; empty where there is none."""
+    """The `_meta` of params; {} if there is none."""
     meta = params.get("_meta")
     return meta if isinstance(meta, dict) else {}
 
 
 def without_meta(params: Params, keys: frozenset[str]) -> Params:
-    """The params without these keys of their `_meta`, and without `_meta` where nothing is left of it."""
+    """The params without these keys of their `_meta`, and without `_meta` if nothing is left of it."""
     meta = meta_of(params)
     if keys.isdisjoint(meta):
         return params
@@ -115,7 +115,7 @@ def has_envelope(params: Params) -> bool:
 
 
 def is_modern(version_header: str | None, body: object) -> bool:
-    """The era of an HTTP request. An envelope is modern, `initialize` without one is not; else the header decides."""
+    """Whether an HTTP request is modern: with an envelope, yes; `initialize` without one, no; else by the header."""
     if isinstance(body, dict):
         params = body.get("params")
         if isinstance(params, dict) and has_envelope(params):
@@ -129,7 +129,7 @@ def read_envelope(request: RpcRequest, headers: Mapping[str, str]) -> Envelope:
     """The envelope of an HTTP request. Checks the envelope, then the headers, then the version; raises RpcError."""
     claimed = headers.get(VERSION_HEADER)
     if claimed not in MODERN_VERSIONS and not has_envelope(request.params):
-        raise unsupported_version(claimed)  # of neither era
+        raise unsupported_version(claimed)  # a version of neither era
     _check_headers(request, _complete_meta(request.params)[VERSION_KEY], headers)
     return envelope_of(request.params)
 
@@ -175,14 +175,14 @@ def decoded_header(value: str) -> str | None:
     wrapped = value[9:-2]
     try:
         raw = binascii.a2b_base64(wrapped, strict_mode=True)
-        # Only the canonical spelling counts: a gateway might read another one differently.
+        # Only the canonical spelling is accepted: a gateway might read another one differently.
         return raw.decode() if binascii.b2a_base64(raw, newline=False).decode() == wrapped else None
     except ValueError:
         return None
 
 
 def encoded_header(text: str) -> str:
-    """Text as a header can carry it: plain where possible, else as `=?base64?…?=`."""
+    """The text as the value of a header: plain where possible, else as `=?base64?…?=`."""
     plain = text.isascii() and text.isprintable() and text and text == text.strip()
     if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
         return text
@@ -202,10 +202,10 @@ def discover_result(info: ServerInfo, capabilities: dict[str, Any]) -> Result:
 
 
 def modern_result(method: str, result: Result, info: ServerInfo) -> Result:
-    """A result with the fields that the modern era requires; values that the service has set stay."""
+    """Add the members that the modern era requires to a result; values that the service has set are kept."""
     shaped: Result = {"resultType": "complete", **result}
     if method in CACHEABLE_METHODS and shaped["resultType"] == "complete":
-        # 0: a client may ask again at any time; subscriptions tell it when something has changed.
+        # 0: clients do not cache the result; subscriptions notify them of changes.
         shaped.setdefault("ttlMs", 0)
         shaped.setdefault("cacheScope", "private")
     meta = shaped.get("_meta")
@@ -214,7 +214,7 @@ def modern_result(method: str, result: Result, info: ServerInfo) -> Result:
 
 
 def modern_error(error: RpcError) -> RpcError:
-    """The error with a modern code: the one for an unknown resource exists in the handshake era only."""
+    """The error with a code of the modern era, which has no code of its own for an unknown resource."""
     if error.code == RESOURCE_NOT_FOUND:
         return RpcError(INVALID_PARAMS, error.message, error.data)
     return error
@@ -259,8 +259,8 @@ def wants_log(level: str | None, method: str, params: Params | None) -> bool:
     """Whether a client that asked for `level` gets this notification. Only log messages depend on the level."""
     if method != "notifications/message":
         return True
-    said = (params or {}).get("level")
-    return level in LOG_LEVELS and said in LOG_LEVELS and LOG_LEVELS.index(said) >= LOG_LEVELS.index(level)
+    severity = (params or {}).get("level")
+    return level in LOG_LEVELS and severity in LOG_LEVELS and LOG_LEVELS.index(severity) >= LOG_LEVELS.index(level)
 
 
 def _client(info: object, capabilities: object, version: str) -> ClientInfo:

@@ -86,7 +86,7 @@ LOST = [
     Case("hung up", saying(b""), "hung up without an answer", None),
     Case("reset", saying(b"", Visitor.abort), "", None),
     Case("half a body", saying(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"), "broke off", None),
-    Case("no HTTP", saying(b"what?\r\n\r\n"), "something else than HTTP", None),
+    Case("no HTTP", saying(b"what?\r\n\r\n"), "does not speak HTTP", None),
     Case("stream ended", streaming(PROGRESS), "before it had answered", None),
     Case("stream broken", streaming(PROGRESS, end=Visitor.close), "broke off", None),
     Case("modern stream ended", streaming(PROGRESS, event_id="of no use"), "before it had answered", None, eras=MODERN),

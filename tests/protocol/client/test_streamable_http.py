@@ -205,7 +205,7 @@ async def test_a_secret_in_the_url_is_used_and_not_told() -> None:
 
 @pytest.mark.parametrize("url", ["", "localhost:5000", "file:///etc/passwd"])
 async def test_what_is_no_url_is_refused(url: str) -> None:
-    with pytest.raises(UnusableServer, match="is no URL"):
+    with pytest.raises(UnusableServer, match="is not the URL"):
         await connect_http(url, TestPeer(), modern_first=True)
 
 

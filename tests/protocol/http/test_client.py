@@ -163,9 +163,9 @@ async def test_repeated_headers_are_joined() -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Le", "broke off in the middle"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", "broke off in the middle"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "broke off in the middle"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n", "something else than HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nhi", "something else than HTTP"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfive\r\nhello\r\n", "something else than HTTP"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "does not speak HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nhi", "does not speak HTTP"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfive\r\nhello\r\n", "does not speak HTTP"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "another protocol"),
     ],
 )

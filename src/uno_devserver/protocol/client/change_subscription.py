@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 10.0
-STEADY_SECONDS = 5.0  # a server that ends a subscription sooner must not be asked again and again
+STEADY_SECONDS = 5.0  # an attempt that lasts this long has worked, so the next pause is short again
 
 
 class Backoff:
-    """Growing pauses between attempts; short again after an attempt that lasted for some seconds."""
+    """Growing pauses between attempts; the first one is used again after an attempt that lasted for a few seconds."""
 
     def __init__(self) -> None:
         self._next = FIRST_PAUSE_SECONDS
-        self._attempted = 0.0  # the end of the last pause
+        self._attempted = 0.0  # when the last attempt began, at the end of its pause
 
     def next(self) -> float:
         now = asyncio.get_running_loop().time()
@@ -36,7 +36,7 @@ class Backoff:
 
 
 def listen_params(uris: frozenset[str]) -> dict[str, Any]:
-    """The params of `subscriptions/listen` (modern era): changes of all lists, and of these resources."""
+    """The params of `subscriptions/listen` (modern era) for changes of all lists and of these resources."""
     return {"notifications": {**{key: True for key, _, _ in LISTS}, "resourceSubscriptions": sorted(uris)}}
 
 
@@ -72,7 +72,7 @@ def notifies_changes(server: ServerDescription) -> bool:
 
 
 def announce_all_lists(peer: Peer, server: ServerDescription) -> None:
-    """Notify of a change of every list: notifications may have been missed."""
+    """Notify `peer` of a change of every list that the server has, because notifications may have been missed."""
     for _, notification, capability in LISTS:
         if capability in server.capabilities:
             notify_peer(peer, notification, {})

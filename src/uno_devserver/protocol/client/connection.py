@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Peer(Protocol):
-    """The client on whose behalf a connection speaks, for one request or for what belongs to no request."""
+    """The client on whose behalf a connection speaks: for one request, or for messages that belong to none."""
 
     @property
     def client(self) -> ClientInfo: ...
 
     @property
     def log_level(self) -> str | None:
-        """The least severe level of log messages that is wanted; None: no log messages."""
+        """The least severe level of log messages that the client wants; None for no log messages."""
 
     def notify(self, method: str, params: Params) -> None: ...
 
@@ -45,24 +45,24 @@ class PendingCall(Peer, Protocol):
     """A call that waits for its answer without a task of its own."""
 
     data: bytes  # the line that is sent, on pipes
-    sent: bool  # the server may have seen it, so its outcome is unknown if no answer comes
-    progress_token: bytes  # as its client wrote it; empty: no progress is wanted
+    sent: bool  # whether the server may have seen it; then its outcome is unknown if no answer comes
+    progress_token: bytes  # as its client wrote it; empty if no progress is wanted
     ticket: object  # the connection's key for it
 
     def settle(self, outcome: RawMessage | ConnectionLost | RpcError) -> None:
-        """Take the answer, or the reason why there is none. Called once."""
+        """Called once, with the answer or the reason why there is none."""
 
     def turn_over(self, *, more: bool = False) -> None:
-        """All answers that came together are settled, and what was gathered for the client may be written.
+        """Called when all answers that came together are settled: what was collected for the client can be written.
 
-        `more`: other answers may follow in the same turn of the loop.
+        With `more`, other answers may follow in the same turn of the loop.
         """
 
 
 class ConnectionLost(Exception):
     """The server, or the connection to it, is gone; there will be no answer.
 
-    `sent`: the server may have seen the request, so its outcome is unknown.
+    `sent` says whether the server may have seen the request; then the outcome of the request is unknown.
     """
 
     def __init__(self, message: str, *, sent: bool) -> None:
@@ -71,9 +71,9 @@ class ConnectionLost(Exception):
 
 
 class UnusableServer(Exception):
-    """The other side is no MCP server that we can talk to; the message says what it did instead.
+    """The other side is not an MCP server that we can talk to; the message says what it did instead.
 
-    `status` is that of its HTTP answer, e.g. 404 for a server without such an endpoint.
+    `status` is the status of its HTTP answer, if there was one, e.g. 404 from a server without such an endpoint.
     """
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
@@ -84,10 +84,10 @@ class UnusableServer(Exception):
 class ServerDescription(Value):
     """How a server describes itself."""
 
-    info: Mapping[str, Any]  # its serverInfo, as it came
+    info: Mapping[str, Any]  # its serverInfo, unchanged
     capabilities: Mapping[str, Any]
     instructions: str | None
-    version: str  # of the protocol, as agreed
+    version: str  # the agreed version of MCP
 
     @property
     def modern(self) -> bool:
@@ -101,30 +101,30 @@ class Connection(Protocol):
     def server(self) -> ServerDescription: ...
 
     async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
-        """The result, as bytes. RpcError for an error; ConnectionLost if there will be no answer.
+        """Send a request and return its result. RpcError for an error; ConnectionLost if there will be no answer.
 
         Notifications and questions that come meanwhile go to `peer`. Cancelling this coroutine cancels the request.
         `params` are sent as they are, except for the `_meta` of a modern request, which describes `peer`, and a
         progress token that two clients could both use.
 
-        `input_required` of a modern server is the result if `peer.client` is modern. Else the questions go to
-        `peer.ask`, and the call is repeated with the answers.
+        If a modern server answers `input_required`, a modern `peer.client` gets that as the result. For others the
+        questions go to `peer.ask`, and the call is repeated with the answers.
         """
 
     def send(self, call: PendingCall, name: str, params: bytes) -> bool:
         """Make a `tools/call` without waiting; `params` are the client's own bytes, of the server's era.
 
-        On pipes it is written with `flush`. False: it cannot be made this way now, and nothing is sent.
+        On pipes, `flush` writes it. Returns False, and sends nothing, if the call cannot be made this way now.
         """
 
     def flush(self) -> None:
-        """Write the calls of `send`."""
+        """Write the calls that `send` has queued."""
 
     def cancel(self, call: PendingCall) -> None:
-        """Cancel a call of `send`; it is not settled."""
+        """Cancel a call that was made with `send`; its `settle` is not called."""
 
     async def notify(self, method: str, params: Params) -> None:
-        """Send a notification, unless the era of the server does not have it."""
+        """Send a notification; it is dropped if the server's era does not have it."""
 
     async def watch(self, uris: frozenset[str]) -> Mapping[str, RpcError]:
         """Have the connection's peer notified of changes of all lists and of these resources from now on.
@@ -136,4 +136,4 @@ class Connection(Protocol):
         """Set the least severe level of log messages that belong to no request."""
 
     async def close(self) -> None:
-        """End the conversation, within a bound. Requests that still wait fail with ConnectionLost."""
+        """End the conversation, in bounded time. Requests that still wait fail with ConnectionLost."""

@@ -1,4 +1,4 @@
-"""Calls over Streamable HTTP without a task: sent over a kept connection, and answered with plain JSON.
+"""Calls over Streamable HTTP that need no task: they use an open connection, and the answer is plain JSON.
 
 Any other answer (an event stream, a redirect, an error, a forgotten session) is handled in a task.
 """
@@ -45,7 +45,7 @@ class HttpCall:
         self._endpoint = endpoint
         self._finish = finish
         self._connection: ClientConnection | None = None
-        self._reply: Reply | None = None  # an answer that the task reads
+        self._reply: Reply | None = None  # the answer that the task reads, if it is not plain JSON
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -53,7 +53,7 @@ class HttpCall:
         return int(self._id)
 
     def send(self, headers: bytes, params: bytes) -> bool:
-        """Send the call; False if there is no kept connection, and nothing is sent."""
+        """Send the call over an open connection; return False, and send nothing, if there is none."""
         body = b'{"jsonrpc":"2.0","id":%b,"method":"tools/call","params":%b}' % (self._id, params)
         self._connection = self._endpoint.send_now(headers, body, self)
         if self._connection is None or self._call is None:
@@ -79,14 +79,14 @@ class HttpCall:
         self._settle(self._endpoint.lost(failure))
 
     def cancel(self) -> None:
-        """Close the connection: it is of no use until the answer has come."""
+        """Cancel the call by closing its connection, which could not be used before the answer has come."""
         self._detach()
         if self._task is not None:
             self._task.cancel()
             if self._reply is not None:
-                self._reply.close()  # the task may not have started
+                self._reply.close()  # a task that has not started yet would not close it
         elif self._connection is not None:
-            self._connection.fail("was not waited for")
+            self._connection.fail("had not answered when the request was cancelled")
 
     async def _go_on(self, reply: Reply) -> None:
         try:
@@ -108,7 +108,7 @@ class HttpCall:
         return call
 
     def _detach(self) -> PendingCall | None:
-        """Return the call, and end the cycle between it and this object: the garbage collector rarely runs."""
+        """Return the call, if it is open, and break the reference cycle with it: the garbage collector rarely runs."""
         call, self._call = self._call, None
         if call is not None:
             call.ticket = None
@@ -116,12 +116,12 @@ class HttpCall:
 
 
 def _is_one_line(body: bytes) -> bool:
-    """Whether the payload can be passed on as a line; a line break behind the message does not matter."""
+    """Whether the message can be passed on as a line; line breaks around it do not matter."""
     if b"\n" in body or b"\r" in body:
         body = body.strip()
     return b"\n" not in body and b"\r" not in body
 
 
 def _is_plain(message: RawMessage) -> bool:
-    """A result, or an error that is not about the headers of the request."""
+    """Whether it is a result, or an error that is not about the headers of the request."""
     return message.is_result or (message.method is None and b"%d" % HEADER_MISMATCH not in bytes(message.error))

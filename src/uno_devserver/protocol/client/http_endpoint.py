@@ -21,8 +21,8 @@ from .raw_messages import Garbage, RawMessage, read_messages, unreadable_answer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-MAX_REDIRECTS = 3  # one for a slash at the end; more are a loop
-KEEPS_METHOD = (307, 308)  # the request was not run, and is to be sent to another target
+MAX_REDIRECTS = 3  # one may add a slash at the end; more than a few are a loop
+KEEPS_METHOD = (307, 308)  # the server has not run the request, which must be sent to another target
 MAY_CHANGE_METHOD = (301, 302)
 
 COMMON_HEADERS = {
@@ -33,7 +33,7 @@ COMMON_HEADERS = {
 
 
 class NotMcp(Exception):
-    """The answer contains no MCP message. The text completes a sentence whose subject is the server."""
+    """The answer contains no MCP message. The text is a predicate whose subject is the server ("answered with …")."""
 
     def __init__(self, what: str, status: int) -> None:
         super().__init__(what)
@@ -48,8 +48,8 @@ class StreamCut(Exception):
 
     def __init__(self, reader: EventReader, why: str, *, broken: bool) -> None:
         super().__init__(why)
-        self.reader = reader  # has the id after which the stream can be resumed
-        self.broken = broken  # the connection broke; else the server ended the stream
+        self.reader = reader  # knows the event id after which the stream can be resumed
+        self.broken = broken  # whether the connection broke; otherwise the server ended the stream
 
 
 class Endpoint:
@@ -61,7 +61,7 @@ class Endpoint:
         self._http = HttpClient(origin)
 
     async def send(self, method: str, headers: bytes, body: bytes | None = None) -> Reply:
-        """The answer, with its body unread. Redirects are followed on the same server only."""
+        """Send a request and return its answer, body unread. Redirects are followed on the same server only."""
         target = self._target
         for _ in range(MAX_REDIRECTS):
             try:
@@ -75,16 +75,16 @@ class Endpoint:
                 return reply
             reply.release()
             target = elsewhere
-            if method == "POST":  # a GET may be redirected to a page for people
+            if method == "POST":  # not remembered for GET, which may lead to a page for people
                 self._target = target
         return reply
 
     def send_now(self, headers: bytes, body: bytes, taker: Taker) -> ClientConnection | None:
-        """POST over a kept connection without waiting; None if there is none, and nothing is sent."""
+        """POST over an open connection without waiting; return None, and send nothing, if there is none."""
         return self._http.send("POST", self._target, self._headers + headers, body, taker)
 
     async def answer(self, reply: Reply, request_id: int, hear: Callable[[RawMessage], None]) -> RawMessage:
-        """The message that answers the request; other messages go to `hear`."""
+        """Read the message that answers the request; other messages go to `hear`."""
         if reply.status == 200 and media_type(reply) == EVENT_STREAM:
             return await self.answer_in_events(reply, request_id, hear)
         try:
@@ -123,9 +123,9 @@ class Endpoint:
         return found[0]
 
     def check_same_server(self, status: int, error: RpcError, other_era: bool) -> None:
-        """Raise ConnectionLost if the error means that the server stops, or was restarted with another version of MCP.
+        """Raise ConnectionLost if the server is stopping, or was restarted with another era of MCP (`other_era`).
 
-        It has not run the request then.
+        In both cases the server has not run the request.
         """
         if status == 503 and error.code == STOPPED:
             raise ConnectionLost(f"The server at {self.url} stops: {error.message}", sent=False) from None
@@ -146,7 +146,7 @@ class Endpoint:
 async def hear_events(reply: Reply, reader: EventReader, take: Callable[[RawMessage], bool]) -> None:
     """Pass the messages of a stream to `take` until the stream ends or `take` returns True.
 
-    HttpFailure if the stream breaks, RpcError if a message is too long to be read.
+    HttpFailure if the stream breaks, RpcError if an event is too long to be read.
     """
     while chunk := await reply.part():
         try:
@@ -188,8 +188,8 @@ def _no_message(reply: Reply, body: bytes, garbage: Garbage) -> NotMcp:
 
 
 def _redirected(origin: Origin, target: str, location: str) -> str | None:
-    """The new target; None if it is on another server."""
-    from urllib.parse import urljoin  # redirects are rare
+    """The new target; None if it is on another server, or is not a valid URL."""
+    from urllib.parse import urljoin  # imported late: redirects are rare
 
     try:
         there, new_target = split_url(urljoin(f"{origin}{target}", location))

@@ -1,7 +1,7 @@
 """A conversation of the handshake era over Streamable HTTP: a session that is renewed if the server forgets it.
 
-A request is repeated only if the server did not know the session, and so has not run it. The stream of an answer that
-was cut is resumed where the server allows it; else the request fails with `ConnectionLost`.
+A request is repeated only if the server did not know its session: then the server has not run it. A stream that broke
+before the answer came is resumed if the server allows it; otherwise the request fails with `ConnectionLost`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 LISTENING_SECONDS = 0.5  # for the answer to the GET request; most servers answer at once
 CLOSE_SECONDS = 1.0
 
-# Not passed on: the connection sends its own. The server does not know the ids of a client's requests.
+# These are not passed on. The connection sends its own: the server does not know the ids of a client's requests.
 OWN_NOTIFICATIONS = frozenset({INITIALIZED, CANCELLED})
 
 
@@ -64,11 +64,11 @@ class _Session:
         self.server = server
         named = {} if session_id is None else {"Mcp-Session-Id": session_id}
         self.headers = encode_headers({**COMMON_HEADERS, "MCP-Protocol-Version": server.version, **named})
-        self.listening = asyncio.Event()  # the GET request is answered
+        self.listening = asyncio.Event()  # set when the GET request is answered
 
 
 class _SessionGone(Exception):
-    """The server seems not to know the session, and not to have read the request. `certain`: it said so."""
+    """The server does not seem to know the session, nor to have run the request. `certain`: it answered 404."""
 
     def __init__(self, why: RpcError, *, certain: bool) -> None:
         super().__init__(why.message)
@@ -91,11 +91,11 @@ class HandshakeConnection:
         self._session: _Session
         self._questions = ServerQuestions(self._post)
         self._renewing = asyncio.Lock()
-        self._renewals = Backoff()  # for those that no request waits for
+        self._renewals = Backoff()  # for the work on new sessions that no request waits for
         self._listener: asyncio.Task[None] | None = None
         self._tasks = Tasks()
         self._watching = asyncio.Lock()
-        self._wanted: frozenset[str] = frozenset()  # to be watched in every session
+        self._wanted: frozenset[str] = frozenset()  # the resources to watch in every session
         self._watched = WatchedUris(lambda method, params: self.request(method, params, self._peer))  # in this session
         self._level: str | None = None
         self._closed = False
@@ -122,7 +122,7 @@ class HandshakeConnection:
         return http_call.send(session.headers, params)
 
     def flush(self) -> None:
-        """Nothing: calls are written at once."""
+        """Do nothing: `send` writes each call at once."""
 
     def cancel(self, call: PendingCall) -> None:
         http_call = call.ticket
@@ -184,7 +184,7 @@ class HandshakeConnection:
         self._listener = asyncio.create_task(self._listen(session))
 
     async def _renewed(self, old: _Session) -> _Session:
-        """A new session in place of one that the server has forgotten."""
+        """The session in place of one that the server has forgotten; a new one, unless another task has opened it."""
         async with self._renewing:
             if self._session is old:
                 log.debug(f"{self._endpoint.url} has forgotten the session; a new one is opened")
@@ -200,7 +200,7 @@ class HandshakeConnection:
             return self._session
 
     async def _restore(self) -> None:
-        """Send log level and watches again, and notify our side of a change of every list."""
+        """Send log level and watches again after a pause, and notify the client of a change of every list."""
         await asyncio.sleep(self._renewals.next())
         self._watched.forget()
         try:
@@ -226,7 +226,7 @@ class HandshakeConnection:
         self, session: _Session, call: PendingCall, params: bytes, reply: Reply, request_id: int
     ) -> msgspec.Raw:
         """The result of a call whose answer is not plain JSON."""
-        if reply.status in KEEPS_METHOD:  # `request` follows redirects
+        if reply.status in KEEPS_METHOD:  # not followed by calls without a task, but by `request`
             reply.release()
             return await self.request("tools/call", opened_params(params), call)
         try:
@@ -251,7 +251,7 @@ class HandshakeConnection:
         self._in_background(partial(self._post, notification_message(CANCELLED, cancelled)))
 
     async def _result(self, session: _Session, reply: Reply, request_id: int, peer: Peer) -> msgspec.Raw:
-        """The result in the answer to a request; _SessionGone if the server does not know the session."""
+        """The result in the answer to a request; _SessionGone if the server seems not to know the session."""
         hear = self._hear(peer)
         try:
             try:
@@ -288,10 +288,10 @@ class HandshakeConnection:
     # --- messages that belong to no request
 
     async def _listen(self, session: _Session) -> None:
-        """Receive messages for as long as the session is in use."""
+        """Receive messages until the session is replaced, or the server turns out to send none."""
         last_id: bytes | None = None
-        first = True  # a server that knows only POST answers 404, like one that has forgotten the session
-        missed = False  # notifications may have been missed, because the stream could not be resumed
+        first = True  # the first 404 may come from a server that knows only POST, and does not mean a forgotten session
+        missed = False  # whether notifications may have been missed, because the stream could not be resumed
         backoff = Backoff()
         while self._session is session:
             reader = EventReader()
@@ -306,8 +306,8 @@ class HandshakeConnection:
                 if reply.status != 200 or media_type(reply) != EVENT_STREAM:
                     reply.release()
                     if last_id is None:
-                        return  # 405: the server sends no such messages
-                    last_id, missed = None, True  # the server has dropped the events after that one
+                        return  # the server sends no such messages; most say so with 405
+                    last_id, missed = None, True  # the server has not kept the events after `last_id`
                     continue
                 if missed:
                     announce_all_lists(self._peer, self.server)
@@ -329,8 +329,8 @@ class HandshakeConnection:
 def _forgot_session(status: int, answer: RawMessage, error: RpcError) -> bool:
     """Whether the error means that the server does not know the session: 404, or 400 from some that were restarted.
 
-    These refuse the request before they read it, so without its id. With the id, the same code may be the error of a
-    call that ran.
+    The latter refuse the request before they have read its id. An answer with the id, and without the word "session",
+    may be the error of a call that ran.
     """
     if status == 404:
         return error.code != METHOD_NOT_FOUND
@@ -339,7 +339,7 @@ def _forgot_session(status: int, answer: RawMessage, error: RpcError) -> bool:
 
 
 async def _quietly(work: Callable[[], Awaitable[None]]) -> None:
-    # `work` is a function: a task that is cancelled before its first step would never await a coroutine.
+    # `work` is a function, because a coroutine would never be awaited if the task is cancelled before its first step.
     try:
         await work()
     except ConnectionLost as lost:
@@ -348,16 +348,16 @@ async def _quietly(work: Callable[[], Awaitable[None]]) -> None:
 
 # --- streams that are resumed
 
-RETRY_SECONDS = 1.0  # if the server does not say
+RETRY_SECONDS = 1.0  # the pause before resuming, unless the server sets one
 LONGEST_RETRY_SECONDS = 300.0
-SHORTEST_RETRY_SECONDS = 0.05  # a server that says 0 and ends each stream at once must not keep us busy
-MAX_BREAKS = 5  # of connections in a row, without an event in between
+SHORTEST_RETRY_SECONDS = 0.05  # a server that sets 0 and ends each stream at once must not keep us busy
+MAX_BREAKS = 5  # broken connections in a row, without an event in between
 
 
 async def resumed_answer(
     endpoint: Endpoint, headers: bytes, cut: StreamCut, request_id: int, hear: Callable[[RawMessage], None]
 ) -> RawMessage:
-    """The answer whose stream was cut, perhaps several times. ConnectionLost if the server does not keep it."""
+    """The answer, after its stream was cut once or several times. ConnectionLost if the server has not kept it."""
     last_id, retry_ms, breaks = None, None, 0
     while True:
         heard = cut.reader.last_id not in (None, last_id)

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from .connection import Peer, PendingCall
 
 ACKNOWLEDGE_SECONDS = 2.0  # servers acknowledge a subscription at once, over a connection of its own
-MAX_PAGES = 100  # of a list of tools
+MAX_PAGES = 100  # of a list of tools; some servers always name a next page
 LEFT_OUT = NOTIFICATIONS_REMOVED_IN_MODERN | {CANCELLED}  # a request is cancelled by closing its connection
 
 
@@ -81,10 +81,10 @@ class ModernConnection:
         self._endpoint = endpoint
         self._peer = peer
         self._server: ServerDescription
-        self._begun = False  # the server has answered in this era
+        self._begun = False  # whether the server has answered in this era
         self._ids = count(1)
         self._headers = encode_headers({**COMMON_HEADERS, "MCP-Protocol-Version": MODERN_VERSION})
-        self._marks: dict[str, Marks] = {}  # of tools whose arguments are repeated in headers
+        self._marks: dict[str, Marks] = {}  # by tool: the arguments that headers repeat, where known
         self._watching = asyncio.Lock()
         self._listener: asyncio.Task[None] | None = None
 
@@ -105,7 +105,7 @@ class ModernConnection:
         return http_call.send(self._headers + routing_headers("tools/call", {"name": name}), params)
 
     def flush(self) -> None:
-        """Nothing: calls are written at once."""
+        """Do nothing: `send` writes each call at once."""
 
     def cancel(self, call: PendingCall) -> None:
         http_call = call.ticket
@@ -120,7 +120,7 @@ class ModernConnection:
         reply.release()
 
     async def watch(self, uris: frozenset[str]) -> dict[str, RpcError]:
-        """Replace the one subscription. The old one ends when the new one is acknowledged: nothing is missed."""
+        """Replace the subscription. The old one ends after the new one has begun, so that no change is missed."""
         async with self._watching:
             listener = None
             if uris or notifies_changes(self._server):
@@ -133,7 +133,7 @@ class ModernConnection:
             return {}
 
     async def set_level(self, level: str) -> None:
-        """Nothing: each request carries its level, and there are no other log messages."""
+        """Do nothing: each request carries its level, and there are no other log messages."""
 
     async def close(self) -> None:
         if self._listener is not None:
@@ -149,7 +149,7 @@ class ModernConnection:
             except RpcError as error:
                 if error.code != HEADER_MISMATCH or method != "tools/call" or not await self._learn_marks(params):
                     raise
-            return await self._exchange(method, params, peer)  # it was not run, and the headers are known now
+            return await self._exchange(method, params, peer)  # it was not run before; the headers are known now
         except NotMcp as other:
             raise other.as_error() from None
 
@@ -163,7 +163,7 @@ class ModernConnection:
 
     async def _finished(self, call: PendingCall, params: bytes, reply: Reply, request_id: int) -> msgspec.Raw:
         """The result of a call whose answer is not plain JSON."""
-        if reply.status in KEEPS_METHOD:  # `_call` follows redirects
+        if reply.status in KEEPS_METHOD:  # not followed by calls without a task, but by `_call`
             reply.release()
             return await self._call("tools/call", opened_params(params), call)
         try:
@@ -173,7 +173,7 @@ class ModernConnection:
         except RpcError as error:
             if error.code != HEADER_MISMATCH:
                 raise
-            return await self._call("tools/call", opened_params(params), call)  # it was not run
+            return await self._call("tools/call", opened_params(params), call)  # the server has not run it
 
     async def _result(self, reply: Reply, request_id: int, peer: Peer) -> msgspec.Raw:
         try:
@@ -188,14 +188,14 @@ class ModernConnection:
             raise
 
     async def _learn_marks(self, call: Params) -> bool:
-        """Look up the headers that the tool requires; whether they were unknown."""
+        """Learn from the list of tools which headers the tool requires; return whether that was news."""
         name, cursor = call.get("name"), None
         for _ in range(MAX_PAGES):
             params: Params = {} if cursor is None else {"cursor": cursor}
             try:
                 page = object_in(await self._exchange("tools/list", params, self._peer)) or {}
             except ConnectionLost as lost:
-                raise ConnectionLost(str(lost), sent=False) from None  # the call itself was not run
+                raise ConnectionLost(str(lost), sent=False) from None  # only the list was sent; the call was refused
             for tool in page.get("tools") or ():
                 if isinstance(tool, dict) and tool.get("name") == name:
                     marks, known = marks_in(tool.get("inputSchema")), self._marks.get(str(name), ())
@@ -223,7 +223,7 @@ class ModernConnection:
 
         def hear(message: RawMessage) -> None:
             if message.method != SUBSCRIPTION_ACKNOWLEDGED:
-                params = without_meta(params_of(message), frozenset({SUBSCRIPTION_KEY}))  # the id is ours
+                params = without_meta(params_of(message), frozenset({SUBSCRIPTION_KEY}))  # an id of ours
                 notify_peer(self._peer, message.method or "", params)
             elif acknowledged.done():
                 announce_all_lists(self._peer, self._server)
@@ -252,7 +252,7 @@ class ModernConnection:
 
 
 def _is_of_other_era(answer: RawMessage, error: RpcError) -> bool:
-    """Whether the server refused the request unread, because it was restarted and knows only sessions now."""
+    """Whether the server refused the request without running it, because it was restarted with another era."""
     wants_session = error.code in (SESSION_REQUIRED, SESSION_NOT_FOUND) and answer.id in NOTHING
     return wants_session or error.code == UNSUPPORTED_VERSION
 
@@ -269,15 +269,15 @@ def _hear(peer: Peer) -> Callable[[RawMessage], None]:
 
 # --- headers that repeat parts of the body
 
-MARK = "x-mcp-header"  # in the schema of an argument: the name of the header that repeats it
-MAX_DEPTH = 20  # of the objects in which marks are looked for
+MARK = "x-mcp-header"  # a key in the schema of an argument; its value names the header that repeats the argument
+MAX_DEPTH = 20  # how deep marks are looked for in nested objects
 
 # The path of an argument, and the name of its header.
 Marks = tuple[tuple[tuple[str, ...], str], ...]
 
 
 def routing_headers(method: str, params: Mapping[str, Any]) -> bytes:
-    """Mcp-Method and Mcp-Name. RpcError for a method that no header can carry."""
+    """The headers Mcp-Method and Mcp-Name. RpcError for a method that no header can carry."""
     name = params.get(NAMED_BY[method]) if method in NAMED_BY else None
     return _routing(method, name if isinstance(name, str) else None)
 

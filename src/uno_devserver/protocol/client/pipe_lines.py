@@ -1,8 +1,8 @@
 """Whole lines over a pair of pipes, in the event loop, without waiting for the other side.
 
-Lines that the server does not read are kept within a bound. Of every line it is known whether the server may have seen
-a part of it: only then is the outcome of its request unknown. Lines that are queued in one turn of the loop are
-written together.
+Lines that the server does not read are kept, up to a limit. `sent` of a line says whether the server may have seen a
+part of it: only then is the outcome of its request unknown. Lines that are queued in one turn of the loop are written
+together.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MIB = 1024 * 1024
-MAX_LINE_BYTES = 64 * MIB  # a screenshot has some MB, a large file 16
-MAX_WAITING_BYTES = 64 * MIB  # for a server that reads slowly; one that leaves more does not read at all
+MAX_LINE_BYTES = 64 * MIB  # a screenshot has a few MB, a large file 16
+MAX_WAITING_BYTES = 64 * MIB  # for a server that reads slowly; if more waits, it does not read at all
 PIPE_BYTES = 64 * 1024  # the capacity of a pipe
 DOES_NOT_READ = "The server does not read what it is sent, and too much of it waits already; try again later."
 
 
 class OutgoingLine:
-    """A message to a server, with its line end. `sent`: the server may have seen at least a part of it."""
+    """A message to a server, with its line end. `sent`: whether the server may have seen a part of it."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -34,7 +34,7 @@ class OutgoingLine:
 
 
 class Sendable(Protocol):
-    """What can be queued: an OutgoingLine, or a PendingCall, which is its own line."""
+    """A line that can be queued: an OutgoingLine, or a PendingCall, which contains its own line."""
 
     data: bytes
     sent: bool
@@ -42,10 +42,10 @@ class Sendable(Protocol):
 
 class LineListener(Protocol):
     def received(self, lines: list[bytes | LineTooLong]) -> None:
-        """These lines came together."""
+        """Called with the lines that came together."""
 
     def output_lost(self) -> None:
-        """The server has closed its input: lines that wait will not be sent. It may still answer others."""
+        """The server has closed its input: lines that wait will not be sent. It may still answer those it got."""
 
     def ended(self) -> None:
         """The server has closed its output."""
@@ -53,20 +53,20 @@ class LineListener(Protocol):
 
 class PipeLines:
     def __init__(self, broken: Callable[[], None]) -> None:
-        """`broken` is called when a direction has ended, possibly twice."""
+        """`broken` is called for each direction that has ended."""
         self._listener: LineListener
         self._broken = broken
         self._splitter = LineSplitter(MAX_LINE_BYTES)
-        self._queued: list[Sendable] = []  # in this turn of the loop
-        self._waiting: dict[Sendable, None] = {}  # for room in the pipe, in their order
+        self._queued: list[Sendable] = []  # lines for the next `flush`
+        self._waiting: dict[Sendable, None] = {}  # lines that wait for room in the pipe, in order
         self._waiting_bytes = 0
-        self._rest: bytes | memoryview = b""  # of a line that the pipe has taken a part of
+        self._rest: bytes | memoryview = b""  # the rest of a line that the pipe has taken in part
         self._ends: _RawPipes | _Transports
         self._ended = False
-        self.over = asyncio.Event()  # nothing more will be received
+        self.over = asyncio.Event()  # set when nothing more will be received
 
     async def open(self, source: IO[bytes], sink: IO[bytes], listener: LineListener) -> None:
-        """Begin to read from `source`. This object owns both files from now on. Nothing can be sent before."""
+        """Begin to read from `source`; sending is possible afterwards. This object owns both files from now on."""
         self._listener = listener
         self._ends = _RawPipes(self, source, sink) if os.name == "posix" else _Transports(self)
         await self._ends.open(source, sink)
@@ -74,7 +74,7 @@ class PipeLines:
     # --- sending
 
     def queue(self, line: Sendable) -> None:
-        """Send a line with the next `flush`. ConnectionLost, or RpcError(BUSY): it is not sent."""
+        """Send a line with the next `flush`. Raises ConnectionLost or RpcError(BUSY) if it cannot be sent."""
         if self._ends.closed or self._ended:
             raise ConnectionLost("The server takes no more messages.", sent=False)
         if self._waiting_bytes and self._waiting_bytes + len(line.data) > MAX_WAITING_BYTES:
@@ -108,7 +108,7 @@ class PipeLines:
         return line
 
     def withdraw(self, line: Sendable) -> bool:
-        """Remove a line that waits; False if it does not wait."""
+        """Remove a line that waits for room; return False if it does not wait."""
         if line not in self._waiting:
             return False
         del self._waiting[line]
@@ -116,7 +116,7 @@ class PipeLines:
         return True
 
     def close_output(self) -> None:
-        """Let the server see the end of its input; lines that wait are dropped."""
+        """Close the server's input; lines that wait are dropped."""
         self._ends.close_output()
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class PipeLines:
         self.input_ended()
 
     def _keep_rest(self, lines: list[Sendable], written: int) -> None:
-        """The pipe has taken `written` bytes of these lines; the others come before all that wait."""
+        """Record that the pipe has taken `written` bytes of these lines; the others are put before all that wait."""
         for number, line in enumerate(lines):
             if written <= 0:
                 self._waiting = {**dict.fromkeys(lines[number:]), **self._waiting}
@@ -183,7 +183,7 @@ class PipeLines:
 
 
 class _RawPipes:
-    """File descriptors: a write says how much of it the pipe has taken."""
+    """Pipes as file descriptors: a write returns how many bytes the pipe has taken."""
 
     def __init__(self, lines: PipeLines, source: IO[bytes], sink: IO[bytes]) -> None:
         self._lines = lines
@@ -191,7 +191,7 @@ class _RawPipes:
         self._in, self._out = source.fileno(), sink.fileno()
         self._loop = asyncio.get_running_loop()
         self._reads = False
-        self.closed = False  # the output
+        self.closed = False  # whether the output is closed
 
     async def open(self, source: IO[bytes], sink: IO[bytes]) -> None:  # noqa: ARG002
         os.set_blocking(self._in, False)
@@ -247,7 +247,7 @@ class _RawPipes:
 
 
 class _Transports:
-    """asyncio's pipes, for Windows. A transport keeps what the pipe does not take, so it gets line by line."""
+    """asyncio's pipes, for Windows. A transport keeps what the pipe does not take, so lines are given one by one."""
 
     def __init__(self, lines: PipeLines) -> None:
         self._lines = lines
@@ -271,7 +271,7 @@ class _Transports:
         while taken < len(data) and self._room and not self.closed:
             end = data.find(b"\n", taken) + 1
             self._writing.write(data[taken:end])
-            # The transport was empty, so that its first attempt was made just now: if it failed, nothing went out.
+            # The transport was empty, so it has just tried to write this: if that failed, nothing was sent.
             taken = taken if self.closed else end
         return taken
 

@@ -1,7 +1,7 @@
 """A conversation with a server over lines, in its era, on behalf of any number of clients.
 
 Requests are numbered here, so that the ids of two clients cannot collide, and every answer reaches its request once.
-Other output of the server does no harm. When the server closes its output, all requests that wait fail.
+Lines of the server that are not messages do no harm. When the server closes its output, all requests that wait fail.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Request:
     def __init__(self, number: int, method: str, peer: Peer | None, token: object, line: OutgoingLine) -> None:
         self.number = number
         self.method = method
-        self.peer = peer  # None: the request is our own
+        self.peer = peer  # None if the request is our own
         self.token = token  # the client's own progress token
         self.line = line
         self.answer: asyncio.Future[RawMessage | ConnectionLost | UnusableServer | RpcError] = (
@@ -88,13 +88,13 @@ class StdioConnection:
     """Implements `Connection`, after `begin`, and `LineListener`."""
 
     def __init__(self, peer: Peer, lines: PipeLines, strayed: Callable[[bytes], None] = lambda _: None) -> None:
-        """`strayed` is called with every line that is no message."""
+        """`strayed` is called with all text of the server that is not a message."""
         self._peer = peer
         self._lines = lines
         self._strayed = strayed
         self._server: ServerDescription | None = None
         self._last_number = 0
-        # What waits for an answer, by number: requests of coroutines, and calls that are their own line.
+        # The open requests by number: a _Request has a coroutine that waits, a PendingCall has none.
         self._waiting: dict[bytes, _Request | PendingCall] = {}
         self._tokens: dict[bytes, _Request | PendingCall] = {}  # by the progress token that the server uses
         self._questions = ServerQuestions(self._reply)
@@ -102,7 +102,7 @@ class StdioConnection:
         self._watched = WatchedUris(lambda method, params: self._call(method, params, None))  # handshake era
         self._subscription: asyncio.Task[msgspec.Raw] | None = None  # modern era
         self._to_acknowledge: tuple[int, asyncio.Event] | None = None
-        self.probing = False  # `server/discover` was sent as the first message, and is not answered
+        self.probing = False  # whether `server/discover` was sent as the first message, and is not answered
 
     @property
     def server(self) -> ServerDescription:
@@ -197,12 +197,12 @@ class StdioConnection:
             return {}
 
     async def set_level(self, level: str) -> None:
-        """A modern request carries the level itself."""
+        """Set the level if the server is of the handshake era; a modern request carries the level itself."""
         if not self.server.modern and "logging" in self.server.capabilities:
             await self._call("logging/setLevel", {"level": level}, None)
 
     async def close(self) -> None:
-        """Nothing: several clients share the conversation, which ends with the server process."""
+        """Do nothing: several clients share the conversation, which ends with the server process."""
 
     async def _call(self, method: str, params: Params, peer: Peer | None) -> msgspec.Raw:
         return await self._result(self._send(method, params, peer))
@@ -210,7 +210,7 @@ class StdioConnection:
     def _send(self, method: str, params: Params, peer: Peer | None) -> _Request:
         self._last_number += 1
         number, token = self._last_number, meta_of(params).get("progressToken")
-        if token is not None:  # two clients may use the same one
+        if token is not None:  # replaced, because two clients may use the same one
             ours = f"{OUR_TOKEN}{number}"
             params = {**params, "_meta": {**params["_meta"], "progressToken": ours}}
         line = self._lines.write(request_message(number, method, params))
@@ -235,7 +235,7 @@ class StdioConnection:
         return result_in(answer)
 
     async def _subscribe(self, uris: frozenset[str]) -> None:
-        """Replace the one subscription. The old one ends when the new one is acknowledged: nothing is missed."""
+        """Replace the subscription. The old one ends after the new one has begun, so that no change is missed."""
         request = self._send(LISTEN, with_envelope(listen_params(uris), self._peer), None)
         acknowledged = asyncio.Event()
         self._to_acknowledge = request.number, acknowledged
@@ -250,7 +250,7 @@ class StdioConnection:
         finally:
             waiting.cancel()
         if listening.done() and uris:
-            listening.result()  # most likely a refusal, which matters only for resources
+            listening.result()  # raises the refusal, which matters only for resources
         before, self._subscription = self._subscription, listening
         if before is not None:
             before.cancel()
@@ -271,7 +271,7 @@ class StdioConnection:
         settled = None
         for line in lines:
             try:
-                # `decode_one`, written out: this is the path of every answer. A LineTooLong has no such methods.
+                # The same as `decode_one`, inlined for speed. A LineTooLong has no such methods: AttributeError.
                 if not line.isascii():  # type: ignore[union-attr]
                     line.decode()  # type: ignore[union-attr]
                 message = decode(line)  # type: ignore[arg-type]
@@ -283,20 +283,20 @@ class StdioConnection:
                     settled = self._answered(message, line) or settled
                 else:
                     self._asked_or_notified(message)
-            except Exception:  # a defect of ours must not affect the messages behind it
+            except Exception:  # a bug of ours must not affect the messages after it
                 log.write(ERROR, f"{NOT_TAKEN}:\n{traceback.format_exc()}")
         if settled is not None:
             settled.turn_over()
 
     def _received_odd(self, line: bytes | LineTooLong) -> None:
-        """Handle several messages in a line, a message behind other text, an unreadable answer, or no message."""
+        """Handle a line with several messages, a message after other text, an unreadable answer, or no message."""
         messages: list[RawMessage] = []
         stray = b""
         if isinstance(line, bytes):
             try:
                 messages = read_messages(line)
             except Garbage as garbage:
-                log.debug(f"the server wrote a line that is no message: {garbage}")
+                log.debug(f"the server wrote a line that is not a message: {garbage}")
                 stray, messages = embedded_messages(line)
         if not messages and (answer := unreadable_answer(line)) is not None:
             messages = [answer]
@@ -312,20 +312,20 @@ class StdioConnection:
             self._strayed(stray)
 
     def output_lost(self) -> None:
-        self._lose([call for call in self._waiting.items() if not call[1].sent], "before it was asked")
+        self._lose([call for call in self._waiting.items() if not call[1].sent], "input before it was asked")
 
     def ended(self) -> None:
         self._questions.close()
-        self._lose(list(self._waiting.items()), "before it answered")
+        self._lose(list(self._waiting.items()), "output before it answered")
 
-    def _lose(self, lost: list[tuple[bytes, _Request | PendingCall]], when: str) -> None:
+    def _lose(self, lost: list[tuple[bytes, _Request | PendingCall]], what: str) -> None:
         for number, call in lost:
             if not isinstance(call, _Request):
                 del self._waiting[number]
                 self._tokens.pop(call.progress_token, None)
             try:
-                call.settle(ConnectionLost(f"The server has gone {when}.", sent=call.sent))
-            except Exception:  # a defect of ours must not affect the other calls
+                call.settle(ConnectionLost(f"The server closed its {what}.", sent=call.sent))
+            except Exception:  # a bug of ours must not affect the other calls
                 log.write(ERROR, f"a call failed on the loss of its server:\n{traceback.format_exc()}")
 
     def _asked_or_notified(self, message: RawMessage) -> None:
@@ -339,11 +339,11 @@ class StdioConnection:
         if self._server is None and isinstance(request, _Request) and request.method == question.method:
             request.settle(UnusableServer("it sends back what it is sent"))  # `cat`, or the echo of a terminal
         else:
-            # Nothing says to which request a question belongs; if there is only one, it is that.
+            # A question does not name the request that it belongs to; if only one is open, it is that one.
             self._questions.ask(question, self._only_peer(self._waiting_peers()))
 
     def _answered(self, message: RawMessage, line: bytes | LineTooLong) -> PendingCall | None:
-        """Settle the request that waits for this answer; returns it if it is a call that is its own line."""
+        """Settle the request that waits for this answer; return it if it is a PendingCall, else None."""
         key = bytes(message.id)
         if message.result is ABSENT and message.error is ABSENT and (message.jsonrpc is ABSENT or key in UNNAMED):
             if isinstance(line, bytes):
@@ -365,11 +365,11 @@ class StdioConnection:
         return call
 
     def _unnamed(self, key: bytes, message: RawMessage) -> _Request | PendingCall | None:
-        """The request of an answer whose id is the number as text, or of an error without an id."""
+        """The request of an answer whose id is a number as text, or of an error without an id; None if unknown."""
         if key.startswith(b'"'):  # some servers turn numbers into texts
             return self._waiting.pop(key.strip(b'"'), None)
         complains = key in UNNAMED and message.jsonrpc is not ABSENT and bytes(message.error).startswith(b"{")
-        # The server could not read the id of the request.
+        # An error without an id: the server could not read the request.
         return self._waiting.popitem()[1] if complains and len(self._waiting) == 1 else None
 
     def _notified(self, method: str, message: RawMessage) -> None:
@@ -407,7 +407,7 @@ class StdioConnection:
 
 def _unsubscribed(task: asyncio.Task[msgspec.Raw]) -> None:
     if not task.cancelled():
-        log.debug(f"the server has ended the notifications of changes: {task.exception() or 'it has said so'}")
+        log.debug(f"the server has ended the notifications of changes: {task.exception() or 'it answered the request'}")
 
 
 def _refusal(refused: RpcError | UnusableServer) -> str:

@@ -1,4 +1,4 @@
-"""Streamable HTTP, the client's end: opens a conversation with the server at a URL, in an era that it speaks."""
+"""Streamable HTTP, the client's end: opens a conversation with the server at a URL, in an era of MCP that it speaks."""
 
 from __future__ import annotations
 

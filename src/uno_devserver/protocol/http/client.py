@@ -1,9 +1,9 @@
-"""An HTTP/1.1 client for one server, with connections that are kept for the next request and bounded in number.
+"""An HTTP/1.1 client for one server. It keeps connections open for the next requests; their number is limited.
 
 Only safe requests are sent twice. `HttpFailure.sent` says whether the server may have seen a request.
 
-Hand-written around httptools: httpx takes several bare interpreter starts to import, and does not tell whether a failed
-request was sent.
+Hand-written around httptools: importing httpx takes several times as long as starting Python, and its errors do not
+tell whether the request was sent.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     import ssl
 
 CONNECT_SECONDS = 5.0  # a server of this machine takes microseconds, one elsewhere a few hundred milliseconds
-# uvicorn and Node close connections that were idle for 5 s, which must not happen during a request.
+# Shorter than the 5 s after which uvicorn and Node close idle connections, so that none closes when it is used again.
 IDLE_SECONDS = 4.0
-MAX_IDLE = 512  # as many as calls may run at once; opening a connection costs as much as three calls
+MAX_IDLE = 512  # about as many as calls may run at once; opening a connection costs as much as three calls
 MAX_CONNECTIONS = 1000
-NAME_DELAY_SECONDS = 0.25  # until the next address of a name is tried beside the first (RFC 8305)
+NAME_DELAY_SECONDS = 0.25  # until the next address of a name is tried in parallel to the first (RFC 8305)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 DEFAULT_PORTS = {"http": 80, "https": 443}
-LOCALHOST = ("127.0.0.1", "::1")  # a server may listen on either; no resolver is needed
+LOCALHOST = ("127.0.0.1", "::1")  # a server may listen on either one; looking up the name would take time
 
 _URL = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[^/?#@:\[\]\s\0-\x1f\x7f]+)(?::(?P<port>\d{1,5}))?(?P<target>[/?][^#\s]*)?(?:#.*)?",
@@ -54,12 +54,12 @@ class Origin(Value):
 
 
 def split_url(url: str) -> tuple[Origin, str]:
-    """The origin and the target of a request; ValueError if it is no URL of an HTTP server."""
+    """The origin and the target of a request to this URL; ValueError if it is not the URL of an HTTP server."""
     found = _URL.fullmatch(url.strip())
     port = int(found["port"]) if found and found["port"] else None
     if found is None or port == 0 or (port or 0) > 65535:
         shown = shown_url(url)
-        raise ValueError(f"'{shown}' is no URL of an HTTP server; http://<host>:<port>/<path> is what it takes")
+        raise ValueError(f"'{shown}' is not the URL of an HTTP server, which looks like http://<host>:<port>/<path>")
     scheme, host = found["scheme"].lower(), found["host"].strip("[]").lower()
     target = found["target"] or "/"
     return Origin(scheme, _ascii_host(host), port or DEFAULT_PORTS[scheme]), _ascii_target(target)
@@ -87,7 +87,7 @@ class HttpClient:
         self._closed = False
 
     async def request(self, method: str, target: str, headers: bytes = b"", body: bytes | None = None) -> Reply:
-        """Send a request; returns its answer when the head has come. HttpFailure if there is none."""
+        """Send a request; return its answer as soon as the head has come. HttpFailure if there is none."""
         length = b"" if body is None else b"Content-Length: %d\r\n" % len(body)
         request = b"".join((self._start(method, target), headers, length, b"\r\n", body or b""))
         left = self._left
@@ -101,11 +101,11 @@ class HttpClient:
         connection = await self._connect()
         if left != self._left:
             connection.close()
-            raise HttpFailure("was left before it was asked", sent=False)
+            raise HttpFailure("was disconnected before it got the request", sent=False)
         return await connection.exchange(request)
 
     def send(self, method: str, target: str, headers: bytes, body: bytes, taker: Taker) -> ClientConnection | None:
-        """Send over a kept connection without waiting; None if there is none, and nothing is sent."""
+        """Send over an open connection without waiting; return None, and send nothing, if there is none."""
         kept = self._kept()
         if kept is not None:
             head = b"%b%bContent-Length: %d\r\n\r\n" % (self._start(method, target), headers, len(body))
@@ -116,10 +116,10 @@ class HttpClient:
         """Close all connections; requests that wait fail."""
         self._left += 1
         for connection in list(self._open):
-            connection.fail("was left before it had answered")
+            connection.fail("was disconnected before it had answered")
 
     def close(self) -> None:
-        """Break off, and refuse new requests."""
+        """Close all connections, and refuse new requests."""
         self._closed = True
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -136,7 +136,7 @@ class HttpClient:
     # --- connections
 
     def _kept(self) -> ClientConnection | None:
-        """The idle connection that was used last: it is the least likely to have been closed."""
+        """The usable idle connection that was used last (the least likely to have been closed); None without one."""
         if not self._idle:
             return None
         oldest = self._loop.time() - IDLE_SECONDS
@@ -149,7 +149,7 @@ class HttpClient:
 
     async def _connect(self) -> ClientConnection:
         if self._closed or len(self._open) >= MAX_CONNECTIONS:
-            why = "was left" if self._closed else f"has {MAX_CONNECTIONS} connections of ours already"
+            why = "was disconnected" if self._closed else f"already has {MAX_CONNECTIONS} connections with us"
             raise HttpFailure(why, sent=False)
         problems: list[OSError] = []
         try:
@@ -179,7 +179,7 @@ class HttpClient:
             server_hostname=self.origin.host if secure else None,
             happy_eyeballs_delay=None if _is_literal(address) else NAME_DELAY_SECONDS,
         )
-        # The next connection must not reach another program with the same port on another address.
+        # Try this address first from now on: another program may use the same port on another address.
         self._addresses = (address, *(other for other in self._addresses if other != address))
         self._open.add(connection)
         return connection
@@ -213,7 +213,7 @@ def _ascii_host(host: str) -> str:
     try:
         return host.encode("idna").decode()
     except UnicodeError:
-        raise ValueError(f"'{host}' is no name of a host") from None
+        raise ValueError(f"'{host}' is not the name of a host") from None
 
 
 def _ascii_target(target: str) -> str:

@@ -1,7 +1,7 @@
-"""One connection to an HTTP server: one request at a time, and its answer as it comes.
+"""One connection to an HTTP server, for one request at a time; its answer can be read while it comes.
 
-Every exchange ends with an answer whose body can be read to its end, or with an `HttpFailure`. Heads and trailers are
-bounded, and a body is not received faster than it is read.
+Every request ends with an answer that is complete, or with an `HttpFailure`. Heads and trailers are limited in size,
+and a body is not received faster than it is read.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from .headers import joined_headers
 from .sse import EVENT_STREAM
 
 MAX_BODY = 64 * 1024 * 1024
-MAX_HEAD = 64 * 1024  # also of what the parser keeps without a callback: a trailer, the extension of a chunk
-UNREAD_BYTES = 1024 * 1024  # of a body that is read in parts; then the server has to wait
-REST_BYTES = 64 * 1024  # of an answer that is not needed; for more, a new connection is cheaper
+MAX_HEAD = 64 * 1024  # also for what the parser keeps without a callback: a trailer, the extension of a chunk
+UNREAD_BYTES = 1024 * 1024  # of a body that is read in parts; with more, we stop receiving
+REST_BYTES = 64 * 1024  # of an answer that is not needed; with more to skip, a new connection is cheaper
 REST_SECONDS = 1.0
-# A machine that is gone is noticed after a minute.
+# A machine that cannot be reached any more is noticed after a minute.
 KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
 class HttpFailure(Exception):
-    """There is no answer, or only a part of it. The text completes a sentence whose subject is the server.
+    """There is no answer, or only a part of it. The text is a predicate whose subject is the server ("hung up").
 
-    `sent`: the server may have seen the request. `began`: it had begun to answer.
+    `sent`: whether the server may have seen the request. `began`: whether it had begun to answer.
     """
 
     def __init__(self, why: str, *, sent: bool, began: bool = False) -> None:
@@ -46,10 +46,10 @@ class Taker(Protocol):
     """Gets the answer to a request that was sent without waiting."""
 
     def replied(self, reply: Reply) -> None:
-        """The whole answer has come, or the beginning of a long one or of an event stream."""
+        """Called when the whole answer has come, or the beginning of a long one or of an event stream."""
 
     def failed(self, failure: HttpFailure) -> None:
-        """There is no answer."""
+        """Called if there is no answer."""
 
 
 class Reply:
@@ -58,16 +58,16 @@ class Reply:
     def __init__(self, connection: ClientConnection, status: int, headers: Mapping[str, str]) -> None:
         self.status = status
         self.headers = headers  # names in lower case; repeated ones joined by ", "
-        self.ended = False  # the whole body has come
+        self.ended = False  # whether the whole body has come
         self._connection = connection
-        self._body = bytearray()  # received and not read; an object for each chunk could take 60 times as much
+        self._body = bytearray()  # received and not read; a list of small chunks could take 60 times as much memory
         self._limit = UNREAD_BYTES
         self._failure: HttpFailure | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._released: asyncio.TimerHandle | None = None
 
     async def read(self, limit: int = MAX_BODY) -> bytes:
-        """The whole body; HttpFailure if it breaks off or is longer than the limit."""
+        """Wait for the whole body; HttpFailure if it breaks off, BodyTooLong if it is longer than the limit."""
         self._limit = limit
         while True:
             if len(self._body) > limit:
@@ -78,17 +78,17 @@ class Reply:
             await self._more()
 
     def body(self) -> bytes:
-        """The whole body of an answer that has ended, without reading it."""
+        """The whole body of an answer that has ended, without waiting."""
         return bytes(self._body)
 
     async def part(self) -> bytes:
-        """The data since the last part, b"" at the end of the body; HttpFailure if it breaks off."""
+        """Wait for data, and return all since the last part; b"" at the end. HttpFailure if the body breaks off."""
         while not self._body and not self.ended:
             await self._more()
         return self._take()
 
     def release(self) -> None:
-        """Skip the rest; if it is short, the connection is kept."""
+        """Skip the rest of the body. If it is short, the connection is kept for other requests, else closed."""
         if self.ended or self._released is not None:
             return
         self._take()
@@ -99,7 +99,7 @@ class Reply:
     def close(self) -> None:
         """Close the connection, unless the whole answer has come."""
         if not self.ended:
-            self._connection.fail("was not heard to the end")
+            self._connection.fail("had not sent its whole answer when the connection was closed")
 
     async def _more(self) -> None:
         if self._failure is not None:
@@ -143,7 +143,7 @@ _BUFFER = memoryview(bytearray(64 * 1024))
 
 
 class ClientConnection(asyncio.BufferedProtocol):
-    """`free` is called when it can take another request, `gone` when it is closed."""
+    """`free` is called when the connection can take another request, `gone` when it is closed."""
 
     def __init__(self, free: Callable[[ClientConnection], None], gone: Callable[[ClientConnection], None]) -> None:
         self.idle_since = 0.0
@@ -153,17 +153,17 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._paused = False
-        self._open = False  # from a request to the end of its answer
-        self._waiter: asyncio.Future[Reply] | None = None  # for the head of the answer
-        self._taker: Taker | None = None  # of a request that was sent without waiting
+        self._open = False  # True from a request to the end of its answer
+        self._waiter: asyncio.Future[Reply] | None = None  # waits for the head of the answer
+        self._taker: Taker | None = None  # gets the answer to a request that was sent without waiting
         self._reply: Reply | None = None
         self._fields: list[tuple[bytes, bytes]] = []
         self._last_fields: list[tuple[bytes, bytes]] | None = None
         self._last_headers: Mapping[str, str] = {}
         self._keeps_alive = False
-        self._framed = False  # the head says where the body ends
-        self._heard = False  # a part of the answer has come
-        self._surplus = False  # data has come that belongs to no request
+        self._framed = False  # whether the head says where the body ends
+        self._heard = False  # whether a part of the answer has come
+        self._surplus = False  # whether data has come that belongs to no request
         self._untold = 0  # bytes since the last callback of the parser
         self._poller: select.poll | None = None
 
@@ -193,7 +193,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             return await waiter
         except asyncio.CancelledError:
             if self._waiter is waiter:
-                self.fail("was not waited for")
+                self.fail("had not answered when the request was cancelled")
             elif not waiter.cancelled() and waiter.exception() is None:
                 waiter.result().close()  # the answer came at the same moment
             raise
@@ -255,7 +255,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self.fail("changed to another protocol")
         except httptools.HttpParserError:
             if self._open:
-                self.fail("speaks something else than HTTP, or breaks its rules")
+                self.fail("does not speak HTTP, or breaks its rules")
             self._surplus = True
         if self._untold > MAX_HEAD:
             self.fail(f"answered with a head of more than {MAX_HEAD} bytes")
@@ -263,7 +263,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> None:
         if self._reply is not None and not self._framed:
-            self._reply.end()  # the end of the connection is the end of such an answer
+            self._reply.end()  # such an answer ends with the connection
             self._tell()
         self.fail("broke off in the middle of its answer" if self._heard else "hung up without an answer")
 
@@ -277,7 +277,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._surplus = not self._open
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._reply is None:  # later ones are trailers
+        if self._reply is None:  # fields after the head are trailers
             self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -285,7 +285,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         status = self._parser.get_status_code()
         fields, self._fields = self._fields, []
         if status < 200 or not self._open:
-            return  # the answer is still to come, or there is no request
+            return  # an interim answer, or there is no request
         if fields != self._last_fields:  # heads of one server are often equal, and reading them is half of the work
             self._last_fields, self._last_headers = fields, joined_headers(fields)
         headers = self._last_headers
@@ -307,11 +307,11 @@ class ClientConnection(asyncio.BufferedProtocol):
     # ---
 
     def _tell(self) -> None:
-        """Report what has come, and get ready for the next request if the answer is complete."""
+        """Report what has come; after a complete answer, free the connection for the next request or close it."""
         reply, waiter = self._reply, self._waiter
         if reply is None:
             if self._surplus:
-                self.fail("said something that it was not asked for")
+                self.fail("sent data that belongs to no request")
             return
         self._waiter = None
         taker = self._taker
@@ -321,7 +321,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             if not waiter.done():
                 waiter.set_result(reply)
             elif not reply.ended:
-                self.fail("was not waited for")
+                self.fail("had not answered when the request was cancelled")
         reply.wake()
         if reply.ended:
             self._reply = None
@@ -339,7 +339,7 @@ def _is_stream(reply: Reply) -> bool:
 
 
 def _watch(connected: socket.socket) -> None:
-    """Have the system check whether the other machine is still there: an answer may take hours."""
+    """Have the system check whether the other machine can be reached, because an answer may take hours."""
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEEP_ALIVE:
         if hasattr(socket, name):

@@ -1,8 +1,8 @@
-"""Refuses requests of web sites that the user visits; programs and pages of this machine are served.
+"""Refuses requests of web sites that the user visits; requests of programs and pages of this machine are served.
 
 A web page can send requests to loopback, and can make its own name resolve to 127.0.0.1 (DNS rebinding). A browser
-always sends the name that it used (Host) and the site that asks (Origin; for pictures and links only Sec-Fetch-Site),
-so these decide. All checks are pure.
+always sends the name in the URL (Host) and the site of the page (Origin; for pictures and links only Sec-Fetch-Site),
+so these headers decide. The checks of headers are pure.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Guard = Callable[[Mapping[str, str]], str | None]
 
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]\\,]+)(?::\d{0,5})?")
 _ORIGIN = re.compile(r"https?://(?P<authority>[^/]+)")
-# Values of Sec-Fetch-Site; none: the user typed the address. A browser sends one value, so two are refused.
+# Accepted values of Sec-Fetch-Site; "none" means that the user typed the address.
 _NEAR = ("none", "same-origin", "same-site")
 
 
 def refusal(headers: Mapping[str, str], *, bind: str | None = None, own_names: Collection[str] = ()) -> str | None:
     """Why a request with these headers (names in lower case) is refused; None if it is served.
 
-    `own_names` are the machine's names in lower case; they count only if the user opened the server with `bind`.
+    `own_names` are the machine's names in lower case; they are accepted as Host only if `bind` is given.
     """
     reason = misdirected(headers, own_names if bind is not None else ())
     if reason is not None:
@@ -42,7 +42,7 @@ def refusal(headers: Mapping[str, str], *, bind: str | None = None, own_names: C
 
 
 def misdirected(headers: Mapping[str, str], own_names: Collection[str] = ()) -> str | None:
-    """Why a request is not for this machine, by its Host header; None if it is."""
+    """Why the Host header is not accepted as a name or address of this machine; None if it is."""
     sent = headers.get("host")
     if sent is None:
         return "the Host header is missing"
@@ -55,12 +55,12 @@ def misdirected(headers: Mapping[str, str], own_names: Collection[str] = ()) -> 
 
 
 def guard_for(bind: str | None) -> Guard:
-    """The check for a server that listens on `bind`, or on loopback if that is None."""
+    """Make the check for a server that listens on `bind`, or on loopback if that is None."""
     return partial(refusal, bind=bind, own_names=own_names(socket.gethostname(), bind))
 
 
 def own_names(machine: str, bind: str | None) -> frozenset[str]:
-    """The names of this machine for other machines: its own, that of mDNS, and that of `bind`."""
+    """The names by which other machines reach this one: its full and short name, the mDNS name, and `bind`."""
     name = machine.lower().rstrip(".")
     short = name.partition(".")[0]
     return frozenset(each for each in (name, short, f"{short}.local", (bind or "").lower()) if each.strip("."))
@@ -84,7 +84,7 @@ def _is_local_name(host: str) -> bool:
 
 
 def _is_ip_address(host: str) -> bool:
-    """Whether it is an IP address as in a URL: it needs no DNS, so it cannot be made to point elsewhere."""
+    """Whether it is an IP address as in a URL. It needs no DNS, so DNS rebinding is not possible with it."""
     if host.startswith("["):
         return _packed(host[1:-1]) is not None
     try:

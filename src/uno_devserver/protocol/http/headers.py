@@ -35,7 +35,7 @@ BODILESS = (204, 304)
 # Set by the server alone: a second one could make client and server disagree about the end of an answer.
 RESERVED = frozenset({"connection", "content-length", "date", "transfer-encoding", "upgrade"})
 
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # strftime's are in the user's language
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # strftime would use the user's language
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -62,7 +62,7 @@ def check_headers(headers: Headers) -> None:
     for name, value in headers:
         if HEADER_NAME.fullmatch(name) is None:
             raise ValueError(f"HTTP does not allow a header with the name {name!r}")
-        if _VALUE.fullmatch(value) is None:  # not shown: it may be secret
+        if _VALUE.fullmatch(value) is None:  # the value is not shown, because it may be secret
             raise ValueError(f"the value of the header {name!r} has characters that HTTP does not allow")
         if name.lower() in RESERVED:
             raise ValueError(f"the header {name!r} is set by the server alone")
@@ -91,7 +91,7 @@ class Accepts(Value):
 
 
 def accepted_types(headers: Mapping[str, str]) -> Accepts:
-    """The kinds of answer that the client takes; both, if it does not say."""
+    """The kinds of answer that the client accepts; both, if there is no Accept header."""
     listed = headers.get("accept")
     if listed is None:
         return Accepts(json=True, events=True)
@@ -103,7 +103,7 @@ def accepted_types(headers: Mapping[str, str]) -> Accepts:
 
 
 def is_json(headers: Mapping[str, str]) -> bool:
-    """Whether the Content-Type is JSON. It must be present: a web page can send other requests without a preflight."""
+    """Whether the Content-Type is JSON. Web pages can send some other types, or none, without a preflight."""
     return headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
 
 

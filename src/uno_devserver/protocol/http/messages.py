@@ -1,4 +1,4 @@
-"""What an HTTP handler gets and returns: a request, and one of three kinds of answer."""
+"""The arguments and results of an HTTP handler: it gets a request, and returns one of three kinds of answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Response(Value):
 
 class Sink(Protocol):
     async def write(self, data: bytes) -> None:
-        """Send a chunk; waits while the client reads slowly. ConnectionError if it is gone."""
+        """Send a chunk; waits while the client reads slowly. ConnectionError if the client is gone."""
 
 
 class Streaming(Value):
@@ -43,7 +43,7 @@ class Streaming(Value):
 
 class WebSocket(Protocol):
     async def receive(self) -> bytes | None:
-        """The next message, text as UTF-8; None if the other side has closed or is gone."""
+        """Wait for the next message, text as UTF-8; None if the other side has closed the WebSocket or is gone."""
 
     async def send(self, data: bytes) -> None:
         """Send a binary message; ConnectionError if the other side is gone."""
@@ -54,7 +54,7 @@ class WebSocket(Protocol):
 class Upgrade(Value):
     """Turn the connection into a WebSocket; 400 if the client did not ask for one.
 
-    `run` is cancelled if the server stops; the close frame is sent for it.
+    `run` is cancelled if the server stops; it need not send the close frame.
     """
 
     run: Callable[[WebSocket], Awaitable[None]]

@@ -1,6 +1,6 @@
 """Parses bytes into requests, without sockets. After the first problem nothing more is read.
 
-httptools (llhttp in its strict mode) refuses what request smuggling relies on: two lengths, a length beside chunks,
+httptools (llhttp in its strict mode) refuses what request smuggling relies on: two lengths, a length with chunks,
 folded headers, bare line feeds. Added here are limits, and the rules of HTTP that a parser leaves to a server.
 """
 
@@ -17,7 +17,7 @@ from ...system.values import Value
 from .headers import joined_headers
 from .messages import Request
 
-FIELD_COST = 32  # bytes counted for each header field beside its text, as in HTTP/2, for its memory
+FIELD_COST = 32  # counted for the memory of each header field in addition to its text, as in HTTP/2
 
 _URL = re.compile(rb"https?://(?P<authority>[^/?#]+)(?P<rest>.*)", re.IGNORECASE)
 
@@ -29,12 +29,12 @@ class ReadStage(enum.Enum):
 
 
 class IncomingRequest(Value):
-    """A request, and what its connection must know."""
+    """A request, with the facts that its connection needs to answer it."""
 
     request: Request
     keep_alive: bool
-    chunks: bool  # the client understands chunks, which HTTP/1.0 does not have
-    websocket: bool  # the client asks for a WebSocket; if it gets one, the following data is no HTTP
+    chunks: bool  # whether the client understands chunks, which HTTP/1.0 does not have
+    websocket: bool  # whether the client asks for a WebSocket; if it gets one, the following data is not HTTP
 
 
 class RequestProblem(Value):
@@ -50,14 +50,14 @@ class RequestReader:
         self._max_headers = max_headers
         self.complete: deque[IncomingRequest] = deque()
         self.problem: RequestProblem | None = None
-        self.wants_continue = False  # the client waits for "100 Continue" before it sends the body
+        self.wants_continue = False  # whether the client waits for "100 Continue" before it sends the body
         self.stage = ReadStage.BETWEEN
-        self._unfinished = 0  # bytes since the last callback: the parser may be keeping them
+        self._unfinished = 0  # bytes since the last callback, which the parser may be keeping
         self._start_message()
         self._parser = httptools.HttpRequestParser(self)
 
     def feed(self, data: bytes) -> bytes:
-        """Read data; requests appear in `complete`. Returns the unread data behind a request for a WebSocket."""
+        """Read data; requests appear in `complete`. Returns the data after a request for a WebSocket, else b""."""
         while True:
             self._unfinished += len(data)
             try:
@@ -68,8 +68,8 @@ class RequestReader:
                 if self._asks_for_websocket():
                     self._finish(websocket=True)
                     return data
-                # Java's HTTP client asks for HTTP/2 with every request. A server may ignore that, but the parser has
-                # not looked for a body then: parse the request again.
+                # Java's HTTP client asks for HTTP/2 with every request. That can be ignored, but the parser has not
+                # looked for a body, so the request is parsed again without that header.
                 data = self._without_upgrade() + data
                 continue
             except httptools.HttpParserError as error:
@@ -90,7 +90,7 @@ class RequestReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count(len(name) + len(value) + FIELD_COST)
-        if self.stage is ReadStage.HEAD:  # later ones are trailers, which must not change the headers
+        if self.stage is ReadStage.HEAD:  # fields after the head are trailers, which must not change the headers
             self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -113,7 +113,7 @@ class RequestReader:
         self.stage = ReadStage.BETWEEN
         self._unfinished = 0
         self.wants_continue = False
-        if not self._parser.should_upgrade():  # else `feed` decides what it is
+        if not self._parser.should_upgrade():  # otherwise `feed` decides whether it is for a WebSocket
             self._finish(websocket=False)
 
     # ---
@@ -136,7 +136,7 @@ class RequestReader:
         if self._method == b"CONNECT":
             self._stop(501, "this is no proxy")
         host = headers.get("host")
-        if "," in (host or "") or (host is None and self._version == "1.1"):  # a comma: two headers
+        if "," in (host or "") or (host is None and self._version == "1.1"):  # a comma means two headers
             self._stop(400, "a request needs exactly one Host header")
         coding = headers.get("transfer-encoding")
         if coding is not None and self._version == "1.0":
@@ -154,7 +154,7 @@ class RequestReader:
     def _split_target(self) -> tuple[str, str]:
         target = self._target
         if not target.startswith(b"/") and target != b"*":
-            # A whole URL, as a proxy gets it. Its host replaces the header, also for the guard.
+            # A whole URL, as in requests to a proxy. Its host replaces the Host header, also for the guard.
             url = _URL.fullmatch(target)
             if url is None:
                 self._stop(400, "the request target is no path")

@@ -1,7 +1,7 @@
-"""An HTTP/1.1 server for the programs of this machine: strict in what it accepts, and bounded in everything.
+"""An HTTP/1.1 server for the programs of this machine: strict in what it accepts, with limits for everything.
 
-`stop` is bounded in time, and leaves no task, timer or socket behind. A handler that ignores its cancellation is
-logged.
+`stop` is bounded in time, and leaves no task, timer or socket behind, except for a handler that ignores its
+cancellation, which is logged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...system.ports import Address
 
 GRACE_SECONDS = 2.0
-ACCEPT_TURNS = 4  # of the event loop, until asyncio reports a connection that was accepted
+ACCEPT_TURNS = 4  # turns of the event loop until asyncio has reported each connection that it accepted
 CANCEL_SECONDS = 1.0  # for a handler to clean up when it is cancelled
 CLOSE_SECONDS = 1.0  # for clients to read the rest of an answer, and to answer the close of a WebSocket
 
@@ -41,7 +41,7 @@ class HttpServer:
         extra_headers: Headers = (),
         any_user: bool = False,
     ) -> None:
-        """`any_user`: serve programs of other users of this machine too."""
+        """`any_user`: whether programs of other users of this machine are served too."""
         check_headers(extra_headers)
         self._sockets = list(sockets)
         # Fewer connections where the system allows fewer open files.
@@ -59,7 +59,7 @@ class HttpServer:
             self._listeners.append(await loop.create_server(self._connection, sock=each, backlog=BACKLOG))
 
     async def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Stop accepting, end streams and WebSockets, give running handlers the grace, then close all connections."""
+        """Stop accepting, end streams and WebSockets, wait for handlers and cancel them, then close all connections."""
         self._stopping = True
         for listener in self._listeners:
             listener.close()
@@ -79,7 +79,7 @@ class HttpServer:
         return connection
 
     async def _end_tasks(self, grace_seconds: float) -> None:
-        """End the tasks, not the connections: a handler goes on after its client has left."""
+        """Wait for the tasks, then cancel them. Ending connections would not do: a handler can outlive its client."""
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=grace_seconds)
         for task in self._tasks:
@@ -98,12 +98,12 @@ class HttpServer:
             await asyncio.wait([each.closed for each in self._connections], timeout=CLOSE_SECONDS)
 
 
-# Linux's default. More may be allowed, but a process that needs more has a leak.
+# The default limit of Linux. More may be allowed, but a process that needs more has a leak.
 USUAL_OPEN_FILES = 1024
 
 
 def open_files() -> int:
-    """How many files, pipes and sockets may be open at once; at most the usual number."""
+    """How many files, pipes and sockets may be open at once; at most USUAL_OPEN_FILES."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -116,11 +116,11 @@ HIGHEST_PORT = 65535
 
 
 class ListenProblem(OSError):
-    """The server cannot listen there, for another reason than a taken port; the text is for the user."""
+    """The server cannot listen, for another reason than a taken port; the text is for the user."""
 
 
 def open_sockets(port: int, bind: str | None = None) -> list[socket.socket]:
-    """Listening sockets on the loopback addresses, or on those of `bind`; port 0 picks a free port.
+    """Open listening sockets on the loopback addresses, or on those of `bind`; port 0 picks a free port.
 
     Raises PortTaken or ListenProblem.
     """
@@ -143,7 +143,7 @@ def _addresses_of(bind: str, port: int) -> list[Address]:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:  # UnicodeError: the name is too long
         raise ListenProblem(f"'{bind}' is no address of this machine: {_text(error)}") from error
-    # The type of an address has a third form, of Pythons without IPv6.
+    # In typeshed, an address has a third form, for Python without IPv6.
     return list(dict.fromkeys((int(family), cast("tuple[str | int, ...]", where)) for family, _, _, _, where in found))
 
 

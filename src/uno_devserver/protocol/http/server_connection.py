@@ -1,7 +1,7 @@
 """One client's connection: its requests are answered one after the other, in the order they came.
 
-A plain handler is not cancelled when its client leaves, because what it does may matter; a stream is. Every state has a
-deadline, except a running handler and a stream with a client: these end by themselves or with the server.
+When its client leaves, a stream is cancelled, but a plain handler is not, because its work may matter. Every state has
+a deadline, except a running handler and a stream with a client: these end by themselves or with the server.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from .transport import DeadlineTimer, ServerTransport
 if TYPE_CHECKING:
     from .websocket import ServerWebSocket
 
-# How long we read on after the last answer: closing with unread bytes would destroy the answer on its way.
+# How long we go on reading after the last answer: closing with unread bytes could destroy the answer on its way.
 LINGER_SECONDS = 2.0
-CROWD = 8  # one connection in so many may linger beyond the limit
+CROWD = 8  # the number of connections may exceed the limit by an eighth, for those that linger
 # Shared by all connections, because received data is read before anything else happens in the event loop. Without it,
 # asyncio would map and unmap 256 KiB for each request.
 _BUFFER = memoryview(bytearray(64 * 1024))
 
 
 class HttpLimits(Value):
-    # Half of the usual limit of open files, which leaves room for a second server.
+    # Half of the usual limit of open files, to leave room for a second server.
     max_connections: int = 512
     max_body: int = 16 * 1024 * 1024
     max_headers: int = 64 * 1024
     header_timeout: float = 10.0  # a program of this machine sends its headers at once
-    idle_timeout: float = 120.0  # clients keep a connection for their next request about that long
+    idle_timeout: float = 120.0  # clients keep a connection for their next request for about that long
 
 
 DEFAULT_HTTP_LIMITS = HttpLimits()
@@ -48,7 +48,7 @@ class ServerSettings(Value):
     guard: Guard
     limits: HttpLimits
     extra: bytes  # header lines for every answer
-    any_user: bool  # other users of this machine may connect
+    any_user: bool  # whether other users of this machine may connect
 
 
 class ServerConnection(asyncio.BufferedProtocol):
@@ -63,12 +63,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._settings = settings
         self._limits = settings.limits
         self._open_ones = open_ones
-        self._tasks = tasks  # may outlive their connections
+        self._tasks = tasks  # of all connections; a task may outlive its connection
         self._task: asyncio.Task[None] | None = None
         self._interruptible: asyncio.Task[None] | None = None  # the task, while it can be cancelled without harm
         self._websocket: ServerWebSocket | None = None
-        self._half_closed = False  # the client has closed its side
-        self._last = False  # no request is answered after the present one
+        self._half_closed = False  # whether the client has closed its side
+        self._last = False  # whether the present request is the last that is answered
         self._stopping = False
         self._undelivered = 0
 
@@ -132,7 +132,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """The client has closed its side. It may still wait for the answer of a running handler.
 
-        A stream ends here: a client that leaves looks the same, and one that closes only its side is very rare.
+        A stream is ended: most likely the client has left, because clients that close only their side are very rare.
         """
         idle = self._inbox.idle
         self._half_closed = True
@@ -200,7 +200,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._last = self._last or not whole
 
     async def _upgrade(self, answer: Upgrade, incoming: IncomingRequest) -> None:
-        # websockets takes 25 ms to import, so only where one is wanted.
+        # Imported late: websockets takes 25 ms to import.
         from .websocket import HandshakeRefused, ServerWebSocket, accept
 
         try:
@@ -220,7 +220,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return response_head(status, headers, framing, self._settings.extra, keep_alive=not self._last)
 
     async def _interruptibly(self, work: Awaitable[None], what: str) -> bool:
-        """Do work that is cancelled if the server stops or the client leaves; whether it was completed."""
+        """Do work that is cancelled if the server stops or the client leaves; return whether it was completed."""
         task = self._interruptible = _running_task()
         if self._stopping or (self._websocket is None and (self._half_closed or self._wire.gone)):
             task.cancel()  # takes effect where the work first waits, so that it can clean up
@@ -231,7 +231,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return False
         except Exception as error:
             left = self._wire.closing or (self._websocket is not None and self._websocket.ended)
-            if not (left and isinstance(error, ConnectionError)):  # which tells the work that its client has left
+            if not (left and isinstance(error, ConnectionError)):  # the expected error of a client that left
                 log_failure(what, error)
             return False
         finally:
@@ -242,7 +242,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     # --- the end of an answer, and of the connection
 
     async def _delivered(self) -> None:
-        """Wait until the client has read its answer: one that never reads must not make answers pile up."""
+        """Wait until the client has read its answer, so that answers to a client that never reads do not pile up."""
         self._undelivered = self._wire.backlog
         self._alarm.set(self._limits.idle_timeout)
         self._interruptible = _running_task()
@@ -253,7 +253,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._alarm.clear()
 
     def _takes_its_answer(self) -> bool:
-        """Whether the client has read something since the last check; then the deadline is extended."""
+        """Whether the client has read a part of its answer since the last check; if so, extend the deadline."""
         before, self._undelivered = self._undelivered, self._wire.backlog
         if not 0 < self._undelivered < before:
             return False
@@ -276,7 +276,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._alarm.set(LINGER_SECONDS)
 
     def _is_crowded(self) -> bool:
-        """Whether there are so many connections that no file would be left if each could linger."""
+        """Whether there are too many connections to let this one linger: each needs one of the open files."""
         most = self._limits.max_connections
         return len(self._open_ones) > most + most // CROWD
 
@@ -287,7 +287,7 @@ def _running_task() -> asyncio.Task[None]:
     return task
 
 
-HELD_BYTES = 64 * 1024  # that a client may send while it waits for an answer, before we stop receiving
+HELD_BYTES = 64 * 1024  # if a client sends more while it waits for an answer, we stop receiving
 
 
 class RequestInbox:
@@ -304,7 +304,7 @@ class RequestInbox:
 
     @property
     def problem(self) -> RequestProblem | None:
-        """Why there are no more requests, if the client must be told."""
+        """The reason to send to the client why no more requests are read; None if there is none."""
         return self._reader.problem
 
     @property
@@ -356,7 +356,7 @@ class RequestInbox:
         """The deadline for the next request has passed."""
         if self._reader.stage is ReadStage.BETWEEN:
             self._wire.close()
-            self._alarm.set(self._limits.idle_timeout)  # it may not even read the rest of its last answer
+            self._alarm.set(self._limits.idle_timeout)  # the client may not read the rest of its last answer
         else:
             self.refuse(RequestProblem(408, "the request was not complete in time"))
 
@@ -399,14 +399,14 @@ class StreamSink:
         await self._wire.drain()
 
     def end(self, whole: bool) -> None:
-        """End the answer; `whole` tells the client that it is complete."""
+        """End the answer; only with `whole`, the client is told that it is complete."""
         self._over = True
         if whole and self._chunks:
             self._wire.write(LAST_CHUNK)
 
 
 async def respond(request: Request, guard: Guard, handler: Handler) -> Answer:
-    """The answer to a request; 500 if the handler fails, with the reason in the log only."""
+    """The answer to a request. If the handler fails, it is 500, and only the log has the reason."""
     headers = request.headers
     if (reason := guard(headers)) is not None:
         return error_response(403, reason)

@@ -7,29 +7,29 @@ import re
 from ...system.values import Value
 
 EVENT_STREAM = "text/event-stream"
-# The last one keeps reverse proxies from buffering events.
+# The last header keeps reverse proxies from buffering events.
 HEADERS = (("Content-Type", EVENT_STREAM), ("Cache-Control", "no-cache, no-transform"), ("X-Accel-Buffering", "no"))
 KEEP_ALIVE = b": keep-alive\n\n"
-MAX_EVENT = 64 * 1024 * 1024  # like a whole answer
+MAX_EVENT = 64 * 1024 * 1024  # the same limit as for a whole answer
 
 _BOM = b"\xef\xbb\xbf"
-_HEADER_VALUE = re.compile(rb"[\x20-\x7e\x80-\xff]+")  # an id is sent back in a header
+_HEADER_VALUE = re.compile(rb"[\x20-\x7e\x80-\xff]+")  # an event id must be valid in a header, in which it is sent back
 _MILLISECONDS = re.compile(rb"[0-9]{1,9}")
 
 
 def event(data: bytes, name: str | None = None) -> bytes:
-    """One message. `data` is JSON on one line."""
+    """An event with a message; `data` is JSON on one line."""
     head = b"" if name is None else b"id: %s\n" % name.encode()
     return b"%sevent: message\ndata: %s\n\n" % (head, data)
 
 
 def priming(name: str, retry_ms: int) -> bytes:
-    """An event without data: an id to resume from, and how long to wait before resuming."""
+    """An event without data: it has an id to resume from, and says how long to wait before resuming."""
     return b"id: %s\nretry: %d\ndata: \n\n" % (name.encode(), retry_ms)
 
 
 def retry(retry_ms: int) -> bytes:
-    """How long to wait before resuming, without an event."""
+    """A line that says how long to wait before resuming, without an event."""
     return b"retry: %d\n\n" % retry_ms
 
 
@@ -54,19 +54,19 @@ class EventReader:
     """Reads events from the bytes of a stream, in any pieces."""
 
     def __init__(self, limit: int = MAX_EVENT) -> None:
-        self.last_id: bytes | None = None  # after which the stream can be resumed
-        self.retry_ms: int | None = None  # how long the server wants us to wait before that
+        self.last_id: bytes | None = None  # the id after which the stream can be resumed
+        self.retry_ms: int | None = None  # how long the server wants us to wait before we resume
         self._limit = limit
         self._first = True
         self._after_return = False
-        self._line = bytearray()  # incomplete
+        self._line = bytearray()  # the incomplete last line
         self._name = ""
         self._id: bytes | None = None
-        self._data = bytearray()  # not a list of lines, which could take many times as much
+        self._data = bytearray()  # not a list of lines, which could take many times as much memory
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that are complete now; ValueError if one is too long."""
-        if self._after_return and chunk.startswith(b"\n"):  # the second half of a line end
+        """Read a chunk; return the events that it completes. ValueError if one is too long."""
+        if self._after_return and chunk.startswith(b"\n"):  # the second half of CR LF
             chunk = chunk[1:]
         self._after_return = chunk.endswith(b"\r")
         if b"\r" in chunk:
@@ -107,7 +107,7 @@ class EventReader:
     def _finish(self, events: list[SseEvent]) -> None:
         self.last_id = self._id
         if self._data:
-            del self._data[-1]  # the end of the last line
+            del self._data[-1]  # the line end after the last line
             events.append(SseEvent(self._name or "message", bytes(self._data)))
             self._data.clear()
         self._name = ""

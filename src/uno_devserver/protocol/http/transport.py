@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class ServerTransport:
-    """The transport of a connection, as plain answers, streams and WebSockets use it."""
+    """The transport of one connection, for plain answers, streams and WebSockets."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -18,7 +18,7 @@ class ServerTransport:
 
     @property
     def stalled(self) -> bool:
-        """Whether the client reads slower than we write."""
+        """Whether the client reads more slowly than we write."""
         return not self._flowing.is_set()
 
     @property
@@ -27,11 +27,11 @@ class ServerTransport:
 
     @property
     def backlog(self) -> int:
-        """The bytes that were written and not read yet."""
+        """The number of bytes that were written and are not sent yet."""
         return self._transport.get_write_buffer_size()
 
     def write(self, data: bytes) -> None:
-        """Send data; dropped if the connection is closing or `end` was called."""
+        """Send data; it is dropped if the connection is closing or `end` was called."""
         # asyncio would warn on standard error about each write to a transport that is closing.
         if data and not self.closing and not self._ended:
             self._transport.write(data)
@@ -41,7 +41,7 @@ class ServerTransport:
         if not self._flowing.is_set():
             await self._flowing.wait()
         elif self.closing:
-            # Let the event loop report what happened: a writer that never waits would never notice.
+            # Let the event loop report a lost connection: a writer that never waits would not notice it.
             await asyncio.sleep(0)
         if self.gone:
             raise ConnectionResetError("the client is gone")
@@ -92,7 +92,7 @@ class DeadlineTimer:
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, seconds: float) -> None:
-        """Call `ring` in so many seconds, and not at the deadline that was set before."""
+        """Call `ring` in so many seconds instead of at the former deadline."""
         self._deadline = self._loop.time() + seconds
         if self._timer is not None and self._timer.when() > self._deadline:
             self._timer.cancel()
@@ -104,7 +104,7 @@ class DeadlineTimer:
         self._deadline = None
 
     def stop(self) -> None:
-        """Do not ring, and leave nothing behind in the event loop."""
+        """Cancel the deadline, and remove the timer from the event loop."""
         self._deadline = None
         if self._timer is not None:
             self._timer.cancel()

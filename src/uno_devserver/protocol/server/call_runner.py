@@ -1,4 +1,4 @@
-"""Runs one call of a service to its outcome, whatever the service does."""
+"""Runs one call of a service; every failure of the service becomes an error for the client."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Outcome = CallAnswer | RpcError
 Answerer = Callable[[Call], Awaitable[CallAnswer]]
 T = TypeVar("T")
 
-# What the code of an add-in may raise: sys.exit() in a tool ends the tool, not the server; a group may hold anything.
+# What the code of an add-in may raise: sys.exit() in a tool must not end the server; a group may contain anything.
 FAILURES = (Exception, SystemExit, BaseExceptionGroup)
 
 
 async def run_call(answer: Answerer, call: Call) -> Outcome:
-    """The result or the error of a call. Raises CancelledError only if the call itself was cancelled."""
+    """Return the result or the error of a call. Raises CancelledError only if the call itself was cancelled."""
     result: object = await attempt(answer(call), call.method)
     if not isinstance(result, dict | msgspec.Raw | RpcError):  # add-ins are not type-checked
         log.write(ERROR, f"'{call.method}' was answered with {type(result).__name__}, not with an object.")
@@ -32,7 +32,7 @@ async def run_call(answer: Answerer, call: Call) -> Outcome:
 
 
 async def attempt(work: Awaitable[T], method: str) -> T | RpcError:
-    """The result of what the service does for `method`; every failure becomes an RpcError."""
+    """Return the result of the service's work for `method`, or an RpcError if it fails."""
     try:
         return await work
     except RpcError as error:
@@ -57,17 +57,17 @@ def _failed_on(what: str) -> RpcError:
 
 
 def why_cancelled(why_stopped: RpcError | None) -> RpcError:
-    """The answer to a call that was cancelled; without a reason, the service has cancelled it itself."""
+    """The error for a call that was cancelled; `why_stopped` is None if the service has cancelled it itself."""
     return why_stopped or RpcError(INTERNAL_ERROR, "The call was cancelled from inside the server.")
 
 
 def stopped() -> RpcError:
-    """The answer to a call that still runs when the server stops."""
+    """The error for a call that still runs when the server stops."""
     return RpcError(STOPPED, "The server stopped before the call was done; its outcome is unknown.")
 
 
 def answer_message(request_id: Id, outcome: Outcome) -> bytes:
-    """The outcome as a message. One that JSON cannot express becomes an error that says so."""
+    """The outcome as a message; a result that JSON cannot express becomes an error that says so."""
     try:
         if isinstance(outcome, RpcError):
             return error_message(request_id, outcome)

@@ -1,4 +1,4 @@
-"""The handshake era, over any transport: sessions, and the calls that they make of the service."""
+"""The handshake era, over any transport: sessions of clients, and the calls that they make to the service."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HandshakeEra:
         self._tasks = Tasks()
 
     def initialize(self, request: RpcRequest) -> tuple[ClientInfo, Result]:
-        """The client that introduces itself, and the result of its `initialize`; RpcError for ill-formed params."""
+        """The client that sent `initialize`, and the result for it; RpcError for ill-formed params."""
         client = initializing_client(request.params)
         return client, initialize_result(client.protocol_version, self._service.info, self._service.capabilities())
 
@@ -61,7 +61,7 @@ class HandshakeEra:
         tell_service(self._service.opened, session)
 
     def ended(self, session: HandshakeSession, why: RpcError) -> None:
-        """End a session; its calls that still run are answered with `why`."""
+        """End a session: its calls that still run are answered with `why`, and the service is notified."""
         session.stop(why)
         for uri in session.watched:
             self._watched.end(uri)
@@ -71,7 +71,7 @@ class HandshakeEra:
     def start(self, calls: list[HandshakeCall], all_done: Callable[[], None], answerer: Answerer | None = None) -> None:
         """Run calls that came together; each is answered on its channel, unless its client cancels it.
 
-        `answerer` replaces the session and the service.
+        `answerer` answers instead of the session and the service. `all_done` is called after the last answer.
         """
         waiting = set(calls)
         for call in calls:
@@ -81,7 +81,7 @@ class HandshakeEra:
             all_done()
 
     def take(self, session: HandshakeSession, message: RpcNotification | RpcResponse) -> None:
-        """Take a message that has no answer. Cancellations are the transport's: it knows the calls."""
+        """Handle a message that has no answer. Cancellations are handled by the transport, which knows the calls."""
         if isinstance(message, RpcNotification):
             self.notified(session, message)
         elif not session.answered(message):
@@ -98,7 +98,7 @@ class HandshakeEra:
                 session.announce(data)
 
     async def close(self) -> None:
-        """Wait for the calls that were stopped, within a bound."""
+        """Wait, for a bounded time, for the calls that were stopped."""
         await self._tasks.wait(self._limits.close_seconds)
 
     async def _notified(self, session: Session, message: RpcNotification) -> None:
@@ -111,7 +111,7 @@ class HandshakeEra:
         raise RpcError(BUSY, f"{self._limits.calls} calls of this session run already.")
 
     async def _answer(self, call: Call) -> CallAnswer:
-        """The answer of the session where it has one, else that of the service."""
+        """Answer for the session where it can; otherwise the service answers."""
         session, method = call.session, call.method
         assert isinstance(session, HandshakeSession)
         if method == "ping":
@@ -157,7 +157,7 @@ class HandshakeCall:
     def __init__(self, session: HandshakeSession, request: RpcRequest, channel: Channel, heard: bool = True) -> None:
         self.session = session
         self.channel = channel
-        self.unwanted = False  # the client has cancelled it
+        self.unwanted = False  # whether the client has cancelled it
         self._task: asyncio.Task[None] | None = None
         self._why_stopped: RpcError | None = None
         self._request = request
@@ -195,7 +195,7 @@ class HandshakeCall:
         self._task.add_done_callback(partial(self._ended, done))
 
     def stop(self, why: RpcError | None) -> None:
-        """Cancel it. It is answered with `why`; without a reason, because the client cancelled it, not at all."""
+        """Cancel the call. It is answered with `why`, or not at all if that is None: then the client cancelled it."""
         if self.unwanted:
             return
         self._why_stopped = why
@@ -208,11 +208,11 @@ class HandshakeCall:
             in_loop(self.session.loop, self.channel.hang_up)
 
     async def _run(self, answer: Answerer, done: Callable[[Outcome], None]) -> None:
-        # `done` is called inside the task: a callback of the task would run one turn of the loop later.
+        # `done` is called in the task, because a done callback would run one turn of the loop later.
         done(await run_call(answer, self))
 
     def _ended(self, done: Callable[[Outcome], None], task: asyncio.Task[None]) -> None:
-        if task.cancelled():  # perhaps before its first step
+        if task.cancelled():  # even before its first step, so `_run` may not have begun
             done(why_cancelled(self._why_stopped))
 
 
@@ -226,7 +226,7 @@ class HandshakeSession:
         self.watched: set[str] = set()
         self.calls: set[HandshakeCall] = set()
         self._standing = standing
-        self._relayed = relayed  # its questions come from another server, which may know methods that we do not
+        self._relayed = relayed  # whether its questions come from another server, which may know methods that we do not
         self.loop = asyncio.get_running_loop()
         self._questions: dict[str, asyncio.Future[RpcResponse]] = {}
         self._last_question = 0
@@ -236,7 +236,7 @@ class HandshakeSession:
             in_loop(self.loop, self._standing.send, notification_message(method, params))
 
     def announce(self, data: bytes) -> None:
-        """Send a notification of a change, unless the same one still waits."""
+        """Send a notification of a change, unless the same one still waits to be written."""
         self._standing.send_once(data)
 
     def set_level(self, level: object) -> str:
@@ -274,7 +274,7 @@ class HandshakeSession:
                 channel.send(notification_message(CANCELLED, {"requestId": question_id}))
 
     def answered(self, response: RpcResponse) -> bool:
-        """Pass the client's answer on; False if no open question has its id."""
+        """Pass the client's answer to the question that waits for it; return False if no open question has its id."""
         answer = self._questions.get(response.id) if isinstance(response.id, str) else None
         if answer is None or answer.done():
             return False
@@ -286,6 +286,6 @@ class HandshakeSession:
         for call in self.calls:
             call.stop(why)
         for question_id, answer in self._questions.items():
-            if not answer.done():  # it belongs to no call
+            if not answer.done():  # a question outside any call
                 answer.set_result(RpcResponse(question_id, None, {"code": why.code, "message": why.message}))
         self._standing.end()

@@ -1,7 +1,7 @@
 """Sessions of the handshake era over HTTP, with the streams that a client can resume.
 
-A session ends when its client ends it, when it has been idle for too long, or to make room for a new one: then the one
-that has been idle longest, but never one with a running call or an open connection.
+A session ends when its client ends it, when it has been idle for too long, or, if it has been idle longest, to make
+room for a new one. A session with a running call or an open connection is not ended for being idle.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HttpSession(HandshakeSession):
         return self._streams.get(name)
 
     def settle(self, stream: MessageStream) -> None:
-        """End a stream. Its answer is kept, within bounds, for a client that has lost the connection."""
+        """End a stream. Its answer is kept, within limits, for a client that has lost the connection."""
         assert stream.name is not None
         stream.end()
         if self._ended or not (stream.needs_connection and stream.answered):
@@ -74,7 +74,7 @@ class HttpSession(HandshakeSession):
 
 
 class HttpSessions:
-    """All sessions by id; the one that has not been used for longest is the first."""
+    """All sessions by id, the least recently used one first."""
 
     def __init__(self, limits: EndpointLimits, ended: Callable[[HttpSession], None]) -> None:
         self._limits = limits
@@ -89,7 +89,7 @@ class HttpSessions:
         return iter(list(self._by_id.values()))
 
     def add(self, session: HttpSession) -> bool:
-        """Add a session; False if there are too many, and all are busy."""
+        """Add a session; return False if there are too many, and all are busy."""
         if len(self._by_id) >= self._limits.sessions:
             idle = next((other for other in self if not other.busy), None)
             if idle is None:

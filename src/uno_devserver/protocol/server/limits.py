@@ -1,4 +1,4 @@
-"""All bounds of the server's end, with their reasons. Tests replace single values."""
+"""All limits of the server's end of MCP, with their reasons. Tests replace single values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ MIB = 1024 * 1024
 
 
 class EndpointLimits(Value):
-    # A call that takes longer gets a stream: comments keep the connection open, a lost one can be resumed (handshake
-    # era) or means that the call is cancelled (modern era).
+    # A call that takes longer gets a stream, whose connection is kept open by comments. If the connection is lost, the
+    # client can resume the stream (handshake era), or the call is cancelled (modern era).
     plain_answer_seconds: float = 1.0
-    # Proxies and clients give up connections that are silent for 30 s or more.
+    # Some proxies and clients close connections that are silent for 30 s.
     keep_alive_seconds: float = 15.0
     # How long a client waits before it resumes: short enough to feel live, long enough not to flood the server.
     retry_ms: int = 1000
@@ -27,7 +27,7 @@ class EndpointLimits(Value):
     sessions: int = 500
     session_idle_seconds: float = 24 * 3600.0
     sweep_seconds: float = 600.0
-    # Per session, and for all modern clients together: a client that runs more at once is out of control.
+    # Per session, and for all modern clients together. A client that runs more at once is out of control.
     calls: int = 500
     batch: int = 100
     # Resources that one session or subscription watches.

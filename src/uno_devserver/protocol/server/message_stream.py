@@ -1,6 +1,6 @@
 """The messages to one client: `Channel` as calls and sessions use it, and `MessageStream` as HTTP delivers it.
 
-Sending never waits. A stream keeps its events within bounds, so that a client can resume it after its last event id.
+Sending never waits. A stream keeps its last events, so that a client can resume it after the last event that it got.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Channel(Protocol):
     def ended(self) -> bool: ...
 
     def send(self, data: bytes, kind: MessageKind = MessageKind.NOTIFICATION) -> None:
-        """Send a message; dropped after the end."""
+        """Send a message; it is dropped after the end."""
 
     def send_once(self, data: bytes) -> None:
         """Send a notification of a change, unless the same one still waits to be written."""
@@ -38,11 +38,11 @@ class Channel(Protocol):
         """End the channel."""
 
     def hang_up(self) -> None:
-        """End the connection but not the channel, where the client can resume with another connection."""
+        """End the connection but not the channel, if the client can resume with another connection."""
 
 
 class StreamOpening(enum.Enum):
-    """The first thing that is written to a connection, by what the client understands."""
+    """What is written to a connection first; it depends on what the client understands."""
 
     COMMENT = 0
     RETRY = 1
@@ -59,8 +59,8 @@ class MessageStream:
     """Implements `Channel`."""
 
     def __init__(self, limits: EndpointLimits, name: str | None = None, needs_connection: bool = False) -> None:
-        self.name = name  # None: cannot be resumed, so its events have no ids
-        self.needs_connection = needs_connection  # False: a plain answer may be enough
+        self.name = name  # None if it cannot be resumed; then its events have no ids
+        self.needs_connection = needs_connection  # False while a plain answer may be enough
         self.ended = False
         self._limits = limits
         self._events: deque[QueuedMessage] = deque()
@@ -105,7 +105,7 @@ class MessageStream:
         self._wake()
 
     def hang_up(self) -> None:
-        """End the present connection, or the first one if there was none, but not the stream."""
+        """End the present connection, or the first one as soon as it is made, but not the stream."""
         if self.connected or not self._connected_once:
             self.needs_connection = True
             self._hang_up = True
@@ -117,7 +117,7 @@ class MessageStream:
             channel.send(event.data, event.kind)
 
     async def plain_answers(self, seconds: float | None) -> list[bytes] | None:
-        """Wait for the end, and return the answers; None if a connection is needed, for other messages or more time."""
+        """Wait for the end and return the answers; None as soon as other messages come, or after `seconds`."""
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         while not self.ended and not self.needs_connection:
             left = None if deadline is None else deadline - asyncio.get_running_loop().time()
@@ -130,11 +130,11 @@ class MessageStream:
     async def deliver(
         self, sink: Sink, after: int | None = None, opening: StreamOpening = StreamOpening.COMMENT
     ) -> None:
-        """Write the events after number `after`, by default those never written, until stream or connection ends."""
+        """Write the events after number `after` (default: those never written) until stream or connection ends."""
         place = self._sent if after is None else min(after, self._next - 1)
         me = self._reader = object()
         self._connected_once = True
-        self._wake()  # a former connection ends: this one replaces it
+        self._wake()  # ends a former connection, which this one replaces
         try:
             await sink.write(self._opening(opening, place))
             while self._reader is me:
@@ -156,7 +156,7 @@ class MessageStream:
                 self._reader = None
 
     def _opening(self, opening: StreamOpening, place: int) -> bytes:
-        """Written at once: the client sees that it is connected, and from where it can resume."""
+        """The bytes to write at once, from which the client sees that it is connected, and where it can resume."""
         if opening is StreamOpening.COMMENT or self.name is None:
             return sse.KEEP_ALIVE
         if opening is StreamOpening.RETRY:
@@ -183,10 +183,10 @@ class MessageStream:
                     self._bytes -= len(event.data)
                     break
             else:
-                return  # only unseen questions and answers are left: they are few, and none may be lost
+                return  # only unsent questions and answers are left: they are few, and none may be lost
 
     async def _changed(self, seconds: float | None) -> bool:
-        """Wait for a change; False if there is none in time."""
+        """Wait for a change; return False if there is none in time."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._waiters.add(waiter)

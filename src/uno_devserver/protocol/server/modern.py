@@ -1,7 +1,7 @@
-"""The modern era, over any transport: every request stands for itself.
+"""The modern era, over any transport: requests are independent, without a session.
 
-A call that asks its client something answers `input_required` and waits under a random token (`requestState`), which
-continues it once, with the client's answers.
+A call that asks its client a question answers `input_required` with a random token (`requestState`), and waits. A
+request with that token, which can be used once, continues the call with the client's answers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ModernEra:
     ) -> ModernCall:
         """Continue the waiting call that this request names, or run a new one. It is answered on `channel`.
 
-        `answer` replaces the service for a new call. `heard`: the client takes more than one JSON answer.
+        `answer` replaces the service for a new call. `heard`: whether the client accepts messages before the answer.
         """
         if request.method in REMOVED_IN_MODERN:
             raise method_not_found(request.method)
@@ -85,7 +85,7 @@ class ModernEra:
 
 
 class ModernSession:
-    """The client of one request; there is no connection beyond it."""
+    """The client of one request; nothing connects it with other requests."""
 
     def __init__(self, client: ClientInfo) -> None:
         self.client = client
@@ -114,18 +114,18 @@ class ModernCall:
         answer: Answerer,
     ) -> None:
         self.origin = request  # the request that started it
-        self.error_code: int | None = None  # of the last answer, for the HTTP status
+        self.error_code: int | None = None  # the code of the last answer, for the HTTP status
         self._era = era
         self._present = request  # the request that waits for the answer now
         self._envelope = envelope
         self._session = ModernSession(envelope.client)
         self._channel = channel
         self._heard = heard  # False: the client takes one JSON answer and nothing else
-        self._early_answers = input_responses(request)  # of a client that knows the names before it is asked
+        self._early_answers = input_responses(request)  # from a client that knows the names before it is asked
         self._questions: dict[str, OpenQuestion] = {}
-        self._names: set[str] = set()  # of all questions of this call, answered ones too
-        self._meanwhile: MessageStream | None = None  # takes messages while no request waits; None: one does
-        self._outcome: Outcome | None = None  # for the next request
+        self._names: set[str] = set()  # the names of all questions of this call, answered ones too
+        self._meanwhile: MessageStream | None = None  # takes messages while no request waits; None while one does
+        self._outcome: Outcome | None = None  # the answer to the next request, if the call ends before it
         self._why_stopped: RpcError | None = None
         self._loop = asyncio.get_running_loop()
         era.calls.add(self)
@@ -165,7 +165,7 @@ class ModernCall:
             raise RpcError(BUSY, f"{limit} questions of this call wait already.")
         if name in self._early_answers:
             return self._early_answers.pop(name)
-        encode(params)  # params that JSON cannot express fail here, in the service's own code
+        encode(params)  # raises here, in the service's own code, if JSON cannot express them
         name = self._free_name(name)
         question = self._questions[name] = OpenQuestion(method, params, self._loop.create_future())
         self._loop.call_soon(self._ask)  # not at once: questions that are asked together are sent together
@@ -175,10 +175,10 @@ class ModernCall:
             del self._questions[name]
 
     def close_stream(self) -> None:
-        """Nothing: a modern client cannot resume, and a closed connection would mean that it has cancelled."""
+        """Do nothing: a modern client cannot resume, and closing the connection would cancel the call."""
 
     def go_on(self, request: RpcRequest, envelope: Envelope, channel: Channel, heard: bool) -> None:
-        """Continue with a request that brings answers; it gets the messages of the call from now on."""
+        """Continue with a request that contains answers; it gets the messages of the call from now on."""
         self._present, self._envelope, self._channel, self._heard = request, envelope, channel, heard
         self._session.client = envelope.client
         if self._meanwhile is not None and heard:
@@ -194,7 +194,7 @@ class ModernCall:
         self._loop.call_soon(self._ask)  # ask again for the answers that are missing
 
     def withdraw(self) -> None:
-        """The client has cancelled the call: send nothing from now on."""
+        """Cancel the call for its client: send nothing from now on."""
         self._channel.end()
         self.cancel()
 
@@ -211,7 +211,7 @@ class ModernCall:
             self._outcome = outcome
 
     def _free_name(self, wanted: str | None) -> str:
-        """The wanted name, unless a question of this call has had it: the answers could be confused."""
+        """The wanted name, or another one if a question of this call has had it: answers must not be confused."""
         name, number = wanted, len(self._names)
         while name is None or name in self._names:
             number += 1
@@ -223,7 +223,7 @@ class ModernCall:
         (self._meanwhile or self._channel).send(data)
 
     def _with_present_token(self, method: str, params: Params | None) -> Params | None:
-        """Replace the progress token of the first request, which the service knows, by that of the present one."""
+        """Replace the progress token of the first request, which the service uses, by that of the present one."""
         if method != "notifications/progress" or params is None or self._present is self.origin:
             return params
         token = meta_of(self._present.params).get("progressToken")
@@ -260,7 +260,7 @@ class WaitingCalls:
 
     def __init__(self, limits: EndpointLimits) -> None:
         self._limits = limits
-        self._mark = os.urandom(8).hex()  # the beginning of our tokens, by which used ones are recognised too
+        self._mark = os.urandom(8).hex()  # begins each of our tokens, so that used ones are recognised too
         self._waiting: dict[str, tuple[ModernCall, asyncio.TimerHandle]] = {}
 
     def add(self, call: ModernCall) -> str:
@@ -273,11 +273,11 @@ class WaitingCalls:
         return token
 
     def issued(self, token: object) -> bool:
-        """Whether the token is one of ours, and not one of a server behind this one."""
+        """Whether the token is one of ours; otherwise a server behind this one may have issued it."""
         return isinstance(token, str) and token.startswith(f"{self._mark}-")
 
     def take(self, token: object, request: RpcRequest) -> ModernCall:
-        """The call that `request` continues; RpcError if it is gone, or is another call."""
+        """Remove and return the call that `request` continues; RpcError if it is gone, or is a different call."""
         waiting = self._waiting.get(token) if isinstance(token, str) else None
         if waiting is None:
             minutes = self._limits.waiting_seconds / 60
@@ -291,7 +291,7 @@ class WaitingCalls:
         name = NAMED_BY.get(origin.method, "")
         if (request.method, request.params.get(name)) != (origin.method, origin.params.get(name)):
             raise RpcError(INVALID_PARAMS, f"This requestState belongs to another call of '{origin.method}'.")
-        input_responses(request)  # refuse ill-formed ones before the token is used up
+        input_responses(request)  # raises for ill-formed answers before the token is used up
         del self._waiting[str(token)]
         timer.cancel()
         return call
@@ -309,7 +309,7 @@ class WaitingCalls:
 
 
 def input_responses(request: RpcRequest) -> dict[str, Result]:
-    """The answers that a request brings, by the names of the questions; RpcError if they are ill-formed."""
+    """The answers in a request, by the names of the questions; RpcError if they are ill-formed."""
     answers = request.params.get("inputResponses")
     if answers is None:
         return {}

@@ -105,7 +105,7 @@ class StreamableHttp:
             return _error_response(500, failure("a request to the MCP endpoint"))
 
     def broadcast(self, method: str, params: Params | None = None) -> None:
-        """Notify every session, and every subscription that asked for it. Safe from any thread."""
+        """Notify every session, and every subscription that includes this notification. Safe from any thread."""
         if self._loop is not None:
             in_loop(self._loop, self._broadcast, method, params)
 
@@ -115,7 +115,7 @@ class StreamableHttp:
             in_loop(self._loop, self._resource_updated, uri)
 
     async def close(self) -> None:
-        """Answer and end all calls, sessions and streams, within a bound. No request is served afterwards."""
+        """Answer and end all calls, sessions and streams, in bounded time. No request is served afterwards."""
         self._closed = True
         self._sessions.close()
         await asyncio.gather(self._handshake.close(), self._modern.close())
@@ -141,7 +141,7 @@ class StreamableHttp:
         if version in MODERN_VERSIONS:
             return Response(405, headers=(("Allow", "POST"),))
         if request.method == "GET" and not ("accept" in request.headers and accepted_types(request.headers).events):
-            # Before the other checks: launchers probe the server without Accept, and take 400 for a failure.
+            # This comes first, because launchers probe the server without Accept, and take 400 for a failure.
             return _error(406, INVALID_REQUEST, "The client must accept text/event-stream.")
         if version is not None and version not in HANDSHAKE_VERSIONS:
             return _error_response(400, unsupported_version(version))
@@ -175,7 +175,7 @@ class HandshakeHttp:
             return session if isinstance(session, Response) else await self._batch(session, body, accepts)
         message = read(body)
         if isinstance(message, InvalidMessage):
-            # A request whose params alone are ill-formed has an id, and is answered like any other.
+            # A request of which only the params are ill-formed has an id, and is answered like any other.
             return _error_response(200 if message.error.code == INVALID_PARAMS else 400, message.error, message.id)
         if isinstance(message, RpcRequest) and message.method == "initialize":
             return self._initialize(message, headers, accepts)
@@ -188,7 +188,7 @@ class HandshakeHttp:
         return ACCEPTED
 
     def get(self, headers: Mapping[str, str]) -> Answer:
-        """The stream of messages that belong to no request, or a stream that is resumed."""
+        """Answer with the stream of messages that belong to no request, or with a stream that is resumed."""
         session = self._session(headers, None)
         if isinstance(session, Response):
             return session
@@ -217,7 +217,7 @@ class HandshakeHttp:
         session = self._session(headers, request.id) if SESSION_HEADER in headers else self._open(client, request.id)
         if isinstance(session, Response):
             return session
-        session.client = client  # some clients send initialize again in their session
+        session.client = client  # some clients send `initialize` again in their session
         message = answer_message(request.id, result)
         header = (("Mcp-Session-Id", session.id),)
         if accepts.json:
@@ -272,7 +272,7 @@ class HandshakeHttp:
     ) -> Answer:
         """Run the calls of one POST; answer with JSON if nothing else is to be sent, else with a stream.
 
-        `refusals` are the answers to the other messages of a batch; None where there is no batch.
+        `refusals` are the answers to the other messages of a batch; None if this is not a batch.
         """
         stream = session.open_stream(needs_connection=not accepts.json)
         for message in refusals or ():
@@ -349,7 +349,7 @@ class ModernHttp:
         return Streaming(200, sse.HEADERS, run)
 
     async def _answer(self, call: ModernCall, stream: MessageStream, accepts: Accepts) -> Answer:
-        """JSON if nothing but the answer is to be sent, else a stream. A client that leaves cancels the call."""
+        """Answer with JSON if there is no other message, else with a stream. A client that leaves cancels the call."""
         try:
             answers = await stream.plain_answers(self._limits.plain_answer_seconds if accepts.events else None)
         except asyncio.CancelledError:

@@ -39,7 +39,7 @@ class Subscription:
         self._channel.send_once(notification_message(method, {**params, "_meta": meta}))
 
     def end(self, info: ServerInfo) -> None:
-        """Answer the request: without a result the client would believe that the connection was lost."""
+        """Answer the request, because without a result the client would believe that the connection was lost."""
         result = modern_result(LISTEN, {"_meta": {SUBSCRIPTION_KEY: self.id}}, info)
         self._channel.send(result_message(self.id, result), MessageKind.ANSWER)
         self._channel.end()
@@ -93,7 +93,7 @@ class Subscriptions:
             self.remove(subscription)
 
     async def _watch(self, granted: dict[str, Any]) -> frozenset[str]:
-        """Watch the resources in `granted`; those that the service refuses are removed. RpcError if nothing remains."""
+        """Watch the resources in `granted`; remove those that the service refuses. RpcError if nothing remains."""
         wanted = list(dict.fromkeys(granted.pop(RESOURCES, ())))
         begun: set[str] = set()
 
@@ -135,7 +135,7 @@ METHODS = {True: "resources/subscribe", False: "resources/unsubscribe"}
 
 
 class WatchedResources:
-    """Counts who watches a resource, and tells the service of the first watcher and of the end of the last."""
+    """Counts the watchers of each resource, and tells the service when the first one begins or the last one ends."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -160,7 +160,7 @@ class WatchedResources:
             self._tasks.start(self._tell_the_end(uri, resource))
 
     async def close(self, seconds: float) -> None:
-        """Wait until the service has been told of all ends, within a bound."""
+        """Wait, for a bounded time, until the service has been told which resources are not watched any more."""
         await self._tasks.wait(seconds)
 
     async def _tell(self, uri: str, resource: _Resource, wanted: bool) -> None:
@@ -185,5 +185,5 @@ class WatchedResources:
 class _Resource:
     def __init__(self) -> None:
         self.watchers = 0
-        self.told = False  # the service has been told that it is watched
+        self.told = False  # whether the service was last told that the resource is watched
         self.telling = asyncio.Lock()
