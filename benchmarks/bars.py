@@ -199,7 +199,7 @@ HELD = [
     Held(3, "kills under callers: one answer each", (SCENARIOS + "test_crashes.py::test_many_callers",)),
     Held(
         3,
-        "4 relaunches right after quitting; the owner gone, tools again in 2 s",
+        "20 relaunches right after quitting; the owner gone, tools again in 2 s",
         (SCENARIOS + "test_sharing.py::test_a_relaunch", SCENARIOS + "test_sharing.py::test_when_the_owner_goes"),
     ),
     Held(

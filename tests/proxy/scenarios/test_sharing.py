@@ -129,7 +129,7 @@ def test_a_lie_in_the_registry_is_not_believed(proxies: Proxies, bench: Workbenc
 def test_a_relaunch_right_after_quitting_has_tools_every_time(proxies: Proxies, bench: Workbench) -> None:
     """The .NET proxy was recorded without tools for 15 s, every second time."""
     slowest = 0.0
-    for round_number in range(4):
+    for round_number in range(20):
         begun = time.monotonic()
         client = proxies.start()
         client.initialize()
