@@ -51,9 +51,9 @@ def test_declared_processors_are_named_without_their_assembly() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "no PE file"),
-        (b"#!/bin/sh\n", "no PE file"),
-        (b"MZ" + b"\0" * 200, "no PE file"),
+        (b"", "not a PE file"),
+        (b"#!/bin/sh\n", "not a PE file"),
+        (b"MZ" + b"\0" * 200, "not a PE file"),
         (b"MZ", "damaged"),
         (assembly(manifest=False), "without an assembly"),
         (APP[:0x80] + b"PE\0\0" + b"\0" * 400, "no .NET file"),

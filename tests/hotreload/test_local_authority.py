@@ -844,7 +844,7 @@ async def test_sources_that_take_too_long_to_read_are_no_answer_and_then_at_once
 
         with pytest.raises(AuthorityProblem, match="takes longer than"):
             await owner.check()
-        with pytest.raises(AuthorityProblem, match="has not come to an end yet"):
+        with pytest.raises(AuthorityProblem, match="has not finished yet"):
             await owner.check()
 
         disk.set()

@@ -1,1 +1,1 @@
-"""The replaceable process: one server per workspace, with the flags and endpoints of the .NET Host."""
+"""The bundled Host: one server process per workspace, with the flags and endpoints of the .NET Host."""

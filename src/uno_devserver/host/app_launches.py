@@ -1,7 +1,7 @@
-"""Apps that an IDE launched, matched with the apps that connect.
+"""Matches apps that an IDE launched with the apps that connect.
 
-A launch is identified by the app's module id, platform and debugger; of equal launches the oldest is matched first.
-An app may connect before its launch is announced. What is kept is bounded in number and time.
+A launch is identified by the app's module id, its platform and whether it is debugged; the oldest of equal launches is
+matched first. An app may connect before its launch is announced. Launches and connections are kept for a limited time.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..system.log import log
 from ..system.values import Value
 from .remote_control.frames import Members
 
-DEFAULT_TIMEOUT_SECONDS = 60.0  # a debug build on an emulator takes most of that
+DEFAULT_TIMEOUT_SECONDS = 60.0  # a debug build on an emulator needs most of this
 TIMEOUT_VARIABLE = "UNO_DEVSERVER_APPLAUNCH_TIMEOUT"  # in seconds
 LAUNCH_RETENTION_SECONDS = 30 * 60.0  # an app that connects later belongs to another launch
 CONNECTION_RETENTION_SECONDS = 60 * 60.0  # a launch that is announced later belongs to another connection
-MAX_KEPT = 100  # launches and connections each; users launch a few apps in an hour
+MAX_KEPT = 100  # the most launches, and the most connections; users launch a few apps per hour
 
 UNSPECIFIED = "Unspecified"
 UNKNOWN = "Unknown"
@@ -30,7 +30,7 @@ _GUID = re.compile(r"(?i)([0-9a-f]{8})(-?)([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f
 
 
 class LaunchKey(Value):
-    mvid: str  # as `guid` returns it
+    mvid: str  # the module id, in the form that `guid` returns
     platform: str
     is_debug: bool
 
@@ -53,7 +53,7 @@ class AppLaunch:
         self.plugin = plugin
         self.announced_at = now
         self.announced_at_wall = time.time_ns()
-        self.connected_after: float | None = None  # seconds; negative if the app connected first
+        self.connected_after: float | None = None  # in seconds; negative if the app connected before the announcement
         self.timed_out = False
         self.alarm: asyncio.TimerHandle | None = None
 
@@ -73,10 +73,10 @@ class LaunchMonitor:
         self._timeout_seconds = timeout_seconds
         self._clock = clock
         self._launches: deque[AppLaunch] = deque(maxlen=MAX_KEPT)  # the oldest first
-        self._connections: dict[LaunchKey, float] = {}  # of apps without a known launch: when they connected
+        self._connections: dict[LaunchKey, float] = {}  # when apps without a known launch connected
 
     def register(self, key: LaunchKey, ide: str | None, plugin: str | None) -> None:
-        """An app was launched."""
+        """Note that an app was launched."""
         self._forget_old()
         launch = AppLaunch(key, ide or UNKNOWN, plugin or UNKNOWN, self._clock())
         if len(self._launches) == MAX_KEPT:
@@ -90,14 +90,14 @@ class LaunchMonitor:
             launch.alarm = asyncio.get_running_loop().call_later(self._timeout_seconds, self._give_up, launch)
 
     def connected(self, key: LaunchKey) -> bool:
-        """An app connected; whether its launch is known."""
+        """Note that an app connected; return whether its launch is known."""
         self._forget_old()
         for launch in self._launches:
             if launch.key == key and launch.connected_after is None:
                 self._match(launch, self._clock())
                 return True
         log.debug(f"An app connected whose launch was not announced: {_shown(key)}")
-        self._connections.pop(key, None)  # the newest connection of a key counts, and goes to the end
+        self._connections.pop(key, None)  # the newest connection replaces an older one, and moves to the end
         if len(self._connections) == MAX_KEPT:
             del self._connections[next(iter(self._connections))]
         self._connections[key] = self._clock()
@@ -152,7 +152,7 @@ def register_message(message: Members, launches: LaunchMonitor) -> bool:
 
 
 def timeout_from(environ: Mapping[str, str]) -> float:
-    """The seconds within which an app should connect."""
+    """The time limit in seconds for an app to connect; an invalid value of the variable is logged and ignored."""
     given = environ.get(TIMEOUT_VARIABLE, "").strip()
     if not given:
         return DEFAULT_TIMEOUT_SECONDS

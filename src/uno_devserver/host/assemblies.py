@@ -1,7 +1,7 @@
 """Reads module id, version and attributes of a .NET assembly from its metadata, without loading it.
 
-The needed part of PE and CLI (ECMA-335, partition II). A file that is damaged, cut short or hostile is a
-`NotAnAssembly`; no offset in it is trusted to be in bounds.
+Implements the needed part of PE and CLI (ECMA-335, partition II). A damaged, truncated or hostile file raises
+`NotAnAssembly`; every offset in it is checked.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from ..system.files import FileProblem, read_bytes
 from ..system.values import Value
 
-MAX_BYTES = 256 * 1024 * 1024  # the largest assemblies have some 50 MB
-MAX_ATTRIBUTES = 1000  # of one assembly; a compiler writes a dozen
+MAX_BYTES = 256 * 1024 * 1024  # the largest assemblies have about 50 MB
+MAX_ATTRIBUTES = 1000  # the most attributes of one assembly; a compiler writes a dozen
 MAX_NAME = 1024  # the runtime's limit
-MAX_STREAMS = 16  # there are five kinds, and Edit and Continue adds a few
+MAX_STREAMS = 16  # there are five kinds; Edit and Continue adds a few
 MAX_STREAM_NAME = 32
 
-# The platform that an app was built for, "Desktop1.0"; the app reports the same when it connects.
+# The attribute with the platform of an app, such as "Desktop1.0"; the app reports the same text when it connects.
 TARGET_PLATFORM = "System.Runtime.Versioning.TargetPlatformAttribute"
 SERVER_PROCESSOR = "Uno.UI.RemoteControl.Host.ServerProcessorAttribute"
 
@@ -32,11 +32,11 @@ class Assembly(Value):
     mvid: str  # lower case, with dashes
     version: str
     platform: str | None
-    processors: tuple[str, ...]  # full type names of its server processors
+    processors: tuple[str, ...]  # the full type names of the assembly's server processors
 
 
 def read_assembly(path: str) -> Assembly:
-    """The assembly in a file; FileNotFoundError if there is none, NotAnAssembly for every other problem."""
+    """The assembly in a file; FileNotFoundError if there is no file, NotAnAssembly for every other problem."""
     try:
         return parse_assembly(read_bytes(path, MAX_BYTES))
     except FileProblem as problem:
@@ -54,10 +54,10 @@ def parse_assembly(data: bytes) -> Assembly:
 def _metadata_range(data: bytes) -> tuple[int, int]:
     """Offset and length of the CLI metadata in the file."""
     if data[:2] != b"MZ":
-        raise NotAnAssembly("it is no PE file")
+        raise NotAnAssembly("it is not a PE file")
     (pe,) = struct.unpack_from("<I", data, 0x3C)
     if data[pe : pe + 4] != b"PE\0\0":
-        raise NotAnAssembly("it is no PE file")
+        raise NotAnAssembly("it is not a PE file")
     section_count, optional_size = struct.unpack_from("<6xH12xH", data, pe)
     optional = pe + 24
     (magic,) = struct.unpack_from("<H", data, optional)
@@ -120,7 +120,7 @@ _TABLES: tuple[str, ...] = (
 )
 _TYPE_REF, _TYPE_DEF, _MEMBER_REF, _CUSTOM_ATTRIBUTE, _ASSEMBLY = 0x01, 0x02, 0x0A, 0x0C, 0x20
 
-# The tables of such a column; the lowest bits of a value select one. None: never used.
+# The tables of a column that names several; the lowest bits of a value select one. None: never used.
 _CODED: dict[str, tuple[int | None, ...]] = {
     "TypeDefOrRef": (0x02, 0x01, 0x1B),
     "HasConstant": (0x04, 0x08, 0x17),
@@ -155,12 +155,12 @@ class _Metadata:
             if valid >> number & 1:
                 (self._rows[number],) = struct.unpack_from("<I", tables, at)
                 at += 4
-        at += 4 if wide & 0x40 else 0  # an extra number, written by Edit and Continue only
+        at += 4 if wide & 0x40 else 0  # a number that only Edit and Continue writes
         self._heap_widths = {"S": 4 if wide & 1 else 2, "G": 4 if wide & 2 else 2, "B": 4 if wide & 4 else 2}
         self._tables = tables
         self._formats: list[
             tuple[struct.Struct, int]
-        ] = []  # of each table: the format of a row, and the offset of the first one
+        ] = []  # for each table: the format of a row, and the offset of the first row
         for number, columns in enumerate(_TABLES):
             row = struct.Struct("<" + "".join("H" if self._width(c) == 2 else "I" for c in columns.split()))
             self._formats.append((row, at))
@@ -173,7 +173,7 @@ class _Metadata:
         _, *version, _, _, _, _ = self._row(_ASSEMBLY, 1)
         found = list(self._attributes())
         platforms = [text for kind, text in found if kind == TARGET_PLATFORM and text]
-        # A type of another assembly is followed by that assembly's name.
+        # The name of a type in another assembly is followed by that assembly's name.
         processors = [text.split(",")[0].strip() for kind, text in found if kind == SERVER_PROCESSOR and text]
         return Assembly(
             self._guid(mvid),
@@ -185,7 +185,7 @@ class _Metadata:
     def _attributes(self) -> Iterator[tuple[str, str | None]]:
         """Full type name and first argument (a text or a type) of the assembly's attributes."""
         everyone = range(1, self._rows[_CUSTOM_ATTRIBUTE] + 1)
-        # The table is sorted by owner: of tens of thousands of attributes, the assembly has a dozen.
+        # The table is sorted by owner; the assembly has a dozen of its tens of thousands of attributes.
         first = bisect_left(everyone, _PARENT_IS_THE_ASSEMBLY, key=lambda n: self._row(_CUSTOM_ATTRIBUTE, n)[0])
         for number in everyone[first : first + MAX_ATTRIBUTES]:
             parent, constructor, value = self._row(_CUSTOM_ATTRIBUTE, number)
@@ -197,7 +197,7 @@ class _Metadata:
 
     def _type_of(self, constructor: int) -> str | None:
         kind, number = constructor & 7, constructor >> 3
-        if kind == 2:  # a method of this assembly: its type is the last one whose first method is not after it
+        if kind == 2:  # a method of this assembly; its type is the last one whose first method is not after it
             everyone = range(1, self._rows[_TYPE_DEF] + 1)
             return self._type_name(_TYPE_DEF, bisect_right(everyone, number, key=lambda n: self._row(_TYPE_DEF, n)[5]))
         parent = self._row(_MEMBER_REF, number)[0]
@@ -261,7 +261,7 @@ def _first_argument(blob: bytes) -> str | None:
 
 
 def _packed(data: bytes, at: int) -> tuple[int, int]:
-    """A compressed number, and the offset behind it."""
+    """A compressed number, and the offset after it."""
     first = data[at]
     if first < 0x80:
         return first, at + 1

@@ -11,18 +11,18 @@ TITLE = "Uno Platform DevServer"
 
 
 def say(text: str) -> None:
-    """Write a line at once. An output that cannot be written to is not an error."""
+    """Write a line without buffering; failures to write are ignored."""
     try:
         if sys.stdout is not None:
             sys.stdout.write(visible(text) + "\n")
             sys.stdout.flush()
     except (OSError, ValueError):
-        # Python would try to flush the rest at exit, and fail with a message and an exit code of its own.
+        # Otherwise Python would try to flush the rest at exit, and fail with its own message and exit code.
         sys.stdout = None
 
 
 def banner(facts: Sequence[tuple[str, str]]) -> str:
-    """The facts in a box."""
+    """The lines of a box that shows the facts."""
     width = max(len(key) for key, _ in facts)
     lines = [f" {key:<{width}} : {value} " for key, value in facts]
     inside = max(len(line) for line in (*lines, TITLE))

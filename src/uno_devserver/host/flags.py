@@ -1,7 +1,7 @@
-"""The Host's flags, from the environment and from the command line, which wins. Keys ignore case.
+"""The Host's flags, from the environment and the command line, which takes precedence. Keys ignore case.
 
 The forms are those of .NET's configuration (`--key value`, `--key=value`, `/key value`, `key=value`, `-c verb`),
-because launchers write them. Unlike in .NET, a wrong value is an error that names it, and a flag without its value
+because launchers use them. Unlike in .NET, a wrong value is an error that names it, and a flag without its value
 does not take the next flag as the value.
 """
 
@@ -22,10 +22,10 @@ VERBS = ("start", "stop", "list", "cleanup")
 
 
 class Flag(Value):
-    """A flag of the Host itself; other flags are kept for add-ins and processors."""
+    """A flag of the Host itself; other flags are kept for add-ins."""
 
     name: str
-    value: str | None  # its placeholder in the help; None for a switch, which takes an optional true or false
+    value: str | None  # the placeholder in the help; None for a switch, which takes an optional true or false
     help: str
 
 
@@ -49,20 +49,20 @@ _SHORT = {"c": "command"}
 
 
 class HostFlags(Value):
-    """The flags, checked."""
+    """The checked flags."""
 
-    port: int | None  # 0: a free one; None: not given
-    parent: int  # process id; 0: none
-    verb: str | None  # of a controller; None for a server
+    port: int | None  # 0 means any free port; None if not given
+    parent: int  # the process id of the parent; 0 if there is none
+    verb: str | None  # the controller command; None for a server
     solution: str | None
     working_directory: str | None
-    addins: str | None  # None: not given, so MSBuild is asked; empty: no add-ins
+    addins: str | None  # None if not given, so that MSBuild is asked; empty for no add-ins
     ide_channel: str | None
     bind: str | None
     force_msbuild: bool
     log_level: int | None
     settings: Mapping[str, str]  # all flags, by lower-case key
-    given: Mapping[str, str]  # those of the command line
+    given: Mapping[str, str]  # the flags of the command line alone
 
     @property
     def workspace(self) -> str | None:
@@ -73,7 +73,7 @@ class HostFlags(Value):
 
 
 def read_flags(arguments: Sequence[str], environ: Mapping[str, str]) -> HostFlags:
-    """Read and check the flags; UserError names the flag with a wrong value."""
+    """Read and check the flags; raises UserError, which names the wrong flag."""
     given = _from_arguments(arguments)
     settings = {**_from_environment(environ), **given}
     verb = _text(settings, "command")
@@ -132,7 +132,7 @@ def _key(token: str) -> tuple[str, bool, str]:
         key = name[2:]
     elif name.startswith("-"):
         key = _SHORT.get(name[1:].lower(), "")
-    elif "/" in name[1:]:  # a path without its flag
+    elif "/" in name[1:]:  # a path, not a flag
         key = ""
     elif name.startswith("/"):
         key = name[1:]
@@ -142,7 +142,7 @@ def _key(token: str) -> tuple[str, bool, str]:
 
 
 def _following(key: str, rest: list[str]) -> str:
-    """The value that follows a flag, removed from `rest`."""
+    """The value of a flag, removed from `rest`; if none follows, a default, or UserError if the flag needs one."""
     following = rest[0] if rest else None
     missing = following is None or (following.startswith("--") and len(following) > 2)
     if key in _SWITCHES:
@@ -150,7 +150,7 @@ def _following(key: str, rest: list[str]) -> str:
     if not missing:
         return rest.pop(0)
     if key == "addins":
-        return ""  # launchers that join their arguments lose an empty value
+        return ""  # an empty value is lost when a launcher joins its arguments
     if key in _TEXT:
         flag = next(flag for flag in FLAGS if flag.name.lower() == key)
         raise UserError("MissingValue", f"The value of --{flag.name} is missing.", f"Write --{flag.name} {flag.value}.")

@@ -11,7 +11,7 @@ from ..system.values import Value
 def health_report(
     status: AddInSummary, *, version: str, ide_connected: bool, more: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The fields of the .NET Host's report, then those of this Host. `Degraded` as soon as anything failed."""
+    """The fields of the .NET Host's report, then those of this Host. The status is `Degraded` if anything failed."""
     return {
         "status": "Healthy" if status.well else "Degraded",
         "hostVersion": version,
@@ -42,9 +42,9 @@ class AddInStatus(Value):
     path: str
     version: str | None = None
     loaded: bool = False
-    error: str | None = None  # why it is not loaded, or which part of it does not work
-    detail: str | None = None  # from its own health function
-    failures: int = 0  # of its handlers of frames and IDE messages
+    error: str | None = None  # why the add-in is not loaded, or which part of it does not work
+    detail: str | None = None  # the text that its health function returned
+    failures: int = 0  # how often its handlers of frames and IDE messages failed
 
     @property
     def well(self) -> bool:
@@ -53,14 +53,14 @@ class AddInStatus(Value):
 
 class AddInSummary(Value):
     addins: tuple[AddInStatus, ...] = ()
-    loading: bool = False  # some add-ins are not loaded or started yet
+    loading: bool = False  # whether some add-ins are not loaded or started yet
     discovery_error: str | None = None
     running: tuple[dict[str, Any], ...] = ()  # the calls that are running, the longest first
-    problems: tuple[str, ...] = ()  # that affect all calls of an add-in
+    problems: tuple[str, ...] = ()  # sentences about problems that affect all calls of an add-in
 
     @property
     def well(self) -> bool:
-        """Whether nothing has failed; an add-in that is still loading has not."""
+        """Whether nothing has failed; add-ins that are still loading are not failures."""
         if self.discovery_error is not None or self.problems:
             return False
         return all(addin.error is None if self.loading else addin.well for addin in self.addins)

@@ -1,4 +1,4 @@
-"""From the command line to a running Host, or to a controller command (`--command start` and the like)."""
+"""Runs a Host, or a controller command such as `--command start`, from the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .flags import HostFlags, read_flags, usage
 
 def main(arguments: Sequence[str], control: Callable[[HostFlags], int]) -> int:
     """Run the Host; `control` runs the controller commands, which belong to the command line above this package."""
-    gc.enable()  # the command line switches it off because it ends soon; a Host runs for days
+    gc.enable()  # commands run without it, because they end soon; a Host runs for days
     if any(argument in ("--help", "-h") for argument in arguments):
         say(usage())
         return 0

@@ -1,7 +1,7 @@
-"""MCP requests, from the method to the add-in that answers.
+"""Answers MCP requests, by the Host itself or by the add-in that offers the name.
 
 The add-ins appear as one server: lists are in the order of loading, and each call goes to the add-in that offers the
-name. An add-in that fails fails only the request it answers; a list leaves out what cannot be listed.
+name. A failing add-in fails only the request that it answers; a list leaves out what cannot be listed.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .addins.tools import ToolError, call_tool
 if TYPE_CHECKING:
     from .addins.sdk import SdkServer
 
-# The errors by which a server says that a resource is not its own; the next server is asked.
+# With these errors a server reports that it does not have a resource; then the next server is asked.
 NOT_MINE = (INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND)
 
 
 class ListKind(Value):
     """One of the lists of MCP."""
 
-    name: str  # the kind under which names are claimed
+    name: str  # the kind in `NameClaims`
     method: str
-    key: str  # of the list in the result
+    key: str  # the member of the result that contains the list
     identity: str  # the field that identifies an item
 
 
@@ -78,7 +78,7 @@ async def answer(call: Call, addins: AddInManager, health: Health) -> Result:
         return await _list(LISTS[call.method], call, addins)
     if call.method == "tools/call" and call.params.get("name") == HEALTH_TOOL_NAME:
         return await _call_health(call, addins, health)
-    # The scheme and the host of a URI ignore case.
+    # The scheme and host of a URI ignore case.
     if call.method == "resources/read" and str(call.params.get("uri")).lower() == HEALTH_RESOURCE_URI:
         return await _read_health(call, addins, health)
     method = METHODS.get(call.method)
@@ -88,7 +88,7 @@ async def answer(call: Call, addins: AddInManager, health: Health) -> Result:
 
 
 async def count_tools(addins: AddInManager) -> int:
-    """The number of tools that a client would be shown, without those of the Host."""
+    """The number of tools of all add-ins, as a client would be shown them."""
     return len(await _listed(addins, TOOLS, HostCall(TOOLS.method)))
 
 
@@ -149,7 +149,7 @@ async def _call_tool(call: Call, addins: AddInManager) -> Result:
 async def _read_resource(call: Call, addins: AddInManager) -> Result:
     uri = _text(call.params, "uri")
     await addins.ready()
-    for templates in (False, True):  # a resource with this very URI comes before a template that also matches
+    for templates in (False, True):  # a resource with exactly this URI precedes a template that matches
         for addin in addins.live:
             for resource in list(addin.registrations.resources.values()):
                 if (resource.pattern is not None) is not templates:
@@ -187,7 +187,7 @@ async def _complete(call: Call, addins: AddInManager) -> Result:
     if not isinstance(ref, Mapping) or not isinstance(argument, Mapping):
         raise RpcError(INVALID_PARAMS, "completion/complete needs 'ref' and 'argument'.")
     name, value = _text(argument, "name"), _text(argument, "value")
-    reference = _text(ref, "uri" if ref.get("type") == "ref/resource" else "name")  # a prompt or a template
+    reference = _text(ref, "uri" if ref.get("type") == "ref/resource" else "name")  # a prompt's name, or a template
     given = context.get("arguments") if isinstance(context, Mapping) else None
     others = given if isinstance(given, Mapping) else {}
     await addins.ready()
@@ -231,7 +231,7 @@ async def _server_of(addins: AddInManager, kinds: tuple[ListKind, ...], name: st
 
 
 async def _guarded(addin: LoadedAddIn, what: str, result: Awaitable[Result]) -> Result:
-    """The result; RpcError, with the failure in the log, if the add-in's function fails."""
+    """The result of an add-in's function; if it fails, the failure is logged and RpcError raised."""
     try:
         return await result
     except RpcError:

@@ -1,6 +1,6 @@
 """The Host as an MCP service: name, capabilities, and the entry to `mcp_requests`.
 
-Apart from `mcp_requests` for the import budget: `initialize` is answered without the machinery of add-ins.
+`mcp_requests` is a module of its own, and imported late, so that `initialize` is answered without loading it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .addins.manager import AddInManager
 
 
 class HostService:
-    """Implements `protocol.service.Service`. `health` makes the report, and is called on the event loop."""
+    """Implements `protocol.service.Service`. `health` creates the health report, and is called on the event loop."""
 
     def __init__(self, addins: AddInManager, info: ServerInfo, health: Callable[[], dict[str, Any]]) -> None:
         self._addins = addins
@@ -30,7 +30,7 @@ class HostService:
         return False
 
     def capabilities(self) -> dict[str, Any]:
-        """The same before and after add-ins are loaded, because clients ask only once."""
+        """The capabilities, the same before and after add-ins are loaded, because clients ask only once."""
         return {
             "tools": {"listChanged": True},
             "resources": {"subscribe": True, "listChanged": True},

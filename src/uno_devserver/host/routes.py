@@ -23,7 +23,7 @@ from .remote_control.frames import write_content
 
 APPLAUNCH = "/applaunch/"
 IDE_CHANNEL = "/devserver/idechannel/"
-MAX_QUERY_FIELDS = 100  # four have a meaning
+MAX_QUERY_FIELDS = 100  # four are used
 _ASSEMBLY = "asm"
 _JSON = (("Content-Type", "application/json"),)
 _JSON_UTF8 = (("Content-Type", "application/json; charset=utf-8"),)
@@ -76,7 +76,7 @@ def _only(method: str) -> Response:
 
 
 class BadRequest(Exception):
-    """Answered with 400 and this sentence."""
+    """The request is answered with 400 and this sentence."""
 
 
 async def announce_launch(request: Request, launches: LaunchMonitor) -> Response:
@@ -118,17 +118,17 @@ def _assembly_at(encoded_path: str) -> Assembly:
             except NotAnAssembly as problem:
                 log.debug(f"{path} is not a .NET assembly: {problem}")
                 raise BadRequest("The specified file is not a valid .NET assembly.") from problem
-            except FileNotFoundError:  # removed this moment
+            except FileNotFoundError:  # removed meanwhile
                 continue
     raise BadRequest("Assembly path must be an existing absolute path.")
 
 
 def _spellings(encoded_path: str) -> list[str]:
-    """The paths that may be meant, the likeliest first."""
-    from urllib.parse import unquote  # takes milliseconds to import, and only builds need it
+    """The paths that an encoded path may mean, the likeliest first."""
+    from urllib.parse import unquote  # takes milliseconds to import, and is rarely needed
 
     path = unquote(encoded_path, errors="surrogateescape")
-    spaced = unquote(encoded_path.replace("+", " "), errors="surrogateescape")  # .NET's WebUtility writes + for a space
+    spaced = unquote(encoded_path.replace("+", " "), errors="surrogateescape")  # .NET's WebUtility encodes a space as +
     return [path, spaced, "/" + path, "/" + spaced]
 
 

@@ -1,4 +1,4 @@
-"""The Host as a whole: its parts, and the orders in which they start and end.
+"""The whole Host: its parts, and the order in which they start and end.
 
 The Host is in the registry before it answers, and leaves the registry before it closes anything. Add-ins load while
 everything else is already running. Whatever ends the Host, it exits within the limits of `lifetime`.
@@ -56,14 +56,14 @@ if TYPE_CHECKING:
     from .addins.handlers import IdeHandler
 
 
-SERVER_NAME = "Uno Server"  # as the .NET Host calls itself
+SERVER_NAME = "Uno Server"  # the name of the .NET Host
 INSTRUCTIONS = "Tools of the workspace's dev server. Call uno_health when something does not work."
 
-# Pages of WebAssembly apps are isolated from other origins; without these headers they could not load our answers.
+# Pages of WebAssembly apps are isolated from other origins, and cannot load our answers without these headers.
 ISOLATION = (("Cross-Origin-Embedder-Policy", "require-corp"), ("Cross-Origin-Opener-Policy", "same-origin"))
 
-REGISTRY_SECONDS = 2.0  # a small file takes milliseconds, unless it is on a network drive that is gone
-HANDLER_SECONDS = 5.0  # an add-in's handler that takes longer runs on while the IDE's next message is handled
+REGISTRY_SECONDS = 2.0  # writing a small file takes milliseconds, unless a network drive is lost
+HANDLER_SECONDS = 5.0  # a slower handler of an add-in continues while the IDE's next message is handled
 
 
 def serve(flags: HostFlags) -> int:
@@ -152,7 +152,7 @@ class _Host:
             raise UserError("IdeChannelRefused", str(problem), next_step) from problem
         if flags.parent:
             self._lifetime.follow_parent(flags.parent)
-        elif flags.ide_channel:  # an IDE that binds its channel later did not start this Host, and does not end it
+        elif flags.ide_channel:  # an IDE that binds a channel later did not start this Host, so it does not end it
             self._lifetime.follow_ide(self._ide.wait_disconnected_for)
         await self._at_registry(self._register)
         await self._http.start()
@@ -171,7 +171,7 @@ class _Host:
         await self._addins.stop()
 
     async def _at_registry(self, work: Callable[[], None]) -> None:
-        """Do `work` in a thread, within a bound: a disk that hangs delays neither clients nor signals."""
+        """Run `work` in a thread and wait for a limited time; a hanging disk delays neither clients nor signals."""
         try:
             await asyncio.wait_for(run_in_thread(work), REGISTRY_SECONDS)
         except TimeoutError:
@@ -191,7 +191,7 @@ class _Host:
             log.warn(f"Failed to register DevServer: {problem}. Other programs will not find it.")
 
     def _write_sidecar(self) -> None:
-        """Record the workspace of a Host that was started by hand without a solution; its entry does not name it."""
+        """Record the workspace of a Host that was started by hand without a solution, whose entry does not name it."""
         launched = self._flags.parent or has_sidecar(self._registry, os.getpid())
         if self._flags.solution is not None or launched:
             return
@@ -199,7 +199,7 @@ class _Host:
         try:
             write_sidecar(self._registry, os.getpid(), ide_channel=channel, workspace=self._workspace, new=True)
         except FileExistsError:
-            pass  # written by the launcher meanwhile, which knows more
+            pass  # the launcher has written it meanwhile, and knows more
         except FileProblem as problem:
             log.debug(f"The registry does not show the folder of this Host: {problem}.")
 
@@ -246,7 +246,7 @@ class _Host:
         if type_name == APP_LAUNCH and not register_message(Members(body), self._launches):
             log.warn(f"The IDE announced an app without saying which: {APP_LAUNCH} needs Mvid, Ide and Plugin.")
         for handler in self._addins.ide_handlers:
-            # A message comes with its class name alone; an add-in may register the full name of the type.
+            # A message has only its class name; an add-in may have registered the full name of the type.
             if parse_type(handler.type_name)[0] == type_name:
                 await self._run_ide_handler(handler, body)
 

@@ -353,7 +353,7 @@ class DiskDigest:
     async def digest(self) -> str:
         """The digest of the files as they are now; raises AuthorityProblem if that takes too long or is impossible."""
         if self._late is not None and not self._late.done():
-            raise AuthorityProblem(f"Reading the sources in {self._root} has not come to an end yet.")
+            raise AuthorityProblem(f"Reading the sources in {self._root} has not finished yet.")
         if self._next is None:
             self._next = self._looks.start(self._look())
         look = self._next

@@ -1,1 +1,1 @@
-"""The page that shows what a proxy does, and its HTTP server. Knows nothing of the proxy."""
+"""The page that shows what a proxy does, and its HTTP server; independent of the proxy's code."""

@@ -1,6 +1,6 @@
 """Access to the inspector page: only for programs that have its token, and not for other web sites.
 
-Browsers name the site that sends a request (Origin, Sec-Fetch-Site); another port of this machine is another site. A
+Browsers name the site that sends a request (Origin, Sec-Fetch-Site); other ports of this machine are other sites. A
 link from another site to the page is allowed, because nothing is shown without the token, and reading changes nothing.
 """
 
@@ -20,18 +20,18 @@ from ..system.log import log
 from ..system.state_files import name_for
 
 try:
-    from _operator import _compare_digest as same  # in constant time; `hmac` would load OpenSSL, which has some MB
+    from _operator import _compare_digest as same  # compares in constant time; `hmac` would load a few MB of OpenSSL
 except ImportError:  # not CPython
     from hmac import compare_digest as same  # type: ignore[no-redef]
 
-OWN_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site; none: the user typed the address
+OWN_SITES = ("same-origin", "none")  # values of Sec-Fetch-Site; "none" if the user typed the address
 _IN_QUERY = re.compile(r"(?:^|&)token=([^&]*)")
 _IN_PATH = re.compile(r"/mcp/([^/]+)/?", re.IGNORECASE)  # for MCP clients that drop the query of a URL
 _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 
 
-def stranger(headers: Mapping[str, str]) -> str | None:
-    """Why a request with these headers (names in lower case) is refused; None if it is not."""
+def refusal(headers: Mapping[str, str]) -> str | None:
+    """Why a request with these headers (names in lower case) is refused; None if it is allowed."""
     reason = misdirected(headers)
     if reason is not None:
         return reason
@@ -51,7 +51,7 @@ def is_known(request: Request, token: str) -> bool:
 
 
 def _follows_link(headers: Mapping[str, str]) -> bool:
-    """Whether the user opens a page in a tab, not in a frame."""
+    """Whether the browser requests a page for a tab, not for a frame or a script."""
     return headers.get("sec-fetch-mode", "").lower() == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
@@ -62,7 +62,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{32}")
 
 
 def token_for(state: str, folder: str) -> str:
-    """The token of the workspace in `folder`, made and stored if it has none. Blocks on the disk."""
+    """The token of the workspace in `folder`, created and stored if there is none. Blocks on the disk."""
     path = os.path.join(state, TOKEN_FOLDER, f"{name_for(folder)}.json")
     place = os.path.normcase(os.path.realpath(folder))
     missing = False
@@ -73,7 +73,7 @@ def token_for(state: str, folder: str) -> str:
         missing = True
     token = urlsafe_b64encode(os.urandom(RANDOM_BYTES)).decode()
     try:
-        # A missing file may be written by another process meanwhile; an unusable one is replaced.
+        # Another process may have written a missing file meanwhile; an unusable file is replaced.
         write_atomic(path, json.dumps({"folder": place, "token": token}).encode(), new=missing)
     except FileExistsError:
         return token_for(state, folder)
@@ -83,7 +83,7 @@ def token_for(state: str, folder: str) -> str:
 
 
 def _read_token(path: str, place: str) -> str | None:
-    """None if the file cannot be used or belongs to another folder; FileNotFoundError if there is none."""
+    """The stored token; None if the file is unusable or for another folder, FileNotFoundError if there is none."""
     try:
         kept = parse(read_bytes(path, MAX_BYTES))
     except (FileProblem, JsonProblem):

@@ -1,7 +1,7 @@
-"""The events for open pages: a snapshot, then changes, as server-sent events.
+"""Sends server-sent events to open pages: a snapshot, then changes.
 
 `tell` never waits, and does nothing while no page is open. A page that reads too slowly gets another snapshot instead
-of what it missed. Everything happens in one event loop.
+of the events that it missed. All methods are called on one event loop.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..protocol.http.messages import Answer, Response, Sink, Streaming
 from ..system.event_loop import wait_for_event
 from ..system.log import log
 
-MAX_VIEWERS = 20  # more open tabs are a mistake
-MAX_WAITING = 2000  # events for one page that does not read
+MAX_VIEWERS = 20  # the most open pages
+MAX_WAITING = 2000  # the most events that wait for one page
 MAX_WAITING_BYTES = 4 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 15.0
-LINGER_SECONDS = 10.0  # a page that is reloaded finds what was recorded meanwhile
+LINGER_SECONDS = 10.0  # recording goes on for this long, so that a page that is reloaded misses nothing
 
 Snapshot = Callable[[], Awaitable[dict[str, object]]]
 
@@ -76,7 +76,7 @@ class Feed:
     async def _deliver(self, viewer: _Viewer, sink: Sink) -> None:
         while True:
             if viewer.behind and not viewer.ended:
-                viewer.behind = False  # changes while the snapshot is made follow it
+                viewer.behind = False  # changes during the snapshot are sent after it
                 await sink.write(_message("snapshot", await self._snapshot()))
             elif events := viewer.take():
                 await sink.write(events)
@@ -114,7 +114,7 @@ class _Viewer:
     """One open page."""
 
     def __init__(self) -> None:
-        self.behind = True  # it needs a snapshot
+        self.behind = True  # whether it needs a snapshot
         self.ended = False
         self.woken = asyncio.Event()
         self._waiting: deque[bytes] = deque()
@@ -136,7 +136,7 @@ class _Viewer:
         self.woken.set()
 
     def take(self) -> bytes:
-        """Remove and return all that waits."""
+        """Remove and return all waiting events."""
         events = b"".join(self._waiting)
         self._waiting.clear()
         self._bytes = 0

@@ -17,7 +17,7 @@ from ..protocol.http.server_connection import HttpLimits
 from ..system.files import FileProblem, read_bytes
 from ..system.log import log
 from ..system.ports import PortTaken
-from .access import is_known, stranger
+from .access import is_known, refusal
 
 if TYPE_CHECKING:
     import socket
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ..protocol.http.messages import Handler
     from .feed import Feed
 
-LIMITS = HttpLimits(max_connections=128)  # for some pages with some requests each
-ATTEMPTS = 50  # ports that are tried after the wanted one
+LIMITS = HttpLimits(max_connections=128)  # enough for 20 pages with a few requests each
+ATTEMPTS = 50  # how many ports are tried after the requested one
 PAGE, MCP, HEALTH, EVENTS = "", "/mcp", "/health", "/events"
 HEALTHY, NOT_HEALTHY = 200, 503
 JSON = (("Content-Type", "application/json"),)
@@ -38,7 +38,7 @@ GRACE_SECONDS = 0.05  # the proxy has to end within 300 ms
 
 PAGE_FOLDER = os.path.join(os.path.dirname(__file__), "page")
 ASSETS_PREFIX = "/assets/"
-# Nothing in a tool's answer can run, and nothing is loaded from elsewhere.
+# No script in a tool's answer can run, and nothing is loaded from other sites.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -46,7 +46,7 @@ CONTENT_SECURITY_POLICY = (
 HEADERS = (
     ("Content-Security-Policy", CONTENT_SECURITY_POLICY),
     ("Cross-Origin-Resource-Policy", "same-origin"),
-    ("Referrer-Policy", "no-referrer"),  # the URL has the token
+    ("Referrer-Policy", "no-referrer"),  # the URL contains the token
     ("X-Content-Type-Options", "nosniff"),
 )
 MEDIA_TYPES = {
@@ -55,7 +55,7 @@ MEDIA_TYPES = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
-FRESH = ("Cache-Control", "no-store")  # another version may answer on this port a minute later
+FRESH = ("Cache-Control", "no-store")  # another version may soon answer on this port
 _NAME = re.compile(r"(?:[a-z][a-z0-9-]*/)?[a-z][a-z0-9-]*\.(?P<kind>css|js|svg)")
 
 
@@ -75,13 +75,13 @@ class Inspector:
 async def open_inspector(
     port: int, token: str, *, mcp: Handler, health: Callable[[], dict[str, object]], feed: Feed
 ) -> Inspector | Issue:
-    """Serve on that port or the next free one, with 0 on any; an issue if none can be opened."""
+    """Serve on this port or the next free one, or on any if it is 0; return an issue if none can be opened."""
     try:
         sockets = _sockets(port)
     except (PortTaken, ListenProblem) as problem:
         return warning("InspectorNotServed", f"The inspector page is not served: {_reason(problem, port)}.")
     routes = _Routes(token, mcp, health, feed)
-    server = HttpServer(routes.handle, sockets, guard=stranger, limits=LIMITS, extra_headers=HEADERS)
+    server = HttpServer(routes.handle, sockets, guard=refusal, limits=LIMITS, extra_headers=HEADERS)
     await server.start()
     if port not in (0, server.port):
         log.info(f"Port {port} is taken: the inspector uses {server.port}.")
@@ -103,8 +103,8 @@ def _reason(problem: OSError, port: int) -> str:
     if not isinstance(problem, PortTaken):
         return str(problem)
     if problem.port == port:
-        return f"port {port} is taken by another program, and there is none behind it"
-    return f"port {port} and the {problem.port - port} behind it are taken by other programs"
+        return f"port {port} is taken by another program, and no port follows it"
+    return f"port {port} and the {problem.port - port} after it are taken by other programs"
 
 
 class _Routes:
@@ -132,7 +132,7 @@ class _Routes:
 
 
 def health_answer(report: dict[str, object]) -> Response:
-    """The report, with a status code for monitors."""
+    """The health report, with a status code for monitors."""
     status = HEALTHY if report.get("status") == "Healthy" else NOT_HEALTHY
     return Response(status, json.dumps(report).encode(), JSON)
 

@@ -114,7 +114,7 @@ async def test_messages_may_hold_resources_and_pictures(addins: AddInFolder) -> 
             "review",
             {"file": "a", "depth": "deep"},
             INVALID_PARAMS,
-            "Prompt 'review': Argument 'depth' is wrong: 'deep' is no whole number.",
+            "Prompt 'review': Argument 'depth' is wrong: 'deep' is not a whole number.",
         ),
         ("broken", {}, INTERNAL_ERROR, "ZeroDivisionError: division by zero"),
         ("odd", {}, INTERNAL_ERROR, "TypeError: a prompt gives text, content or messages, not int"),

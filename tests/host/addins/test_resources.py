@@ -132,7 +132,7 @@ async def test_an_unknown_resource_has_its_own_error(addins: AddInFolder, uri: s
         (
             "notes://day/monday",
             INVALID_PARAMS,
-            "notes://day/monday: Argument 'day' is wrong: 'monday' is no whole number.",
+            "notes://day/monday: Argument 'day' is wrong: 'monday' is not a whole number.",
         ),
         ("notes://locked", INVALID_PARAMS, "Unlock your notes first."),
         ("notes://broken", INTERNAL_ERROR, "OSError: the disk is full"),

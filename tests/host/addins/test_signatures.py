@@ -199,11 +199,11 @@ def test_text_is_converted_where_everything_is_text() -> None:
 @pytest.mark.parametrize(
     ("sent", "sentence"),
     [
-        ({"count": "x"}, "Argument 'count' is wrong: 'x' is no whole number."),
-        ({"count": "1.5"}, "Argument 'count' is wrong: '1.5' is no whole number."),
-        ({"count": "1", "size": "big"}, "Argument 'size' is wrong: 'big' is no number."),
+        ({"count": "x"}, "Argument 'count' is wrong: 'x' is not a whole number."),
+        ({"count": "1.5"}, "Argument 'count' is wrong: '1.5' is not a whole number."),
+        ({"count": "1", "size": "big"}, "Argument 'size' is wrong: 'big' is not a number."),
         ({"count": "1", "deep": "very"}, "Argument 'deep' is wrong: 'very' is neither true nor false."),
-        ({"count": "x" * 99}, f"Argument 'count' is wrong: '{'x' * 40}' is no whole number."),
+        ({"count": "x" * 99}, f"Argument 'count' is wrong: '{'x' * 40}' is not a whole number."),
         ({"count": [1]}, "Argument 'count' is wrong: expected int, got array."),
     ],
 )

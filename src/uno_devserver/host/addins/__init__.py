@@ -1,6 +1,6 @@
 """The public names for authors of add-ins: `from uno_devserver.host.addins import AddIn, Context`. See docs/addins.md.
 
-They are imported when they are first used, because a Host without add-ins does not need them.
+Each name is imported when it is first used, because a Host without add-ins does not need them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The object that an add-in registers with; it has everything that an author needs.
+"""`AddIn`, the object with which an add-in registers its tools, resources, prompts and handlers.
 
     from uno_devserver.host.addins import AddIn
 
@@ -8,7 +8,7 @@
             "Return the text in capitals."
             return text.upper()
 
-A mistake in what is registered (a type without a schema, an impossible name) raises here, so the add-in fails when it
+A mistake in a registration (a type without a schema, an invalid name) raises here, so the add-in fails when it
 is loaded, not when it is called.
 """
 
@@ -80,14 +80,14 @@ class AddIn:
     ) -> None:
         self.name = home.name
         self.workspace = workspace  # the folder of the workspace
-        self.solution = solution  # the path of the solution, if the Host has one
+        self.solution = solution  # the path of the solution; None if the Host has none
         self.log = AddInLog(home.name)
         self._home = home
         self._settings = {key.lower(): value for key, value in settings.items()}
         self._registrations = registrations
 
     def setting(self, key: str) -> str | None:
-        """The value of a flag of the Host's command line that is not one of its own; None if it is absent."""
+        """The value of a flag of the Host's command line, which may be one for add-ins only; None if it is absent."""
         return self._settings.get(key.lower())
 
     @overload
@@ -145,13 +145,13 @@ class AddIn:
         return add if function is None else add(function)
 
     def remove_tool(self, name: str) -> None:
-        """Stop offering a tool; KeyError if this add-in does not offer it."""
+        """Stop offering a tool; raises KeyError if this add-in does not offer it."""
         del self._registrations.tools[name]
         self._home.release("tool", name)
         self.tools_changed()
 
     def tools_changed(self) -> None:
-        """Notify clients that the tools changed; needed only if the Host cannot see the change."""
+        """Notify clients that the tools changed; only needed for changes that were not made through this object."""
         self._home.changed("notifications/tools/list_changed")
 
     def resource(
@@ -166,7 +166,7 @@ class AddIn:
     ) -> Callable[[Function], Function]:
         """Offer what a function returns (text, bytes, or data as JSON) under a URI.
 
-        A URI with variables, `notes://{day}/{+path}`, is a template; the function takes them by name.
+        A URI with variables, such as `notes://{day}/{+path}`, is a template; the function takes the variables by name.
         """
         _check_text(uri, '@addin.resource("notes://today")')
         names = _names_at_caller()
@@ -249,33 +249,33 @@ class AddIn:
         return add
 
     def send_to_ide(self, type_name: str, body: Mapping[str, Any]) -> bool:
-        """Send a message to the IDE; False when none is connected."""
+        """Send a message to the IDE; return False if none is connected."""
         return self._home.send_to_ide(type_name, body)
 
     def on_start(self, function: Function) -> Function:
-        """Run this once all add-ins are loaded, before any call. If it fails, the add-in is left out."""
+        """Run this function once all add-ins are loaded, before any call. If it fails, the add-in is removed."""
         self._registrations.on_start.append(function)
         return function
 
     def on_stop(self, function: Function) -> Function:
-        """Run this when the Host stops; it has a few seconds."""
+        """Run this function when the Host stops; it has a few seconds."""
         self._registrations.on_stop.append(function)
         return function
 
     def background(self, function: Function) -> Function:
-        """Run this async function while the Host runs; it is cancelled at the end."""
+        """Run this async function while the Host runs; it is cancelled when the Host stops."""
         if not is_async(function):
             raise TypeError(f"{label_of(function)} must be async: a plain one would keep a thread from the tools")
         self._registrations.background.append(function)
         return function
 
     def health(self, function: Function) -> Function:
-        """Show the text that this returns in the health report; if it raises, the Host is `Degraded`."""
+        """Show the text that this function returns in the health report; if it raises, the Host is `Degraded`."""
         self._registrations.health = function
         return function
 
     def serve(self, server: object) -> None:
-        """Offer everything of a server made with the official SDK (`MCPServer`, or the low-level `Server`)."""
+        """Offer everything that a server made with the official SDK offers (`MCPServer`, or the low-level `Server`)."""
         try:
             from .sdk import SdkServer
         except ImportError as error:
@@ -292,7 +292,7 @@ class AddIn:
 
 
 def _check_text(value: object, usage: str) -> None:
-    """Refuse a decorator without its argument, which would receive the function instead."""
+    """Raise if a decorator is used without its argument, so that it receives the function instead."""
     if not isinstance(value, str):
         raise TypeError(f"write {usage}, not {label_of(value)}")
 

@@ -1,7 +1,7 @@
 """Content of tool results, resources and prompts: text, images, audio, links, files.
 
-Text that is not valid Unicode, as file names may be, is sent with the wrong bytes escaped; a value without a JSON form
-is refused with its type.
+Text that is not valid Unicode, as in some file names, is sent with the invalid parts escaped. A value without JSON form
+raises a TypeError that names its type.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ...system.values import Value
 
 
 class Content(Value):
-    """One block of a result; made by the functions below."""
+    """One block of a result; the functions below create it."""
 
     block: dict[str, Any]
 
 
 class ToolResult(Value):
-    """A tool's complete result, for what a plain return value cannot express."""
+    """A tool's complete result, for anything that a plain return value cannot express."""
 
     content: Sequence[Content | str] = ()
     structured: Mapping[str, Any] | None = None
@@ -95,7 +95,7 @@ def resource_contents(uri: str, data: str | bytes, mime_type: str | None) -> dic
 
 
 def sendable(value: str) -> str:
-    """The text with lone surrogates escaped, which JSON cannot carry."""
+    """The text with its lone surrogates escaped, because UTF-8 cannot encode them."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -119,14 +119,14 @@ def as_json(value: Any) -> str:
 
 
 def path_schema(type_: type) -> dict[str, Any]:
-    """The schema of paths, the only type beside msgspec's own that tools use often."""
+    """The schema of paths, which msgspec does not support itself; NotImplementedError for other types."""
     if issubclass(type_, os.PathLike):
         return {"type": "string"}
     raise NotImplementedError
 
 
 def as_path(type_: type, value: object) -> Any:
-    """A value of a type that `path_schema` describes."""
+    """The text as a path of this type; TypeError if it is not a text."""
     if not isinstance(value, str):
         raise TypeError(f"Expected `str`, got `{type(value).__name__}`")
     return type_(value)

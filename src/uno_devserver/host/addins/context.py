@@ -1,4 +1,4 @@
-"""The request that a function of an add-in is answering: its client, and messages to that client meanwhile."""
+"""`Context`, the request that a function of an add-in answers: its client, and messages to that client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAMPLE_TOKENS = 1000  # a page of text
 
 
 class Elicited(Value):
-    """The user's reaction to a question: `accept` with the content, `decline`, or `cancel`."""
+    """The user's answer to a form: `accept` with the content, `decline`, or `cancel`."""
 
     action: str
     content: Any = None
@@ -29,7 +29,7 @@ class Elicited(Value):
 
 
 class Context:
-    """A function receives it by annotation: `def tool(..., ctx: Context)`.
+    """Passed to functions with a parameter of this type: `def tool(..., ctx: Context)`.
 
     `log`, `progress`, `close_stream` and the properties may be used from any thread. `sample`, `elicit`, `roots` and
     `ask` are for async functions; they raise RpcError if the client refuses or cannot answer.
@@ -51,7 +51,7 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the call was cancelled; a plain function that runs long should check this."""
+        """Whether the call was cancelled; a plain function that runs for long should check this."""
         return self._cancelled
 
     def log(self, level: str, data: Any, logger: str | None = None) -> None:
@@ -75,7 +75,7 @@ class Context:
         self._call.notify("notifications/progress", params)
 
     def close_stream(self) -> None:
-        """Close the connection that waits for this answer; the client reconnects. For work that takes minutes."""
+        """Close the connection that waits for this answer, for work that takes minutes; the client reconnects."""
         self._call.close_stream()
 
     async def ask(self, method: str, params: Mapping[str, Any], *, name: str | None = None) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Context:
         system: str | None = None,
         name: str | None = None,
     ) -> dict[str, Any]:
-        """Let the client's model answer a text, or the complete parameters of `sampling/createMessage`."""
+        """Let the client's model answer a prompt: a text, or the complete parameters of `sampling/createMessage`."""
         if not isinstance(prompt, str):
             return await self.ask("sampling/createMessage", prompt, name=name)
         message = {"role": "user", "content": {"type": "text", "text": sendable(prompt)}}
@@ -100,7 +100,7 @@ class Context:
         return await self.ask("sampling/createMessage", params, name=name)
 
     async def elicit(self, message: str, schema: type | Mapping[str, Any], *, name: str | None = None) -> Elicited:
-        """Ask the user for values, by a flat type, of which the content then is, or by a JSON schema."""
+        """Ask the user for values. If `schema` is a flat type, the content is an instance of it."""
         from .signatures import form_schema
 
         requested = dict(schema) if isinstance(schema, Mapping) else form_schema(schema)
@@ -112,7 +112,7 @@ class Context:
         return Elicited(action, content)
 
     async def roots(self, *, name: str | None = None) -> list[dict[str, Any]]:
-        """The client's folders, each with `uri` and perhaps `name`."""
+        """The client's folders, each with a `uri` and possibly a `name`."""
         result = await self.ask("roots/list", {}, name=name)
         return list(result.get("roots", []))
 
@@ -123,7 +123,7 @@ class Context:
 
 @contextmanager
 def context_of(call: Call, addin: str) -> Iterator[Context]:
-    """The context for a function of an add-in; it is marked as cancelled when the call is."""
+    """The context for a function of an add-in; it is marked as cancelled when the call is cancelled."""
     context = Context(call, addin)
     try:
         yield context

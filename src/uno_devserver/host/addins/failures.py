@@ -1,4 +1,4 @@
-"""How the failure of an add-in is reported: a sentence for the caller, and the traceback for the log."""
+"""Reports failures of add-ins: a sentence for the caller, and the traceback for the log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ...system.log import log
 
-MODULE_PREFIX = "uno_devserver_addin_"  # of the names of all add-ins' modules
+MODULE_PREFIX = "uno_devserver_addin_"  # the prefix of the names of all add-ins' modules
 
 
 class AddInExit(Exception):
@@ -16,19 +16,19 @@ class AddInExit(Exception):
 
 
 def as_addin_exit(error: BaseException) -> AddInExit:
-    """The error as an `Exception`: the original would end the Host, or leave a call without an answer."""
+    """Wrap the error in an `Exception`; the original would end the Host or leave a call without an answer."""
     contained = AddInExit(f"{type(error).__name__}: {error}".rstrip(": "))
     contained.__cause__ = error
     return contained
 
 
 def sentence(error: BaseException) -> str:
-    """An exception's type and message."""
+    """The type and message of an exception; the type alone if the message is empty."""
     if isinstance(error, AddInExit):
         return str(error)
     try:
         message = str(error)
-    except Exception:  # its own __str__ fails
+    except Exception:  # the exception's own __str__ fails
         message = ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
@@ -41,7 +41,7 @@ def log_failure(addin: str, what: str, error: BaseException) -> None:
     trace = error.__traceback__
     while trace is not None and not _is_addins(trace.tb_frame):
         trace = trace.tb_next
-    # A file that cannot be compiled has no line that ran; its error shows the place.
+    # No line of a file that cannot be compiled has run; the SyntaxError itself shows the place.
     if trace is None and not isinstance(error, SyntaxError):
         trace = error.__traceback__
     shown = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
@@ -49,7 +49,7 @@ def log_failure(addin: str, what: str, error: BaseException) -> None:
 
 
 def place_of_error(error: BaseException) -> str:
-    """` (file:line)` of the innermost line of an add-in in the traceback; empty without one."""
+    """` (file:line)` of the innermost line of an add-in in the traceback; empty if there is none."""
     trace: TracebackType | None = _original(error).__traceback__
     found = ""
     while trace is not None:

@@ -1,6 +1,6 @@
 """Handlers of add-ins for frames of apps on `/rc` and for messages of the IDE.
 
-A handler that fails is logged and counted; the connection goes on.
+The failure of a handler is logged and counted; the connection continues.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How functions of add-ins are called: plain ones in threads of their add-in, so that they never block the Host.
+"""Calls functions of add-ins; plain ones run in threads of their add-in, so that they never block the Host.
 
-An add-in whose functions hang delays only its own calls: a call that its client has given up goes on in its thread,
-but no longer counts against the limit. The threads are daemons, because a function that never returns can neither be
+An add-in whose functions hang delays only its own calls. A call that its client has given up continues in its thread,
+which no longer counts towards the limit. The threads are daemons, because a function that never returns can neither be
 stopped nor waited for. Running calls are recorded for the health report, and `watch_event_loop` warns of slow calls
 and of functions that block the event loop.
 """
@@ -24,21 +24,21 @@ from ...system.log import log
 from ...system.values import Value
 from .failures import AddInExit, as_addin_exit, frame_in_thread, place_in_coroutine, place_in_thread
 
-THREADS = 16  # of an add-in; tools mostly wait for files and programs, and more threads would only take turns
-MOST_THREADS = 64  # including those of calls that were given up; bounds what functions that hang can use up
-WAITING = 1000  # calls that may wait for a thread; with more, something hangs, and an error helps more
-BUSY_SECONDS = 5.0  # all threads may be busy for a moment; for longer it is a problem
-SHOWN_NAMES = 5  # in the sentence about busy threads
-SLOW_SECONDS = 30.0  # clients give a call 30 to 60 s; a longer one is worth a line in the log
-SHOWN_CALLS = 20  # in the health report
-BEAT_SECONDS = 2.0  # between two looks at the event loop; costs next to nothing
-BLOCKED_SECONDS = 5.0  # no step of the Host's own code takes a tenth of that
+THREADS = 16  # per add-in; tools mostly wait for files and programs, so more would hardly help
+MOST_THREADS = 64  # including those of given-up calls; limits what hanging functions can use
+WAITING = 1000  # calls that may wait for a thread; if there are more, something hangs
+BUSY_SECONDS = 5.0  # after this time without a free thread, a problem is reported
+SHOWN_NAMES = 5  # the most names in the sentence about busy threads
+SLOW_SECONDS = 30.0  # a longer call is logged; clients give up after 30 to 60 s
+SHOWN_CALLS = 20  # the most calls in the health report
+BEAT_SECONDS = 2.0  # between two checks of the event loop, which cost next to nothing
+BLOCKED_SECONDS = 5.0  # no step of the Host's own code takes a tenth of this
 
 Outcome = tuple[Any, BaseException | None]
 
 
 class CallTarget(Value):
-    """What a function of an add-in is called for."""
+    """The tool, resource or other registration for which a function of an add-in is called."""
 
     addin: str
     kind: str  # tool, resource, prompt, …
@@ -46,13 +46,13 @@ class CallTarget(Value):
 
 
 class Busy(Exception):
-    """All threads are taken, and the queue is full."""
+    """All threads are busy, and the queue is full."""
 
 
 async def invoke(target: CallTarget, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Call a function of an add-in, async or plain, and return its result; only an `Exception` leaves this.
+    """Call a function of an add-in, async or plain, and return its result. It raises only subclasses of `Exception`.
 
-    Cancelling this cancels an async function; a plain one goes on in its thread, and its result is dropped.
+    Cancelling the call cancels an async function; a plain one continues in its thread, and its result is dropped.
     """
     call = functools.partial(function, *args, **kwargs)
 
@@ -74,7 +74,7 @@ async def invoke(target: CallTarget, function: Callable[..., Any], /, *args: Any
 async def invoke_apart(function: Callable[[], Any]) -> Any:
     """Call an add-in's hook (on_start, on_stop, health, background) in a thread of its own.
 
-    The add-in's tools may hold all threads of its pool.
+    Not in the add-in's pool, whose threads may all be busy with its tools.
     """
 
     async def called() -> Any:
@@ -97,14 +97,14 @@ async def _contained(called: Awaitable[Any]) -> Any:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        # The function cancelled itself: as a cancellation, the call would never be answered.
+        # The function cancelled itself. If CancelledError were raised, the call would never be answered.
         raise AddInExit("the function was cancelled from inside") from error
     except BaseException as error:
         raise as_addin_exit(error) from error
 
 
 class WorkerPool:
-    """Threads that grow to a limit as needed, and beyond it by those that given-up calls hold."""
+    """Worker threads, started as needed up to a limit; threads of given-up calls do not count towards it."""
 
     def __init__(self, threads: int = THREADS, most: int = MOST_THREADS, waiting: int = WAITING) -> None:
         self._limit = threads
@@ -125,7 +125,7 @@ class WorkerPool:
             raise
 
     def congestion(self) -> str | None:
-        """Which calls hold all threads, if that has lasted for a while."""
+        """A sentence that names the calls that have kept all threads busy for a while; None if a thread is free."""
         with self._changed:
             jobs, waiting, allowed = list(self._running), len(self._waiting), self._allowed()
         if len(jobs) < allowed or any(time.monotonic() - job.began < BUSY_SECONDS for job in jobs):
@@ -161,7 +161,7 @@ class WorkerPool:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             outcome = job.run()
-            with self._changed:  # before the result is known, because its receiver may submit the next job
+            with self._changed:  # before the result is delivered, because its receiver may submit the next job
                 self._running.discard(job)
             job.settle(outcome)
 
@@ -198,7 +198,7 @@ class _Job:
         return result
 
     def run(self) -> Outcome:
-        if self._future.cancelled():  # given up before a thread was free
+        if self._future.cancelled():  # the caller gave up before a thread was free
             return None, None
         try:
             return self._context.run(self._call), None
@@ -239,7 +239,7 @@ def busy_problems() -> list[str]:
 class RunningCall:
     def __init__(self, target: CallTarget, coroutine: Any) -> None:
         self.target = target
-        self._coroutine = coroutine  # of an async function; None for a plain one, which runs in this thread
+        self._coroutine = coroutine  # that of an async function; None for a plain function, which runs in this thread
         self._thread = threading.get_ident()
         self._since = time.monotonic()
         self._warned = False
@@ -262,7 +262,7 @@ _running: set[RunningCall] = set()  # adding and removing are atomic
 
 @contextmanager
 def recorded(target: CallTarget, coroutine: Any = None) -> Iterator[None]:
-    """Record a call while the block runs, in the thread in which it runs."""
+    """Record a call while the block runs. For a plain function, use this in the thread that runs it."""
     call = RunningCall(target, coroutine)
     _running.add(call)
     try:
@@ -277,7 +277,7 @@ def running_calls() -> list[RunningCall]:
 
 
 def running_report() -> list[dict[str, Any]]:
-    """The same for the health report."""
+    """The longest running calls, as the health report shows them."""
     return [
         {
             "addIn": call.target.addin,
@@ -290,7 +290,7 @@ def running_report() -> list[dict[str, Any]]:
 
 
 def watch_event_loop(loop: asyncio.AbstractEventLoop, stopped: threading.Event) -> None:
-    """Warn of slow calls, and of what blocks the event loop of this thread, until `stopped`."""
+    """Log slow calls, and functions that block the event loop of this thread, until `stopped` is set."""
     arguments = (loop, threading.get_ident(), stopped)
     threading.Thread(target=_watch, args=arguments, name="watch the event loop", daemon=True).start()
 
@@ -309,10 +309,10 @@ def _watch(loop: asyncio.AbstractEventLoop, thread: int, stopped: threading.Even
                 f"The Host has not answered for {BLOCKED_SECONDS:g} s: {_line(thread)} blocks the event loop. "
                 "An async function of an add-in must not block; make it a plain one, which gets a thread."
             )
-            beat.wait()  # one warning is enough
+            beat.wait()  # no second warning for the same block
 
 
 def _line(thread: int) -> str:
-    """The innermost line of an add-in that a thread is running, or else its innermost line."""
+    """The innermost line of an add-in that a thread is running, otherwise the innermost line of all."""
     frame = frame_in_thread(thread) or sys._current_frames().get(thread)
     return "something" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"

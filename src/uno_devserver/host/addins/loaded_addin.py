@@ -1,7 +1,7 @@
-"""One add-in of a Host, from its path to its end.
+"""One add-in of a Host: loading, start, status and stop.
 
-A failure removes what failed and is kept for the status: the whole add-in if it cannot be loaded or started, a name
-that another add-in has, a background task that ended.
+A failure removes what failed and is shown in the status: the whole add-in if it cannot be loaded or started, a name
+that another add-in offers, a background task that raised.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class LoadedAddIn:
         self.send_to_ide = send_to_ide
         self._limits = limits
         self._names = names
-        self._owner = f"add-in {path}"  # as other add-ins' authors read it; unlike names, paths are unique
+        self._owner = f"add-in {path}"  # in messages about other add-ins; names are not unique, paths are
         self._version: str | None = None
-        self._problems: list[str] = []  # of parts of an add-in that works otherwise
-        self._checking: asyncio.Task[Any] | None = None  # its health function
-        self._sick: str | None = None  # why that failed
+        self._problems: list[str] = []  # problems with parts of the add-in, while the rest works
+        self._checking: asyncio.Task[Any] | None = None  # the running health function
+        self._sick: str | None = None  # why the health function failed; None if it did not
         self._detail: str | None = None
         self._failures = 0
 
@@ -108,11 +108,11 @@ class LoadedAddIn:
         """Run the add-in's health function."""
         if self.registrations.health is None:
             return
-        if self._checking is None or self._checking.done():  # one that hangs is not called again
+        if self._checking is None or self._checking.done():  # a function that hangs is not called again
             self._checking = asyncio.create_task(invoke_apart(self.registrations.health))
         checking, limit = self._checking, self._limits.health
         try:
-            # Shielded, because requests at the same time wait for the same answer.
+            # Shielded, because concurrent requests wait for the same call.
             self._detail = sendable(str(await asyncio.wait_for(asyncio.shield(checking), limit)))
             self._sick = None
         except Exception as error:
@@ -120,7 +120,7 @@ class LoadedAddIn:
             self._sick = f"its health check failed: {why}"
 
     def claim(self, kind: str, name: str) -> bool:
-        """Reserve a name; False, and reported, if another add-in has it."""
+        """Reserve a name; if another add-in has it, report that and return False."""
         if self.error is not None:  # removed, but a thread still runs its code
             return False
         owner = self._names.take(kind, name, self._owner)

@@ -1,7 +1,7 @@
-"""From the value of `--addins` to registered add-ins.
+"""Finds the add-ins to load, imports them, and lets them register.
 
-An add-in that cannot be loaded is reported with one line that says why and where; the others load. Nothing is written
-beside an add-in, and its folder is not put on `sys.path`.
+If an add-in cannot be loaded, one line says why and where, and the others are loaded. Nothing is written
+next to an add-in, and its folder is not put on `sys.path`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .failures import MODULE_PREFIX, place_in_thread, place_of_error, sentence
 
 REASON_CHARACTERS = 500  # a reason is one line
 
-_numbers = itertools.count(1)  # makes module names unique: two add-ins may have the same name
+_numbers = itertools.count(1)  # makes module names unique, because two add-ins may have the same name
 
 
 async def chosen_addins(flags: HostFlags, environ: Mapping[str, str]) -> tuple[list[str], str | None]:
-    """The paths of the add-ins to load, and why there may be too few. MSBuild is asked if `--addins` is absent."""
+    """The paths of the add-ins to load, and an error if finding them failed. Without `--addins`, MSBuild is asked."""
     value, solution = flags.addins, flags.solution
     if value is not None and (solution is None or not flags.force_msbuild):
-        # A launcher writes a path relative to the workspace if the full one has a semicolon.
+        # A launcher passes a path relative to the workspace if the full path contains a semicolon.
         return [os.path.join(flags.workspace or "", path) for path in parse_addins(value)], None
     if solution is None:
         log.warn("No solution and no --addins were given, so no add-ins are loaded.")
@@ -60,7 +60,7 @@ def _ask_msbuild(solution: str, environ: Mapping[str, str]) -> tuple[list[str], 
 
 
 def parse_addins(value: str) -> list[str]:
-    """The paths in a value of `--addins`: split at `;`, trimmed, without empty ones, each once ignoring case."""
+    """The paths in a value of `--addins`: split at `;`, trimmed, without empty ones and duplicates, ignoring case."""
     paths: dict[str, str] = {}
     for part in value.split(";"):
         if path := part.strip():
@@ -105,9 +105,9 @@ def locate(path: str) -> AddInSource:
 
 
 def load(name: str, source: AddInSource, register: Callable[[ModuleType], None], seconds: float) -> str | None:
-    """Import an add-in and let `register` call its entry point, within a bound; return its version.
+    """Import an add-in, let `register` call its entry point, within a time limit, and return its version.
 
-    AddInRefused if it fails, in whatever way.
+    Raises AddInRefused for every kind of failure.
     """
     _install_finder()
     module = f"{MODULE_PREFIX}{next(_numbers)}_{name}"
@@ -116,7 +116,7 @@ def load(name: str, source: AddInSource, register: Callable[[ModuleType], None],
     def work() -> None:
         try:
             outcome.append(_import(source, module, register))
-        except BaseException as error:  # SystemExit too: an add-in must not end the Host
+        except BaseException as error:  # includes SystemExit, because an add-in must not end the Host
             outcome.append(error)
 
     thread = threading.Thread(target=work, name=f"load {name}", daemon=True)
@@ -134,7 +134,7 @@ def load(name: str, source: AddInSource, register: Callable[[ModuleType], None],
 
 
 def reason(error: BaseException) -> str:
-    """Why an add-in failed, in one line, with its own line where that happened."""
+    """Why an add-in failed, in one line, with the file and line of the add-in where that happened."""
     if isinstance(error, AddInRefused):
         return str(error)
     if isinstance(error, SyntaxError):
@@ -165,14 +165,14 @@ def _import(source: AddInSource, name: str, register: Callable[[ModuleType], Non
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles in memory, so that nothing is written into a workspace."""
+    """Compiles modules in memory, so that nothing is written into a workspace."""
 
     def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
         pass
 
 
 class _Finder:
-    """Uses `_Loader` for the modules inside an add-in's package too, whenever they are imported."""
+    """Makes later imports from an add-in's package use `_Loader` too."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -198,7 +198,7 @@ def _forget(module: str) -> None:
 
 
 def _interrupt(thread: threading.Thread) -> None:
-    """Raise SystemExit in a thread that hangs: a loop of Python code ends, and stops using the processor."""
+    """Raise SystemExit in a thread that hangs, to end a loop of Python code that uses the processor."""
     import ctypes
 
     if thread.ident is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LIST_CHANGES = tuple(f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts"))
 
-# The names that the Host itself offers, and that no add-in can take.
+# Names that the Host itself offers, so that no add-in can use them.
 HEALTH_TOOL_NAME = "uno_health"
 HEALTH_RESOURCE_URI = "uno://health"
 SERVER_SCOPE = "RemoteControlServer"
@@ -37,17 +37,17 @@ RESERVED = (
 
 
 class AddInLimits(Value):
-    """In seconds."""
+    """Time limits in seconds."""
 
-    load: float = 15.0  # one add-in: the official SDK alone takes seconds to import on a busy machine
-    start: float = 10.0  # on_start and an SDK server's lifespan
-    ready: float = 10.0  # a client's request that needs add-ins; those that are ready later are announced
-    stop: float = 3.0  # all of them together: the program that stops the Host waits
+    load: float = 15.0  # for one add-in; on a busy machine, importing the official SDK takes seconds
+    start: float = 10.0  # for on_start and the start of an SDK server
+    ready: float = 10.0  # for a request that waits for add-ins; clients are notified of later ones
+    stop: float = 3.0  # for all add-ins together, because the program that stops the Host waits
     health: float = 1.0  # for an add-in's part of the health report
 
 
 class AddInManager:
-    """`load` begins to load; `start` runs as a task beside the Host's own start; `stop` ends what the add-ins run.
+    """`load` begins to load; `start` runs in a task during the Host's own start; `stop` ends what the add-ins run.
 
     `announce` sends a notification to all clients, and is called on the event loop. `send_to_ide` returns whether an
     IDE was connected, and may be called from any thread.
@@ -63,7 +63,7 @@ class AddInManager:
         announce: Callable[[str, Mapping[str, Any] | None], None] = lambda _method, _params: None,
         send_to_ide: Callable[[str, Mapping[str, Any]], bool] = lambda _type_name, _body: False,
     ) -> None:
-        self.tool_count = 0  # of all add-ins, at the last `check`
+        self.tool_count = 0  # the number of tools of all add-ins at the last `check`
         self._workspace = workspace
         self._solution = solution
         self._settings = settings or {}
@@ -75,12 +75,12 @@ class AddInManager:
         self._loaded = threading.Event()
         self._ready = asyncio.Event()
         self._counting: asyncio.Task[int] | None = None
-        self._asked_early = False  # a client was shown lists that were not complete
+        self._asked_early = False  # whether a client was shown incomplete lists
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = threading.Event()
 
     def load(self, paths: Sequence[str], discovery_error: str | None = None) -> None:
-        """Begin to load these, in this order; returns at once."""
+        """Begin to load these add-ins, in this order, and return at once."""
         self._discovery_error = discovery_error
         if not paths:
             self._loaded.set()
@@ -95,7 +95,7 @@ class AddInManager:
         threading.Thread(target=self._load_all, name="load add-ins", daemon=True).start()
 
     async def start(self) -> None:
-        """Start all add-ins once they are loaded; returns when each one works or is reported."""
+        """Start all add-ins once they are loaded; return when each one works or its failure is reported."""
         self._loop = asyncio.get_running_loop()
         if self._addins:
             from .invocation import watch_event_loop
@@ -111,7 +111,7 @@ class AddInManager:
                 self._announce(method, None)
 
     async def ready(self) -> None:
-        """Wait until all are started, within a bound; clients that were answered before are notified later."""
+        """Wait for a limited time until all are started; clients that were answered before that are notified later."""
         if self._ready.is_set():
             return
         try:
@@ -120,7 +120,7 @@ class AddInManager:
             self._asked_early = True
 
     async def stop(self) -> None:
-        """End what the add-ins run, within a bound; failures are only logged."""
+        """End what the add-ins run, within a time limit; failures are only logged."""
         self._stopping.set()
         live = self.live
         tasks = [task for addin in live for task in addin.tasks]
@@ -164,7 +164,7 @@ class AddInManager:
             await asyncio.gather(self._count_tools(), *(addin.check() for addin in live))
 
     async def _count_tools(self) -> None:
-        """Update `tool_count`; it keeps the last known number while a server takes its time to list."""
+        """Update `tool_count`; if listing the tools takes too long or fails, the last known number stays."""
         from ..mcp_requests import count_tools
 
         if self._counting is None or self._counting.done():  # a list that hangs is not requested again
@@ -175,7 +175,7 @@ class AddInManager:
 
     def _changed(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Announce a change of an add-in. Safe from any thread."""
-        # Before `ready`, no client has seen the lists, or `start` announces them.
+        # Before that, no client has seen the lists, or `start` will announce them.
         if self._ready.is_set() and self._loop is not None:
             in_loop(self._loop, self._announce, method, params)
 
@@ -193,13 +193,13 @@ class NameClaims:
         self._lock = threading.Lock()
 
     def take(self, kind: str, name: str, owner: str) -> str | None:
-        """Claim a name; None if this owner has it now, else the owner that has it."""
+        """Claim a name for an owner; return None on success, otherwise the owner that has it."""
         with self._lock:
             first = self._owners.setdefault((kind, name), owner)
         return None if first == owner else first
 
     def release(self, kind: str, name: str, owner: str) -> None:
-        """Give up a name, unless it is another owner's."""
+        """Release a name, unless another owner has it."""
         with self._lock:
             if self._owners.get((kind, name)) == owner:
                 del self._owners[kind, name]

@@ -24,7 +24,7 @@ class Prompt(Value):
 
 
 def make_prompt(function: Callable[..., Any], signature: Signature, listed: dict[str, Any]) -> Prompt:
-    """`listed` is what `description_of` returns."""
+    """Create a prompt from a function; `listed` is the result of `description_of`."""
     if signature.parameters:
         listed["arguments"] = [_argument(signature, parameter) for parameter in signature.parameters]
     return Prompt(listed["name"], function, signature, listed)
@@ -61,10 +61,10 @@ def _message(item: Any) -> dict[str, Any]:
 
 
 class Completion(Value):
-    reference: str  # a prompt's name or a template
+    reference: str  # the name of a prompt, or a URI template
     argument: str
     function: Callable[..., Any]
-    wants_others: bool  # whether the function also takes the arguments that are known already
+    wants_others: bool  # whether the function also takes the other arguments
 
 
 def make_completion(reference: str, argument: str, function: Callable[..., Any]) -> Completion:

@@ -18,15 +18,15 @@ VARIABLE = re.compile(r"\{(\+?)([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class Resource(Value):
-    uri: str  # or the template
+    uri: str  # a URI, or a URI template
     function: Callable[..., Any]
     signature: Signature
     mime_type: str | None
     description: dict[str, Any]  # as in resources/list or resources/templates/list
-    pattern: re.Pattern[str] | None  # of a template
+    pattern: re.Pattern[str] | None  # matches the URIs of a template; None for a plain URI
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The variables in that URI; None if it is not one of this resource."""
+        """The template's variables in this URI; None if the URI does not belong to this resource."""
         if self.pattern is None:
             return {} if uri == self.uri else None
         from urllib.parse import unquote
@@ -43,7 +43,7 @@ def make_resource(
     mime_type: str | None,
     annotations: Mapping[str, Any] | None,
 ) -> Resource:
-    """`described` is what `description_of` returns."""
+    """Create a resource from a function; `described` is the result of `description_of`."""
     if not URI.fullmatch(uri):
         raise ValueError(f"'{uri}' cannot be a resource's address: it needs a scheme, as in notes://today")
     variables = [found[2] for found in VARIABLE.finditer(uri)]
@@ -57,7 +57,7 @@ def make_resource(
 
 
 async def read_resource(resource: Resource, variables: Mapping[str, str], uri: str, call: Call, addin: str) -> Any:
-    """The result of `resources/read`; if the function returns None, the resource does not exist."""
+    """The result of `resources/read`; a function returns None if the resource does not exist."""
     try:
         target = CallTarget(addin, "resource", uri)
         value = await call_function(resource.function, resource.signature, variables, call, target, strict=False)

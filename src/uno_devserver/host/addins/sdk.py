@@ -1,7 +1,7 @@
-"""Servers made with the official SDK, served in process.
+"""Serves servers made with the official SDK, in this process.
 
 Every request goes through the SDK's own driver for single exchanges, so validation, middleware and lifespan work as
-they do elsewhere; the server's notifications and requests go through our call, in the client's protocol version. Only
+they do elsewhere; the server's notifications and requests are sent by our call, in the client's protocol version. Only
 this module imports the SDK, and only for an add-in that brings a server.
 """
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from ..mcp_requests import ListKind
     from .loaded_addin import LoadedAddIn
 
-PAGES = 100  # of one list: a server whose cursor never ends must not keep the Host for ever
-ROUNDS = 20  # of input requests within one call, for the same reason
+PAGES = 100  # the most pages of one list, for servers whose cursor never ends
+ROUNDS = 20  # the most rounds of input requests in one call, for the same reason
 
-# The kind of a call in the report of running calls, and the parameter that has its name.
+# The kind of a call in the report of running calls, and the parameter that contains its name.
 CALLS = {"tools/call": ("tool", "name"), "resources/read": ("resource", "uri"), "prompts/get": ("prompt", "name")}
 
 Changed = Callable[[str, Mapping[str, Any] | None], None]
@@ -51,7 +51,7 @@ class SdkServer:
             raise TypeError(f"serve() takes an MCPServer or a low-level Server of the SDK, not {type(server).__name__}")
         self._known: dict[str, frozenset[str]] = {}  # the names in each list when it was last read
         self._given = server
-        # As the SDK's own in-process client does.
+        # This is how the SDK's own in-process client does it.
         self._server: Server[Any] = server._lowlevel_server if isinstance(server, MCPServer) else server
         self._addin = addin.name
         self._changed: Changed = addin.changed
@@ -61,7 +61,7 @@ class SdkServer:
         self._life: asyncio.Task[None] | None = None
 
     async def names(self) -> list[tuple[str, str]]:
-        """Kinds and names of what the server offers now; a low-level server lists them only for clients."""
+        """Kinds and names of what the server offers now; empty for a low-level server, which lists only for clients."""
         server = self._given
         if not isinstance(server, MCPServer):
             return []
@@ -73,7 +73,7 @@ class SdkServer:
         ]
 
     async def start(self) -> None:
-        """Enter the server's lifespan; raises what it raises."""
+        """Enter the server's lifespan; an exception in it is raised here."""
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # A lifespan is entered and left in one task, because cancel scopes inside it require that.
         self._life = asyncio.create_task(self._live(entered))
@@ -84,7 +84,7 @@ class SdkServer:
             raise
 
     def end(self) -> None:
-        """Leave the lifespan, without waiting for it."""
+        """Leave the lifespan without waiting for its end."""
         self._ended.set()
 
     async def stop(self) -> None:
@@ -93,14 +93,14 @@ class SdkServer:
             await self._life
 
     async def offers(self, kind: ListKind, name: str, call: Call) -> bool:
-        """Whether the server offers a name, by its last list or, for a new name, by its list now."""
+        """Whether the server offers a name; if its last known list does not have the name, it is listed again."""
         if name not in self._known.get(kind.method, ()):
             items = await self.items(kind, call)
             self._known[kind.method] = frozenset(str(item[kind.identity]) for item in items)
         return name in self._known[kind.method]
 
     async def items(self, kind: ListKind, call: Call) -> list[dict[str, Any]]:
-        """A list as the client of this call may see it, without names of other add-ins; empty if it fails."""
+        """A list for the client of this call, without names of other add-ins; empty if the request fails."""
         try:
             items = await self._pages(kind.method, kind.key, call)
         except RpcError as error:
@@ -119,7 +119,7 @@ class SdkServer:
             if page.get("nextCursor") is None:
                 return items
             cursor = {"cursor": page["nextCursor"]}
-        log.warn(f"[{self._addin}] {method} goes on after {PAGES} pages; the rest is not shown.")
+        log.warn(f"[{self._addin}] {method} has more than {PAGES} pages; the rest is not shown.")
         return items
 
     async def request(self, call: Call) -> Result:
@@ -221,7 +221,7 @@ class _Channel:
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         del opts
-        if method in LISTEN_STREAM_METHODS:  # for every client, not only the caller
+        if method in LISTEN_STREAM_METHODS:  # meant for every client, not only the caller
             self._changed(method, params)
         else:
             self._call.notify(method, params)

@@ -23,15 +23,15 @@ from .invocation import CallTarget, invoke
 
 ALLOWED = "str, int, float, bool, bytes, Path, dates, Literal, Enum, lists, dicts, dataclasses, TypedDict or Struct"
 
-# msgspec's message for a text that is not a number or the like, where all arguments come as text.
+# msgspec's message for a text that cannot be converted, where all arguments are given as text.
 EXPECTED = re.compile(r"Expected `(int|float|int \| float|bool)(?: \| null)?`, got `str`")
 UNREAD = {
-    "int": "is no whole number",
-    "float": "is no number",
-    "int | float": "is no number",
+    "int": "is not a whole number",
+    "float": "is not a number",
+    "int | float": "is not a number",
     "bool": "is neither true nor false",
 }
-SHOWN_CHARACTERS = 40  # of such a text
+SHOWN_CHARACTERS = 40  # how much of such a text an error shows
 SHOWN_CHOICES = 20  # an error lists the values that an argument may have, unless there are more
 FORM_FIELD_TYPES = ("string", "number", "integer", "boolean", "array")
 
@@ -49,15 +49,15 @@ class Parameter(Value):
 class Signature(Value):
     parameters: tuple[Parameter, ...]
     returns: Any  # the annotation, or `inspect.Signature.empty`
-    context: str | None  # the parameter that takes the Context
-    open: bool  # has `**others`, so takes arguments that it does not name
+    context: str | None  # the name of the parameter that takes the Context, if there is one
+    open: bool  # whether it has `**others` and so takes any further arguments
     arguments: type[msgspec.Struct]
     schema: dict[str, Any]
 
     def bind(self, arguments: object, context: Context, *, strict: bool = True) -> dict[str, Any]:
         """The keyword arguments of a call, converted to the declared types; BadArguments if they do not fit.
 
-        If not strict, numbers and booleans may come as text, as in prompts and URIs.
+        If not strict, numbers and booleans may be given as text, as in prompts and URIs.
         """
         if arguments is None:
             arguments = {}
@@ -65,16 +65,16 @@ class Signature(Value):
             values = msgspec.convert(arguments, self.arguments, strict=strict, str_keys=True, dec_hook=as_path)
         except msgspec.ValidationError as error:
             raise BadArguments(self._sentence(str(error), {} if strict else arguments)) from None
-        except UnicodeEncodeError:  # a number is read from a text
+        except UnicodeEncodeError:  # raised when a number is read from a text
             raise BadArguments("The arguments are wrong: one of them holds half a surrogate pair.") from None
         assert isinstance(arguments, Mapping)
-        # Only the given arguments; the function has its own defaults.
+        # Only the given arguments are passed, because the function has its own defaults.
         declared = values.__struct_fields__
         bound = {name: getattr(values, name) if name in declared else value for name, value in arguments.items()}
         return bound if self.context is None else bound | {self.context: context}
 
     def _sentence(self, problem: str, texts: object) -> str:
-        """`texts` are the arguments if all come as text; then msgspec's words about types would mean nothing."""
+        """msgspec's message as a sentence for the caller; `texts` are the arguments if all were given as text."""
         what, _, where = problem.partition(" - at ")
         path = where.removeprefix("`$").removeprefix(".").rstrip("`")
         if field := re.fullmatch(r"Object missing required field `(.*)`", what):
@@ -101,7 +101,7 @@ class Signature(Value):
 
 
 def signature_of(function: Callable[..., Any], names: Mapping[str, Any]) -> Signature:
-    """Read a function's signature; TypeError, with a sentence for its author, if it cannot be offered.
+    """Read a function's signature; raises TypeError, with a sentence for its author, if it cannot be offered.
 
     `names` are those visible where the function is registered; annotations may name types defined there.
     """
@@ -154,7 +154,7 @@ async def call_function(
 def description_of(
     function: Callable[..., Any], name: str | None, title: str | None, description: str | None
 ) -> dict[str, Any]:
-    """What every list of MCP shows of a function; its name and docstring are the defaults."""
+    """The name, title and description of a function in MCP's lists; its own name and docstring are the defaults."""
     listed: dict[str, Any] = {"name": name_of(function) if name is None else name}
     if title is not None:
         listed["title"] = title
@@ -181,7 +181,7 @@ def object_schema(type_: Any) -> dict[str, Any] | None:
     """The schema of a type whose values are JSON objects; None for every other type."""
     try:
         schema = schema_of(type_)
-    except (TypeError, NameError):  # a content block or another type: the value decides how it is sent
+    except (TypeError, NameError):  # a content block or another type without a schema
         return None
     return schema if schema.get("type") == "object" else None
 
@@ -189,7 +189,7 @@ def object_schema(type_: Any) -> dict[str, Any] | None:
 def _hints(function: Callable[..., Any], label: str, names: Mapping[str, Any]) -> dict[str, Any]:
     target = _unwrapped(function)
     if not inspect.isroutine(target) and not inspect.isclass(target):
-        target = type(target).__call__  # an object that can be called
+        target = type(target).__call__  # a callable object
     try:
         return get_type_hints(target, localns=dict(names), include_extras=True)
     except (NameError, TypeError) as error:
@@ -198,7 +198,7 @@ def _hints(function: Callable[..., Any], label: str, names: Mapping[str, Any]) -
 
 
 def _unreadable(target: Any, names: Mapping[str, Any]) -> str:
-    """Which of a function's annotations cannot be read."""
+    """The name, for a message, of the parameter or result whose annotation cannot be read."""
     for name, annotation in target.__annotations__.items():
         alone = SimpleNamespace(__annotations__={name: annotation}, __globals__=getattr(target, "__globals__", {}))
         try:
@@ -217,7 +217,7 @@ def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def schema_of(type_: Any) -> dict[str, Any]:
-    """The schema by msgspec, with the top level inline and a type beside each enum, as clients expect."""
+    """msgspec's schema, with the top level inline and a type next to each enum, as clients expect."""
     (top,), definitions = msgspec.json.schema_components(
         [type_], schema_hook=path_schema, ref_template="#/$defs/{name}"
     )
@@ -225,7 +225,7 @@ def schema_of(type_: Any) -> dict[str, Any]:
     if name and f"#/$defs/{name}" not in str(definitions):
         top = definitions.pop(name)
     elif name:
-        top = {**definitions[name]}  # it refers to itself, so the definition stays too
+        top = {**definitions[name]}  # the type may refer to itself, so the definition stays too
     for schema in (top, *definitions.values()):
         _tell_types(schema)
     return top | {"$defs": definitions} if definitions else top
@@ -266,7 +266,7 @@ def _tell_types(schema: Any) -> None:
         if isinstance(choices, list) and all(isinstance(choice, str) for choice in choices):
             schema.setdefault("type", "string")
         if schema.get("required") == []:
-            del schema["required"]  # means the same; some validators require at least one item
+            del schema["required"]  # an absent list means the same; some validators reject an empty one
         for item in schema.values():
             _tell_types(item)
 
@@ -276,7 +276,7 @@ def _show_default(property_: dict[str, Any], default: Any) -> None:
         return
     try:
         property_["default"] = plain(default)
-    except TypeError:  # it has no JSON form; the schema only says that the argument is optional
+    except TypeError:  # the default has no JSON form; the schema only shows that the argument is optional
         pass
 
 
@@ -285,7 +285,7 @@ def _joined(path: str, field: str) -> str:
 
 
 def _optional() -> Any:
-    """A field that may be absent; this default is never read, because the function has its own."""
+    """A field that may be absent; its default is never read, because the function has its own."""
     return msgspec.field(default_factory=lambda: None)
 
 

@@ -1,4 +1,4 @@
-"""For tests of add-ins: a client in the same process, without a Host or a port.
+"""A client in the same process, for tests of add-ins without a Host or a port.
 
 async with serve("notes.py") as client:
     result = await client.call("count_notes", folder="docs")
@@ -44,7 +44,7 @@ class Client:
     """Calls what the add-ins offer, records their notifications, and answers their requests."""
 
     def __init__(self, version: str = VERSION, **options: Any) -> None:
-        """`options` are those of `AddInManager`."""
+        """`options` are passed to `AddInManager`."""
         self.told: list[tuple[str, Params | None]] = []  # progress and log messages of all calls, in order
         self.announced: list[tuple[str, Params | None]] = []  # notifications to all clients
         self.asked: list[tuple[str, Params]] = []
@@ -58,7 +58,7 @@ class Client:
         self._service = HostService(self.addins, ServerInfo("tests", "1"), self._health)
 
     async def request(self, method: str, params: Params | None = None) -> Result:
-        """Any request of MCP; RpcError if it is refused."""
+        """Send any MCP request and return its result; RpcError if it is refused."""
         return await self._service.answer(InProcessCall(self, method, params or {}))
 
     async def call(self, tool: str, /, **arguments: Any) -> Result:
@@ -77,7 +77,7 @@ class InProcessSession:
         self.client = ClientInfo("tests", "1.0", CAPABILITIES, version)
 
     def notify(self, method: str, params: Params | None = None) -> None:
-        pass  # this client keeps no stream open beside its calls
+        pass  # this client has no stream besides its calls
 
     async def ask(self, method: str, params: Params) -> Result:  # noqa: ARG002
         raise RpcError(METHOD_NOT_FOUND, "A test's client is asked during its calls only.")

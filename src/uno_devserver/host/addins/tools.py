@@ -22,12 +22,12 @@ from .failures import log_failure, sentence
 from .invocation import CallTarget
 from .signatures import BadArguments, Signature, call_function, object_schema
 
-NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # as in MCP 2025-11-25, and `/`, which older servers use
-SHOWN_CHARACTERS = 4000  # of an error's message: enough for a compiler's output, not for a dump
+NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # the rule of MCP 2025-11-25, and `/`, which older servers use
+SHOWN_CHARACTERS = 4000  # the longest error message: enough for a compiler's output, not for a dump
 
 
 class ToolError(Exception):
-    """Raise it to tell the caller what went wrong; its text is shown unchanged."""
+    """Raised by a tool to report a failure to the caller, who is shown the text unchanged."""
 
 
 class Tool(Value):
@@ -47,7 +47,7 @@ def make_tool(
     output_schema: Mapping[str, Any] | None,
     meta: Mapping[str, Any] | None,
 ) -> Tool:
-    """`listed` is what `description_of` returns."""
+    """Create a tool from a function; `listed` is the result of `description_of`."""
     name = listed["name"]
     if not NAME.fullmatch(name):
         raise ValueError(f"'{name}' cannot be a tool's name: use 1 to 128 letters, digits, '_', '-', '.' or '/'")
@@ -72,7 +72,7 @@ async def call_tool(tool: Tool, call: Call, arguments: object, addin: str) -> di
     except (BadArguments, ToolError) as error:
         return _failure(str(error) or "The tool failed without saying why.")
     except RpcError as error:
-        # The error names what a modern client has to declare; to an older one only the text is of use.
+        # Modern clients get the error, which names what they must declare; older ones can use only its text.
         if error.code == MISSING_CAPABILITY and call.session.client.protocol_version in MODERN_VERSIONS:
             raise
         return _failure(error.message)
@@ -98,7 +98,7 @@ def _result(tool: Tool, value: Any) -> dict[str, Any]:
 
 
 def _whole(result: ToolResult) -> dict[str, Any]:
-    # A str is a sequence of strings in Python, but its author means one block.
+    # A str is a sequence of strings in Python, but means one block here.
     items = [result.content] if isinstance(result.content, (str, Content)) else result.content
     answer: dict[str, Any] = {"content": [as_content(item).block for item in items]}
     if result.structured is not None:
@@ -111,10 +111,10 @@ def _whole(result: ToolResult) -> dict[str, Any]:
 
 
 def _structured(tool: Tool, value: Any) -> dict[str, Any]:
-    """JSON as text, for every client, and as structured content if it is an object."""
+    """The result with the value as JSON text, for every client, and as structured content if it is an object."""
     shown = as_json(value)
     if tool.returns is not None:
-        try:  # on what the client will read: NaN is a float here, and null there
+        try:  # check what the client will read: NaN is a float here, but null in JSON
             msgspec.json.decode(shown, type=tool.returns, dec_hook=as_path)
         except msgspec.ValidationError as error:
             raise TypeError(f"the tool returned something else than it declares: {error}") from None

@@ -1,8 +1,8 @@
-"""The Host's end of the IDE channel: a pipe that is always listening, and serves one IDE at a time.
+"""The Host's end of the IDE channel: a pipe that always listens and serves one IDE at a time.
 
 The channel can be bound to another pipe at any time; the new one listens before the old one closes. An IDE's messages
 reach `on_message` in order, even if the IDE has disconnected meanwhile; messages to the IDE are dropped while none is
-connected. A client can end its own connection only, and `close` leaves neither tasks nor sockets.
+connected. A client can end only its own connection, and `close` leaves neither tasks nor sockets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .connection import IdeChannelLimits, IdeConnection
 from .framing import FramingProblem
 from .json_rpc import IdeMessage, RpcProblem
 
-MAX_WAITING_MESSAGES = 256  # with more, the IDE has to wait until a handler has finished
+MAX_WAITING_MESSAGES = 256  # if there are more, the IDE is not read until a handler has finished
 MAX_CLIENTS = 8  # one is served; the others are being refused
 
 REFUSAL = message_types.error_notification(
@@ -41,7 +41,7 @@ class IdeChannel:
         status: Callable[[], Mapping[str, Any]],
         limits: IdeChannelLimits | None = None,
     ) -> None:
-        """`status` returns the body of the environment status, which each IDE is sent when it connects."""
+        """`status` returns the body of the environment status, which is sent to each IDE when it connects."""
         self._on_message = on_message
         self._status = status
         self._limits = limits or IdeChannelLimits()
@@ -64,13 +64,13 @@ class IdeChannel:
 
     @property
     def state(self) -> str:
-        """For the banner, in the words of the .NET Host, which writes pipes this way on every system."""
+        """The state as the banner shows it, with the pipe's Windows path on every system, as in the .NET Host."""
         if self._pipe is None:
             return "Not configured"
         return f"{'Connected' if self.connected else 'Configured'}: {WINDOWS_FOLDER}{self._pipe.channel_id}"
 
     async def bind(self, channel_id: str | None) -> None:
-        """Listen on that pipe instead of the current one, or on none if it is blank; ChannelProblem on failure."""
+        """Listen on this pipe instead of the current one, or on none if the id is blank; raises ChannelProblem."""
         async with self._binding_lock:
             if self._closed:
                 raise ChannelProblem("The IDE channel is closed, because the Host is stopping. Start it again.")
@@ -80,14 +80,14 @@ class IdeChannel:
                 raise ChannelProblem(str(problem)) from problem
 
     async def ready(self) -> None:
-        """Return when an IDE has connected to the current pipe, or there is no channel."""
+        """Wait until an IDE has connected to the current pipe, or there is no pipe."""
         while self._pipe is not None and not self._pipe.had_ide:
             await self._changed.wait()
 
     def send(self, type_name: str, body: Mapping[str, Any]) -> bool:
-        """Send a message without waiting; False if no IDE is connected. Safe from any thread.
+        """Send a message without waiting; return False if no IDE is connected. Safe from any thread.
 
-        ValueError or TypeError if the body has no JSON form.
+        Raises ValueError or TypeError if the body has no JSON form.
         """
         pipe = self._pipe
         ide = pipe.ide if pipe else None
@@ -98,7 +98,7 @@ class IdeChannel:
         return True
 
     async def wait_disconnected_for(self, seconds: float) -> None:
-        """Return when an IDE had connected and has been away for that long; another pipe restarts the time."""
+        """Wait until an IDE that was connected has been away for this long; binding another pipe restarts the time."""
         loop = asyncio.get_running_loop()
         while True:
             left = None if self._away_since is None else self._away_since + seconds - loop.time()
@@ -144,7 +144,7 @@ class IdeChannel:
 
     async def _take(self, message: IdeMessage) -> None:
         if message.type_name == message_types.KEEP_ALIVE:
-            return  # the end of a connection is noticed without it
+            return  # the reader notices the end of a connection
         if self._handling is None:
             self._handling = asyncio.create_task(self._handle())
         await self._inbox.put(message)
@@ -162,7 +162,7 @@ class IdeChannel:
 
 
 class IdePipe:
-    """Listens on one pipe, serves the first IDE, and refuses others while that is connected."""
+    """Listens on one pipe, serves the first IDE, and refuses others while it is connected."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """One client on the IDE channel.
 
-Sending never waits. A client that does not read keeps its connection, but what it leaves unread is bounded: beyond
-that, messages to it are dropped, and its own are not read. Closing is bounded too.
+Sending never waits. A client that does not read keeps its connection, but what it leaves unread is limited: beyond
+that, messages to it are dropped, and its own are not read. The time for closing is limited too.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ READ_BYTES = 64 * 1024
 
 
 class IdeChannelLimits(Value):
-    keep_alive_seconds: float = 10.0  # what IDE extensions count on
+    keep_alive_seconds: float = 10.0  # the interval that IDE extensions expect
     takeover_seconds: float = 0.25  # an IDE that reconnects may arrive before its old connection ends
     close_seconds: float = 0.5  # for a client to read the rest; then the connection is aborted
     max_unsent_bytes: int = 16 * 1024 * 1024  # a few large hot reload messages for an IDE that hangs for a moment
 
 
 class IdeConnection:
-    """A client that is served or refused."""
+    """The connection of a client that is served or refused."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: IdeChannelLimits) -> None:
         self._reader = reader
@@ -39,7 +39,7 @@ class IdeConnection:
         self.ended = asyncio.Event()
 
     async def serve(self, status: Mapping[str, Any], deliver: Callable[[IdeMessage], Awaitable[None]]) -> None:
-        """Serve the client until it disconnects; FramingProblem or RpcProblem if it violates the protocol."""
+        """Serve the client until it disconnects; raises FramingProblem or RpcProblem if it violates the protocol."""
         self.send(message_types.KEEP_ALIVE, message_types.keep_alive())
         self.send(message_types.STATUS, status)
         keeping_alive = asyncio.create_task(self._keep_alive())
@@ -57,7 +57,7 @@ class IdeConnection:
         in_loop(self._loop, self._send, type_name, content)
 
     async def close(self) -> None:
-        """Close the connection, after what is unsent if the client reads it within the limit."""
+        """Close the connection; before that, send what is unsent if the client reads it within the limit."""
         self._writer.close()
         try:
             async with asyncio.timeout(self._limits.close_seconds):
@@ -80,7 +80,7 @@ class IdeConnection:
             log.warn("The IDE disconnected in the middle of a message.")
 
     def _learn(self, message: IdeMessage) -> None:
-        """Use the assembly name that the IDE uses, because it can certainly resolve that one."""
+        """Use the assembly name of the IDE's messages from now on, because the IDE can certainly resolve it."""
         if message.assembly.partition(",")[0].strip() == json_rpc.ASSEMBLY:
             self._assembly = message.assembly
 

@@ -1,7 +1,7 @@
 """Messages on a byte stream, each after a header with its length: `Content-Length: 5\\r\\n\\r\\n12345`.
 
-Pure. Input that cannot be a frame is a `FramingProblem` as soon as that is certain, and the size of an unfinished frame
-is bounded.
+No I/O. Input that cannot be a frame raises `FramingProblem` as soon as that is certain; the size of unfinished frames
+is limited.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 
 MAX_HEADER_BYTES = 8 * 1024  # clients write two short lines
-MAX_MESSAGE_BYTES = 64 * 1024 * 1024  # the largest messages hold a file's content
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024  # the largest messages contain a file
 
 _END = b"\r\n\r\n"
-# Any beginning of a header block, so that other input is noticed without waiting for the end of the block.
+# Matches every start of a header block, so that other input is noticed before the end of the block.
 _POSSIBLE = re.compile(rb"(?:[A-Za-z0-9-]+:[^\r\n]*\r\n)*(?:[A-Za-z0-9-]+(?::[^\r\n]*\r?)?|\r)?")
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]*)", re.IGNORECASE)
 _UTF_8 = ("utf-8", "utf8")  # the second is what older clients of this protocol write
@@ -31,11 +31,11 @@ class FrameDecoder:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._length: int | None = None  # of the message whose header has been read
+        self._length: int | None = None  # the length of the message whose header has been read
 
     @property
     def unfinished(self) -> bool:
-        """Whether part of a frame has been read."""
+        """Whether an incomplete frame has been read."""
         return bool(self._buffer) or self._length is not None
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -73,7 +73,7 @@ def _length_in(head: str) -> int:
     lengths = set()
     for line in head.split("\r\n"):
         name, _, value = line.partition(":")
-        # .NET compares case too; but the protocol takes its headers from HTTP, which ignores case.
+        # .NET compares case, but these headers come from HTTP, which ignores it.
         if name.lower() == "content-length":
             lengths.add(value.strip())
         elif name.lower() == "content-type":

@@ -1,7 +1,7 @@
 """JSON-RPC between an IDE and the Host, and the envelopes of the messages.
 
-An envelope names the .NET type of a message and has its body as JSON inside a string. Both are written as .NET's
-serializers write them, and read more generously: member names in any case, type names with or without assembly and
+An envelope contains the .NET type of a message, and its body as JSON in a string. Both are written as .NET's
+serializers write them, and read more leniently: member names in any case, type names with or without assembly and
 version.
 """
 
@@ -23,15 +23,15 @@ BODY_UNREADABLE = -32000  # .NET's code for every failure inside the called meth
 
 
 class RpcProblem(Exception):
-    """The client does not speak JSON-RPC."""
+    """The client's message is not valid JSON-RPC."""
 
 
 class IdeMessage(Value):
     """A message from the IDE."""
 
-    type_name: str  # the class alone, without namespace and assembly
+    type_name: str  # the class name, without namespace and assembly
     body: dict[str, Any]
-    assembly: str  # as the sender writes it; may be empty
+    assembly: str  # as the sender wrote it; may be empty
 
 
 class Received(Value):
@@ -45,12 +45,12 @@ def message_to_ide(type_name: str, body: Mapping[str, Any], assembly: str = ASSE
 
 
 def receive(content: bytes) -> Received:
-    """The reply to a message, if it wants one, and what it carries; RpcProblem if it is neither call nor answer."""
+    """The IDE's message in a call, and the reply if it needs one; RpcProblem if it is neither call nor answer."""
     call = _decode(content)
     method = call.get("method")
     if not isinstance(method, str):
         if "result" in call or "error" in call:
-            return Received(None, None)  # the Host sends no calls, so an answer has no meaning
+            return Received(None, None)  # an answer is ignored, because the Host sends no calls
         raise RpcProblem("a message that is neither a call nor an answer")
     wants_answer = "id" in call
     call_id = call.get("id")
@@ -97,13 +97,13 @@ def _encode(message: Mapping[str, Any]) -> bytes:
 
 
 def write_envelope(type_name: str, body: Mapping[str, Any], assembly: str = ASSEMBLY) -> dict[str, str]:
-    """The envelope; a type name with a comma is already qualified."""
+    """The envelope of a message; a type name with a comma already contains its assembly."""
     qualified = type_name if "," in type_name else f"{NAMESPACE}.{type_name}, {assembly}"
     return {"MessageType": qualified, "MessageBody": newtonsoft_json(body)}
 
 
 def read_envelope(envelope: object) -> IdeMessage:
-    """The message; RpcError if this is not an envelope, or its body not a JSON object."""
+    """The message in an envelope; RpcError if this is not an envelope or its body is not a JSON object."""
     if not isinstance(envelope, dict):
         raise RpcError(INVALID_PARAMS, "The parameter has to be an object with MessageType and MessageBody.")
     members = {name.lower(): value for name, value in envelope.items()}
@@ -134,7 +134,7 @@ def _read_body(type_name: str, text: str) -> dict[str, Any]:
 
 
 def newtonsoft_json(value: object) -> str:
-    """Compact JSON in Newtonsoft's characters; ValueError or TypeError for a value without a JSON form."""
+    """Compact JSON, escaped as by Newtonsoft; ValueError or TypeError for a value without a JSON form."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for line_end in "\x85\u2028\u2029":
         text = text.replace(line_end, f"\\u{ord(line_end):04x}")

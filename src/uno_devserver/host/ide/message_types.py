@@ -50,7 +50,7 @@ COMPONENT = {
     "Description": "Connects this workspace with the running application, the IDE and AI agents.",
 }
 
-_sequence = itertools.count(1)  # per process, so that an IDE that reconnects sees that it is the same Host
+_sequence = itertools.count(1)  # continues when an IDE reconnects, which shows that it is the same Host
 
 
 def with_scope(type_name: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def keep_alive() -> dict[str, Any]:
 
 
 def environment_status(*, discovery_error: str | None = None, load_error: str | None = None) -> dict[str, Any]:
-    """The state of the Host for the IDE's status display: ready, or without some or all of its add-ins."""
+    """The body of the status that the IDE displays: ready, or without some or all add-ins."""
     if discovery_error is not None:
         return _status(WARNING, "Studio unavailable", discovery_error, [TROUBLESHOOT, LEARN_MORE])
     if load_error is not None:
@@ -74,7 +74,7 @@ def environment_status(*, discovery_error: str | None = None, load_error: str | 
 
 
 def error_notification(title: str, message: str) -> dict[str, Any]:
-    """A message that the IDE shows to its user."""
+    """The body of a message that the IDE shows to its user."""
     return {"Kind": KIND_ERROR, "Title": title, "Message": message, "Commands": None}
 
 

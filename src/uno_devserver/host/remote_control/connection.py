@@ -1,4 +1,4 @@
-"""One app on `/rc`: its frames go to the processors, and theirs to the app.
+"""One app on `/rc`: passes its frames to the processors, and theirs to the app.
 
 The frames of a scope are handled in order; scopes do not wait for each other. An app that sends faster than its frames
 are handled is read more slowly; only frames for a processor that hangs are dropped. The connection survives malformed
@@ -19,9 +19,9 @@ from .frames import ContentProblem, Frame, FrameProblem, decode_frame, encode_fr
 if TYPE_CHECKING:
     from ..addins.handlers import App
 
-MAX_WAITING_FRAMES = 256  # of one scope; an app sends a few in a second
-PATIENCE_SECONDS = 5.0  # a processor that handles no frame for that long, with a full queue, hangs
-MAX_UNSENT_BYTES = 64 * 1024 * 1024  # a status has some KB; an app that leaves this much unread is stopped or gone
+MAX_WAITING_FRAMES = 256  # the most for one scope; an app sends a few per second
+PATIENCE_SECONDS = 5.0  # a processor with a full queue that handles no frame for this long hangs
+MAX_UNSENT_BYTES = 64 * 1024 * 1024  # a status has a few KB; an app that leaves this much unread has stopped
 DRAIN_SECONDS = 5.0  # for the frames that an app sent before it disconnected
 END_SECONDS = 0.5  # for cancelled handlers; those of add-ins may ignore the cancellation
 TRY_AGAIN_LATER = 1013  # the code of the close frame
@@ -70,7 +70,7 @@ class AppConnection:
         await self._queues[frame.scope].put(frame, handle)
 
     async def _drain(self) -> None:
-        """Handle the frames that the app sent before it disconnected."""
+        """Wait, within a limit, until the frames that the app sent before it disconnected are handled."""
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
                 await asyncio.gather(*(queue.frames.join() for queue in self._queues.values()))
@@ -97,7 +97,7 @@ class AppConnection:
                 await self._socket.send(data)
                 self._unsent_bytes -= len(data)
         except ConnectionError:
-            self._open = False  # frames that are received are still handled
+            self._open = False  # frames that were received are still handled
 
 
 class ScopeQueue:
@@ -114,7 +114,7 @@ class ScopeQueue:
             async with asyncio.timeout(self._patience):
                 await self.frames.put((frame, handle))
         except TimeoutError:
-            self._patience = 0.0  # other scopes do not wait again until a frame is handled
+            self._patience = 0.0  # the app is not kept waiting again until a frame is handled
             log.warn(f"/rc: [{frame.scope} / {frame.name}] is dropped: {MAX_WAITING_FRAMES} frames wait before it")
 
     async def _run(self) -> None:

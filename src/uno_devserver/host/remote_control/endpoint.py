@@ -1,6 +1,6 @@
-"""`/rc`: the connected apps, and the processor that answers each scope.
+"""Serves `/rc`: connects each app with the processors, one per scope.
 
-If an IDE is expected, the frames of an app wait for it for a moment, because processors may send to it; after that the
+If an IDE is expected, the frames of an app wait a few seconds for it, because processors may send to it; after that the
 app is served without an IDE.
 """
 
@@ -27,7 +27,7 @@ IDE_WAIT_SECONDS = 5.0  # an IDE connects within a second of starting its Host; 
 
 class IdeArrival(Protocol):
     async def ready(self) -> None:
-        """Return when an IDE has connected, or none is expected."""
+        """Wait until an IDE has connected; return at once if none is expected."""
 
 
 class RemoteControl:
@@ -41,7 +41,7 @@ class RemoteControl:
         ide: IdeArrival | None = None,
         ide_wait_seconds: float = IDE_WAIT_SECONDS,
     ) -> None:
-        """Apps may edit files in `workspace`; `processors` returns those of the add-ins."""
+        """Apps may edit files in `workspace`; `processors` returns the processors of the add-ins."""
         self._version = version
         self._launches = launches
         self._processors = processors

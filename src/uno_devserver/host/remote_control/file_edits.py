@@ -1,4 +1,4 @@
-"""Edits of source files for apps, inside the workspace only.
+"""Edits source files for apps, inside the workspace only.
 
 All edits of one file are made, in order, or none of them; each file is replaced in one step, so that no program reads
 half a change. Every edit has a result, and a refused one leaves its file unchanged. Encoding, byte order mark, line
@@ -18,8 +18,8 @@ from ...system.values import Value
 # The result codes of the protocol.
 DONE, NO_CHANGES, BAD_REQUEST, NOT_FOUND, FAILED, NOT_AVAILABLE = 200, 204, 400, 404, 500, 503
 
-MAX_SIZE = 16 * 1024 * 1024  # bytes before, characters after the edit; generated sources have a few MB
-MAX_EDITS = 1000  # of one request; a rename over a large solution touches some hundred files
+MAX_SIZE = 16 * 1024 * 1024  # in bytes before and characters after the edit; generated sources have a few MB
+MAX_EDITS = 1000  # the most in one request; a rename in a large solution changes a few hundred files
 
 NO_WORKSPACE = "This Host was started without a workspace, so it edits no files. Start it with --solution."
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -28,8 +28,8 @@ _UNTOUCHED = "Another edit of this file was refused, so none was made."
 
 class FileEdit(Value):
     path: str  # absolute, or relative to the workspace
-    old: str | None  # replaced wherever it occurs; None: the whole file
-    new: str | None  # None: delete the file
+    old: str | None  # the text to replace, wherever it occurs; None for the whole file
+    new: str | None  # None to delete the file
     may_create_or_delete: bool = False
 
 
@@ -48,7 +48,7 @@ class EditRefused(Exception):
 
 
 def apply_edits(workspace: str | None, edits: Sequence[FileEdit]) -> tuple[EditResult, ...]:
-    """Make the edits; the results are in the order of the edits."""
+    """Make the edits and return their results, in the same order."""
     results: dict[int, EditResult] = {}
     by_file: dict[str, list[int]] = {}
     for number, edit in enumerate(edits):
@@ -88,7 +88,7 @@ def _edit_file(path: str, edits: Sequence[FileEdit]) -> tuple[EditResult, ...]:
 
 
 def plan_edits(edits: Sequence[FileEdit], file: TextFile | None) -> tuple[tuple[EditResult, ...], TextFile | None]:
-    """The results of all edits of one file, and the file after them; unchanged if one of them is refused."""
+    """The results of all edits of one file, and the file after them, which is unchanged if one is refused."""
     results = []
     after = file
     for number, edit in enumerate(edits):
@@ -132,7 +132,7 @@ def _written(edit: FileEdit, text: str, file: TextFile | None) -> TextFile:
     if len(text) > MAX_SIZE:
         raise _too_large(edit)
     if file is not None:
-        # A program that read the file with its mark may send the mark back as a character.
+        # A program that read the byte order mark as a character may send it back.
         return file.replace(text=file.fitted(text.removeprefix("\ufeff") if file.mark else text))
     if not edit.may_create_or_delete:
         raise _missing(edit)
@@ -169,12 +169,12 @@ def _read(path: str) -> TextFile | None:
     except FileProblem as problem:
         raise EditRefused(BAD_REQUEST, f"'{path}' is not edited: {problem.reason}.") from problem
     except UnicodeDecodeError as error:
-        raise EditRefused(BAD_REQUEST, f"'{path}' is not edited: it is no valid {error.encoding} text.") from error
+        raise EditRefused(BAD_REQUEST, f"'{path}' is not edited: it is not valid {error.encoding} text.") from error
 
 
 def _write(path: str, file: TextFile | None) -> None:
     exists = os.path.exists(path)
-    if exists and os.stat(path).st_mode & 0o222 == 0:  # unlink does not check this
+    if exists and os.stat(path).st_mode & 0o222 == 0:  # os.unlink does not check the permissions of the file
         raise EditRefused(BAD_REQUEST, f"'{path}' is read-only.")
     if file is None:
         os.unlink(path)
@@ -182,10 +182,10 @@ def _write(path: str, file: TextFile | None) -> None:
         rewrite(path, encode_text(file))
     else:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_atomic(path, encode_text(file), 0o666)  # minus the umask, as for any new source file
+        write_atomic(path, encode_text(file), 0o666)  # the umask applies, as for any new source file
 
 
-# Byte order marks, the longest first: that of UTF-32 begins with that of UTF-16.
+# Byte order marks, the longest first, because that of UTF-32 begins with that of UTF-16.
 _MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe\x00\x00", "utf-32-le"),
@@ -216,13 +216,13 @@ class TextFile(Value):
 
 
 def decode_text(data: bytes) -> TextFile:
-    """UnicodeDecodeError only for UTF-16 and UTF-32 of an impossible length or value."""
+    """Decode a file by its byte order mark; UnicodeDecodeError only for invalid UTF-16 and UTF-32."""
     mark, encoding = _mark_of(data)
     return TextFile(data[len(mark) :].decode(encoding, _LOSSLESS.get(encoding, "surrogatepass")), encoding, mark)
 
 
 def encode_text(file: TextFile) -> bytes:
-    """ValueError if the text has no form in the file's encoding, or would be read in another encoding next time."""
+    """Encode a file; ValueError if the text cannot be encoded, or would be read in another encoding next time."""
     data = file.mark + file.text.encode(file.encoding, _LOSSLESS.get(file.encoding, "surrogatepass"))
     _, encoding = _mark_of(data)
     if encoding != file.encoding:

@@ -1,7 +1,7 @@
-"""Frames of `/rc`: their bytes, and the JSON inside.
+"""Encodes and decodes the frames of `/rc`, and the JSON in them.
 
-A frame is a version, then scope, name and content as .NET's BinaryWriter writes strings. What .NET's reader accepts is
-read to the same values; what it refuses is a `FrameProblem`. No input costs more than its own length.
+A frame is a version, then scope, name and content as .NET's BinaryWriter writes strings. What .NET's reader accepts has
+the same value here; what it refuses raises `FrameProblem`. Time and memory are linear in the length of the input.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...system.values import Value
 
 VERSION = b"\x01\x00"
 MAX_LENGTH_BYTES = 5  # 32 bits in groups of seven
-MAX_LAST_LENGTH_BYTE = 0x0F  # only four of the 32 bits are left for the fifth byte
+MAX_LAST_LENGTH_BYTE = 0x0F  # four of the 32 bits are left for the fifth byte
 
 
 class FrameProblem(Exception):
@@ -35,7 +35,7 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def decode_frame(data: bytes) -> Frame:
-    """The frame at the start of a message; its version and what follows it are ignored, as in .NET."""
+    """The frame at the start of a message; its version, and bytes after the frame, are ignored, as in .NET."""
     if len(data) < len(VERSION):
         raise FrameProblem("it ends before the version does")
     scope, at = _decode_string(data, len(VERSION))
@@ -106,7 +106,7 @@ class Members:
         raise ContentProblem(f"{name} is neither true nor false")
 
     def number(self, name: str) -> int | None:
-        """A whole number; None only if the member is absent."""
+        """A whole number; None if the member is absent. ContentProblem for null and other types."""
         if name.lower() not in self._members:
             return None
         value = self._members[name.lower()]
@@ -139,13 +139,13 @@ def read_members(content: str) -> Members:
 
 
 def write_content(value: object) -> str:
-    """The JSON of a value, in .NET's characters; TypeError or ValueError if it has no JSON form."""
+    """The JSON of a value, escaped as by .NET; TypeError or ValueError if it has no JSON form."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, int):
-        return int.__repr__(value)  # also of an enum
+        return int.__repr__(value)  # for an enum too
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError(f"{value} has no JSON form")

@@ -1,6 +1,6 @@
-"""The scope `HotReload`: file edits, and the answer that this Host has no metadata updates.
+"""The scope `HotReload`: edits files, and reports that this Host has no metadata updates.
 
-Every request for edits is answered, even a malformed one, if it has a RequestId.
+Every request for edits that has a RequestId is answered, even a malformed one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ NO_METADATA_UPDATES = (
     "Code changes cannot be applied to the running app: metadata updates need the .NET Host, and this is the bundled "
     "one. Start the .NET Host with 'uno-devserver start --host dotnet', or restart the app to see changes."
 )
-NO_HOT_RELOAD = {"HotReloadCorrelationId": None}  # there is none that the app could wait for
+NO_HOT_RELOAD = {"HotReloadCorrelationId": None}  # there is no hot reload that the app could wait for
 _OUTCOMES = {DONE: "done", NO_CHANGES: "nothing to change"}
 
 
 class HotReloadScope:
-    """One for all apps, because requests for edits are handled one at a time, so that none undoes another."""
+    """Shared by all apps, so that requests for edits are handled one at a time and none undoes another."""
 
     def __init__(self, workspace: str | None) -> None:
         self._workspace = None if workspace is None else os.path.abspath(workspace)
@@ -71,7 +71,7 @@ class HotReloadScope:
         app.send("UpdateFileResponse_2", response)
 
     async def _update_file(self, frame: Frame, app: App) -> None:
-        """One edit, in the form of older apps."""
+        """Make one edit, requested in the form of older apps."""
         request = read_members(frame.content)
         request_id = request.text("RequestId")
         try:

@@ -1,4 +1,4 @@
-"""The scope `RemoteControlServer`: requests of an app to the Host itself."""
+"""The scope `RemoteControlServer`: answers requests of an app to the Host itself."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 LAUNCHED, CONNECTED = 0, 1  # the steps of an app's launch
 MAX_SEQUENCE = 2**64 - 1
-DISCOVERY_SECONDS = 3.0  # a disk answers in milliseconds; a network share that is gone, never
-# The folders with assemblies for one version of .NET, the newest first; without them the base folder is searched.
+DISCOVERY_SECONDS = 3.0  # a disk answers in milliseconds, a lost network share never
+# Folders with assemblies for one version of .NET, the newest first; if none exists, the base folder is searched.
 FRAMEWORK_FOLDERS = ("net10.0", "net9.0")
 MAX_ASSEMBLIES = 64  # the Uno packages have three
 NEEDS_DOTNET = (
@@ -39,7 +39,7 @@ class ServerScope:
         self._version = version
         self._launches = launches
         self._processors = processors
-        self._found: dict[tuple[str, str], dict[str, object]] = {}  # by assembly and type
+        self._found: dict[tuple[str, str], dict[str, object]] = {}  # the processors found so far, by assembly and type
         self.actions: dict[str, Handle] = {
             "KeepAliveMessage": self._keep_alive,
             "ProcessorsDiscovery": self._discover,
@@ -59,12 +59,12 @@ class ServerScope:
         app.send("KeepAliveMessage", {"Scope": SERVER_SCOPE, "AssemblyVersion": self._version, "SequenceId": sequence})
 
     async def _discover(self, frame: Frame, app: App) -> None:
-        """Always answered, because an app waits for this before it does anything else."""
+        """Answer in every case, because an app waits for this before it does anything else."""
         assemblies: list[str] = []
         try:
             base = read_members(frame.content).text("BasePath")
             async with asyncio.timeout(DISCOVERY_SECONDS):
-                # Not in asyncio's pool: threads that wait for a dead disk would be missing for file edits.
+                # Not in asyncio's pool, because threads that wait for a dead disk would be missing for file edits.
                 assemblies, found = await run_in_thread(lambda: find_processors(base))
             self._found.update(found)
         except ContentProblem as problem:

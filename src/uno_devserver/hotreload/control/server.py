@@ -208,7 +208,7 @@ class ControlServer:
     async def _announced_restart(self, restart: asyncio.Future[RestartResult]) -> RestartResult:
         done, _ = await asyncio.wait([restart], timeout=self._limits.restart_seconds)
         if not done:
-            raise RpcError(messages.NO_ANSWER, "The restart that was announced has not come to an end.")
+            raise RpcError(messages.NO_ANSWER, "The announced restart has not finished.")
         return restart.result()
 
     async def _finished(self, work: Callable[[], Awaitable[T]]) -> T:

@@ -34,13 +34,13 @@ export function create() {
         proxies,
         state.proxies.length
           ? proxyTable(state.proxies)
-          : empty("No proxy is known.", "The list comes within some seconds."),
+          : empty("No proxy is known.", "The list appears within a few seconds."),
       );
       fill(
         hosts,
         state.servers.length
           ? hostTable(state.servers)
-          : empty("No Host runs on this machine.", "MCP servers of your own are none; they stand behind the proxies."),
+          : empty("No Host runs on this machine.", "Your own MCP servers are not Hosts; see their proxies."),
       );
     },
   };
