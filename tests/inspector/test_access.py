@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.inspector.access import is_known, stranger, token_for
+from uno_devserver.inspector.access import is_known, page_refusal, token_for
 from uno_devserver.protocol.http.messages import Request
 
 OWN = {"host": "localhost:6274"}
@@ -37,7 +37,7 @@ EMBEDDED = (("no-cors", "script"), ("navigate", "iframe"), ("cors", "empty"), ("
     ],
 )
 def test_programs_the_page_itself_and_links_to_it_are_served(headers: dict[str, str]) -> None:
-    assert stranger(headers) is None
+    assert page_refusal(headers) is None
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_programs_the_page_itself_and_links_to_it_are_served(headers: dict[str, 
     ],
 )
 def test_foreign_host_names_and_what_other_sites_embed_are_refused(headers: dict[str, str]) -> None:
-    assert stranger(headers) is not None
+    assert page_refusal(headers) is not None
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_foreign_host_names_and_what_other_sites_embed_are_refused(headers: dict
     ["http://localhost:3000", "http://127.0.0.1:6274", "https://localhost:6274", "http://evil.example", "null", ""],
 )
 def test_a_page_of_another_origin_is_refused_with_its_name(origin: str) -> None:
-    assert repr(origin) in str(stranger({**OWN, "origin": origin}))
+    assert repr(origin) in str(page_refusal({**OWN, "origin": origin}))
 
 
 @pytest.mark.parametrize(

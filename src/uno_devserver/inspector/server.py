@@ -17,7 +17,7 @@ from ..protocol.http.server_connection import HttpLimits
 from ..system.files import FileProblem, read_bytes
 from ..system.log import log
 from ..system.ports import PortTaken
-from .access import is_known, refusal
+from .access import is_known, page_refusal
 
 if TYPE_CHECKING:
     import socket
@@ -81,7 +81,7 @@ async def open_inspector(
     except (PortTaken, ListenProblem) as problem:
         return warning("InspectorNotServed", f"The inspector page is not served: {_reason(problem, port)}.")
     routes = _Routes(token, mcp, health, feed)
-    server = HttpServer(routes.handle, sockets, guard=refusal, limits=LIMITS, extra_headers=HEADERS)
+    server = HttpServer(routes.handle, sockets, guard=page_refusal, limits=LIMITS, extra_headers=HEADERS)
     await server.start()
     if port not in (0, server.port):
         log.info(f"Port {port} is taken: the inspector uses {server.port}.")
