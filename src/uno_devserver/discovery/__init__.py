@@ -1,1 +1,1 @@
-"""What does a workspace run? Read from NuGet packages and restore files on disk, in milliseconds."""
+"""Finds what a workspace uses by reading NuGet packages and restore files on disk, in milliseconds."""

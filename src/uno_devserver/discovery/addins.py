@@ -1,7 +1,7 @@
 """Finds the add-ins of a workspace: those that restored projects import, and those in packages of the Uno SDK.
 
 A package that was restored is used in its restored version. Packages that only the SDK lists are searched by
-convention. An entry point must be a file that is not empty; an issue names each one that is left out, and why.
+convention. An entry point must be a file that is not empty; an issue reports each one that is left out, and why.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class AddInSearch:
         self._report_missing(known)
         found = self._combined(declared, imported)
         searched = [package for one in restored for package in one.to_search]
-        folders = {package.folder for package in searched}  # `_by_convention` reports about these
+        folders = {package.folder for package in searched}  # `_by_convention` reports these
         self._report_undeclared([p for p in known if p.folder not in folders], declared, imported, restored)
         found += self._by_convention(packages.values(), searched, host_version)
         listed = [*((p.name, p.version) for p in packages.values()), *(pair for one in restored for pair in one.listed)]
@@ -112,7 +112,7 @@ class AddInSearch:
             self.issues.append(warning("RestoreMissing", message))
 
     def _workspace_assets(self, projects: Sequence[ProjectInfo]) -> list[tuple[ProjectInfo, Restored]]:
-        """Reads an assets file in the workspace's own `obj` that belongs to no project, as if there were a project."""
+        """Reads an assets file that belongs to no project from the workspace's own `obj`, as if of a project there."""
         folder = os.path.join(self.directory, "obj")
         path = os.path.join(folder, "project.assets.json")
         if not os.path.exists(path) or any(project.restore_folder == folder for project in projects):
@@ -148,14 +148,14 @@ class AddInSearch:
     def _report_missing(self, known: Iterable[RestoredPackage]) -> None:
         for package in known:
             if self._filter.has_read(package.file):
-                continue  # cheaper than asking the disk again
+                continue  # it is known already, so the disk need not be read again
             if package.folder is None or not os.path.isdir(package.folder):
                 where = package.folder or ", ".join(self.folders.locations)
                 message = f"{package.name} {package.version} was restored, but is no longer on disk: {where}."
                 self.issues.append(warning("AddInPackageNotCached", message))
 
     def _by_manifest(self, known: Iterable[RestoredPackage], host_version: str | None) -> dict[str, list[EntryPoint]]:
-        """The entry points in the manifests of restored packages, by package folder; the list may be empty."""
+        """The entry points in the manifests of restored packages, by package folder; a manifest may declare none."""
         declared: dict[str, list[EntryPoint]] = {}
         for package in known:
             if package.folder is None or package.folder in declared:
@@ -286,7 +286,7 @@ class AddInSearch:
             self._report_damaged(files)
             return []
         return declared_addins(
-            os.path.join(self.directory, "workspace.proj"),  # relative paths lead into the workspace, as in a project
+            os.path.join(self.directory, "workspace.proj"),  # the base of relative paths is the workspace
             files,
             properties={},
             global_properties={},

@@ -21,33 +21,33 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 TOOLS = "tools/devserver/"
-_SECTIONS = ("projectFileDependencyGroups", "packageFolders", "project", "logs")  # what follows `libraries`
+_SECTIONS = ("projectFileDependencyGroups", "packageFolders", "project", "logs")  # the sections after `libraries`
 _FRAMEWORK = rb'\n    "([^"\\\n]*)": \{'
 _TARGET = rb'\n      "([^"\\/\n]+)/([^"\\\n]+)": \{\r?\n        "type": "package"'
 
 
-Package = tuple[str, str]  # name and version, spelt as the package spells them
+Package = tuple[str, str]  # name and version, in the package's own spelling
 BuildFiles = tuple[tuple[Package, tuple[str, ...]], ...]  # packages and their imported files, in MSBuild's order
 
 
 class Assets(Value):
-    project: str | None  # the project file that restore worked for
+    project: str | None  # the project file that was restored
     package_folders: tuple[str, ...]
     packages: tuple[Package, ...]
     with_manifest: frozenset[Package]  # packages with a manifest at their root
     with_tools: frozenset[Package]  # packages with files for the dev server
-    build_files: Mapping[str, BuildFiles] | None  # by target framework as in the file; None: not recorded
+    build_files: Mapping[str, BuildFiles] | None  # by target framework as written in the file; None if not recorded
 
 
 def read_assets(path: str) -> Assets:
-    """Raises FileNotFoundError, FileProblem or JsonProblem."""
+    """Read an assets file; raises FileNotFoundError, FileProblem or JsonProblem."""
     data = read_bytes(path)
     if data.startswith((b'{\n  "version"', b'{\r\n  "version"')) and data[-16:].rstrip().endswith(b"\n}"):
         try:
             return _Searched(data).assets()
         except (ValueError, IndexError, RecursionError):
-            pass  # NuGet's layout with other content: parsing it whole tells what is wrong
-    # NuGet writes no comments, and looking for them takes 7 s in a file of 100 MB.
+            pass  # NuGet's layout with unexpected content; parsing the whole file shows what is wrong
+    # NuGet writes no comments, and searching for them takes 7 s in a file of 100 MB.
     return _from_document(path, parse_strict(decode(data)))
 
 
@@ -57,7 +57,7 @@ class _Searched:
     def __init__(self, data: bytes) -> None:
         self.data = data
         starts = {name: data.rfind(b'\n  "' + name.encode() + b'": ') for name in _SECTIONS}
-        # `libraries` is big and comes after `targets`: search forwards for it, backwards for what follows it.
+        # `libraries` is large and follows `targets`; search forwards for it, and backwards for the sections after it.
         starts["targets"] = data.find(b'\n  "targets": ', 0, 4096)
         starts["libraries"] = data.find(b'\n  "libraries": ', max(starts["targets"], 0))
         ordered = sorted(start for start in starts.values() if start >= 0)
@@ -99,7 +99,7 @@ class _Searched:
             text = self.data[at : self.data.index(b"\n        }", at, end) + 10].decode()
             files[_package(key)] = _listed(_object_after(text, '\n        "build": '))
         dependencies: dict[str, list[str]] = {}
-        if len(files) < 2:  # then nothing has to be ordered
+        if len(files) < 2:  # nothing has to be sorted
             return _in_import_order(files, dependencies)
         names = re.compile(r'\n          "([^"\\\n]+)"')
         for key, at in self._entries(b'\n        "dependencies": {', start, end):
@@ -149,7 +149,7 @@ def _object_after(text: str, mark: str) -> dict[str, object]:
 
 def _from_document(path: str, document: object) -> Assets:
     if not isinstance(document, dict):
-        raise FileProblem(path, "it holds no JSON object")
+        raise FileProblem(path, "it does not contain a JSON object")
     project = _dict(_dict(document.get("project")).get("restore")).get("projectPath")
     libraries = {
         _package(key): entry

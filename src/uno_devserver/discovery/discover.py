@@ -40,10 +40,10 @@ SETTINGS_PROGRAM = ("tools", "manager", "Uno.Settings.dll")
 class DiscoveryRequest(Value):
     directory: str
     explicit: bool = False  # the user named the directory
-    solution: str | None = None  # the one to use if there are several
+    solution: str | None = None  # the solution to use if there are several
     force: bool = False  # ask dotnet again
     force_msbuild: bool = False
-    workspace: Workspace | None = None  # of the directory, if it was resolved before
+    workspace: Workspace | None = None  # the workspace of the directory, if it was resolved before
 
 
 class SdkInfo(Value):
@@ -77,7 +77,7 @@ class Discovery(Value):
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """The messages of what prevents a dev server; a folder without solutions has none."""
+        """The messages of the problems that prevent a dev server; none for a folder without solutions."""
         own = tuple(issue.message for issue in self.issues if issue.fatal)
         if self.workspace.resolved or not self.workspace.candidates:
             return own
@@ -116,13 +116,13 @@ def discover(request: DiscoveryRequest, environ: Mapping[str, str]) -> Discovery
 
 
 def empty_discovery(workspace: Workspace) -> Discovery:
-    """The result for a workspace in which nothing was searched yet."""
+    """The result for a workspace that has not been searched yet."""
     no_tool = ToolPackage()
     return Discovery(workspace, SdkInfo(), None, no_tool, False, no_tool, AddInDiscovery(), (), 0, workspace.issues)
 
 
 def _unresolved(session: _Session, duration_ms: int) -> Discovery:
-    """The result for a folder that is no workspace: only the reasons."""
+    """The result for a folder that is not a workspace: only the reasons."""
     issues = (*session.workspace.issues, *session.folders.issues)
     locations = session.folders.locations
     return empty_discovery(session.workspace).replace(
@@ -141,7 +141,7 @@ def discover_addins(request: DiscoveryRequest, environ: Mapping[str, str]) -> Ad
 
 
 class _Session:
-    """One discovery; holds what its steps share."""
+    """One discovery, with the values that its steps share."""
 
     def __init__(self, request: DiscoveryRequest, environ: Mapping[str, str]) -> None:
         self.request = request
@@ -157,7 +157,7 @@ class _Session:
 
     @property
     def needs_dotnet(self) -> bool:
-        """Whether .NET and the Uno SDK are expected; a workspace made by its config or add-ins alone needs neither."""
+        """Whether .NET and the Uno SDK are expected; a workspace with only a config or add-ins needs neither."""
         return self.workspace.global_json is not None or not self.workspace.resolved
 
     def _workspace(self) -> Workspace:
@@ -170,7 +170,7 @@ class _Session:
             return select_solution(workspace, self.request.solution)
         if (
             workspace.resolved and workspace.candidates
-        ):  # a workspace by its config or add-ins, without a chosen solution
+        ):  # a workspace because of its config or add-ins, without a selected solution
             selected = select_solution(workspace, self.request.solution)
             return selected if selected.resolved else workspace
         return workspace

@@ -1,7 +1,7 @@
 """Finds the .NET SDK that `dotnet` uses in a folder, if possible without starting it.
 
-The rules of `dotnet` for global.json are applied to the SDKs beside its executable, which takes microseconds instead of
-80 ms. `dotnet --version` is run, within a time limit, only if the rules give no certain answer, and its answer is
+The rules of `dotnet` for global.json are applied to the SDKs next to its executable, in microseconds instead of
+80 ms. `dotnet --version` is run, within a time limit, only if the rules give no certain answer; its answer is
 cached for a day. Problems become an issue of the result; nothing is raised.
 """
 
@@ -24,12 +24,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-ANSWER_SECONDS = 10.0  # an answer takes 80 ms when warm, seconds on a cold or loaded machine
-LIST_SECONDS = 3.0  # native code needs 2 ms; only a broken wrapper needs more
-ANSWER_BYTES = 64 * 1024  # an answer is a few lines, an exception some KB
+ANSWER_SECONDS = 10.0  # an answer takes 80 ms, but seconds on a cold or busy machine
+LIST_SECONDS = 3.0  # the native code takes 2 ms; only a broken wrapper takes longer
+ANSWER_BYTES = 64 * 1024  # an answer has a few lines, an exception a few KB
 GLOBAL_JSON_BYTES = 1024 * 1024  # real ones have less than a page
-QUOTED_CHARACTERS = 300  # of a message of dotnet: enough for the line and column that it names
-PATHS = (b'"paths"', b"\\u")  # one of these is in every global.json with `sdk.paths`; letters may be escaped
+QUOTED_CHARACTERS = 300  # how much of a message of dotnet is shown: enough for its line and column
+PATHS = (b'"paths"', b"\\u")  # every global.json with `sdk.paths` contains one of these; letters may be escaped
 NO_SDK_FITS = 155  # the exit code for a global.json that no installed SDK satisfies
 
 
@@ -41,7 +41,7 @@ class DotNet(Value):
 
 
 def resolve_dotnet(directory: str, environ: Mapping[str, str], *, cache_path: str, force: bool = False) -> DotNet:
-    """The SDK that `dotnet` would use in `directory`; `force` ignores the cached answer."""
+    """The SDK that `dotnet` would use in `directory`; with `force`, the cached answer is ignored."""
     executable = find_program("dotnet", environ)
     if executable is None:
         return DotNet(issue=fatal("DotNetNotFound", "No 'dotnet' was found in the folders of PATH."))
@@ -95,8 +95,8 @@ def _none_fits(choice: SdkChoice, executable: str, global_json: str | None) -> I
 
 
 def _not_asked(global_json: str | None) -> Issue:
-    """Why dotnet must not be run: `sdk.paths` may name a folder of the workspace, whose SDK would be started."""
-    message = f"{global_json} says where to look for SDKs, so only running dotnet could tell which one counts."
+    """The issue that dotnet must not be run, because `sdk.paths` may name an SDK in the workspace, which would run."""
+    message = f"{global_json} may set sdk.paths, so only running dotnet could tell which SDK it uses."
     return fatal("DotNetVersionUnsupported", message, f"If you trust its code, run {AGREE}.")
 
 
@@ -109,7 +109,7 @@ def _no_version(answer: _Answer, executable: str, global_json: str | None) -> Is
     if global_json is None or answer.problem:
         return fatal("DotNetNotFound", message)
     check = (
-        f"Run 'dotnet --version' there and repair what it reports: {global_json} may have comments, no trailing commas."
+        f"Run 'dotnet --version' there and fix what it reports: {global_json} may have comments, no trailing commas."
     )
     return fatal("DotNetNotFound", message, check)
 
@@ -134,7 +134,7 @@ def _installed_sdks(executable: str, directory: str, environ: Mapping[str, str])
     root = _installation(executable)
     if root:
         sdks = os.path.join(root, "sdk")
-        # A folder that an uninstaller left has no dotnet.dll; dotnet ignores it, too.
+        # A folder that an uninstaller left has no dotnet.dll; dotnet ignores it too.
         return tuple(name for name in _names(sdks) if os.path.isfile(os.path.join(sdks, name, "dotnet.dll")))
     answer = _run(executable, "--list-sdks", directory, environ)
     names = tuple(line.split(" ")[0] for line in answer.lines)
@@ -150,7 +150,7 @@ def _names(folder: str) -> list[str]:
 
 class _GlobalJson(Value):
     path: str | None = None
-    content: bytes | None = None  # None, although there is a path: the file cannot be read
+    content: bytes | None = None  # None if there is no file, or if it cannot be read
 
 
 def _nearest_global_json(directory: str) -> _GlobalJson:
@@ -177,7 +177,7 @@ def _choose(global_json: _GlobalJson, installed: Sequence[str] | None) -> SdkCho
 class _Answer(Value):
     exit_code: int = 0
     lines: tuple[str, ...] = ()
-    problem: str = ""  # why dotnet gave no answer
+    problem: str = ""  # why there is no answer; empty if dotnet answered
 
     @property
     def succeeded(self) -> bool:
@@ -200,7 +200,7 @@ def _run(executable: str, argument: str, directory: str, environ: Mapping[str, s
 
 
 CACHE_FORMAT = 1
-MAX_CACHE_AGE_SECONDS = 24 * 60 * 60  # after this time a newly installed SDK is noticed
+MAX_CACHE_AGE_SECONDS = 24 * 60 * 60  # a newly installed SDK is noticed after this time at the latest
 MAX_CACHE_BYTES = 64 * 1024  # one entry has 300 bytes
 
 
@@ -208,8 +208,8 @@ class DotNetQuestion(Value):
     """Everything known that the answer of `dotnet --version` depends on."""
 
     executable: str
-    place: str  # the path of global.json, or else the folder: relative paths and version managers depend on it
-    global_json: bytes | None  # the whole file: a comma outside of the sdk section can matter, too
+    place: str  # the path of global.json, otherwise the folder; relative paths and version managers depend on it
+    global_json: bytes | None  # the whole file, because even a comma outside of the sdk section can matter
 
     def digest(self) -> str:
         import hashlib
@@ -220,7 +220,7 @@ class DotNetQuestion(Value):
 
 
 def read_cached_version(path: str, question: DotNetQuestion) -> str | None:
-    """The cached version, if it was the answer to the same question."""
+    """The cached answer to the same question, if there is one that is not too old."""
     try:
         entry = jsonc.parse(read_bytes(path, MAX_CACHE_BYTES))
     except (FileNotFoundError, FileProblem, jsonc.JsonProblem):
@@ -258,7 +258,7 @@ def _is_fresh(timestamp: object) -> bool:
 
     try:
         age = datetime.now(UTC) - datetime.fromisoformat(str(timestamp))
-    except (ValueError, TypeError, OverflowError):  # no time at all, or one without a zone
+    except (ValueError, TypeError, OverflowError):  # not a time, or a time without a zone
         return False
     return 0 <= age.total_seconds() < MAX_CACHE_AGE_SECONDS
 

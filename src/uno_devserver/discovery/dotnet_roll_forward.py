@@ -1,6 +1,6 @@
 """Chooses an installed .NET SDK by a global.json, with the rules of `dotnet`, as a pure function.
 
-If versions of dotnet treat a file differently, or the managed part of dotnet rejects it, the result is to ask dotnet.
+If versions of dotnet treat a file differently, or the managed part of dotnet rejects it, the verdict is ASK.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SdkVerdict(Enum):
 
 
 class SdkChoice(Value):
-    """The result of the rules: a version, no installed SDK fits, or dotnet must be asked."""
+    """The result of the rules: a version, or that no installed SDK fits, or that dotnet must be asked."""
 
     verdict: SdkVerdict
     version: str | None = None
@@ -51,7 +51,7 @@ class _Unclear(Exception):
 
 class _RollForward(Value):
     same: int  # how many of major, minor and feature band must equal those of the requested version
-    newest: bool  # True: the newest SDK that fits; False: the newest of the nearest feature band
+    newest: bool  # True selects the newest SDK that fits, False the newest of the nearest feature band
 
 
 _ROLL_FORWARD = {
@@ -74,13 +74,13 @@ class _SdkRequirement(Value):
     advice: str = ""
 
     def __str__(self) -> str:
-        return f"{self.version} (rollForward {self.policy})" if self.version else "that is no prerelease"
+        return f"{self.version} (rollForward {self.policy})" if self.version else "that is not a prerelease"
 
 
 _ANYTHING = _SdkRequirement()
 _TEST_RUNNERS = ("vstest", "microsoft.testing.platform")  # the managed part rejects other names
-_MAX_OPENINGS = 64  # the managed part reads 64 levels; counting brackets instead of levels is simpler, and enough
-# Unterminated strings and comments match up to the end of the text: searching their end repeatedly would be quadratic.
+_MAX_OPENINGS = 64  # the managed part reads 64 levels; counting all brackets is simpler, and enough
+# Unterminated strings and comments match up to the end of the text; searching it repeatedly takes quadratic time.
 _STRING_OR_COMMENT = r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|//[^\r\n]*|/\*.*?(?:\*/|\Z)'
 
 
@@ -94,7 +94,7 @@ def _read_requirement(data: bytes) -> _SdkRequirement:
     if not isinstance(sdk, dict):
         return _ANYTHING
     paths, advice = sdk.get("paths"), sdk.get("errorMessage")
-    # Only newer hosts know these two members; they may search elsewhere or ignore the whole file.
+    # Only newer native hosts know these two members; they may search elsewhere or ignore the whole file.
     if paths not in (None, ["$host$"]) or not isinstance(advice, str | None):
         raise _Unclear
     version, policy, prerelease = sdk.get("version"), sdk.get("rollForward"), sdk.get("allowPrerelease")

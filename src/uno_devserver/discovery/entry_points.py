@@ -1,7 +1,7 @@
 """Entry points of add-ins: how packages declare them, and which of them exist.
 
 A package declares entry points in its manifest or as items `UnoRemoteControlAddIns` in .props and .targets files, which
-are evaluated as MSBuild does. MSBuild rejects a whole project if one file is wrong; here only that file is left out and
+are evaluated as by MSBuild. MSBuild rejects a whole project if one file is wrong; here only that file is left out and
 reported.
 """
 
@@ -33,15 +33,15 @@ class DiscoveredAddIn(Value):
     version: str
     path: str
     source: str  # "manifest", "targets" or "msbuild"
-    certain: bool = True  # False: a condition could not be decided
+    certain: bool = True  # False if a condition could not be decided
 
 
 class AddInDiscovery(Value):
     found: tuple[DiscoveredAddIn, ...] = ()
     method: str | None = None  # "targets", "manifest", both joined by "+", "cached" or "msbuild"; None: nothing found
     issues: tuple[Issue, ...] = ()
-    failed: bool = False  # the package list could not be read, or MSBuild did not answer
-    possible: bool = False  # there was something to search
+    failed: bool = False  # whether the package list could not be read, or MSBuild failed
+    possible: bool = False  # whether there was anything to search
     duration_ms: int = 0
 
 
@@ -51,7 +51,7 @@ class EntryPoint(Value):
     path: str
     defined_in: str  # the file that declares it
     source: str  # "targets" or "manifest"
-    certain: bool = True  # False: a condition is undecided, so the add-in counts if its file exists
+    certain: bool = True  # False if a condition is undecided; then the add-in is used if its file exists
     undecided: tuple[str, ...] = ()  # the expressions that could not be decided
 
 
@@ -66,7 +66,7 @@ def declared_addins(
     issues: list[Issue],
     undecided: dict[str, tuple[str, ...]],
 ) -> list[EntryPoint]:
-    """The entry points that the files declare, evaluated in this order as parts of one project."""
+    """The entry points that the files declare when they are evaluated in this order as parts of one project."""
     remaining = list(files)
     while remaining:
         evaluator = Evaluator(
@@ -196,7 +196,7 @@ def _package_of(
     folders: PackageFolders,
 ) -> tuple[str, str]:
     """Name and version of the entry point's package, spelt as in the package list if it is listed."""
-    if owner is None:  # the workspace's own Directory.Build.targets, for example
+    if owner is None:  # declared outside of packages, for example in Directory.Build.targets
         return os.path.basename(candidate.defined_in), ""
     package = packages.get(owner[0].lower())
     if package is None:

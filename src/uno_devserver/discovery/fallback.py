@@ -1,7 +1,7 @@
 """Fallbacks for a search that finds no add-ins: the last known good result, then MSBuild.
 
-MSBuild runs the build of the workspace. So it is asked only if the user requested that on the command line or trusts
-the workspace; otherwise an issue tells how to request it.
+MSBuild runs the build of the workspace, so it is asked only if the user requested that on the command line or trusts
+the workspace; otherwise an issue says how to request it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def apply_fallbacks(
     msbuild: MSBuild,
     trusted: Callable[[], bool],
 ) -> AddInDiscovery:
-    """The add-ins to use. `readable`: the package list could be read; `expected`: the SDK should bring add-ins."""
+    """The add-ins to use. `readable`: the package list could be read; `expected`: the workspace should have add-ins."""
     packages = ["/".join(package) for package in addins.listed]
     if addins.found:
         known_good.save(packages, addins.found)

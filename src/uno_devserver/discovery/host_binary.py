@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FOLDER = os.path.join("tools", "rc", "host")
 NAME = "Uno.UI.RemoteControl.Host"
-OLDEST_MAJOR = 5  # below it, netX.Y is the .NET Framework
+OLDEST_MAJOR = 5  # lower versions in netX.Y are those of the .NET Framework
 
 
 class HostBinary(Value):

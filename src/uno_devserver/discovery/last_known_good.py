@@ -45,7 +45,7 @@ class LastKnownGood:
             log.debug(f"the add-ins found could not be kept in {self._path}: {error}")
 
     def load(self, packages: Iterable[str] | None) -> tuple[DiscoveredAddIn, ...]:
-        """The kept add-ins, if they were found with these packages (None: with this SDK) and all of them exist."""
+        """The kept add-ins; empty unless they were found with this SDK and these packages (None: any) and all exist."""
         data = self._read()
         try:
             document = parse(data) if data else None
@@ -76,6 +76,6 @@ def _addin(entry: object) -> DiscoveredAddIn | None:
 
 
 def _digest(texts: Iterable[str]) -> str:
-    # Not for security: every path is checked on disk before use. Importing hashlib would cost 3 ms.
-    # Names may contain surrogates: from a path that is not valid UTF-8, or from half a pair in JSON.
+    # Not for security, because every path is checked on disk before use. Importing hashlib would take 3 ms.
+    # Names may contain lone surrogates, from a path that is not valid UTF-8 or from JSON.
     return f"{crc32(chr(10).join(texts).encode('utf-8', 'surrogatepass')):08x}"

@@ -16,14 +16,14 @@ MAX_BYTES = 1024 * 1024
 
 
 class Manifest(Value):
-    """`entry_points` is None if there is no manifest that can be used; then the .targets files decide."""
+    """`entry_points` is None if there is no applicable manifest; then the .targets files are used."""
 
     entry_points: tuple[str, ...] | None
     issues: tuple[Issue, ...] = ()
 
 
 def read_manifest(package_folder: str, package: str, host_version: str | None) -> Manifest:
-    """The entry points that a package declares, as absolute paths inside the package; the files may be missing."""
+    """The entry points in a package's manifest, as absolute paths inside the package; the files may be missing."""
     path = os.path.join(package_folder, MANIFEST_NAME)
     try:
         document = parse(read_bytes(path, MAX_BYTES))
@@ -69,7 +69,7 @@ def _entry_points(
 
 
 def _too_old(host_version: str | None, minimum: object) -> str | None:
-    """Why the Host is older than the minimum; a minimum that is not a version is ignored."""
+    """Why the Host does not reach the minimum, as part of a sentence; None if it does or the minimum is invalid."""
     if not isinstance(minimum, str) or at_least(minimum, minimum) is None:
         return None
     reached = at_least(host_version or "", minimum)
@@ -99,5 +99,5 @@ def _ignoring_case(document: dict[object, object]) -> dict[str, object]:
 
 
 def _invalid(path: str, reason: str) -> Manifest:
-    """A damaged manifest declares no entry points: the .targets files could name the wrong file."""
+    """The result for an invalid manifest: no entry points, because the .targets files could name the wrong file."""
     return Manifest((), (warning("AddInManifestInvalid", f"{path} cannot be used: {reason}."),))

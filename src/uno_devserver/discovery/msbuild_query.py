@@ -21,9 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BUILD_SECONDS = 180.0  # a first evaluation with a cold disk takes up to a minute
-BUDGET_SECONDS = 600.0  # for all builds together: one per target framework, until one answers
-KEEP_BYTES = 256 * 1024  # of a build's output, for the log
+BUILD_SECONDS = 180.0  # the first evaluation, with a cold disk, takes up to a minute
+BUDGET_SECONDS = 600.0  # for all builds together; there is one per target framework until one answers
+KEEP_BYTES = 256 * 1024  # how much of a build's output is kept for the log
 MAX_DUMP_BYTES = 16 * 1024 * 1024
 QUOTED_CHARACTERS = 300
 _SEPARATORS = re.compile(r"[\r\n;,]+")
@@ -64,7 +64,7 @@ class _Build(Value):
         answer_file = os.path.join(self.scratch, f"{target}-{os.getpid()}.txt")
         try:
             make_folders(self.scratch)
-            _remove(answer_file)  # targets append to it, and a killed process with the same id may have left one
+            _remove(answer_file)  # targets append to the file, and a killed process with the same id may have left one
             problem = self._run(target, answer_file, options)
             return _read_dump(answer_file), problem
         except OSError as error:
@@ -73,7 +73,7 @@ class _Build(Value):
             _remove(answer_file)
 
     def _run(self, target: str, answer_file: str, options: tuple[str, ...]) -> str:
-        """Builds the target and returns the reason if that failed."""
+        """Builds the target; returns the reason if that fails, otherwise an empty text."""
         arguments = [self.dotnet, "build", self.solution, f"-t:{target}"]
         arguments.append(f"-p:{target}TargetFile={_escaped(answer_file)}")
         if self.host_path:
@@ -95,14 +95,14 @@ class _Build(Value):
 
 
 def _reason(printed: str) -> str:
-    """The first error in the output, which may begin with a welcome text, the engine's name and warnings."""
+    """The first error in the output; a welcome text, the engine's name and warnings may precede it."""
     lines = printed.splitlines()
     errors = [line.strip() for line in lines if ": error " in line]
     return next(iter([*errors, *lines]), "")[:QUOTED_CHARACTERS].rstrip(".")
 
 
 def _escaped(path: str) -> str:
-    """Escapes a property value for the command line, where ; and , separate and $ @ * ? % have a meaning."""
+    """Escapes a property value for the command line, where ; and , are separators and $ @ * ? % are special."""
     return re.sub(r"[%;,$@*?\"']", lambda match: f"%{ord(match[0]):02X}", path)
 
 

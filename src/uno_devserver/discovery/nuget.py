@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..system.folders import Folders
 
-CONFIG_NAMES = ("nuget.config", "NuGet.config", "NuGet.Config")  # the three spellings that NuGet itself looks for
+CONFIG_NAMES = ("nuget.config", "NuGet.config", "NuGet.Config")  # the three spellings that NuGet looks for
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
 _ID = re.compile(r"\w+(?:[.-]\w+)*")  # NuGet's rule for package ids
 
@@ -36,7 +36,7 @@ class PackageFolders:
 
     def find(self, name: str, version: str) -> str | None:
         """The folder of a package, in the first location that has the version in one of its spellings."""
-        if not _ID.fullmatch(name):  # this also keeps a hostile package list inside the package folders
+        if not _ID.fullmatch(name):  # a hostile name must not lead out of the package folders
             return None
         for spelling in folder_spellings(version):
             for location in self.locations:
@@ -83,7 +83,7 @@ def package_folders(directory: str, environ: Mapping[str, str], folders: Folders
     locations: list[str] = []
     issues: list[Issue] = []
     from_environment = environ.get("NUGET_PACKAGES", "")
-    if from_environment.strip():  # a blank value would be the current folder
+    if from_environment.strip():  # a blank value would mean the current folder
         locations.append(os.path.abspath(os.path.join(directory, from_environment)))
     configured = _configured_folder(directory, environ, folders, issues)
     if configured:
@@ -94,7 +94,7 @@ def package_folders(directory: str, environ: Mapping[str, str], folders: Folders
 
 
 def users_folders(environ: Mapping[str, str], folders: Folders) -> tuple[str, ...]:
-    """The user's own package folders, independent of the workspace; the user restored the packages in them."""
+    """The user's own package folders, independent of the workspace; they contain what the user restored."""
     return package_folders(folders.home, environ, folders).locations
 
 

@@ -1,6 +1,6 @@
 """Parses and compares version numbers as NuGet and .NET do, and spells them as folder names.
 
-Text that is not a version gives None. The order is that of SemVer, ignoring case and metadata, as in NuGet.
+The result for text that is not a version is None. The order is that of SemVer, ignoring case and metadata, as in NuGet.
 
 Hand-written: `packaging` has Python's rules (PEP 440), which differ in order and spelling.
 """
@@ -14,7 +14,7 @@ MAX_DIGITS = 9
 
 
 class NuGetVersion(Value):
-    """A NuGet version: four numbers, of which missing ones are 0, and the prerelease labels in lower case."""
+    """A NuGet version: four numbers (0 for missing ones), and the prerelease labels in lower case."""
 
     numbers: tuple[int, ...]
     labels: tuple[str, ...]
@@ -32,7 +32,7 @@ class NuGetVersion(Value):
         return self._rank() <= other._rank()
 
     def _rank(self) -> tuple[object, ...]:
-        # A prerelease comes before its release; labels are compared in order, and more labels come later.
+        # A prerelease precedes its release; labels are compared in order, and fewer labels precede more.
         return (self.numbers, not self.labels, tuple(map(_label_rank, self.labels)))
 
 
@@ -60,7 +60,7 @@ def folder_spellings(version: str) -> tuple[str, ...]:
 def at_least(host: str, minimum: str) -> bool | None:
     """Whether the numbers of `host` are at least those of `minimum`; None if one is not a version of 1 to 4 numbers.
 
-    System.Version treats 6.0 as older than 6.0.0. Authors of a minimum do not mean that, so here they are equal.
+    For System.Version 6.0 is older than 6.0.0. Authors of a minimum do not mean that, so here both are equal.
     """
     have, want = _system_numbers(host), _system_numbers(minimum)
     return None if have is None or want is None else have >= want
@@ -80,7 +80,7 @@ def _are_labels(text: str) -> bool:
 
 
 def _label_rank(label: str) -> tuple[int, int, str]:
-    # Numbers come before words. Comparing the digits by length, then as text, works for numbers of any size.
+    # Numbers precede words. Comparing the digits by length, then as text, works for numbers of any size.
     if label.isdigit():
         digits = label.lstrip("0")
         return (0, len(digits), digits)

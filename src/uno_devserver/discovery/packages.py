@@ -78,7 +78,7 @@ class SdkPackage(Value):
 
 
 class SdkPackages(Value):
-    path: str | None = None  # of packages.json; None if it does not exist
+    path: str | None = None  # the path of packages.json; None if it does not exist
     packages: tuple[SdkPackage, ...] = ()
     issue: Issue | None = None
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 class ProjectInfo(Value):
     path: str
-    frameworks: tuple[str, ...]  # as written; empty when the project does not say
+    frameworks: tuple[str, ...]  # as written; empty if the project names none
     sdks: tuple[str, ...]  # `Name` or `Name/Version`
-    references: tuple[tuple[str, str], ...]  # package and version as written ("" when the version is elsewhere)
+    references: tuple[tuple[str, str], ...]  # package and version as written ("" if the version is elsewhere)
     restore_folder: str
     before: tuple[str, ...]  # Directory.Build.props
     after: tuple[str, ...]  # Directory.Build.targets
@@ -32,7 +32,7 @@ class ProjectInfo(Value):
 
 
 def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) -> ProjectInfo:
-    """Reads a project; one that cannot be evaluated has no frameworks and references, but an issue."""
+    """Reads a project; if it cannot be evaluated, the result has an issue instead of frameworks and references."""
     before, after = _above(path, "Directory.Build.props"), _above(path, "Directory.Build.targets")
     issue = None
     body: Evaluation | None = None
@@ -55,7 +55,7 @@ def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) 
 
 
 def known_properties(project: ProjectInfo, framework: str | None, solution: str | None) -> dict[str, str]:
-    """The properties that the .NET SDK sets before the files of packages are evaluated; these may change them."""
+    """The properties that the .NET SDK sets before it imports the files of packages, which may change them."""
     known = _usual(project.path)
     if any(sdk.lower().startswith("uno.sdk") for sdk in project.sdks):
         known["UsingUnoSdk"] = "true"
@@ -132,7 +132,7 @@ def _references(body: Evaluation | None) -> tuple[tuple[str, str], ...]:
 
 
 def _restore_folder(path: str, before: tuple[str, ...], load: ProjectFileCache, environ: Mapping[str, str]) -> str:
-    """`obj` beside the project, unless Directory.Build.props sets another folder; the project file cannot."""
+    """`obj` next to the project, unless Directory.Build.props sets another folder; the project file cannot."""
     folder, name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
     default = os.path.join(folder, "obj")
     if not before:

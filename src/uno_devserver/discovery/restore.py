@@ -1,7 +1,7 @@
 """Reads the files of `dotnet restore` for a project: which package files MSBuild imports, and which packages exist.
 
 Sources in this order: `<project>.nuget.g.props` and `.g.targets`, a few KB that list the imports; the `targets` of
-project.assets.json, the same list in megabytes; its `libraries`, only names, so that the packages must be searched.
+project.assets.json, the same list in megabytes; its `libraries`, which are only names, so packages must be searched.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class RestoredPackage(Value):
     name: str
     version: str
-    folder: str | None  # None: restored, but no longer on disk
+    folder: str | None  # None if it was restored, but is no longer on disk
     file: str = ""  # one of its files that is imported, if any
-    may_have_tools: bool = True  # False: restore says that there is no `tools` folder
+    may_have_tools: bool = True  # False if restore recorded that there is no `tools` folder
 
 
 class PackageImports(Value):
@@ -42,7 +42,7 @@ class PackageImports(Value):
     framework: str | None
     props: tuple[str, ...]
     targets: tuple[str, ...]
-    properties: Mapping[str, str]  # defined by restore
+    properties: Mapping[str, str]  # the properties that restore defines
 
 
 class Restored(Value):
@@ -58,7 +58,7 @@ class Restored(Value):
 def read_restored(
     project: ProjectInfo, folders: PackageFolders, load: ProjectFileCache, environ: Mapping[str, str]
 ) -> Restored:
-    """Reads what restore left; `found` is False if the project was not restored or its files cannot be used."""
+    """Reads the files of restore; `found` is False if the project was not restored or they cannot be used."""
     issues: list[Issue] = []
     restored = _from_generated(project, load, environ, issues) or _from_assets(project, folders, issues)
     if restored is None:
@@ -185,7 +185,7 @@ def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
     own = PackageFolders(assets.package_folders) if assets.package_folders else folders
     entries = [entry for one in (assets.build_files or {}).values() for entry in one]
     wanted = dict.fromkeys((*(package for package, _ in entries), *assets.with_manifest, *assets.with_tools))
-    if assets.build_files is None:  # the imports are unknown, so every package must be searched
+    if assets.build_files is None:  # the imports are unknown, so all packages must be searched
         wanted = dict.fromkeys(assets.packages)
     located = {package: own.find(*package) for package in wanted}
     packages = tuple(RestoredPackage(*package, folder) for package, folder in located.items())
@@ -194,13 +194,13 @@ def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
         files = [
             os.path.join(f, *file.split("/")) for package, names in listed if (f := located[package]) for file in names
         ]
-        if "/" not in framework:  # otherwise it repeats the framework for one runtime
+        if "/" not in framework:  # with a slash, it repeats a framework for one runtime
             imports.append(_imports(short_framework_name(framework), files, {}))
     to_search = packages if assets.build_files is None else ()
     return Restored(tuple(imports), assets.packages, packages, to_search, own.locations)
 
 
-# Text instead of regular expressions, whose compilation would take longer than reading the files.
+# Plain text, because compiling regular expressions would take longer than reading the files.
 _IMPORT = '<Import Project="'
 _IF_EXISTS = '" Condition="Exists(\''
 _GROUPS = ('<ImportGroup Condition=" ', '<PropertyGroup Condition=" ', '<ItemGroup Condition=" ')
@@ -212,8 +212,8 @@ _WANTED = ("NuGet", "Pkg")
 _ROOT = "$(NuGetPackageRoot)"
 
 
-# Framework, name and value of a property or import; an import has no name. The framework is None if the line counts for
-# all frameworks, and empty if it counts only for the outer build.
+# Framework, name and value of a property or import; an import has no name. The framework is None if the line is for
+# all frameworks, and empty if it is only for the outer build.
 GeneratedLine = tuple[str | None, str, str]
 
 
@@ -222,7 +222,7 @@ def read_generated(texts: Iterable[str]) -> list[GeneratedLine] | None:
     lines: list[GeneratedLine] = []
     framework: str | None = None
     for text in texts:
-        inside = False  # a group, which has the condition
+        inside = False  # whether the line is inside a group, which has the condition
         if "&" in text or "%" in text or not text.rstrip().endswith((_END, "/>")):
             return None
         for raw in text.splitlines():
@@ -239,7 +239,7 @@ def read_generated(texts: Iterable[str]) -> list[GeneratedLine] | None:
                 if condition and (condition != f"{_FOR_FRAMEWORK}{framework}' AND " or "'" in (framework or "")):
                     return None
             elif line.startswith(_FRAME):
-                if line.count("<") > 1:  # not NuGet's line breaks
+                if line.count("<") > 1:  # the line breaks are not NuGet's
                     return None
                 inside = inside and not line.startswith("</")
             elif line:
@@ -265,7 +265,7 @@ def select_imports(lines: Iterable[GeneratedLine], framework: str | None) -> tup
             properties.setdefault(name, value)
         else:
             imports.append(value)
-    # Whether the root ends with a slash is taken into account by the imports.
+    # The imports are written to fit a root with or without a trailing slash.
     root = properties.get("NuGetPackageRoot", "")
     return (
         [_normal(value.replace(_ROOT, root)) for value in imports],
@@ -279,7 +279,7 @@ def _normal(path: str) -> str:
 
 
 MAX_RECORD_BYTES = 32 * 1024 * 1024
-ASSETS_HEAD_BYTES = 1024  # the first target framework stands in the first lines of project.assets.json
+ASSETS_HEAD_BYTES = 1024  # the first target framework is in the first lines of project.assets.json
 
 
 def restore_issues(project: ProjectInfo) -> Iterator[Issue]:

@@ -1,1 +1,1 @@
-"""What would MSBuild say? A small evaluator of project files that knows no product."""
+"""A small evaluator of MSBuild project files, independent of any product."""

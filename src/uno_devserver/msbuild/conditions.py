@@ -1,6 +1,6 @@
 """Parses conditions, and evaluates them to true, false or unknown (None).
 
-A comparison with an unknown operand is unknown. `and` and `or` follow Kleene's logic: one operand can decide although
+A comparison with an unknown operand is unknown. `and` and `or` follow Kleene's logic: one operand can decide even if
 the other is unknown. Without unknown operands the result and the error codes are those of MSBuild.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .expressions import EvaluationScope
 
 
-# Python's stack has about a thousand frames, and a level takes seven. Real conditions have fewer than ten levels.
+# Python's stack has about a thousand frames, and a level needs seven. Real conditions have fewer than ten levels.
 MAX_NESTING = 40
 
 _COMPARISONS = ("==", "!=", "<", ">", "<=", ">=")
@@ -140,7 +140,7 @@ class _Parser:
             return ()
         while True:
             kind, text = self.next
-            # A missing argument is kept: then the number of arguments is reported as wrong.
+            # A missing argument is kept, so that the number of arguments is reported as wrong.
             arguments.append(ConditionNode(kind, text))
             if kind in ("text", "number"):
                 self._advance()
@@ -462,7 +462,7 @@ def _end(match: re.Match[str] | None) -> int:
 
 
 class PropertyOperands:
-    """The operands of a condition that may refer to properties only."""
+    """The operands of a condition that may refer only to properties."""
 
     def __init__(self, scope: EvaluationScope, folder: str, expand: Callable[[str], str] | None = None) -> None:
         """`folder` is the base of relative paths in Exists; `expand` may replace more than properties."""

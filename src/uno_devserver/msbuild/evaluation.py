@@ -2,7 +2,7 @@
 
 `Evaluator.evaluate` behaves like a project without an SDK that imports the given files in order. With
 `undefined_is_unknown=False` the result is that of MSBuild. With True (the default) an undefined property is unknown
-instead of empty; items that depend on it are kept, marked as uncertain, and noted.
+instead of empty; items that depend on it are kept and marked as uncertain, and a note names the expression.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .metadata import ItemEntry
     from .properties import EvaluationNote
 
-# How often the property pass may start again because an imported file defines a property that was taken for undefined.
+# How often the property pass may run until imported files define no property that it treated as undefined.
 MAX_ROUNDS = 6
 
 
@@ -38,7 +38,7 @@ class Item(Value):
 class Evaluator:
     """Evaluates files for one project, which need not exist; relative paths are relative to its folder.
 
-    Files cannot change `global_properties`, but `properties` and `environment`. `load` shares parsed files between
+    Files can change `properties` and `environment`, but not `global_properties`. `load` shares parsed files between
     evaluators.
     """
 
@@ -79,7 +79,7 @@ class Evaluator:
         return Evaluation(properties, items)
 
     def _property_pass(self, files: Sequence[str]) -> PropertyPass:
-        """Runs the property pass, again if imported files define what it took for unknown."""
+        """Runs the property pass, and again if imported files define properties that it treated as unknown."""
         defined = self._definitions(files) if self._undefined_is_unknown else None
         for rounds_left in reversed(range(MAX_ROUNDS)):
             properties = PropertyPass(
@@ -101,7 +101,7 @@ class Evaluator:
             try:
                 names |= self._load.load(path).properties
             except EvaluationProblem:
-                pass  # the pass reads the file, too, and reports the problem
+                pass  # the property pass reads the file too, and reports the problem
         return names
 
 

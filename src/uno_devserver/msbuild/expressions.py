@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 UNKNOWN = "\0"
 GUESS = "\1"
 
-# Stops properties that double themselves before the memory is full. Real values have some kilobytes.
+# Stops properties that double themselves before the memory is full. Real values have a few kilobytes.
 MAX_TEXT = 4 * 1024 * 1024
 # The limit for all values of one evaluation together; values up to FREE_TEXT are not counted.
 MAX_TOTAL_TEXT = 64 * 1024 * 1024
 FREE_TEXT = 256
-# How many directory entries the wildcards of one evaluation may visit. A large package has some thousand files.
+# How many directory entries the wildcards of one evaluation may visit. A large package has a few thousand files.
 MAX_ENTRIES = 100_000
 # How many items lists, Remove and the like may visit: a thousand items times a thousand Removes, about a second.
 # A long comparison with wildcards counts as several visits.
@@ -47,7 +47,7 @@ class EvaluationScope:
         self.environment = environment
         self.values: dict[str, str] = {}
         self.file_values: Mapping[str, str] = {}
-        # The names that are empty while they are not set; None: all names, as in MSBuild.
+        # The properties that are empty while they are not set; None for all properties, as in MSBuild.
         self.defined = defined
         self.missing: set[str] = set()
         # Calls of functions that are not implemented here, with their files.
@@ -143,7 +143,7 @@ def unescape(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Escapes all characters that have a meaning for MSBuild."""
+    """Escapes all characters that are special in MSBuild."""
     return text.translate(_ESCAPES)
 
 
@@ -159,10 +159,10 @@ def is_known(text: str) -> bool:
 
 
 def glob_of(escaped: str, folder: str) -> Glob | None:
-    """The pattern in an escaped text; None if the text has no wildcards."""
+    """The pattern in an escaped text; None if the text has no wildcards or is literal for MSBuild."""
     if "*" not in escaped and "?" not in escaped:
         return None
-    # MSBuild takes a text with escaped wildcards literally.
+    # For MSBuild a text with escaped wildcards is literal.
     if "%" in escaped and ("%2a" in escaped.lower() or "%3f" in escaped.lower()):
         return None
     from .globs import parse_glob

@@ -9,7 +9,7 @@ from ..system.values import Value
 # The highest .NETStandard that .NETCoreApp implements from a version on, newest rule first.
 _STANDARDS = (((3, 0), (2, 1)), ((2, 0), (2, 0)), ((1, 0), (1, 6)))
 
-# Not compiled in advance: most projects need only the first.
+# Not compiled in advance, because most projects need only the first.
 _MODERN = r"(?a)net(\d+)\.(\d+)(?:-([a-z]+)(\d[\d.]*)?)?"
 _DOTTED = r"(?a)(netcoreapp|netstandard)(\d+)\.(\d+)"
 _CLASSIC = r"(?a)net(\d)(\d)?(\d)?"
@@ -24,7 +24,7 @@ class Framework(Value):
 
 
 def parse_framework(name: str) -> Framework | None:
-    """Parses a framework name; None for unusual kinds, which are rare but valid."""
+    """Parses a framework name; returns None for rare kinds, which may be valid."""
     name = name.strip().lower()
     if match := re.fullmatch(_MODERN, name):
         major, minor, platform, platform_version = match.groups()
@@ -57,7 +57,7 @@ def is_compatible(target: Framework, candidate: Framework) -> bool | None:
         same_platform = target.platform == candidate.platform
         return same_platform and target.platform_version >= candidate.platform_version
     if target.identifier == ".NETCoreApp" and candidate.identifier == ".NETStandard":
-        # None: there is no version before 1.0, but a file can name one.
+        # None for a version before 1.0, which does not exist but can be written.
         return next((candidate.version <= standard for since, standard in _STANDARDS if target.version >= since), None)
     if candidate.identifier == ".NETCoreApp":
         return False
@@ -73,7 +73,7 @@ _LONG_FRAMEWORK = r"(\.netcoreapp|\.netstandard|\.netframework),version=v([0-9]{
 
 
 def short_framework_name(name: str) -> str:
-    """`net10.0` for `.NETCoreApp,Version=v10.0`, the form in older assets files; other names unchanged."""
+    """`net10.0` for `.NETCoreApp,Version=v10.0`, the form in older assets files; other names are returned unchanged."""
     match = re.fullmatch(_LONG_FRAMEWORK, name.lower())
     if not match:
         return name

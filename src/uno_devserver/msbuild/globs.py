@@ -97,7 +97,7 @@ class Glob:
 
 
 def parse_glob(pattern: str, base: str) -> Glob | None:
-    """Parses a pattern relative to the folder `base`; None if MSBuild takes it literally."""
+    """Parses a pattern relative to the folder `base`; returns None if it is literal for MSBuild."""
     pattern = to_slashes(pattern)
     parts = _split(pattern)
     first_wild = next((place for place, part in enumerate(parts) if has_wildcards(part)), len(parts))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .expressions import EvaluationScope
 
     class Lists(Protocol):
-        """The items so far; None for an undefined type, if undefined means unknown."""
+        """The items so far; None for an undefined type if undefined types are unknown."""
 
         scope: EvaluationScope
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .xml import Element
 
 # Items and metadata together: stops lists that double themselves before the memory is full. The largest projects have
-# some ten thousand items.
+# tens of thousands of items.
 MAX_ITEMS = 300_000
 
 
@@ -38,7 +38,7 @@ class ItemPass:
     def __init__(
         self, scope: EvaluationScope, defined: set[str] | None, note: Callable[[EvaluationNote], None]
     ) -> None:
-        """`defined` are the item types that can be empty; None: all can (plain MSBuild)."""
+        """`defined` are the item types that are empty while they have no items; None for all types (plain MSBuild)."""
         self.scope = scope
         self.lists: dict[str, list[ItemEntry]] = {}
         self._defaults: dict[str, Metadata] = {}
@@ -120,7 +120,7 @@ class ItemPass:
                 self._remark(expression, element, file, skipped)
 
     def _if_empty(self, part: str) -> str:
-        """The path with its unknown parts left empty, as a guess; nothing if there is no such file."""
+        """The path with its unknown parts left empty, as a guess; empty if there is no such file."""
         path = part.replace(UNKNOWN, "").replace(GUESS, "").strip()
         if not path or "@(" in path or glob_of(path, self.scope.folder):
             return ""

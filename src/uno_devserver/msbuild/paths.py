@@ -74,7 +74,7 @@ def comparison_key(path: str, folder: str) -> str:
 
 
 def ignoring_case(text: str) -> str:
-    """The text as .NET compares it when it ignores case: each character in upper case."""
+    """The text in the form that .NET compares when it ignores case: each character in upper case."""
     if text.isascii():
         return text.upper()
     return "".join(upper if len(upper := character.upper()) == 1 else character for character in text)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 # Our own codes, for projects that MSBuild may accept.
 LIMIT = "Limit"  # a bound on memory, nesting or work was reached
-UNSUPPORTED = "Unsupported"  # a function that MSBuild has and this evaluator has not
+UNSUPPORTED = "Unsupported"  # a function of MSBuild that this evaluator does not have
 
 # How much of a value a message shows.
 MAX_QUOTED = 200
 
 
 class EvaluationProblem(Exception):
-    """MSBuild would reject this project, or a limit was reached.
+    """MSBuild would reject this project, or this evaluator cannot evaluate it.
 
-    `path` is the wrong file, and `entry` the index of the evaluated file that led to it. The evaluator sets both,
+    `path` is the file with the problem, `entry` the index of the evaluated file that led to it. The evaluator sets both,
     because expressions do not know their file.
     """
 

@@ -1,6 +1,6 @@
 """The property pass: evaluates properties, conditions, Choose and imports in document order; collects item groups.
 
-With an undecided condition both outcomes stay possible: a property keeps its value, or takes the new one if it has
+If a condition is undecided, both outcomes stay possible: a property keeps its value, or gets the new one if it has
 none, and becomes a guess; an import is followed if its file exists; nested elements inherit the undecided condition as
 a doubt.
 """
@@ -43,7 +43,7 @@ class PropertyPass:
         defined: set[str] | None,
         load: ProjectFileCache,
     ) -> None:
-        """`defined` are the properties that are empty until set; None: all are (plain MSBuild)."""
+        """`defined` are the properties that are empty until set; None for all properties (plain MSBuild)."""
         self.scope = EvaluationScope(os.path.dirname(project), environment, defined)
         self.names: dict[str, str] = {}
         self.imported: list[str] = []
@@ -61,7 +61,7 @@ class PropertyPass:
 
     @property
     def surprises(self) -> bool:
-        """Whether an imported file defines a name that was taken for unknown."""
+        """Whether an imported file defines a property that was treated as unknown."""
         return not self.scope.missing.isdisjoint(self.definitions)
 
     def run(self, files: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """Validates the elements and attributes of a project file before it is evaluated.
 
 Like MSBuild, `validate` rejects a whole file even if a false condition would skip the invalid part. The content of
-targets is not checked, because it takes no part in an evaluation.
+targets is not checked, because it is not evaluated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def words(text: str) -> frozenset[str]:
 
 NAMESPACE = "http://schemas.microsoft.com/developer/msbuild/2003"
 
-# MSBuild's limit; it also limits the recursion here and in the evaluation.
+# MSBuild's own limit, which also limits the recursion here and in the evaluation.
 MAX_CHOOSE_DEPTH = 50
 
 # Built-in metadata, which files can read but not set.

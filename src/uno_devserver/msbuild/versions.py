@@ -19,7 +19,7 @@ def parse_simple(text: str) -> tuple[int, int, int, int] | None:
     parts = _numbers(match.group(1).split("."))
     if parts is None:
         return None
-    return (*parts, 0, 0, 0)[:4]  # type: ignore[return-value]  # one to four parts, filled up to four
+    return (*parts, 0, 0, 0)[:4]  # type: ignore[return-value]  # one to four parts, padded to four
 
 
 def parse_system(text: str) -> tuple[int, ...] | None:

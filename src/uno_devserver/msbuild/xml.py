@@ -17,8 +17,8 @@ from .problems import quoted, shortened
 MAX_DEPTH = 1000
 
 _BLANK = " \t\r\n"
-# All characters beyond ASCII are accepted in names; XML excludes a few of them, which does no harm.
-# The classes list what is not allowed, because a range up to the last character takes milliseconds to compile.
+# All characters beyond ASCII are accepted in names; XML excludes a few of them, but accepting these is harmless.
+# The classes list forbidden characters, because a range up to the last character takes milliseconds to compile.
 _NAME = r"[^\s!-9;-@\[-^`{-~][^\s!-,/;-@\[-^`{-~]*+"
 # With possessive quantifiers a tag that does not match fails in linear time.
 _START_TAG = re.compile(rf"(?a)<({_NAME})((?:\s++{_NAME}\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+)\s*+(/?)>").match
@@ -277,7 +277,7 @@ def _doctype_end(text: str, start: int) -> int:
             closing = _DOCTYPE_ENDS[opening]
             end = text.find(closing, position)
             if end < 0:
-                # Searching the end of each later part, too, would take quadratic time.
+                # Searching for the end of each later part too would take quadratic time.
                 raise _problem(text, part.start(), f"in the DOCTYPE, {opening} is not closed")
             position = end + len(closing)
         elif opening != ">":

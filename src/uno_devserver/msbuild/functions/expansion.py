@@ -44,7 +44,7 @@ def expand(text: str, scope: EvaluationScope) -> str:
 
 
 def _expand(text: str, scope: EvaluationScope, depth: int) -> FunctionValue:
-    """Like `expand`, but text that consists of one reference keeps the type of its value."""
+    """Like `expand`, but the value of a text that is a single reference keeps its type."""
     if depth > MAX_NESTING:
         raise EvaluationProblem(LIMIT, f"functions are nested more than {MAX_NESTING} deep: {text[:60]!r}")
     found: list[FunctionValue] = []
@@ -362,7 +362,7 @@ def _version_text(call: FunctionCall, arguments: Sequence[FunctionValue]) -> Fun
 
 def _scalar_text(call: FunctionCall, arguments: Sequence[FunctionValue]) -> FunctionValue:
     if arguments:
-        raise NotImplementedHere  # a format
+        raise NotImplementedHere  # a format is given
     return to_text(call.receiver)
 
 

@@ -59,7 +59,7 @@ def _substring(call: FunctionCall, arguments: Sequence[FunctionValue]) -> str:
 
 
 def _compared(compare: Callable[[str, str], bool | int]) -> Function:
-    """Makes a method that takes a text and optionally a StringComparison."""
+    """Creates a method that takes a text and optionally a StringComparison."""
 
     def method(call: FunctionCall, arguments: Sequence[FunctionValue]) -> FunctionValue:
         text, *rest = texts(arguments, 1, 2)
@@ -162,7 +162,7 @@ def _character(call: FunctionCall, arguments: Sequence[FunctionValue]) -> str:
 def _simple(change: Callable[[str], FunctionValue]) -> Function:
     def method(call: FunctionCall, arguments: Sequence[FunctionValue]) -> FunctionValue:
         if arguments:
-            raise NotImplementedHere  # a culture or a format
+            raise NotImplementedHere  # a culture or a format is given
         return change(_receiver(call))
 
     return method
