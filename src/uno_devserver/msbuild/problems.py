@@ -13,7 +13,7 @@ MAX_QUOTED = 200
 class EvaluationProblem(Exception):
     """MSBuild would reject this project, or this evaluator cannot evaluate it.
 
-    `path` is the file with the problem, `entry` the index of the evaluated file that led to it. The evaluator sets both,
+    `path` is the invalid file, `entry` the index of the evaluated file that led to it. The evaluator sets both,
     because expressions do not know their file.
     """
 
