@@ -32,9 +32,9 @@ DIFFERENCES = {
 
 
 async def post(channel: IdeChannel, segment: str, recorded: list[str] | None = None, method: str = "POST") -> Response:
-    async def record(channel_id: str) -> None:
+    async def record() -> None:
         if recorded is not None:
-            recorded.append(channel_id)
+            recorded.append(channel.channel_id or "")
 
     return await rebind(Request(method, PREFIX + segment, "", {}, b""), channel, record)
 

@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -230,6 +231,64 @@ def test_a_channel_that_cannot_be_recorded_is_bound_all_the_same(tmp_path: Path)
         assert host.ask("POST", "/devserver/idechannel/one").status == 200
         visit(host, "one").close()
         assert "The registry does not show the IDE channel one: " in host.output
+
+
+def test_the_channel_bound_last_is_registered_however_slowly_others_are_written(tmp_path: Path) -> None:
+    lines = (
+        "import os, threading",
+        "from uno_devserver.host import server",
+        "write, second = server.update_channel, threading.Event()",
+        "def slow(folder, pid, channel):",
+        "    if channel == 'one':",
+        "        open(os.path.join(folder, 'begun'), 'w').close()",
+        "        second.wait(1)  # the second is written before the first, if nothing prevents it",
+        "    written = write(folder, pid, channel)",
+        "    second.set()",
+        "    return written",
+        "server.update_channel = slow",
+    )
+    with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
+        binds = [
+            threading.Thread(target=host.ask, args=("POST", f"/devserver/idechannel/{name}")) for name in ("one", "two")
+        ]
+        binds[0].start()
+        wait_for((host.entry.parent / "begun").exists)
+        binds[1].start()
+        for bind in binds:
+            bind.join()
+
+        assert json.loads(host.entry.read_text("utf-8"))["IdeChannelId"] == "two"
+
+
+def test_a_channel_that_is_bound_while_the_host_ends_does_not_register_it_again(tmp_path: Path) -> None:
+    lines = (
+        "import threading",
+        "from uno_devserver.host import server",
+        "from uno_devserver.instances import registry",
+        "read, update, remove = registry.read_members, server.update_channel, server.unregister",
+        "removed = threading.Event()",
+        "def read_slowly(file):",
+        "    members = read(file)",
+        "    removed.wait(0.5)  # the entry is removed between reading and writing, if nothing prevents it",
+        "    return members",
+        "def update_slowly(*arguments):",
+        "    registry.read_members = read_slowly",
+        "    return update(*arguments)",
+        "def unregister(*arguments):",
+        "    registry.read_members = read",
+        "    remove(*arguments)",
+        "    removed.set()",
+        "server.update_channel, server.unregister = update_slowly, unregister",
+    )
+    with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
+        bind = threading.Thread(target=host.ask, args=("POST", "/devserver/idechannel/one"))
+        bind.start()
+        wait_for(lambda: (Path(host.temp.name) / "CoreFxPipe_one").is_socket())
+        host.process.terminate()
+        assert host.ended() == 0
+        bind.join()
+
+        assert not host.entry.exists()
 
 
 # Endpoints

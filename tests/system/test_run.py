@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from uno_devserver.system.programs import find_program, program_candidates
-from uno_devserver.system.run import POLL_SECONDS, RunOutcome, _running, run
+from uno_devserver.system.run import POLL_SECONDS, RunOutcome, _running, forget_process, run
 
 NEVER = 60.0  # longer than any test may take
 # Starts a child that outlives it, and tells the id of that child in a file.
@@ -376,3 +377,16 @@ def test_a_program_that_closed_its_output_can_still_be_given_up(folder: str) -> 
 
     assert outcome.problem == "was given up"
     assert time.monotonic() - deadline < NEVER / 2
+
+
+def test_a_process_that_another_thread_forgets_meanwhile_does_not_disturb_a_start() -> None:
+    class Ended:
+        def poll(self) -> int:
+            forget_process(cast("subprocess.Popen[bytes]", other))  # as a run that ends in another thread does
+            return 0
+
+    ended, other = Ended(), Ended()
+    _running.update(cast("set[subprocess.Popen[bytes]]", {ended, other}))
+
+    assert run_python("print('done')").output == b"done\n"
+    assert not _running

@@ -30,7 +30,7 @@ _JSON_UTF8 = (("Content-Type", "application/json; charset=utf-8"),)
 _PROBLEM = (("Content-Type", "application/problem+json"),)
 _TEXT = (("Content-Type", "text/plain; charset=utf-8"),)
 
-RecordChannel = Callable[[str], Awaitable[None]]
+RecordChannel = Callable[[], Awaitable[None]]
 
 
 class Routes:
@@ -150,7 +150,7 @@ def _is_debug(query: dict[str, str]) -> bool:
 
 
 async def rebind(request: Request, channel: IdeChannel, record_channel: RecordChannel) -> Response:
-    """Bind the channel to the pipe that the path names; `record_channel` writes its id into the registry."""
+    """Bind the channel to the pipe that the path names; `record_channel` writes the present id into the registry."""
     if request.method != "POST":
         return _only("POST")
     channel_id = _decoded(request.path[len(IDE_CHANNEL) :])
@@ -162,7 +162,7 @@ async def rebind(request: Request, channel: IdeChannel, record_channel: RecordCh
         log.warn(str(problem))
         detail = f"Failed to configure IDE channel '{channel_id}'. {problem}"
         return Response(500, _body({"title": "Internal Server Error", "status": 500, "detail": detail}), _PROBLEM)
-    await record_channel(channel_id)
+    await record_channel()
     return Response(200, _body({"ideChannelId": channel_id}), _JSON_UTF8)
 
 

@@ -10,9 +10,9 @@ import asyncio
 import os
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
@@ -95,6 +95,8 @@ class _Host:
         self._flags = flags
         self._workspace = workspace
         self._registry = folders().registry
+        self._registry_lock = threading.Lock()  # one write at a time, and none after the Host has unregistered
+        self._unregistered = False
         self._started = time.monotonic()
         self._lifetime = Lifetime()
         self._launches = LaunchMonitor(timeout_from(os.environ))
@@ -204,20 +206,26 @@ class _Host:
             log.debug(f"The registry does not show the folder of this Host: {problem}.")
 
     def _unregister(self) -> None:
-        try:
-            unregister(self._registry, os.getpid())
-            prune(self._registry)
-        except FileProblem as problem:
-            log.warn(f"Failed to unregister DevServer: {problem}.")
+        with self._registry_lock:
+            self._unregistered = True
+            try:
+                unregister(self._registry, os.getpid())
+                prune(self._registry)
+            except FileProblem as problem:
+                log.warn(f"Failed to unregister DevServer: {problem}.")
 
-    async def _record_channel(self, channel_id: str) -> None:
-        await self._at_registry(partial(self._write_channel, channel_id))
+    async def _record_channel(self) -> None:
+        await self._at_registry(self._write_channel)
 
-    def _write_channel(self, channel_id: str) -> None:
-        try:
-            update_channel(self._registry, os.getpid(), channel_id)
-        except FileProblem as problem:  # the IDE can connect all the same
-            log.warn(f"The registry does not show the IDE channel {channel_id}: {problem}.")
+    def _write_channel(self) -> None:
+        with self._registry_lock:
+            if self._unregistered:
+                return
+            channel_id = self._ide.channel_id  # of several that were bound at once, the last one
+            try:
+                update_channel(self._registry, os.getpid(), channel_id)
+            except FileProblem as problem:  # the IDE can connect all the same
+                log.warn(f"The registry does not show the IDE channel {channel_id}: {problem}.")
 
     def _introduce(self) -> None:
         facts = (

@@ -142,8 +142,9 @@ def start_process(start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Po
         if _ending:
             raise OSError(errno.ECANCELED, "this process ends")
         process = start()
-        _running.difference_update([one for one in _running if one.poll() is not None])
         _running.add(process)
+        # A copy: other threads forget their processes meanwhile.
+        _running.difference_update([one for one in tuple(_running) if one.poll() is not None])
     return process
 
 

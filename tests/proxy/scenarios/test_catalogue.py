@@ -320,7 +320,7 @@ def test_a_catalogue_that_is_not_made_promises_nothing_for_afterwards(machine: M
     refused = machine.run("mcp", "start", "--force-generate-tool-cache", "--json").json["error"]
 
     assert refused["nextStep"] == (
-        "Only the user may agree, who does so by 'uno-devserver trust' in the workspace. Then run this again."
+        "Only the user may agree, by running 'uno-devserver trust' in the workspace. Then run this again."
     )
 
 

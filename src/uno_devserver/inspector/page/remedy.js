@@ -17,7 +17,7 @@ export function withCommands(sentence) {
 }
 
 // The proxy words this for agents, which must not consent for their user; the reader of this page is the user.
-const TO_AGENTS = "Only the user may agree, who does so by 'uno-devserver trust' in the workspace;";
+const TO_AGENTS = "Only the user may agree, by running 'uno-devserver trust' in the workspace;";
 const TO_USERS = "If you trust its code, run 'uno-devserver trust' in the workspace;";
 const TOOL = /\b(uno_app_\w+)/;
 
