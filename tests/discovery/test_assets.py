@@ -320,7 +320,7 @@ def test_a_file_that_was_cut_off_is_a_problem(reader: Reader, part: float) -> No
 
 @pytest.mark.parametrize("content", ["null", "[]", "1", '"text"'])
 def test_what_is_no_object_is_a_problem(reader: Reader, content: str) -> None:
-    with pytest.raises(FileProblem, match="no JSON object"):
+    with pytest.raises(FileProblem, match="not contain a JSON object"):
         reader.read(content)
 
 

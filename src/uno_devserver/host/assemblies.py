@@ -66,7 +66,7 @@ def _metadata_range(data: bytes) -> tuple[int, int]:
         raise NotAnAssembly("it is no .NET file")
     (cli,) = struct.unpack_from("<I", data, directories + 14 * 8)
     if cli == 0:
-        raise NotAnAssembly("it holds native code only")
+        raise NotAnAssembly("it contains only native code")
     sections = [
         struct.unpack_from("<8x4I", data, optional + optional_size + 40 * number) for number in range(section_count)
     ]

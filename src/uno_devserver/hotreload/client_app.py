@@ -247,5 +247,5 @@ def _compiled(pattern: str | None) -> re.Pattern[str] | None:
     try:
         return re.compile(pattern)
     except re.error as error:
-        log.warn(f"client.readyPattern is not a regular expression ({error}); the client counts as ready when it runs.")
+        log.warn(f"client.readyPattern is not a regular expression ({error}); the client is ready once it runs.")
         return None

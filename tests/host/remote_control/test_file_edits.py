@@ -70,7 +70,7 @@ def test_a_text_or_the_whole_file_is_replaced(
 @pytest.mark.parametrize(
     ("before", "old", "new", "result", "error"),
     [
-        (b"one", "three", "four", BAD_REQUEST, "does not hold OldText"),
+        (b"one", "three", "four", BAD_REQUEST, "does not contain OldText"),
         (b"one", "", "x", BAD_REQUEST, "OldText is empty"),
         (b"one", "what the app knew", None, BAD_REQUEST, "so it was not deleted"),
         (b"one \x80", "one", "\udc80", BAD_REQUEST, "half a surrogate pair"),
@@ -161,7 +161,7 @@ def test_all_edits_of_a_file_are_made_or_none_and_other_files_do_not_care(page: 
 
     assert [result.result for result in results] == [BAD_REQUEST, DONE, BAD_REQUEST]
     assert "Another edit" in (results[0].error or "")
-    assert "does not hold" in (results[2].error or "")
+    assert "does not contain" in (results[2].error or "")
     assert page.read_bytes() == before
     assert other.read_text() == "b"
 

@@ -66,7 +66,7 @@ class Signature(Value):
         except msgspec.ValidationError as error:
             raise BadArguments(self._sentence(str(error), {} if strict else arguments)) from None
         except UnicodeEncodeError:  # raised when a number is read from a text
-            raise BadArguments("The arguments are wrong: one of them holds half a surrogate pair.") from None
+            raise BadArguments("The arguments are wrong: one of them contains half a surrogate pair.") from None
         assert isinstance(arguments, Mapping)
         # Only the given arguments are passed, because the function has its own defaults.
         declared = values.__struct_fields__

@@ -106,7 +106,7 @@ def plan_edits(edits: Sequence[FileEdit], file: TextFile | None) -> tuple[tuple[
 def _changed(edit: FileEdit, file: TextFile | None) -> TextFile | None:
     for text in (edit.old, edit.new):
         if text is not None and _SURROGATE.search(text):
-            raise EditRefused(BAD_REQUEST, "The text holds half a surrogate pair, which no file can hold.")
+            raise EditRefused(BAD_REQUEST, "The text contains half a surrogate pair, which no file can contain.")
     if edit.new is None:
         _check_deletion(edit, file)
         return None
@@ -125,7 +125,7 @@ def _check_deletion(edit: FileEdit, file: TextFile | None) -> None:
     if file is None:
         raise _missing(edit)
     if edit.old and edit.old not in file.text and file.fitted(edit.old) not in file.text:
-        raise EditRefused(BAD_REQUEST, f"'{edit.path}' does not hold OldText (any more), so it was not deleted.")
+        raise EditRefused(BAD_REQUEST, f"'{edit.path}' does not contain OldText (any more), so it was not deleted.")
 
 
 def _written(edit: FileEdit, text: str, file: TextFile | None) -> TextFile:
@@ -147,7 +147,7 @@ def _replaced(edit: FileEdit, old: str, new: str, file: TextFile) -> TextFile:
         old = file.fitted(old)  # the app may run on a system with other line ends
     count = file.text.count(old)
     if count == 0:
-        raise EditRefused(BAD_REQUEST, f"'{edit.path}' does not hold OldText (any more), so nothing was changed.")
+        raise EditRefused(BAD_REQUEST, f"'{edit.path}' does not contain OldText (any more), so nothing was changed.")
     if len(file.text) + count * (len(new) - len(old)) > MAX_SIZE:
         raise _too_large(edit)
     return file.replace(text=file.text.replace(old, new))

@@ -63,7 +63,7 @@ class _Compiled:
         except FileNotFoundError:  # removed meanwhile: the next call finds another kind of package
             root = None
         except (FileProblem, XmlProblem) as problem:
-            tree.problems.append(f"{path} cannot be read: {problem.reason}. The default files of a project count.")
+            tree.problems.append(f"{path} cannot be read: {problem.reason}. The default files of a project are used.")
             root = None
         for element in _below(root) if root is not None else ():
             name = element.name.lower()

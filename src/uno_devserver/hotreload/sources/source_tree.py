@@ -129,7 +129,7 @@ class SourceTree:
             return None
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            self.problems.append(f"The folder {path} cannot be read ({reason}), so its files do not count.")
+            self.problems.append(f"The folder {path} cannot be read ({reason}), so its files are ignored.")
             return None
 
 

@@ -146,7 +146,7 @@ class Disk:
             return _NOTHING
         except (OSError, ValueError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
-            self.say(f"The folder {folder} cannot be read: {reason}; its files do not count.")
+            self.say(f"The folder {folder} cannot be read: {reason}; its files are ignored.")
             return _NOTHING
         self.folders.add(folder)
         return entries

@@ -109,7 +109,7 @@ def _open_projects(first: str, version: int, disk: Disk) -> dict[str, TsProject]
         if path in projects:
             continue
         if len(projects) >= MAX_PROJECTS:
-            disk.say(f"{first} references more than {MAX_PROJECTS} projects; the rest does not count.")
+            disk.say(f"{first} references more than {MAX_PROJECTS} projects; the rest is ignored.")
             break
         config = read_tsconfig(path, disk)
         options = read_options(config, version)
@@ -119,7 +119,7 @@ def _open_projects(first: str, version: int, disk: Disk) -> dict[str, TsProject]
             if disk.is_file(target):
                 waiting.append(target)
             else:
-                disk.say(f"{path} references {target}, which does not exist; it does not count.")
+                disk.say(f"{path} references {target}, which does not exist; it is ignored.")
     return projects
 
 
@@ -181,7 +181,7 @@ class _ImportCache:
         try:
             data = read_bytes(native(path), MAX_SOURCE_BYTES)
         except FileNotFoundError:
-            self._disk.say(f"{path} was removed while the sources were listed; it does not count.")
+            self._disk.say(f"{path} was removed while the sources were listed; it is ignored.")
             return None
         except FileProblem as problem:
             self._disk.say(f"{path} cannot be read: {problem.reason}; its imports are not known.")

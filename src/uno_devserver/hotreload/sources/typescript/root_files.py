@@ -80,7 +80,7 @@ def _is_valid(spec: str, config: TsConfig, disk: Disk, *, trailing: bool = True)
         return False
     parts = spec.split("/")
     if max(parts.count("**"), *(part.count("*") for part in parts if part != "**"), 0) > MAX_WILDCARDS:
-        disk.say(f"{config.path}: the pattern {spec[:100]} has more than {MAX_WILDCARDS} wildcards; it does not count.")
+        disk.say(f"{config.path}: the pattern {spec[:100]} has more than {MAX_WILDCARDS} wildcards; it is ignored.")
         return False
     return True
 
@@ -117,7 +117,7 @@ class _Search:
             visited.add(real)
             if len(visited) > MAX_FOLDERS:
                 self._disk.say(
-                    f"The patterns of {self._folder} enter more than {MAX_FOLDERS:,} folders; the rest does not count."
+                    f"The patterns of {self._folder} enter more than {MAX_FOLDERS:,} folders; the rest is ignored."
                 )
                 break
             entries = self._disk.entries(folder)

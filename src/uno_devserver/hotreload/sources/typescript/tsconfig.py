@@ -85,16 +85,16 @@ class _Merged:
         bases = []
         for name in names:
             if not isinstance(name, str):
-                self._disk.say(f"{path}: extends holds {name!r} where a text is expected; it does not count.")
+                self._disk.say(f"{path}: extends contains {name!r} where a text is expected; it is ignored.")
                 continue
             base = extended_file(name, folder_of(path), self._disk)
             if base is None:
-                self._disk.say(f"{path} extends {name}, which is not found; it does not count.")
+                self._disk.say(f"{path} extends {name}, which is not found; it is ignored.")
             elif base in above:
                 circle = " -> ".join((*above[above.index(base) :], base))
                 self._disk.say(f"{path} extends {name} in a circle ({circle}); it is not followed again.")
             elif self._left <= 0:
-                self._disk.say(f"{path} extends {name} after more than {MAX_EXTENDS} files; it does not count.")
+                self._disk.say(f"{path} extends {name} after more than {MAX_EXTENDS} files; it is ignored.")
             else:
                 self._left -= 1
                 bases.append(base)
@@ -107,11 +107,11 @@ class _Merged:
             if value is None:
                 continue
             if not isinstance(value, list):
-                self._disk.say(f"{path}: {key} is not a list; it does not count.")
+                self._disk.say(f"{path}: {key} is not a list; it is ignored.")
                 continue
             for item in value:
                 if not isinstance(item, str):
-                    self._disk.say(f"{path}: {key} holds {item!r} where a text is expected; it does not count.")
+                    self._disk.say(f"{path}: {key} contains {item!r} where a text is expected; it is ignored.")
             folder = folder_of(path)
             found[key] = [_located(item, folder) for item in value if isinstance(item, str)]
         return found
@@ -120,7 +120,7 @@ class _Merged:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            self._disk.say(f"{path}: compilerOptions is not an object; it does not count.")
+            self._disk.say(f"{path}: compilerOptions is not an object; it is ignored.")
             return {}
         options = dict(value)
         for name in (*_PATH_OPTIONS, *_PATH_LIST_OPTIONS):
@@ -139,7 +139,7 @@ class _Merged:
             if isinstance(target, str):
                 found.append(target)
             else:
-                self._disk.say(f'{path}: references holds {reference!r}, expected {{"path": ...}}; it does not count.')
+                self._disk.say(f'{path}: references contains {reference!r}, expected {{"path": ...}}; it is ignored.')
         return found
 
 
