@@ -321,7 +321,7 @@ def test_a_proxy_that_ends_before_it_has_a_page_is_reported_as_ended(proxies: Pr
         (
             {"mcpServer": {"command": "/bin/sh", "args": ["-c", "echo the database is locked >&2; exit 3"]}},
             "warn: the database is locked\n",
-            "next: Repair it; the next tool call makes the proxy start it again. What it printed is in ",
+            "next: Fix it; the next tool call makes the proxy start it again. What it printed is in ",
         ),
         ({"mcpServer": {"command": "no-such-program"}}, "'no-such-program' is not in the folders", "next: Install it,"),
         (None, "There is no .sln or .slnx file in ", "next: Create a project ('dotnet new unoapp' makes one), or name"),

@@ -1,1 +1,1 @@
-"""The stable process: it holds an AI client's connection, always answers, and keeps a server working behind it."""
+"""The process that an AI client is connected to: it always answers, and keeps a server running behind it."""

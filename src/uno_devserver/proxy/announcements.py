@@ -9,18 +9,18 @@ from ..system.log import ERROR, INFORMATION, WARNING, log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LEVELS = {"info": INFORMATION, "warning": WARNING, "error": ERROR}  # of our own log
+_LEVELS = {"info": INFORMATION, "warning": WARNING, "error": ERROR}  # from levels of MCP to those of our own log
 
 
 class Announcements:
-    """Does not repeat the last text of a level."""
+    """Sends log messages to all clients, except one that repeats the last text of its level."""
 
     def __init__(self, broadcast: Callable[[str, dict[str, Any]], None]) -> None:
         self._broadcast = broadcast
         self._said: dict[str, str] = {}  # the last text of each level
 
     def say(self, level: str, text: str) -> None:
-        """`level` is one of MCP; clients that want only graver messages do not get it."""
+        """Log the text and send it to the clients; `level` is one of MCP."""
         if self._said.get(level) == text:
             return
         self._said[level] = text

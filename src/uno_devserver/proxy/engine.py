@@ -1,4 +1,4 @@
-"""The engine: makes the parts behind the front, connects them, and closes them. They share one event loop.
+"""The engine: creates the parts of the proxy behind the front, connects and closes them. They share one event loop.
 
 The keeper reports events of the upstream to the engine. The workspace controller and the reloader also call other parts
 directly. Closing is bounded in time, whatever hangs.
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from .workspace.controller import WorkspaceController
 
 CLOSE_SECONDS = 0.23  # the process gives the engine 0.25 s
-READY_SECONDS = 1.0  # some clients never say that they are initialized
+READY_SECONDS = 1.0  # some clients never send `notifications/initialized`
 TOOLS_SECONDS = 30.0  # --mcp-wait-tools-list: what clients allow for their start
-FIND_CODE_SECONDS = 1.0  # the longest delay of a start by a slow disk; finding the code takes microseconds as a rule
-FIRST_CALLS_SECONDS = 0.02  # the calls that waited for a start go first
+FIND_CODE_SECONDS = 1.0  # the most that a slow disk may delay a start; finding the code usually takes microseconds
+FIRST_CALLS_SECONDS = 0.02  # a pause after the start, for the calls that waited for it
 QUIET_SECONDS = 0.2  # first calls come as soon as the upstream is connected; following the workspace can wait
 LONG_START_SECONDS = 0.3  # most starts are over by then; the status file shows the progress of longer ones
 NAME_CHARACTERS, MOST_CLIENTS = 100, 20  # limits of the client names in health report and status file
@@ -73,7 +73,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         self._over = asyncio.Event()
-        self._client: ClientInfo | None = None  # the one on stdio, as it introduced itself last
+        self._client: ClientInfo | None = None  # the client on stdio, as it last introduced itself
         self._unready: asyncio.TimerHandle | None = None  # set while a client has introduced itself, but is not ready
         self._saving = self._following = False  # whether these tasks are due, after the first calls
         self._announcements = Announcements(self._say)
@@ -102,8 +102,8 @@ class Engine:
         self._session = StdioSession(self._service, write)
         self.relay = CallRelay(state, self.keeper, self._service, self._session, output)
         self._listeners = HttpListeners(options, self._service, state)
-        self._reloader: Reloader | None = None  # None: hot reload has not begun
-        self.workspace: WorkspaceController | None = None  # None: the upstream does not depend on one
+        self._reloader: Reloader | None = None  # None until hot reload has begun
+        self.workspace: WorkspaceController | None = None  # None if the upstream does not depend on one
         if first.unknown_code is not None:
             state.learn(hot_reload_off=first.unknown_code)
             self._publisher.adapt(hot_reload=False, lists_follow=True)
@@ -151,13 +151,13 @@ class Engine:
             await self._save_catalogue()
             return None
         issues = (*self._state.facts.issues, *(self.workspace.workspace.issues if self.workspace else ()))
-        why, step = f"{keeper.named} did not start.", "See what it prints."
-        if issues:  # what the proxy would do by itself follows a semicolon, and does not apply here
+        why, step = f"{keeper.named} did not start.", "Look at its output."
+        if issues:  # after "; the", a step says what the proxy does by itself, which does not apply here
             why, step = issues[0].message, issues[0].remediation.partition("; the ")[0].rstrip(".") + "."
         return UserError("NoCatalogue", f"No tool catalogue was made. {why}", f"{step} Then run this again.")
 
     async def close(self) -> None:
-        """Close all parts at the same time, within `CLOSE_SECONDS`."""
+        """Close all parts at the same time; return after `CLOSE_SECONDS` even if some are not closed."""
         self._tasks.cancel()
         self.relay.close()
         if self.workspace is not None:
@@ -195,7 +195,7 @@ class Engine:
         self._service.forwarding.list_read()
 
     def _client_ready(self) -> None:
-        """The client has finished its handshake, and may be sent requests."""
+        """Ask for the roots of the client, which has finished its handshake and may be sent requests."""
         if self._unready is not None:
             self._unready.cancel()
             self._unready = None
@@ -272,7 +272,7 @@ class Engine:
         else:
             reloader_known = self._begin_reload()
             facts = self._state.facts
-            found = facts.upstream is not None and not facts.upstream.owned  # its owner may watch its code
+            found = facts.upstream is not None and not facts.upstream.owned  # its owner may watch the code
             if facts.trusted or found:  # otherwise no code of the workspace runs
                 self._service.forwarding.await_reloader(reloader_known)
 
@@ -289,7 +289,7 @@ class Engine:
     # Hot reload.
 
     def _begin_reload(self) -> asyncio.Task[None]:
-        """Begin hot reload; the task is done when it is known which proxy watches the code."""
+        """Begin hot reload; the returned task is done when it is known which proxy watches the code."""
         from .reload.reloader import Reloader
 
         self._reloader = Reloader(

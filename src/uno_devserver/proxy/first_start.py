@@ -1,7 +1,7 @@
 """Begins the first start of the upstream, before there is an event loop.
 
-The upstream is launched before anything else is imported, so that the rest is imported while it starts. What this
-module and its imports import at the top delays the launch.
+The upstream is launched first, and the rest is imported while it starts. Every import at the top of this module, or of
+the modules that it imports, delays the launch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .upstream.base import Upstream
     from .workspace.decisions import Decision, WorkspaceDecisions
 
-LAUNCH_SECONDS = 0.2  # to wait for the process: importing meanwhile would slow down the thread that launches
+LAUNCH_SECONDS = 0.2  # how long imports wait for the process, because they would slow down the thread that launches it
 
 
 class FirstStart:
@@ -32,7 +32,7 @@ class FirstStart:
         self.lifecycle = Lifecycle()
         self.launcher = Launcher(timeline)
         self.resolved_at = time.time()
-        self.decisions: WorkspaceDecisions | None = None  # None: the upstream does not depend on a workspace
+        self.decisions: WorkspaceDecisions | None = None  # None if the upstream does not depend on a workspace
         self.decision: Decision | None = None
         self.channel_name = channel_name()  # for the control channel, if one is opened
         self.is_host = False
@@ -60,7 +60,7 @@ class FirstStart:
         return workspace_upstream(options, workspace, self.channel_name)
 
     def _read_code(self, options: ProxyOptions) -> None:
-        """Digest the code before the launch, so that no later save is missed; the start of a Host does so itself."""
+        """Compute the digest of the code before the launch, so that no later save is missed; not for a Host."""
         if self.is_host:
             return
         from .reload.watched_code import content_at_launch, unknown_code

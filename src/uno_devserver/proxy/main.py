@@ -2,7 +2,7 @@
 
 Everything runs in the main thread. First it waits for input itself and answers what needs no upstream, while a second
 thread begins the first start and imports the engine. Then the main thread runs the engine's event loop. If the engine
-fails, the main thread answers by itself again. Whatever hangs, the process ends within 300 ms after its client.
+fails, the main thread answers by itself again. The process ends within 300 ms after its client, whatever hangs.
 Cheap to import.
 """
 
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # `signal` only adds enums, which take half a millisecond before the first answer
 
-# For the engine to stop its upstream, and for the client to read the rest: together less than 300 ms.
+# How long the engine has to stop its upstream, and the client to read the rest: together less than 300 ms.
 ENGINE_SECONDS = 0.25
 OUTPUT_SECONDS = 0.04
 FULL_SECONDS = 0.1  # between checks whether a client that left too much unread may be read again
-IDLE_MS = 1000  # to notice a client that was given up, and neither reads nor writes
+IDLE_MS = 1000  # between checks for a client that was given up, because it neither reads nor writes
 SWITCH_SECONDS = 0.0005  # how long the front waits for its turn while the engine is being imported
-# Without input for this long, the engine is started: no client waits then. Started at once, it would delay the first
-# answers by 1 to 4 ms and be ready 1 ms sooner.
+# The engine is started after this time without input, when no client waits. If it were started at once, it would delay
+# the first answers by 1 to 4 ms, and be ready only 1 ms sooner.
 START_MS = 5
-LATEST_SECONDS = 0.05  # to start the engine for a client that never pauses and asks only what the front knows
+LATEST_SECONDS = 0.05  # the engine is started after this time even if the client does not pause
 # Objects between two garbage collections. A call leaves no cycles; with Python's default of 700, collecting took a
 # twentieth of the time of relaying.
 COLLECT_AFTER = 10_000
@@ -73,8 +73,8 @@ class Proxy:
         self._output = ClientOutput(self._sink, lost=self._client_lost)
         self._front = Front(self._state, self._output, self._begin)
         self._input = client_input(self._source)
-        self._begun = False  # the second thread was started
-        self._first: FirstStart | BaseException | None = None  # its result
+        self._begun = False  # whether the second thread was started
+        self._first: FirstStart | BaseException | None = None  # the result of the second thread
         self._loop: AbstractEventLoop | None = None
         self._engine: Engine | None = None
         self._runs = _thread.allocate_lock()  # held while the engine runs
@@ -227,7 +227,7 @@ class Proxy:
         self._front.close(f"{why}. {NEXT_STEP}")
 
     def _make_catalogue(self) -> UserError | None:
-        """--force-generate-tool-cache."""
+        """Do what --force-generate-tool-cache asks for."""
         self._prepare()
         first = self._first
         try:

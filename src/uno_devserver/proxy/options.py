@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from ..system.values import Value
 
-INSPECTOR_PORT = 6274  # the usual port of inspectors of MCP servers
+INSPECTOR_PORT = 6274  # the port that inspectors of MCP servers usually have
 RUNNERS = frozenset({"python", "node", "npx", "uvx"})  # programs that are given the server as an argument
 
 
 class ProxyOptions(Value):
-    directory: str  # absolute: --solution-dir, or the current folder
-    explicit: bool = False  # --solution-dir was given
-    port: int = 0  # of the Host that is started; 0: any
-    command: tuple[str, ...] = ()  # behind `--`: an MCP server to start instead of a Host
+    directory: str  # an absolute path: --solution-dir, or the current folder
+    explicit: bool = False  # whether --solution-dir was given
+    port: int = 0  # the port of the Host that is started; 0 for any
+    command: tuple[str, ...] = ()  # the words after `--`: an MCP server to start instead of a Host
     url: str | None = None  # an MCP server to use instead of a Host
     wait_tools: bool = False  # --mcp-wait-tools-list
     force_fallback: bool = False  # --force-roots-fallback
     only_catalogue: bool = False  # --force-generate-tool-cache
     wait_calls: bool = False  # --wait-calls
-    http_port: int | None = None  # --http: serve MCP over HTTP on this port, too; 0: any
-    inspector_port: int | None = None  # --inspector: serve the page on this port or the next free one; 0: any
+    http_port: int | None = None  # --http: serve MCP over HTTP on this port, too; 0 for any
+    inspector_port: int | None = None  # --inspector: serve the page on this port or the next free one; 0 for any
     forwarded: tuple[str, ...] = ()  # options of the Host
 
     @property

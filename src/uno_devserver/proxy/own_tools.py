@@ -24,9 +24,9 @@ INITIALIZE = "uno_app_initialize"
 SET_ROOTS = "uno_app_set_roots"  # the older name of uno_app_initialize
 DISCOVER = "uno_discover_tools"
 EXECUTE = "uno_execute_tool"
-STATUS = "mcpStatus"  # without our prefix: the instructions of agents name it so
+STATUS = "mcpStatus"  # has no prefix, because the instructions of agents use this name
 
-# A tool of the upstream replaces ours of the same name, except these: only the proxy can answer them.
+# A tool of the upstream replaces ours of the same name, except for these, which only the proxy can answer.
 ALWAYS_OURS = frozenset({HEALTH, STATUS})
 
 STRUCTURED_SINCE = "2025-06-18"  # the version of MCP that added structured content; versions are dates
@@ -142,9 +142,9 @@ HEALTH_RESOURCE = {
 class OwnToolFacts(Value):
     """The facts that decide which of our tools are offered."""
 
-    by_workspace: bool  # the workspace determines the upstream
-    selects_solution: bool  # a Host serves one of its solutions, or that is not known yet
-    fallback: bool = False  # the workspace is not known, so the client has to name it
+    by_workspace: bool  # whether the workspace determines the upstream
+    selects_solution: bool  # whether a Host serves one of its solutions; also True if that is not known yet
+    fallback: bool = False  # whether the workspace is not known, so that the client has to name it
     hot_reload: bool = False
 
 
@@ -169,7 +169,7 @@ def last_tools() -> list[Tool]:
 
 
 def health_result(report: Mapping[str, object], version: str | None) -> dict[str, Any]:
-    """Make the result of uno_health for a client of this version of MCP; None: it is not known."""
+    """Make the result of uno_health for a client of this version of MCP; None if it is not known."""
     result: dict[str, Any] = {"content": [{"type": "text", "text": _one_line(report)}], "isError": False}
     if version is not None and version >= STRUCTURED_SINCE:
         result["structuredContent"] = report

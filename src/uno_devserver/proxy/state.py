@@ -77,12 +77,12 @@ class Lists(Value):
 class UpstreamFacts(Value):
     """The server behind the proxy, from the moment that it is launched or found."""
 
-    kind: HostKind | None = None  # None: not known yet
+    kind: HostKind | None = None  # None if it is not known yet
     process_id: int | None = None
     endpoint: str | None = None
-    owned: bool = False  # the proxy ends it
-    log_file: str | None = None  # with its output
-    name: str | None = None  # its own, in MCP
+    owned: bool = False  # whether the proxy stops it
+    log_file: str | None = None  # the file with its output
+    name: str | None = None  # the name that it reports in MCP
     version: str | None = None
     protocol_version: str | None = None
     stray_line: str = ""  # the last line on its output that is not an MCP message
@@ -93,34 +93,34 @@ class ProxyFacts(Value):
 
     options: ProxyOptions
     state: ConnectionState = ConnectionState.INITIALIZING
-    discovery: Discovery | None = None  # of the present workspace; None: not done, or not needed
+    discovery: Discovery | None = None  # for the present workspace; None if not done, or not needed
     issues: tuple[Issue, ...] = ()  # why the last start failed, until one succeeds; and other problems
-    named: str | None = None  # the upstream at the beginning of a sentence; None: `options.upstream_name`
-    upstream: UpstreamFacts | None = None  # the present one or, if it died, the last; None: none was started
+    named: str | None = None  # the upstream at the beginning of a sentence; None for `options.upstream_name`
+    upstream: UpstreamFacts | None = None  # the present one or, if it ended, the last; None if none was started
     host: Probe | None = None  # the Host's own report, where it was asked
     left_out: tuple[str, ...] | None = None  # add-ins that the Host had to be launched without
-    without_mcp: bool = False  # it answers over HTTP, but has no /mcp
-    connect_error: str = ""  # a sentence: why MCP could not be spoken with the upstream
-    last_end: Ending | None = None  # of the last upstream that ended without being asked to
+    without_mcp: bool = False  # whether the upstream answers over HTTP, but has no /mcp
+    connect_error: str = ""  # a sentence: why no MCP conversation with the upstream could be opened
+    last_end: Ending | None = None  # how the last upstream ended that was not stopped on purpose
     generation: int = 0  # the number of upstreams that were connected
-    restarts: int = 0  # because the upstream had ended
-    reloads: int = 0  # restarts and swaps because there was newer code
-    tool_count: int = 0  # of the upstream
-    lists_fresh: bool = False  # they come from the connected upstream, not from the catalogue
+    restarts: int = 0  # the number of restarts because the upstream had ended
+    reloads: int = 0  # the number of restarts and swaps because there was newer code
+    tool_count: int = 0  # the number of the upstream's tools
+    lists_fresh: bool = False  # whether the lists come from the connected upstream, not from the catalogue
     catalogue_written: float | None = None  # when the published lists were saved, in seconds since 1970
     catalogue_sdk: str | None = None  # the Uno SDK that the workspace had then
     timeline: tuple[tuple[str, int], ...] = ()  # the stages with their milliseconds since the process began
-    fallback: bool = False  # waits for uno_app_initialize
-    trusted: bool | None = None  # whether code of the workspace may run; None: there is none, or it is not known
-    refusal: str = ""  # why not, where it may not: the end of a sentence
+    fallback: bool = False  # whether the proxy waits for uno_app_initialize
+    trusted: bool | None = None  # whether code of the workspace may run; None if there is none, or that is not known
+    refusal: str = ""  # why that code may not run, as the end of a sentence
     wait_calls: bool = False
     http_endpoint: str | None = None  # the URL, if MCP is also served over HTTP
     inspector: str | None = None  # the URL of its page, with the token
     inspector_undecided: bool = True  # until the first start is over, when it is decided whether the page opens
-    clients: tuple[str, ...] = ()  # their own names
+    clients: tuple[str, ...] = ()  # the names that they report
     servers: tuple[ActiveServer, ...] = ()  # all Hosts of this machine, as last seen
-    control_channel: str | None = None  # the path on which other proxies ask for new code; None: it owns no upstream
-    hot_reload: Mapping[str, object] | None = None  # as in `getStatus`; None: it is off
+    control_channel: str | None = None  # the path on which other proxies ask for new code; None if it owns no upstream
+    hot_reload: Mapping[str, object] | None = None  # as in `getStatus`; None if it is off
     hot_reload_off: str | None = None  # why it is off, the end of a sentence
 
     @property
@@ -140,12 +140,12 @@ class Timeline:
     """The time from the start of the process until the proxy reached each stage."""
 
     def __init__(self) -> None:
-        # Up to here only the interpreter's start took time, and that was processor time.
+        # Until now only the start of Python took time, which the processor time shows.
         self._began = time.monotonic() - time.process_time()
         self._stages: dict[str, int] = {}
 
     def mark(self, stage: str) -> int:
-        """Return the milliseconds until the stage was first reached: now, or before. Safe from any thread."""
+        """Record that a stage is reached; return the milliseconds until it first was. Safe from any thread."""
         return self._stages.setdefault(stage, round((time.monotonic() - self._began) * 1000))
 
     def stages(self) -> tuple[tuple[str, int], ...]:
@@ -170,13 +170,13 @@ class ProxyState:
         self.server = ServerInfo(NAME, __version__, instructions=instructions)
         self.capabilities = capabilities or {}
         self.lists = lists
-        self.own_tools = own_tools  # the names of the tools that the proxy answers; `uno_health` always is one
-        self.holds_tools = options.wait_tools  # tools/list waits for the upstream
+        self.own_tools = own_tools  # the names of the tools that the proxy answers, always including `uno_health`
+        self.holds_tools = options.wait_tools  # whether tools/list waits for the upstream
         self.catalogue = catalogue
         # What is known of the upstream.
         self.connection = ConnectionState.INITIALIZING
         self.generation = 0  # counts the upstreams that were connected
-        self.workspace: Workspace | None = None  # None: the upstream does not depend on one
+        self.workspace: Workspace | None = None  # None if the upstream does not depend on one
         self.facts = ProxyFacts(
             options,
             fallback=options.force_fallback,
@@ -187,9 +187,9 @@ class ProxyState:
         self.timeline = Timeline()
         self._issues: dict[str, tuple[Issue, ...]] = {}
         self._reloader: ReloadStatus | None = None
-        self._reload_status: Mapping[str, object] | None = None  # the last known
+        self._reload_status: Mapping[str, object] | None = None  # the last known status
         self._status_file = status_file
-        self._first_start = True  # writing each of its states would delay it
+        self._first_start = True  # during it, not every state is written to the status file, which would delay it
         self._listeners: list[Callable[[], None]] = []
 
     # For the engine, which writes.
@@ -233,7 +233,7 @@ class ProxyState:
         self.blame("start", ())
         self.blame("launch", ())
         nothing = {"upstream": None, "last_end": None, "host": None, "left_out": None, "trusted": None}
-        if self.workspace is not None:  # else it will be the same command
+        if self.workspace is not None:  # otherwise the next upstream is the same command
             nothing["named"] = None
         self.learn(**nothing, connect_error="", without_mcp=False)
 
@@ -249,7 +249,7 @@ class ProxyState:
 
     def report(self) -> dict[str, object]:
         """Make the present HealthReport. Safe from any thread; waits for nothing."""
-        from .health.report import report  # imported late: it takes some ms, which would delay the first answers
+        from .health.report import report  # imported late: it takes a few ms, which would delay the first answers
 
         return report(self.snapshot())
 

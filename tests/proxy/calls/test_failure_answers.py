@@ -81,14 +81,14 @@ def test_a_tool_call_gets_a_result_and_any_other_request_an_error() -> None:
 )
 def test_what_ran_is_named(method: str, params: dict[str, Any], named: str) -> None:
     assert f"while it ran {named}." in ended(ForwardedRequest(method, params), 1).message
-    assert f"heard of {named} for" in silent(ForwardedRequest(method, params), 300.0).message
+    assert f"heard from {named} for" in silent(ForwardedRequest(method, params), 300.0).message
 
 
 def test_a_request_that_ended_the_upstream_several_times_is_suspected() -> None:
     none = ended(ACT, 3)
 
     assert "each of the 3 times" in none.message
-    assert "likely that 'act' makes it end" in none.remedy
+    assert "Probably 'act' makes the dev server end" in none.remedy
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ async def test_another_attempt_is_promised_unless_a_person_has_to_act(code: str,
 
     none = unavailable(ScriptedLink(DEGRADED), state)
 
-    assert ("Each call asks for a new attempt" in none.remedy) is asks
-    assert (none.remedy == "Solve problem 1. uno_health tells more.") is not asks
+    assert ("Each call makes a new attempt" in none.remedy) is asks
+    assert (none.remedy == "Solve problem 1. uno_health has the details.") is not asks
 
 
 async def test_what_quotes_lines_of_the_upstream_ends_its_paragraph() -> None:

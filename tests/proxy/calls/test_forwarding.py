@@ -280,7 +280,7 @@ async def test_a_call_that_hangs_is_cancelled_and_told_so() -> None:
 
     assert asked.cancelled
     assert result["isError"] is True
-    assert "Nothing has been heard of 'plain' for 0.01 s" in result["content"][0]["text"]
+    assert "Nothing has been heard from 'plain' for 0.01 s" in result["content"][0]["text"]
     assert "outcome is unknown" in result["content"][0]["text"]
     with pytest.raises(RpcError) as failed:
         await scene.service.answer(ScriptedCall("resources/read", {"uri": "file:///a"}))

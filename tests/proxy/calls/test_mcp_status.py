@@ -42,5 +42,5 @@ def test_what_the_health_report_says_already_is_not_said_twice() -> None:
 
     text = result["content"][0]["text"]
     assert text.count("Error: x") == 1
-    assert "Repair it. What it printed is in /a.log. Then call one of its tools" in text
+    assert "Fix it. What it printed is in /a.log. Then call one of its tools" in text
     assert "next tool call" not in text

@@ -989,7 +989,7 @@ async def test_a_call_of_which_nothing_is_heard_is_cancelled_and_answered() -> N
 
         text = await client.text()
         assert before == []
-        assert f"Nothing has been heard of 'act' for {SILENCE:g} s" in text
+        assert f"Nothing has been heard from 'act' for {SILENCE:g} s" in text
         assert asked.cancelled
         assert is_balanced(client)
 

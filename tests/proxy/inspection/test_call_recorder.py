@@ -331,7 +331,7 @@ async def test_calls_that_are_told_of_a_restart_end_as_restarting() -> None:
 
     assert await watched.states() == ["restarting"] * 3
     told = watched.recorder.documents()[0]
-    assert (told["why"], told["runningMs"]) == ("Told that the server is restarted.", None)
+    assert (told["why"], told["runningMs"]) == ("Answered that the server is restarting.", None)
     assert told["totalMs"] is not None
     assert "mcpStatus" in told["outcome"]
     watched.authority.restarts[-1].set_result(RestartResult(True))

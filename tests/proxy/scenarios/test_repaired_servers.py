@@ -110,7 +110,7 @@ def test_the_call_that_asks_for_a_new_attempt_waits_for_it(proxies: Proxies, pro
     wait_for(is_served, "the end of the pause between two attempts")
     assert answers[-1]["content"][0]["text"] == "x"
     for earlier in answers[:-1]:
-        assert "s or later asks for a new attempt" in earlier["content"][0]["text"], "it said when it is tried again"
+        assert "s or later makes a new attempt" in earlier["content"][0]["text"], "it said when it is tried again"
 
 
 @pytest.mark.parametrize("shy", [False, True], ids=["it knows no server/discover", "it ends on server/discover"])

@@ -383,8 +383,8 @@ def _failure(source: CommandUpstream, observer: Observer | None = None) -> Start
         (["bin/server"], 0, "", "{}/bin/server does not exist", "Name one that exists"),
         (["./server.py"], 0o644, "", "{}/./server.py is a file that cannot be executed", "-- python ./server.py"),
         (["./server.py"], 0o755, "", "{}/./server.py cannot be started", "-- python ./server.py"),  # without "#!"
-        ([sys.executable], 0, "gone", "there is no folder {}/gone", "Repair that"),
-        ([sys.executable, "a\0b"], 0, "", "null byte", "Repair that"),
+        ([sys.executable], 0, "gone", "there is no folder {}/gone", "Fix that"),
+        ([sys.executable, "a\0b"], 0, "", "null byte", "Fix that"),
     ],
     ids=["not on PATH", "no such file", "not executable", "no interpreter", "no such folder", "a NUL character"],
 )

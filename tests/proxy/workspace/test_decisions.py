@@ -557,10 +557,10 @@ def test_a_root_becomes_a_path_of_windows(uri: str, path: str) -> None:
         ("file:app", "it has no absolute path"),
         ("file://", "it has no absolute path"),
         ("file:///a%00b", "it holds a NUL character"),
-        ("", "it is no URI"),
-        ("  ", "it is no URI"),
-        (7, "it is no URI"),
-        (None, "it is no URI"),
+        ("", "it is not a URI"),
+        ("  ", "it is not a URI"),
+        (7, "it is not a URI"),
+        (None, "it is not a URI"),
     ],
 )
 def test_what_is_no_local_folder_is_left_out_with_a_sentence(uri: object, reason: str) -> None:

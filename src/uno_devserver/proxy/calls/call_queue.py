@@ -3,7 +3,7 @@
 Every call is either run once or answered with the reason why it was not run; calls leave the queue in the order in
 which they came. A batch ends when no call waits and none runs. The first call of a batch has the code checked, and so
 does a call that comes after a source is known to have changed; the others wait for that check. Other requests also wait
-for the newest code, but need no turn and get no notes. An authority that fails or does not answer stops no call.
+for the newest code, but need no turn and get no notes. An authority that fails or does not answer does not stop calls.
 Everything runs in the engine's loop.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Execute = Callable[[], Awaitable[Result | msgspec.Raw]]
 
-MAX_CHECKS = 2  # that one request waits for: one that was already running, and its own
+MAX_CHECKS = 2  # one request waits for a check that was already running, and for its own
 _FOR_ITS_TURN = "Waiting for its turn."
 
 # The requests to the authority, as the log names them.
@@ -60,9 +60,9 @@ class CallQueue:
         status_seconds: float | None = None,
         limits: CallLimits = DEFAULT_LIMITS,
     ) -> None:
-        """`waits`: whether calls wait for a server (--wait-calls) instead of being answered that it restarts. `serves`:
+        """`waits`: whether calls wait during a restart (--wait-calls); otherwise they are answered unrun. `serves`:
         whether a server answers at the moment. `name`: the server in sentences; `source`: the folder of its code.
-        `status_seconds`: how long mcpStatus waits, if the config sets it.
+        `status_seconds`: how long mcpStatus waits; None for the usual time.
         """
         self.name = name
         self.source = source
@@ -74,20 +74,20 @@ class CallQueue:
         self._waits = waits
         self._serves = serves
         self._limits = limits
-        self._tasks = Tasks()  # own tasks: a client that cancels its call does not cancel them
+        self._tasks = Tasks()  # checks and restarts, which go on when a client cancels its call
         self._queue: dict[WaitingCall, None] = {}  # in the order in which they came
         self._running = 0
-        self._idle: asyncio.Event | None = None  # set when no call runs any more
+        self._idle: asyncio.Event | None = None  # set when no call runs any more; None while nothing waits for that
         self._check_task: asyncio.Task[None] | None = None  # while a check runs
         self._replacing = False  # from the check that found new code until the new server answers
-        self._paused = False  # by `pause`
-        self._holds_calls = False  # during a restart, new calls wait; else they are answered that it restarts
+        self._paused = False  # from `pause` to `resume`
+        self._holds_calls = False  # whether new calls wait during a restart; otherwise they are answered unrun
         self._no_restart = asyncio.Event()  # set while neither replacing nor paused
         self._closed = False
         self.notes = ResultNotes()
-        self._waits_for = _FOR_ITS_TURN  # shown to people and sent as progress
+        self._waits_for = _FOR_ITS_TURN  # why calls wait, for the inspector page and progress messages
         self._reminder: asyncio.TimerHandle | None = None
-        self._is_ordinary = True  # a call may run at once; set by `_advance`
+        self._is_ordinary = True  # whether no restart, check or note is due; set by `_advance`
         self._advance()
 
     # Used by calls and other requests.
@@ -95,7 +95,7 @@ class CallQueue:
     def enter(self) -> bool:
         """Return whether a call may run at once; if so, it counts as running until `leave`.
 
-        It may if no restart, check or note is due and the code has not changed.
+        It may if no restart, check or note is due, the code has not changed, and the limit of calls is not reached.
         """
         if self._is_ordinary and self._running < self._limit and self._authority.news() is False:
             self._running += 1
@@ -103,13 +103,13 @@ class CallQueue:
         return False
 
     def leave(self) -> None:
-        """Count a call that had entered as done."""
+        """Report that a call is over for which `enter` returned True."""
         self._running -= 1
         if self._queue or self._idle:
             self._advance()
 
     async def run(self, call: Call, execute: Execute) -> Result | msgspec.Raw:
-        """Run `execute` when it is the call's turn; return its result, or the answer that it was not run."""
+        """Run `execute` when it is the call's turn and return its result; or return the answer that it was not run."""
         if self.enter():
             try:
                 return await execute()
@@ -131,15 +131,15 @@ class CallQueue:
         return await self._execute(waiting, execute)
 
     async def current(self) -> None:
-        """Return when the newest code answers, or is known not to; for requests that need no turn and get no notes."""
+        """Wait until the newest code runs, or cannot run; for requests that need no turn and get no notes."""
         checks = 0
         while not self._closed:
             if self._check_task is not None:
                 await asyncio.wait([self._check_task])
                 checks += 1
             elif self._restart_due:
-                # The restart waits for a running call, which may need this request first. A swap does not wait, but
-                # the owner of a shared Host may.
+                # The restart waits for a running call, which may depend on this request. A swap does not wait for
+                # calls, but the owner of a shared Host may.
                 if self._running and (self._idle or not self._swaps):
                     return
                 await self._no_restart.wait()
@@ -160,7 +160,7 @@ class CallQueue:
     async def pause(self, *, hold: bool) -> None:
         """Begin no more calls, because the server is about to be replaced; hold them, or answer that it restarts.
 
-        Return when no call runs; with `hold`, at once. May be called again during a pause.
+        Returns when no call runs; with `hold`, at once. May be called again during a pause.
         """
         self._paused = True
         self.notes.restart_begins()
@@ -170,11 +170,11 @@ class CallQueue:
             await self._until_idle()
 
     def hold(self) -> None:
-        """Hold new calls from now on: the new server runs, but its start is not complete."""
+        """Hold new calls from now on, because the new server runs, but its start is not complete."""
         self._holds_calls = True
 
     def resume(self) -> None:
-        """End the pause: the server answers again, or will not start."""
+        """End the pause, because the server answers again, or will not start."""
         self._paused = False
         self._advance()
 
@@ -194,11 +194,11 @@ class CallQueue:
 
     @property
     def awaited_calls(self) -> int:
-        """The number of calls that a restart waits for."""
+        """The number of running calls while a restart is due."""
         return self._running if self._restart_due else 0
 
     async def settled(self, seconds: float) -> bool:
-        """Wait until no restart is due; return whether that was so within the time."""
+        """Wait until no restart is due; return False if that takes longer than `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._no_restart.wait()
@@ -221,7 +221,7 @@ class CallQueue:
             waiting.progress.send(self._waits_for)
         elif self._check_task is None:
             first = not self._running and len(self._queue) == 1
-            # Each batch builds again while the build fails: the cause may lie outside the code.
+            # While the build fails, each batch builds again: the cause may be outside the code.
             if self._needs_check(first=first, builds_again=self.notes.build_fails):
                 self._begin_check(waiting)
             else:
@@ -229,14 +229,14 @@ class CallQueue:
                 self._advance()
 
     def _needs_check(self, *, first: bool, builds_again: bool) -> bool:
-        """`first`: the request begins a batch; then an authority that does not know whether code changed checks it."""
+        """Whether a request needs a check: the code has changed, or that is unknown and a batch begins (`first`)."""
         news = self._authority.news()
         return news is True or (first and (news is None or builds_again))
 
     def _answer(self, waiting: WaitingCall, notes: list[ReloadNote]) -> None:
         """Answer the call instead of running it."""
         if notes[0].state is ReloadState.RESTARTING and (observer := self._observer()) is not None:
-            observer.waits(waiting.call, f"Told that {self.name} is restarted.", restarting=True)
+            observer.waits(waiting.call, f"Answered that {self.name} is restarting.", restarting=True)
         self._queue.pop(waiting, None)
         if waiting.waits:
             waiting.turn.set_result(not_run(notes))
@@ -257,7 +257,7 @@ class CallQueue:
         return noted
 
     def _advance(self) -> None:
-        """Update what waits after a change of state: begin every call that may run now."""
+        """Act on a change of state: wake what waits for idleness or a restart, and begin every call that may run."""
         if self._idle is not None and not self._running:
             self._idle.set()
             self._idle = None
@@ -283,7 +283,7 @@ class CallQueue:
                     first.granted = True
                     first.notes += [self.notes.failure] if self.notes.failure else []
                     first.turn.set_result(None)
-            elif self._authority.news() is True:  # the call came after the last check began, perhaps after an edit
+            elif self._authority.news() is True:  # the code has changed since the last check
                 self._begin_check(first)
             else:
                 self._mark_checked()
@@ -300,7 +300,7 @@ class CallQueue:
     # Checking the code.
 
     def _begin_check(self, trigger: WaitingCall | None) -> None:
-        self._mark_checked()  # calls do not run before the check is over
+        self._mark_checked()  # of all waiting calls, which this check covers; none runs before it is over
         self._is_ordinary = False
         self._set_waits_for(f"Checking whether the code of {self.name} has changed.")
         self._check_task = self._tasks.start(self._check(trigger))
@@ -309,13 +309,13 @@ class CallQueue:
         result = await self._authority.check(self._set_waits_for)
         self._check_task = None
         if result is None:
-            self._mark_checked()  # a check for the calls that came meanwhile would fail, too
+            self._mark_checked()  # a check for the calls that came meanwhile would fail as well
         else:
             self._take(result, trigger)
         self._advance()
 
     def _take(self, result: CheckResult, trigger: WaitingCall | None) -> None:
-        if trigger is None or not trigger.waits:  # after a cancelled call, the next one gets the answer
+        if trigger is None or not trigger.waits:  # if the call was cancelled, the next one gets the answer
             trigger = next((waiting for waiting in self._queue if waiting.waits), None)
         notes, about_extension = self.notes, self.notes.extension_notes(result)
         output = result.server_build_error
@@ -397,35 +397,36 @@ class CallQueue:
 
 
 class WaitingCall:
-    """A call in the queue. It is granted its turn, answered without one, or cancelled: exactly one of these."""
+    """A call in the queue. It ends in one of three ways: it gets its turn, is answered without one, or is cancelled."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
-        self.turn: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()  # None: run it
+        # The answer to the call, or None if it is to be run.
+        self.turn: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()
         self.progress = Progress(call, QUEUE_STEP)
-        self.checked = False  # the code was checked after the call came, or need not be
+        self.checked = False  # whether the code was checked after the call came, or need not be
         self.granted = False
         self.notes: list[ReloadNote] = []  # for its own result
 
     @property
     def waits(self) -> bool:
-        """Whether it is still undecided; False as soon as the call is cancelled, before its task runs again."""
+        """Whether the call still waits; False as soon as it is cancelled, even before its task runs again."""
         return not self.turn.done()
 
 
 class ReloadQuery:
-    """Asks the authority of hot reload; every request returns within a bound, and returns None without an answer.
+    """Asks the authority of hot reload; every request returns in bounded time, with None if there is no answer.
 
-    A failure is logged once, until the same request is answered again. While an abandoned request is still open, the
-    same request returns None at once.
+    A failure is logged once, until the same request succeeds again. While an abandoned request is still open, the same
+    request returns None at once.
     """
 
     def __init__(self, authority: Authority, limits: CallLimits) -> None:
         self._authority = authority
         self._limits = limits
-        self._heard_at = 0.0  # in the current request
-        self._failing: set[str] = set()  # requests without an answer the last time
-        self._abandoned: dict[str, asyncio.Task[Any]] = {}  # that are still open
+        self._heard_at = 0.0  # when the authority last sent something for the current request
+        self._failing: set[str] = set()  # the requests that failed the last time
+        self._abandoned: dict[str, asyncio.Task[Any]] = {}  # the abandoned requests that are still open
 
     def news(self) -> bool | None:
         try:
@@ -437,7 +438,7 @@ class ReloadQuery:
         return news
 
     async def check(self, show: Callable[[str], None]) -> CheckResult | None:
-        """Check the code; abandon the request if nothing is heard for too long. A running build sends messages."""
+        """Check the code; None if nothing is heard for too long. A running build sends messages."""
 
         def hear(message: str) -> None:
             self._heard_at = asyncio.get_running_loop().time()
@@ -453,7 +454,7 @@ class ReloadQuery:
             task.cancel()
 
     async def _ask(self, request: str, ask: Callable[[], Coroutine[Any, Any, T]], seconds: float) -> T | None:
-        """Return the answer, or None if nothing is heard for `seconds`."""
+        """Return the answer; None if the request fails, or nothing is heard for `seconds`."""
         if request in self._abandoned:
             return None
         loop = asyncio.get_running_loop()
@@ -465,7 +466,7 @@ class ReloadQuery:
                 if rest <= 0:
                     self._abandoned[request] = task
                     task.add_done_callback(partial(self._close, request))
-                    self._log_failure(request, f"nothing was heard of it for {seconds:g} s")
+                    self._log_failure(request, f"nothing was heard for {seconds:g} s")
                     return None
                 await asyncio.wait([task], timeout=rest)
         except asyncio.CancelledError:
@@ -483,12 +484,12 @@ class ReloadQuery:
         """Ignore the answer to an abandoned request, which can be made again from now on."""
         del self._abandoned[request]
         if not task.cancelled():
-            task.exception()  # else asyncio logs that it was never retrieved
+            task.exception()  # otherwise asyncio logs that the exception was never retrieved
 
     def _log_failure(self, request: str, why: str) -> None:
         if request not in self._failing:
             self._failing.add(request)
-            log.warn(f"Hot reload was asked {request}, and gave no answer: {why}. Calls run without that.")
+            log.warn(f"Hot reload was asked {request}, but did not answer: {why}. Calls are run without the answer.")
 
 
 def _reason(error: BaseException) -> str:

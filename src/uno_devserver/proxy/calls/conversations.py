@@ -1,11 +1,11 @@
 """Each client's conversation with the upstream, opened when it is first needed.
 
-A conversation outlives the upstream: when that is replaced, the next request uses a connection to the new one. No
+A conversation outlives its upstream: after the upstream is replaced, requests use a connection to the new one. No
 request is sent to an older upstream, and no answer of an older upstream is taken for the answer to a new request.
 
 A handshake client has a conversation for its session. A modern client has no session, but names itself with each
-request: clients with the same name share a conversation. Their number is limited, because they do not end it. A server
-on pipes can have one conversation only, which all clients share: its messages outside requests go to all of them.
+request: clients with the same name share a conversation. The number of these is limited, because modern clients do not
+end them. A server on pipes has one conversation for all clients: its messages outside requests go to all of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .upstream_link import CallLimits, Link
 
 LIST_CHANGES = frozenset(method for _, method, _ in LISTS)
-# Raised if the upstream cannot be reached.
+# The exceptions that are raised if the upstream cannot be reached.
 UNREACHED = (ConnectionLost, UnusableServer, Unavailable, TimeoutError)
 
 ClientKey = tuple[str | None, str | None, bytes]
@@ -53,8 +53,8 @@ class Route:
         self.connection = connection
         self.generation = generation
         self.modern = connection.server.modern
-        self.callers: dict[Peer, None] = {}  # of requests that run, in the order in which they came
-        self.left = False  # no new request uses it
+        self.callers: dict[Peer, None] = {}  # the callers of running requests, in the order in which they came
+        self.left = False  # True when no new request may use it
         self.unused: asyncio.Event | None = None  # set when no request runs any more
 
     def end(self, caller: Peer) -> None:
@@ -63,7 +63,7 @@ class Route:
         self.check()
 
     def check(self) -> None:
-        """If no request runs, close it if it was left, and set `unused`."""
+        """If no request runs, set `unused`, and close the connection if it was left."""
         if self.callers:
             return
         if self.left:
@@ -73,7 +73,7 @@ class Route:
             self.unused = None
 
     def leave(self) -> None:
-        """Send no new request over it; close it when the present ones are over."""
+        """Send no new request over this connection; close it when the present ones are over."""
         self.left = True
         if self.conversation.route is self:
             self.conversation.route = None
@@ -84,16 +84,16 @@ class Conversation:
     """Implements `protocol.client.connection.Peer` for the upstream's messages outside requests."""
 
     def __init__(self, session: Session, link: Link, owner: Conversations, limits: CallLimits) -> None:
-        self.log_level: str | None = None  # that the client chose; the lowest, of the requests of a modern client
+        self.log_level: str | None = None  # the client's level; for a modern one, the lowest of its requests
         self._session = session
         self._modern = session.client.protocol_version in MODERN_VERSIONS
         self._link = link
         self._owner = owner
         self._limits = limits
-        self.route: Route | None = None  # None: no connection is open
+        self.route: Route | None = None  # None while no connection is open
         self._opening: asyncio.Task[None] | None = None
-        self._opening_for = 0  # the generation
-        self._begun = False  # there was a connection
+        self._opening_for = 0  # the generation that `_opening` connects to
+        self._begun = False  # whether there was a connection
         self.ended = False
         self._unconnected: dict[Peer, None] = {}  # callers that wait for a connection
 
@@ -106,7 +106,7 @@ class Conversation:
         return self._last_caller() is None
 
     async def request(self, method: str, params: Params, caller: Caller) -> msgspec.Raw | Result:
-        """Return the upstream's result in the client's era; raise RpcError, or one of UNREACHED."""
+        """Return the upstream's result in the form of the client's era; raise RpcError, or one of UNREACHED."""
         route = self.route
         if route is None or route.generation != self._link.generation:
             self._unconnected[caller] = None
@@ -146,7 +146,7 @@ class Conversation:
     def renew(self, *, old_answers: bool = False) -> None:
         """Leave the connection to a former upstream; a handshake client that used it is connected to the new one.
 
-        `old_answers`: the former upstream still answers the requests that it received.
+        `old_answers`: whether the former upstream still answers the requests that it received.
         """
         connected = self._link.state is ConnectionState.CONNECTED
         generation = self._link.generation if connected else None
@@ -162,7 +162,7 @@ class Conversation:
             self.open_ahead()
 
     def end(self) -> None:
-        """End it: the client has disconnected."""
+        """End the conversation, because the client has disconnected."""
         self.ended = True
         if self._opening is not None:
             self._opening.cancel()
@@ -186,7 +186,7 @@ class Conversation:
             self.pass_on(method, params)
 
     def pass_on(self, method: str, params: Params) -> None:
-        """Notify this client only; a modern client can only be notified during a request."""
+        """Notify this client alone; a modern client can only be notified during a request."""
         listener = self._last_caller() if self._modern else None
         (listener or self._session).notify(method, params)
 
@@ -214,7 +214,7 @@ class Conversation:
             raise error_for_handshake_client(error, method, params) from None
 
     async def _aside(self, work: Callable[[], Awaitable[object]], what: str) -> None:
-        """Do work that no request waits for, within a bound; a failure is only logged."""
+        """Do work that no request waits for, in bounded time; a failure is only logged."""
         try:
             async with asyncio.timeout(self._limits.aside_seconds):
                 await work()
@@ -245,7 +245,7 @@ class Conversation:
         try:
             connection = await self._link.connect(self, modern_first=self._modern)
         except ConnectionLost as lost:
-            raise ConnectionLost(str(lost), sent=False) from None  # the handshake may have been sent, but no request
+            raise ConnectionLost(str(lost), sent=False) from None  # the request itself was not sent
         if self.route is not None:
             self.route.leave()
         self.route, self._begun = Route(self, connection, generation), True
@@ -264,7 +264,7 @@ class Conversations:
     `resource_updated` notifies the clients that follow that resource.
     """
 
-    log_level = None  # each request has its own
+    log_level = None  # each request has its own level
 
     def __init__(
         self, link: Link, state: ProxyState, resource_updated: Callable[[str], None], limits: CallLimits
@@ -280,7 +280,7 @@ class Conversations:
         self._modern: dict[ClientKey, Conversation] = {}  # the least recently used first
         self._watch = self._begin(ModernSession(self._own_client))  # follows resources for all clients
         self._followed: dict[str, int] = {}  # the number of endpoints that follow each resource
-        self._following = asyncio.Lock()  # the upstream gets one set after the other, so that the last one counts
+        self._following = asyncio.Lock()  # sets are sent one after the other, so that the last one is in effect
 
     def of(self, session: Session) -> Conversation:
         """Return the conversation of this session's client; begin it if needed."""
@@ -305,7 +305,7 @@ class Conversations:
         return self._modern.get(_key(client))
 
     async def until_unused(self, generation: int) -> None:
-        """Wait until no request waits for this upstream; requests that are silent for too long are cancelled."""
+        """Wait until no request runs on the upstream of that generation."""
         while busy := [route for route in self.routes if route.generation == generation and route.callers]:
             busy[0].unused = busy[0].unused or asyncio.Event()
             await busy[0].unused.wait()
@@ -320,14 +320,14 @@ class Conversations:
             self.of(session).open_ahead()
 
     def renew(self, *, old_answers: bool = False) -> None:
-        """Leave all connections to a former upstream; `old_answers`: it still answers the requests that it received."""
+        """Leave all connections to a former upstream; with `old_answers`, it still answers requests that it got."""
         for conversation in (*self.all(), self._watch):
             conversation.renew(old_answers=old_answers)
         if self._followed and self._link.state is ConnectionState.CONNECTED:
             self.tasks.start(self._follow_again())
 
     async def follow(self, uri: str, wanted: bool) -> None:
-        """Follow a resource, or stop; raise RpcError if the upstream refuses. Remembered while there is no upstream."""
+        """Follow a resource, or stop, now or when there is an upstream; raise RpcError if the upstream refuses."""
         before = self._followed.get(uri, 0)
         self._count(uri, before + (1 if wanted else -1))
         if bool(before) == bool(self._followed.get(uri)) or self._link.state is not ConnectionState.CONNECTED:
@@ -358,12 +358,12 @@ class Conversations:
     # For an upstream with one conversation for all clients.
 
     def met(self, client: ClientInfo) -> None:
-        """Remember the AI client that started the proxy, which has introduced itself."""
+        """Record how the AI client that started the proxy has introduced itself."""
         self._first = client
 
     @property
     def client(self) -> ClientInfo:
-        """The client that the server sees; its capabilities count for all clients."""
+        """The client that the server sees; it takes the capabilities of this one for those of all clients."""
         return self._first or next((conversation.client for conversation in self.all()), self._own_client)
 
     def notify(self, method: str, params: Params) -> None:
@@ -372,7 +372,7 @@ class Conversations:
                 conversation.pass_on(method, params)
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
-        # The first with a running request; else the first.
+        # Ask the first client with a running request; without one, the first client.
         conversation = min(self.all(), key=lambda conversation: conversation.idle, default=None)
         if conversation is None:
             raise RpcError(INVALID_REQUEST, f"There is no client yet that can be asked for '{method}'.")

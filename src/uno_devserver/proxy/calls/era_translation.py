@@ -1,4 +1,4 @@
-"""Translates requests, results and errors between clients and servers of different eras of MCP. Pure.
+"""Translates requests, results and errors between the two eras of MCP (handshake and modern). Pure.
 
 Only the outermost level is decoded; everything below it stays as the bytes that came.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...protocol.service import Params, Result
 
 
-# Members of `_meta` that only the modern era has. Others with the same prefix (such as a task's) are older.
+# Members of `_meta` that only the modern era has. Other members with the same prefix (such as a task's) are older.
 MODERN_KEYS = ENVELOPE_KEYS | {SERVER_KEY, SUBSCRIPTION_KEY}
 # The members in which a modern client answers questions when it repeats a call.
 ANSWERS = frozenset({"inputResponses", "requestState"})
@@ -49,14 +49,14 @@ def for_handshake_client(result: msgspec.Raw, method: str) -> Result:
 
 
 def error_for_handshake_client(error: RpcError, method: str, params: Params) -> RpcError:
-    """Use the older code for an unknown resource; only a URI of the wrong type is another invalid parameter."""
+    """Use the older code for an unknown resource, which is taken as the reason if the URI is a string."""
     if error.code == INVALID_PARAMS and method == "resources/read" and isinstance(params.get("uri"), str):
         return RpcError(RESOURCE_NOT_FOUND, error.message, error.data)
     return error
 
 
 def for_handshake_server(params: Params) -> Params:
-    """Remove answers to questions from a modern client's request: only a modern server can have asked them."""
+    """Remove answers to questions, which only a modern server asks; RpcError if they continue a waiting call."""
     if params.get("requestState") is not None:
         message = "The call that waited for this answer is gone. Call again without requestState."
         raise RpcError(INVALID_PARAMS, message)

@@ -24,7 +24,7 @@ UNAVAILABLE = -32012
 OUTCOME_UNKNOWN = -32013
 TIMED_OUT = -32014
 
-QUOTED_ISSUES = 3  # a model reads the first few; uno_health has them all
+QUOTED_ISSUES = 3  # a model reads the first few; uno_health shows all of them
 FOR_THE_USER = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fails with these until a person acts
 
 _NOT_RUN = "This request has not been run."
@@ -50,7 +50,7 @@ class UnansweredRequest(Exception):
         return bool(self.data.get("issues"))
 
     def answer(self, method: str) -> Result:
-        """Return the result of a tool call, for the model; for other requests, raise RpcError."""
+        """Return an error result for a tool call, which the model reads; for other requests, raise RpcError."""
         text = f"{self.message} {self.remedy}"
         if method == "tools/call":
             return failed(text)
@@ -63,16 +63,16 @@ def failed(text: str) -> Result:
 
 
 def unavailable(link: Link, state: ProxyState) -> UnansweredRequest:
-    """Make the answer for the time without an upstream."""
+    """Make the answer to a request while there is no upstream."""
     connection = link.state
     data: dict[str, Any] = {"connectionState": connection.value}
     if connection is ConnectionState.DEGRADED:
         return _degraded(state, data, link.retry_due_in())
     reasons, steps = known_issues(state)
     message = "The dev server is starting, and is not ready yet."
-    remedy = _paragraph(*(steps or ["Try again in a few seconds;"]), f"{HEALTH} tells how far it is.")
+    remedy = _paragraph(*(steps or ["Try again in a few seconds;"]), f"{HEALTH} shows the progress.")
     if connection is ConnectionState.SHUTDOWN:
-        message, reasons, remedy = "uno-devserver is ending.", [], "Start it again to go on."
+        message, reasons, remedy = "uno-devserver is ending.", [], "Start it again to continue."
     elif link.fallback:
         message, reasons = "uno-devserver does not know yet which workspace to serve.", []
         remedy = f"Call {INITIALIZE} with the absolute path of its folder as workspaceDirectory, then try again."
@@ -87,40 +87,40 @@ def _degraded(state: ProxyState, data: dict[str, Any], pause: float) -> Unanswer
     message = _paragraph("The dev server does not work.", *(reasons or ["It could not be started."]), _NOT_RUN)
     stays = any(issue.get("severity") == "Fatal" and issue.get("code") in FOR_THE_USER for issue in issues)
     when = f" in {ceil(pause)} s or later" if pause > 0 else ""
-    attempt = f"Each call{when} asks for a new attempt; {HEALTH} tells what comes of it."
-    attempt = f"{HEALTH} tells more." if stays else attempt
+    attempt = f"Each call{when} makes a new attempt to start it; {HEALTH} shows the outcome."
+    attempt = f"{HEALTH} has the details." if stays else attempt
     return UnansweredRequest(UNAVAILABLE, message, _paragraph(*steps, attempt), **data, issues=issues)
 
 
 def unreachable(seconds: float) -> UnansweredRequest:
     message = f"The dev server could not be reached for {seconds:g} s. {_NOT_RUN}"
-    return UnansweredRequest(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong, and try again.")
+    return UnansweredRequest(UNAVAILABLE, message, f"Call {HEALTH}, which says what is wrong, and try again.")
 
 
 def refused(why: str) -> UnansweredRequest:
     message = f"The dev server does not accept a connection: {why.rstrip('.')}. {_NOT_RUN}"
-    return UnansweredRequest(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong.")
+    return UnansweredRequest(UNAVAILABLE, message, f"Call {HEALTH}, which says what is wrong.")
 
 
 def ended(request: ForwardedRequest, times: int) -> UnansweredRequest:
-    """Make the answer for a request during which the upstream ended, `times` times in all."""
+    """Make the answer to a request during which the upstream ended; it was tried `times` times."""
     what = _named(request)
     message = (
         f"The dev server was lost while it ran {what}. "
-        "The outcome is unknown: it may have had an effect, all of it or a part. It has not been run again."
+        "The outcome is unknown: it may have been run in full or in part. It has not been run again."
     )
-    remedy = f"Look at what it may have changed before you repeat it; {HEALTH} tells whether the dev server is back."
+    remedy = f"Look at what it may have changed before you repeat it; {HEALTH} says whether the dev server is back."
     if times > 1:
         message = f"The dev server was lost each of the {times} times that it ran {what}, without an answer."
-        remedy = f"It is likely that {what} makes it end. Change its arguments, or repair the server; "
-        remedy += f"{HEALTH} tells more."
+        remedy = f"Probably {what} makes the dev server end. Change its arguments, or fix the server; "
+        remedy += f"{HEALTH} has the details."
     return UnansweredRequest(OUTCOME_UNKNOWN, message, remedy)
 
 
 def silent(request: ForwardedRequest, seconds: float) -> UnansweredRequest:
     message = (
-        f"Nothing has been heard of {_named(request)} for {seconds:g} s, so it has been cancelled. "
-        "The outcome is unknown: the dev server may be busy, or hang."
+        f"Nothing has been heard from {_named(request)} for {seconds:g} s, so it has been cancelled. "
+        "The outcome is unknown: the dev server may be busy, or it hangs."
     )
     return UnansweredRequest(
         TIMED_OUT, message, f"Call {HEALTH}, then look at what it may have changed before you repeat it."
@@ -133,7 +133,7 @@ def _named(request: ForwardedRequest) -> str:
 
 
 def known_issues(state: ProxyState, code: str | None = None) -> tuple[list[str], list[str]]:
-    """Return the messages and remedies of the first issues in the health report, of all codes or of one."""
+    """Return the messages and remedies of the first issues in the health report; with `code`, only of that code."""
     return _quoted([issue for issue in _issues(state) if code is None or issue.get("code") == code])
 
 
@@ -144,12 +144,12 @@ def _quoted(issues: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
 
 
 def _issues(state: ProxyState) -> list[dict[str, Any]]:
-    """Return the issues of the health report; the fatal ones come first, as they are the cause."""
+    """Return the issues of the health report; the fatal ones come first, because they are the cause."""
     issues = state.report().get("issues")
     found = [issue for issue in issues if isinstance(issue, dict)] if isinstance(issues, list) else []
     return sorted(found, key=lambda issue: issue.get("severity") != "Fatal")
 
 
 def _paragraph(*sentences: str) -> str:
-    """Join the sentences to a paragraph; one that quotes lines of the upstream ends its paragraph."""
+    """Join the sentences to paragraphs; a sentence with several lines ends its paragraph."""
     return "".join(sentence + ("\n\n" if "\n" in sentence else " ") for sentence in sentences).strip()

@@ -1,8 +1,8 @@
 """Forwards one request to the upstream, through restarts and crashes; every request gets exactly one, true outcome.
 
 A request that never reached an upstream is sent to the next one. A request whose upstream ended while it ran is only
-repeated if repeating does no harm; else the client is told that the outcome is unknown. A request that is silent for
-too long is cancelled; progress, log messages and questions count as signs of life. `relay.py` applies the same limit.
+repeated if repeating does no harm; otherwise the client is told that the outcome is unknown. A request is cancelled if
+the upstream sends nothing for it (progress, log messages, questions) for too long. `relay.py` applies the same limit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Answer = msgspec.Raw | Result
 
-# Besides calls of tools with a hint that allows it. Lists are answered from the state and are not forwarded.
+# Calls of tools can be repeated if a hint of the tool allows it. Lists are answered from the state, not forwarded.
 REPEATABLE_METHODS = frozenset({"resources/read", "prompts/get", "completion/complete"})
 
 # Shown on the inspector page for a request that waits.
@@ -40,18 +40,18 @@ FOR_ANOTHER = "The dev server was lost. Waiting for the next."
 FOR_WATCHERS = "Finding out whether its code is watched."
 FOR_NEWEST_CODE = "Waiting for the newest code."
 
-# Progress must only grow, and the upstream may report its own later, so the steps of a waiting call are small. It waits
-# for the first upstream, then in the queue, then for an upstream again; the steps of an earlier wait are smaller.
+# Progress must only grow, and the upstream may report its own later, so the steps of a waiting call are small. A call
+# waits for the first upstream, then in the queue, then for an upstream again; the steps grow from wait to wait.
 FIRST_STEP = 0.000_000_001
-QUEUE_STEP = 0.000_001  # at one step per second, it takes a quarter of an hour to reach the next
+QUEUE_STEP = 0.000_001  # at one step per second, it takes a quarter of an hour to reach UPSTREAM_STEP
 UPSTREAM_STEP = 0.001
 
 
 class ForwardedRequest(Value):
     method: str
     params: Params
-    lost: int | None = None  # the generation of the upstream that was lost with it, if it was relayed before
-    sent: bool = False  # the lost upstream had received it and may have run it
+    lost: int | None = None  # the generation of the lost upstream to which it was relayed before
+    sent: bool = False  # whether that upstream may have run it
 
 
 class Forwarding:
@@ -59,16 +59,16 @@ class Forwarding:
         self, link: Link, state: ProxyState, conversations: Conversations, limits: CallLimits, *, waits: bool = False
     ) -> None:
         self.waits = waits  # --wait-calls: hold requests while there is no upstream
-        self.queue: CallQueue | None = None  # of tool calls; None: code is not reloaded
-        self.queue_pending: asyncio.Future[None] | None = None  # until it is known whether there is a queue
-        self.observer: CallRecorder | None = None  # while an inspector page is open
+        self.queue: CallQueue | None = None  # the queue of tool calls; None if code is not reloaded
+        self.queue_pending: asyncio.Future[None] | None = None  # done when it is known whether there is a queue
+        self.observer: CallRecorder | None = None  # set while an inspector page is open
         self._link = link
         self._state = state
         self._conversations = conversations
         self._limits = limits
 
     async def run(self, call: Call, request: ForwardedRequest) -> Answer:
-        """Return the upstream's answer to `request` for `call`, or raise its RpcError; else raise UnansweredRequest."""
+        """Return the upstream's answer to `request`, or raise its RpcError; UnansweredRequest if there is none."""
         problem = None
         if self.queue is None and (self.queue_pending or self._link.state is not ConnectionState.CONNECTED):
             problem = await self._await_queue(call, request)
@@ -84,9 +84,10 @@ class Forwarding:
         return await self.run_queued(call, request)
 
     async def _await_queue(self, call: Call, request: ForwardedRequest) -> UnansweredRequest | None:
-        """Wait for the upstream, and until it is known whether there is a queue; return why no upstream came, if so.
+        """Wait for the upstream, and until it is known whether there is a queue.
 
-        Where hot reload begins only after the start, calls that waited for the upstream do not wait for it as well.
+        Return why no upstream came; None if it came. Where hot reload begins after the start, calls that waited for the
+        upstream do not wait for hot reload as well.
         """
         pending, problem = self.queue_pending, None
         if self._link.state is not ConnectionState.CONNECTED:
@@ -106,9 +107,9 @@ class Forwarding:
     async def _run_in_queue(
         self, queue: CallQueue, problem: UnansweredRequest | None, call: Call, request: ForwardedRequest
     ) -> Answer:
-        """Run a tool call in its turn; `problem` says why no upstream came, if so.
+        """Run a tool call in its turn; `problem` says why no upstream came, or is None.
 
-        Where none came, the call goes through the queue all the same (again, if need be): the queue builds the code,
+        Without an upstream, the call goes through the queue all the same, if need be twice: the queue builds the code,
         and an upstream that does not start may never have been built.
         """
         may_be_unbuilt = self.waits and self._link.state is not ConnectionState.CONNECTED
@@ -166,12 +167,12 @@ class Forwarding:
             await self._wait_for_another(call, request, generation, losses)
 
     def list_read(self) -> None:
-        """Have changed code built and started, because a client has read a list and may call a tool next."""
+        """Start to build and run changed code, because a client has read a list and may call a tool next."""
         if self.queue is not None:
             self.queue.check_ahead()
 
     def await_reloader(self, known: asyncio.Future[None]) -> None:
-        """Hold calls until `known` is done: from then on it is known whether there is a queue."""
+        """Hold calls until `known` is done, when it is known whether there is a queue."""
         self.queue_pending = known
         known.add_done_callback(self._queue_is_known)
 
@@ -198,13 +199,13 @@ class Forwarding:
         return f"Waiting for the dev server: {self._link.state.value}"
 
     async def _hold(self, call: Call, step: float = UPSTREAM_STEP) -> None:
-        """Wait for the upstream as long as calls do; raise UnansweredRequest if it does not come."""
+        """Wait for the upstream: long with --wait-calls, else briefly; raise UnansweredRequest if it does not come."""
         if self.waits:
             await self.await_upstream(call, self._limits.hold_seconds, step)
             return
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
-            self._link.wanted()  # the cause of its failure may be repaired
+            self._link.wanted()  # the cause of its failure may have been fixed
         if self._link.fallback or self._link.state in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN):
             raise unavailable(self._link, self._state)
         await self.await_upstream(call, self._limits.grace_seconds, step)
@@ -218,7 +219,7 @@ class Forwarding:
             self.observer.goes_on(call)
 
     def may_repeat(self, request: ForwardedRequest) -> bool:
-        """Whether running it twice has the same effect as running it once."""
+        """Whether it may be run twice: the method, or a hint of the tool, says that this does no harm."""
         if request.method != "tools/call":
             return request.method in REPEATABLE_METHODS
         tool = self._link.tool(str(request.params.get("name")))
@@ -248,10 +249,10 @@ class Forwarding:
 
 
 class _Losses:
-    """The failed attempts of one request, and how long it waits for the next upstream."""
+    """The failed attempts of one request, and how long the request waits for the next upstream."""
 
     def __init__(self, limits: CallLimits) -> None:
-        self.sent = 0  # how many upstreams had the request when they ended
+        self.sent = 0  # how many upstreams may have had the request when they were lost
         self._limits = limits
         self._until: float | None = None
         self._pause = limits.first_pause_seconds
@@ -278,7 +279,7 @@ class Caller:
 
     def __init__(self, call: Call, seconds: float) -> None:
         self.client = call.session.client
-        self.silence: asyncio.Timeout | None = None  # of the present attempt
+        self.silence: asyncio.Timeout | None = None  # the limit on silence of the present attempt
         self._call = call
         self._seconds = seconds
         self._questions = 0

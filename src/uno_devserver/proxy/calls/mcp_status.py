@@ -32,8 +32,8 @@ class McpStatus:
         self._limits = limits
 
     async def answer(self, call: Call) -> Result:
-        """Wait until the upstream answers; return its status, and why code is not reloaded if that is so."""
-        queue = self._forwarding.queue  # None: code is not reloaded, or that is not known yet
+        """Wait until the upstream answers, in bounded time; return its status, and why code is not reloaded, if so."""
+        queue = self._forwarding.queue  # None if code is not reloaded, or that is not known yet
         seconds = queue.status_seconds if queue else self._limits.status_seconds
         reporting = asyncio.ensure_future(report(call, self._waits_for, self._limits.progress_seconds))
         try:
@@ -64,7 +64,7 @@ class McpStatus:
         return still_restarting(name, seconds, waits_for=self._waits_for())
 
     async def _is_ready(self, seconds: float) -> bool:
-        """Return whether no restart is due and the upstream answers, within that time.
+        """Wait until no restart is due and the upstream answers; return False if that takes too long, or fails.
 
         If no upstream runs, check the code and make another attempt, as a tool call does.
         """
@@ -73,11 +73,11 @@ class McpStatus:
                 was_down = self._is_down
                 if not was_down and await self._settled(seconds):
                     return True
-                if self._is_down:  # have its code built, and check whether the user trusts it now
+                if self._is_down:  # build its code, and check whether the user trusts it now
                     await self._link.reconsider()
                     if self._forwarding.queue is not None:
                         await self._forwarding.queue.current()
-                if was_down:  # else an attempt has just failed, and another needs other code
+                if was_down:  # otherwise an attempt has just failed, and would fail again with the same code
                     self._link.wanted()
                 return await self._settled(seconds)
         except TimeoutError:
@@ -88,7 +88,7 @@ class McpStatus:
         return self._link.state is ConnectionState.DEGRADED
 
     async def _settled(self, seconds: float) -> bool:
-        """Wait until no restart is due; return whether there is an upstream then."""
+        """Wait until no restart is due and an upstream is connected; return False if none comes."""
         while True:
             queue = self._forwarding.queue
             if queue is not None and not await queue.settled(seconds):
@@ -152,7 +152,7 @@ def _because(output: str) -> str:
 
 def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
     text = (
-        f"{capitalised(name)} is not ready after {seconds:g} s: {waits_for}. Call {STATUS} once more to wait on; if "
+        f"{capitalised(name)} is not ready after {seconds:g} s: {waits_for}. Call {STATUS} again to keep waiting; if "
         f"that does not help either, call {HEALTH}, which says what is wrong."
     )
     return _status(text, ReloadState.RESTARTING, is_ready=False)
@@ -161,7 +161,7 @@ def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
 def not_built(name: str, output: str) -> Result:
     text = (
         f"{capitalised(name)} does not run, and the build of its code fails:\n\n{fenced(output)}\n\n"
-        f"Fix what the build complains of, then call {STATUS} or one of its tools: that builds and starts it anew."
+        f"Fix what the build complains about, then call {STATUS} or one of its tools: that builds and starts it again."
     )
     return _status(text, ReloadState.FAILED, ReloadState.BUILD_FAILED, is_ready=False)
 
@@ -169,11 +169,11 @@ def not_built(name: str, output: str) -> Result:
 def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: Sequence[str]) -> Result:
     """`reasons` and `steps` come from the health report."""
     why = " ".join([f"{capitalised(name)} does not run.", *reasons])
-    what = " ".join(step.replace(TRY_AGAIN, "Repair it.") for step in steps or ["Fix its code."])
+    what = " ".join(step.replace(TRY_AGAIN, "Fix it.") for step in steps or ["Fix its code."])
     quoted = bool(lines) and lines[-1] in why
     text = (
         f"{why}{'' if quoted else printed_last(lines)}\n\n"
-        f"{what} Then call one of its tools: that builds and starts it anew. {HEALTH} tells more."
+        f"{what} Then call one of its tools: that builds and starts it again. {HEALTH} has the details."
     )
     return _status(text, ReloadState.FAILED, is_ready=False)
 

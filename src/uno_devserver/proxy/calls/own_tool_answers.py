@@ -1,6 +1,6 @@
 """Answers calls of the proxy's own tools; own_tools.py has their names and schemas.
 
-A wrong argument becomes a tool error that names the argument, because a model can correct that.
+A wrong argument leads to a tool error that names the argument, so that a model can correct it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class OwnToolAnswers:
         own = self._state.own_tools
         tools = [raw for raw in _raw_list(self._state.lists.tools) if _named(raw).name not in own]
         if not tools:
-            return failed(f"The dev server is connected, but it offers no tools. {HEALTH} tells more.")
+            return failed(f"The dev server is connected, but it offers no tools. {HEALTH} has the details.")
         return _text(msgspec.json.encode(tools).decode())
 
     async def _execute(self, call: Call, arguments: Params) -> Result | msgspec.Raw:
@@ -106,7 +106,7 @@ class OwnToolAnswers:
         return _workspace_result(await self._link.set_workspace(directory, solution))
 
     async def _set_roots(self, call: Call, arguments: Params) -> Result:
-        """Answer the older tool, which takes a list of folders and uses the first."""
+        """Answer the older form of uno_app_initialize, which takes a list of folders and uses the first."""
         roots = arguments.get("roots")
         if "workspaceDirectory" not in arguments and isinstance(roots, list) and roots:
             arguments = {**arguments, "workspaceDirectory": roots[0]}

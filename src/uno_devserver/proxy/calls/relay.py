@@ -1,4 +1,4 @@
-"""Relays the ordinary call, from the client's line to the upstream and back: no task, no coroutine, decoded once.
+"""Relays ordinary calls from the client's line to the upstream and back, without a task, and decoded only once.
 
 `CallRelay.take` is the one place where a call leaves this path: for the proxy's own tools, while there is no upstream,
 while code is reloaded, between two eras of MCP, and while its connection is not open. Such a call is forwarded by
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 CONNECTED = ConnectionState.CONNECTED
 DEFECT = "uno-devserver failed on the outcome of this call; its log says why. Whether the call was run is not known."
-SILENCE_CHECKS = 10  # per limit on silence, which is therefore exceeded by a tenth at most
+SILENCE_CHECKS = 10  # checks within the limit on silence, which is therefore exceeded by a tenth at most
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -100,12 +100,12 @@ class CallRelay:
         self._limits = service.limits
         self.loop = asyncio.get_running_loop()
         self._unwritten: Route | None = None  # the connection with calls to flush
-        self._modern_client: tuple[bytes, bytes, bytes, Conversation] | None = None  # its last envelope
+        self._modern_client: tuple[bytes, bytes, bytes, Conversation] | None = None  # the last envelope
         self._silence_timer: asyncio.TimerHandle | None = None
         self.proven = 0  # the last generation that answered a call
 
     def take(self, line: bytes) -> bytes | RpcRequest | None:
-        """Relay the call and return None; else return the decoded request, or the line if the front must check it."""
+        """Relay the call and return None; if it cannot be relayed, return it decoded, or as the unchecked line."""
         try:
             if not line.isascii():
                 line.decode()  # payloads are passed on undecoded, so the whole line must be valid UTF-8
@@ -148,14 +148,14 @@ class CallRelay:
             conversation = None if session is None else self._conversations.by_session.get(session)
             route = None if conversation is None else conversation.route
             return None if route is None or route.modern else route
-        if params.state or params.input:  # it may continue a call that waits in the session
+        if params.state or params.input:  # it may continue a call that waits for this answer
             return None
         conversation = self._conversation_of(meta)
         route = None if conversation is None else conversation.route
         return route if route is not None and route.modern else None
 
     def _conversation_of(self, meta: _Meta) -> Conversation | None:
-        """Return the conversation of the modern client that the envelope names; as a rule, its bytes do not change."""
+        """Return the conversation of the envelope's client, if it has begun. Most envelopes repeat the last one."""
         written = bytes(meta.version), bytes(meta.capabilities), bytes(meta.client)
         known = self._modern_client
         if known is not None and known[:3] == written and not known[3].ended:
@@ -199,7 +199,7 @@ class CallRelay:
     def end(
         self, call: RelayedCall, outcome: ConnectionLost | UnansweredRequest | RpcError, raw: msgspec.Raw = ABSENT
     ) -> None:
-        """Answer the call, whatever fails on the way; `raw` is the upstream's error as it came."""
+        """Answer or repeat the call; after a bug here, the answer is an error. `raw`: the upstream's error as bytes."""
         try:
             if isinstance(outcome, ConnectionLost):
                 self._lose(call, outcome)
@@ -207,7 +207,7 @@ class CallRelay:
                 self._fail(call, outcome, raw)
             else:
                 self._forward(call, outcome)
-        except Exception:  # a defect of ours
+        except Exception:  # a bug in the proxy
             log.write(ERROR, f"The outcome of a call could not be processed:\n{traceback.format_exc()}")
             call.leave_queue()
             if call.record is not None:
@@ -215,14 +215,14 @@ class CallRelay:
             self.output.write(error_message(call.id, RpcError(INTERNAL_ERROR, DEFECT)))
 
     def _lose(self, call: RelayedCall, loss: ConnectionLost) -> None:
-        """Repeat a call of a lost upstream, unless it may have run there and may not run twice."""
+        """Repeat the call of a lost upstream; if it may have run there and must not run twice, answer that."""
         self.link.lost(call.route.generation)
         call.route.leave()
         unknown = loss.sent and not self._forwarding.may_repeat(call.request)
         self._forward(call, ended(call.request, 1) if unknown else loss)
 
     def _fail(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw) -> None:
-        """Answer with an error of the upstream; the error of a stopping one says that the outcome is unknown."""
+        """Answer with the upstream's error; if the upstream was stopping, repeat the call where that is allowed."""
         if error.code == STOPPED and self._forwarding.may_repeat(call.request):
             self._forward(call, ConnectionLost(error.message, sent=True))
         elif not _is_error(raw) or (call.route.modern and error.code == RESOURCE_NOT_FOUND):
@@ -240,7 +240,7 @@ class CallRelay:
             call.record.forget()  # the service records it from now on
         try:
             params = opened_params(call.params)
-        except RecursionError:  # the stack is deeper than it was in `take`, so less deeply nested params can be read
+        except RecursionError:  # the stack is deeper than in `take`, so deeply nested params may fail only here
             params = {"name": call.name}
             if isinstance(outcome, ConnectionLost):
                 outcome = ended(call.request, 1)
@@ -255,7 +255,7 @@ class CallRelay:
     # Calls that are silent for too long.
 
     def _watch_silence(self) -> None:
-        """Start the one timer for all calls: a timer for each would cost as much as relaying it."""
+        """Start the timer for all calls: a timer for each call would cost as much as relaying it."""
         self._silence_timer = self.loop.call_later(self._limits.silence_seconds / SILENCE_CHECKS, self._check_silence)
 
     def _check_silence(self) -> None:
@@ -274,7 +274,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     """A call that was sent to the upstream and is not answered.
 
     Implements `protocol.client.connection.PendingCall` for the upstream and `front.session.OpenRequest` for the client.
-    A Struct, because one is made for each call, and an ordinary object takes four times as long to make.
+    A Struct, because creating an ordinary object for each call would take four times as long.
     """
 
     relay: CallRelay
@@ -282,19 +282,19 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     name: str
     params: msgspec.Raw
     route: Route
-    queue: CallQueue | None  # until it has left it
+    queue: CallQueue | None  # None after the call has left it
     heard_at: float
     progress_token: bytes = b""
-    level: str | None = None  # of log messages; from a modern client
+    level: str | None = None  # the level of log messages that a modern client wants
     data: bytes = b""
     sent: bool = False
     ticket: object = None
-    record: CallRecord | None = None  # while a page is open
-    questions: int = 0  # of the upstream to the client that are open
+    record: CallRecord | None = None  # for the inspector page, if one is open
+    questions: int = 0  # the number of open questions of the upstream to the client
 
     @property
     def request(self) -> ForwardedRequest:
-        """The request as failure messages name it."""
+        """The request without its arguments, for failure messages."""
         return ForwardedRequest("tools/call", {"name": self.name})
 
     # From the upstream.
@@ -326,7 +326,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
             relay.link.worked(route.generation)
 
     def leave_queue(self) -> None:
-        """Count it as done, so that a restart does not wait for it."""
+        """Report the call to its queue as over, so that a restart does not wait for it."""
         queue, self.queue = self.queue, None
         if queue is not None:
             queue.leave()
@@ -386,7 +386,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
 
 
 def _is_error(raw: msgspec.Raw) -> bool:
-    """Whether it is an error that a client understands as it is."""
+    """Whether it is a valid error, which can be passed to the client unchanged."""
     try:
         _error(raw)
     except (ValueError, RecursionError):

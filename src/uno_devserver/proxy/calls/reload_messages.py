@@ -39,20 +39,20 @@ T = TypeVar("T")
 
 
 class ReloadState(Enum):
-    READY = "ready"  # by mcpStatus, whether or not code was reloaded before
+    READY = "ready"  # only from mcpStatus, whether or not code was reloaded before
     RESTARTING = "restarting"
     BUILD_FAILED = "buildFailed"
     RELOADED = "reloaded"
     SWAPPED = "swapped"
     SWAP_FAILED = "swapFailed"  # the old server still answers
-    FAILED = "failed"  # none answers
+    FAILED = "failed"  # no server answers
     EXTENSION_RELOADED = "extensionReloaded"
     EXTENSION_BUILD_FAILED = "extensionBuildFailed"
 
 
 class ReloadNote(Value):
     state: ReloadState
-    text: str = ""  # empty: only for programs
+    text: str = ""  # empty if the note is only for programs
 
 
 def not_run(notes: Sequence[ReloadNote]) -> Result:
@@ -61,7 +61,7 @@ def not_run(notes: Sequence[ReloadNote]) -> Result:
 
 
 def state_of(notes: Sequence[ReloadNote], *, run: bool) -> dict[str, Any]:
-    """Make the value in `_meta`; the first note is the most important."""
+    """Make the value in `_meta`, from at least one note, the most important one first."""
     first, *others = notes
     state: dict[str, Any] = {"state": first.state.value, "run": run}
     if others:
@@ -77,7 +77,7 @@ def noted_result(text: str, notes: Sequence[ReloadNote], *, run: bool) -> Result
     }
 
 
-# Instead of running a call.
+# Notes for a call that is not run.
 
 
 def restarting(name: str) -> ReloadNote:
@@ -91,21 +91,21 @@ def queued(name: str) -> ReloadNote:
 
 
 def build_failed(name: str, output: str, *, serves: bool) -> ReloadNote:
-    """`serves`: older code answers."""
+    """Make the note that the build failed; `serves`: whether older code answers."""
     stays = "was not restarted; its old code still answers" if serves else "does not run"
     return ReloadNote(
         ReloadState.BUILD_FAILED,
         f"The code of {name} has changed, and its build failed:\n\n{fenced(output)}\n\n"
         f"{_NOT_RUN} {capitalised(name)} {stays}. "
-        "Fix what the build complains of, then call the tool again: that builds anew.",
+        "Fix what the build complains about, then call the tool again: that builds again.",
     )
 
 
-# With the result of a call that was run.
+# Notes for the result of a call that was run.
 
 
 def still_not_built(name: str) -> ReloadNote:
-    """Make a note with "may", because some compilers write their output in spite of errors."""
+    """Make a note that says "may", because some compilers write their output in spite of errors."""
     return ReloadNote(
         ReloadState.BUILD_FAILED,
         f"Note: the build of the present code of {name} still fails; fix it, and the next call builds again. "
@@ -117,7 +117,7 @@ def still_not_started(name: str) -> ReloadNote:
     return ReloadNote(
         ReloadState.SWAP_FAILED,
         f"Note: the old code of {name} gave this result. Its present code did not start; "
-        "fix it, and the next call starts it anew.",
+        "fix it, and the next call starts it again.",
     )
 
 
@@ -133,7 +133,7 @@ def extension_updated(*, client_reloaded: bool, client_problem: str | None = Non
 
 
 def extension_failed(output: str | None) -> ReloadNote:
-    """`output`: None if it is the same as the last time."""
+    """Make the note that the extension's build failed; `output` is None if it is the same as the last time."""
     what = "the build of the extension's code still fails, as before. "
     if output is not None:
         what = f"the extension's code has changed, and its build failed:\n\n{fenced(output)}\n\n"
@@ -150,14 +150,14 @@ def not_replaced(name: str, restarted: RestartResult) -> ReloadNote:
         f"Note: {name} did not start with its new code.",
         restarted.problem,
         "Its old code still answers." if restarted.kept else "",
-        "Fix the code; the next call after that starts it anew.",
+        "Fix the code; the next call after that starts it again.",
     ]
     text = " ".join(filter(None, sentences)) + printed_last(restarted.last_lines)
     return ReloadNote(ReloadState.SWAP_FAILED if restarted.kept else ReloadState.FAILED, text)
 
 
 def reloaded_in_part(name: str, problem: str) -> ReloadNote:
-    text = f"Note: {name} runs its new code, but not all of it. {problem} Mend and save it; that loads it anew."
+    text = f"Note: {name} runs its new code, but not all of it. {problem} Fix and save it; that loads it again."
     return ReloadNote(ReloadState.RELOADED, text)
 
 
@@ -188,7 +188,7 @@ class ResultNotes:
         self.failure: ReloadNote | None = None  # for every result, while the new code cannot be built or started
         self.reason = ""  # the output of the failed build, or why the new code did not start
         self.pending: list[ReloadNote] = []  # for the next result
-        self.extension_error: str | None = None  # of the last build of the extension
+        self.extension_error: str | None = None  # the output of the extension's last build, if it failed
         self._reported: str | None = None  # the failed build that was last reported in full
 
     @property
@@ -197,7 +197,7 @@ class ResultNotes:
 
     @property
     def failing(self) -> tuple[ReloadState, str] | None:
-        """How and why the code on disk could not be built or started; then older code answers."""
+        """How and why the code on disk could not be built or started; None if it could."""
         return (self.failure.state, self.reason) if self.failure is not None else None
 
     def code_built(self) -> None:
@@ -210,7 +210,7 @@ class ResultNotes:
         self._drop_failed_start()
 
     def build_failed(self, name: str, result: CheckResult, output: str, *, reports: bool) -> bool:
-        """Record a failed build; return whether to report it in full, which `reports` allows once per content."""
+        """Record a failed build; return whether to report it in full: once per content, and only with `reports`."""
         self.failure, self.reason = still_not_built(name), output
         content = result.server_digest or output
         if content == self._reported or not reports:
@@ -219,13 +219,13 @@ class ResultNotes:
         return True
 
     def not_started(self, name: str, *, serves: bool) -> None:
-        """Record that the code on disk did not start; `serves`: older code answers."""
+        """Record that the code on disk did not start; `serves`: whether older code answers."""
         self.reason = "" if self.build_fails else self.reason
         self.failure = still_not_started(name) if serves else None
         self._reported = None
 
     def restart_begins(self) -> None:
-        """Drop the notes of the previous restart."""
+        """Drop the notes that an earlier restart succeeded."""
         self.pending = [note for note in self.pending if note.state is not ReloadState.RELOADED]
 
     def restarted(self, name: str, outcome: RestartResult) -> None:
@@ -250,9 +250,9 @@ class ResultNotes:
     def attach(
         self, result: Result | msgspec.Raw, own: list[ReloadNote], *, run: bool, tells_failed_start: bool = False
     ) -> Result | msgspec.Raw:
-        """Add its own notes and the pending ones to the result; it stays unchanged if it has no room for them.
+        """Add the call's own notes and the pending ones to the result; return it unchanged if it has no room for them.
 
-        `tells_failed_start`: the result already says why no server answers, so that text is not repeated.
+        `tells_failed_start`: the result already says why no server answers, so the notes do not repeat it.
         """
         if tells_failed_start:
             failed = ReloadState.FAILED
@@ -271,7 +271,7 @@ class ResultNotes:
 
 
 def with_notes(result: Result | msgspec.Raw, notes: Sequence[ReloadNote], *, run: bool = True) -> Result | None:
-    """Add the notes to the result; None if it has no room for them: it is not an object, or does not end the call."""
+    """The result with the notes; None if it has no room for them: it is ill-formed, or does not end the call."""
     opened = _opened(result, dict)
     kind = opened.get("resultType") if opened is not None else None
     # A modern server may ask a question first; older servers have no result type.
@@ -285,7 +285,7 @@ def with_notes(result: Result | msgspec.Raw, notes: Sequence[ReloadNote], *, run
 
 
 def _opened(value: object, kind: type[T]) -> T | None:
-    """Decode the outermost level; return None if it is of another type."""
+    """The value with its outermost level decoded; None if it is not of this type."""
     if isinstance(value, msgspec.Raw):
         try:
             value = _LEVELS[kind].decode(value)

@@ -1,7 +1,7 @@
 """The service behind all clients of the proxy: answers what the proxy knows, and forwards the rest to the upstream.
 
-Whatever the upstream does, every request is answered exactly once, and truthfully. Forwarded messages are not changed,
-except for what differs between two eras of MCP.
+Every request is answered exactly once, whatever the upstream does. Forwarded messages are not changed, except for what
+differs between the two eras of MCP (handshake and modern).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ROOTS_CHANGED = "notifications/roots/list_changed"
 class ProxyService:
     """Implements `protocol.service.Service`.
 
-    `resource_updated` notifies the clients that follow that resource; `roots_changed` is called when a client has other
-    roots. Everything must be called in the engine's loop.
+    `resource_updated` notifies the clients that follow that resource; `roots_changed` is called when a client's
+    roots have changed. Everything must be called in the engine's loop.
     """
 
     relays = True
@@ -66,7 +66,7 @@ class ProxyService:
         return self._state.capabilities
 
     def answer(self, call: Call, relayed: ForwardedRequest | UnansweredRequest | RpcError | None = None) -> Answering:
-        """Answer a request; `relayed` is the outcome of a relayed call, or how to repeat it."""
+        """Answer a request; if it was relayed without success, `relayed` is its outcome, or how to repeat it."""
         answering, observer = self._answer(call, relayed), self.forwarding.observer
         return answering if observer is None else observer.follow(call, answering)
 
@@ -108,7 +108,7 @@ class ProxyService:
         self.conversations.end(session)
 
     async def close(self) -> None:
-        """Close the conversations of all clients, within a bound."""
+        """Close the conversations of all clients, in bounded time."""
         await self.conversations.close()
 
     async def _list(self, method: str, params: Params) -> Result:

@@ -17,7 +17,7 @@ class CallLimits(Value):
     """The limits of calls, each with its reason. Tests replace single values."""
 
     # A call that is silent for this long is taken for hung: builds and restores take minutes, and the .NET proxy, which
-    # instructions of agents rely on, gives up after the same time. Progress, log messages and questions restart it.
+    # instructions of agents rely on, gives up after the same time. Progress, log messages and questions reset it.
     silence_seconds: float = 300.0
     repetitions: int = 2  # a read-only call that ended the server three times will end it again
     again_seconds: float = 30.0  # wait after losing a server: it is back within seconds, and clients wait a minute
@@ -55,14 +55,14 @@ class Link(Protocol):
 
     @property
     def generation(self) -> int:
-        """Counts the upstreams that were connected; connections of older ones are not used any more."""
+        """The number of upstreams that were connected so far; connections to older ones are not used any more."""
 
     @property
     def fallback(self) -> bool:
         """Whether the proxy waits for uno_app_initialize to learn its workspace."""
 
     def tool(self, name: str) -> Mapping[str, Any] | None:
-        """The upstream's tool of that name, from the lists last seen."""
+        """The upstream's tool of that name in the lists that were last read; None if there is none."""
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
         """Connect one client to the present upstream; raise Unavailable, ConnectionLost or UnusableServer."""
@@ -77,7 +77,7 @@ class Link(Protocol):
         """Make one new attempt to start if Degraded, because a call needs the upstream."""
 
     def retry_due_in(self) -> float:
-        """Return the seconds until `wanted` has an effect when Degraded."""
+        """Return the seconds until `wanted` makes another attempt, when Degraded."""
 
     def worked(self, generation: int) -> None:
         """Report that the upstream of that generation answered a request: its start has not failed."""
@@ -86,10 +86,10 @@ class Link(Protocol):
         """Report that a connection to the upstream of that generation broke, to have the upstream checked at once."""
 
     def lists_changed(self) -> None:
-        """Read the upstream's lists again; several calls in a row cause one read."""
+        """Have the upstream's lists read again; several calls in a row lead to one read."""
 
     async def set_workspace(self, directory: str, solution: str | None) -> dict[str, Any]:
-        """Return the result of uno_app_initialize; waits until the upstream is ready, within a bound."""
+        """Return the result of uno_app_initialize, after waiting, in bounded time, until the upstream is ready."""
 
     async def select_solution(self, solution: str, *, force_restart: bool) -> dict[str, Any]:
         """Return the result of uno_app_select_solution."""

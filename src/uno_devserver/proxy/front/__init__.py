@@ -1,1 +1,1 @@
-"""The part that never keeps a client waiting: what it reads, what it answers at once, and how it writes."""
+"""The part that reads the client's messages, answers what it can at once, and writes all answers."""

@@ -1,9 +1,9 @@
-"""Takes the client's messages: validates each once, and answers it or passes it on.
+"""Handles the client's messages: validates each once, and answers it or passes it on.
 
 Requests that need no upstream are answered at once from the state, whatever the engine does. An ordinary call goes to
-the relay as it came. Everything else goes to the engine as a decoded message. Every request is answered or passed on,
-in its own era of MCP, and no message of a client ends the proxy. Cheap to import: an AI client waits for this when it
-starts.
+the relay as bytes. Everything else goes to the engine as a decoded message. Every request is answered or passed on, in
+its own era of MCP (handshake or modern), and no message of a client ends the proxy. Cheap to import: an AI client waits
+for the first answers when it starts.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     Message = RpcRequest | RpcNotification | RpcResponse
 
     class Engine(Protocol):
-        """Takes the messages that the front does not answer. Called in its loop, which runs in the front's thread."""
+        """Handles the messages that the front does not answer. Called in the engine's loop, in the front's thread."""
 
         @property
         def relay(self) -> CallRelay: ...
@@ -75,18 +75,18 @@ _TOO_LONG = f"A message has {MAX_LINE_BYTES // (1024 * 1024)} MiB at most."
 
 class Front:
     def __init__(self, state: ProxyState, output: ClientOutput, needs_engine: Callable[[], None]) -> None:
-        """`needs_engine` is called after a message that needs the engine."""
+        """`needs_engine` is called after each read with a message that needs the engine."""
         self._state = state
         self._output = output
         self._needs_engine = needs_engine
-        self._batches: Batches | None = None  # until the first batch comes
+        self._batches: Batches | None = None  # None until the first batch comes
         self._engine: Engine | None = None
         self._relay: CallRelay | None = None
-        self._held: list[_Held] = []  # until there is an engine
-        self._wants_engine = False  # a message of this read needs the engine
-        self._failure = ""  # why there is no engine any more
-        self._client: ClientInfo | None = None  # the one of the last request, in either era
-        self._version: str | None = None  # agreed on in the handshake
+        self._held: list[_Held] = []  # what waits for the engine
+        self._wants_engine = False  # whether a message of this read needs the engine
+        self._failure = ""  # why there is no engine any more; empty before that
+        self._client: ClientInfo | None = None  # the client of the last request, in either era
+        self._version: str | None = None  # the version that the handshake agreed on
 
     def open(self, engine: Engine) -> None:
         """Pass on to the engine what was held for it, and everything from now on."""
@@ -97,7 +97,7 @@ class Front:
         self._output.flush()
 
     def close(self, why: str) -> None:
-        """Refuse with `why`, a sentence, what only the engine could answer: it has ended."""
+        """Refuse from now on what only the engine could answer, because it has ended; `why` is a sentence."""
         self._engine = self._relay = None
         self._failure = why
         held, self._held = self._held, []
@@ -117,7 +117,7 @@ class Front:
             self._batches.write(line)
 
     def take(self, lines: Iterable[bytes | LineTooLong]) -> None:
-        """Take the lines of one read."""
+        """Handle the lines of one read."""
         relay = self._relay
         for line in lines:
             try:
@@ -127,7 +127,7 @@ class Front:
                     self._take(declined)
                 elif declined is not None:
                     self._take_message(declined)
-            except Exception as error:  # a defect of ours must cost no other message
+            except Exception as error:  # a bug in the proxy must not affect other messages
                 members = line.members if isinstance(line, LineTooLong) else readable_members(line)
                 self._refuse(members, _unexpected(error))
         # All calls, and all answers, of one read are written together.
@@ -137,7 +137,7 @@ class Front:
             self._output.flush()
         if self._wants_engine:
             self._wants_engine = False
-            self._needs_engine()  # after the answers
+            self._needs_engine()  # only after the answers are written
 
     def _take(self, line: bytes | LineTooLong) -> None:
         if isinstance(line, LineTooLong):
@@ -160,7 +160,7 @@ class Front:
             self._take_message(message)
 
     def _take_early_call(self, line: bytes, call: RpcRequest) -> None:
-        """Hold a call that comes before the engine as its line, so that its bytes are passed on."""
+        """Hold a call that comes before the engine as a line, so that it can be relayed as bytes."""
         if self._failure or call.params.get("name") == HEALTH:
             self._take_message(call)
         else:
@@ -178,7 +178,7 @@ class Front:
                 self._inform(reply.then)
 
     def _tell(self, tell: Callable[[Engine], None], request: RpcRequest | None = None) -> None:
-        """Call `tell` with the engine, now or when there is one; without an engine, refuse `request`."""
+        """Call `tell` with the engine, now or when there is one; if it has ended, refuse `request`."""
         if self._engine is not None:
             tell(self._engine)
         elif not self._failure:
@@ -187,7 +187,7 @@ class Front:
             self._queue(error_line(request.id, RpcError(INTERNAL_ERROR, self._failure)))
 
     def _inform(self, tell: Callable[[Engine], None]) -> None:
-        """Tell the engine after an answer; a defect of ours must not cause a second answer."""
+        """Call `tell` with the engine; errors are only logged, because the request may be answered already."""
         try:
             self._tell(tell)
         except Exception as error:
@@ -202,16 +202,16 @@ class Front:
             self._batches.cancelled(message.params.get("requestId"))
 
     def _refuse(self, members: Mapping[str, Any], error: RpcError) -> None:
-        """Answer a message that could not be decoded, by the members that could."""
+        """Answer a message that could not be decoded; `members` are those of its members that could."""
         known = members.get("id") if is_id(members.get("id")) else None
         if _is_response(members):
-            # Fail the question that it answers; the client would take an error for the answer to its own request.
+            # It answers a question, which fails. The client would take an error for the answer to a request of its own.
             self._pass_on(RpcResponse(known, None, error_body(error)))
         else:
             self._queue(error_line(known if "method" in members else None, error))
 
     def _read(self, value: Any) -> Message | None:
-        """Return the message; answer an invalid one and return None."""
+        """Return the message in the value; if it is invalid, answer it and return None."""
         message = read(value)
         if not isinstance(message, InvalidMessage):
             return message
@@ -249,7 +249,7 @@ class Front:
                 self._inform(reply.then)
 
     def _reply(self, message: Message, *, alone: bool = True) -> _Reply | None:
-        """Return the answer that needs no engine; None if the engine answers, or no answer is due."""
+        """Return the answer if it needs no engine; None if the engine answers, or no answer is due."""
         if not isinstance(message, RpcRequest):
             return None
         try:
@@ -319,14 +319,14 @@ class Front:
 
 class _Reply(Value):
     line: bytes
-    then: Callable[[Engine], None] | None = None  # called after the line
+    then: Callable[[Engine], None] | None = None  # called after the line is written
 
 
 class _Held(Value):
-    """Something for the engine that comes before it."""
+    """A message, or other news, for the engine that came before the engine was ready."""
 
     tell: Callable[[Engine], None]
-    request: RpcRequest | None  # to be refused if there will be no engine
+    request: RpcRequest | None  # the request to refuse if the engine does not start
 
 
 def _list_read(engine: Engine) -> None:

@@ -1,7 +1,7 @@
 """Reads standard input in the main thread, for the life of the process.
 
-Until the engine's event loop runs, the main thread waits here; then the loop waits, in the same thread. An input that
-an event loop cannot wait for (pipes on Windows, files, devices) is read by a thread of its own. Cheap to import.
+Before the engine's event loop runs, the main thread waits here; afterwards the loop waits, in the same thread. An input
+that an event loop cannot wait for (pipes on Windows, files, devices) is read by another thread. Cheap to import.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ else:
     import _signal as signal  # see main.py
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-READ_BYTES = 64 * 1024  # what a pipe holds
-MOST_CHUNKS = 64  # that the thread reads ahead
+READ_BYTES = 64 * 1024  # the capacity of a pipe
+MOST_CHUNKS = 64  # how many chunks the thread reads ahead
 FULL_SECONDS = 0.01
 
 
@@ -35,7 +35,7 @@ def client_input(handle: int, limit: int = MAX_LINE_BYTES) -> ClientInput:
 
 
 class ClientInput:
-    """Reads lines from a descriptor; `ended` is set with the last ones."""
+    """Reads lines from a descriptor; `ended` becomes True with the last lines."""
 
     def __init__(self, handle: int, limit: int) -> None:
         self._handle = handle
@@ -52,14 +52,14 @@ class ClientInput:
         raise NotImplementedError
 
     def heed_signals(self) -> None:
-        """Let signals end a `wait`: else a signal just before it would be handled only when input comes."""
+        """Let signals end a `wait`; otherwise a signal just before it would only be handled when input comes."""
 
     def read(self) -> list[bytes | LineTooLong]:
-        """Return the lines that have come."""
+        """Return the lines that have come, possibly none. Does not wait."""
         raise NotImplementedError
 
     def is_closed(self) -> bool:
-        """Whether the client has closed it; there may still be something to read."""
+        """Whether the client has closed the input; there may still be something to read."""
         return False
 
     def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
@@ -76,7 +76,7 @@ class ClientInput:
 
 
 class PolledInput(ClientInput):
-    """A pipe or a socket."""
+    """Reads a pipe or a socket, for which an event loop can wait."""
 
     def __init__(self, handle: int, limit: int) -> None:
         super().__init__(handle, limit)
@@ -101,7 +101,7 @@ class PolledInput(ClientInput):
         try:
             os.write(self._waking, b"\0")
         except BlockingIOError:
-            pass  # enough is written to wake it
+            pass  # the pipe is full, so the waiting thread will wake up
 
     def read(self) -> list[bytes | LineTooLong]:
         if not self._readable:
@@ -133,12 +133,12 @@ class PolledInput(ClientInput):
 
 
 class ThreadedInput(ClientInput):
-    """Any other descriptor: a thread reads it."""
+    """Reads any other descriptor, in a thread."""
 
     def __init__(self, handle: int, limit: int) -> None:
         super().__init__(handle, limit)
         self._chunks: deque[bytes] = deque()
-        self._quiet = _thread.allocate_lock()  # held until input or `wake`
+        self._quiet = _thread.allocate_lock()  # held until there is input, or `wake` is called
         self._quiet.acquire()
         self._call: tuple[AbstractEventLoop, Callable[[], None]] | None = None
         _thread.start_new_thread(self._run, ())

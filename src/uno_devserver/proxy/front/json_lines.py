@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...protocol.jsonrpc import Id
 
 
-MAX_DEPTH = 500  # `json` reads deeper values, but may fail to write them
+MAX_DEPTH = 500  # `json` can read deeper values, but may fail to write them
 
 _BOM = b"\xef\xbb\xbf"  # some Windows programs write it before the first line
 _TOO_DEEP = "The JSON is nested too deeply."
@@ -58,7 +58,7 @@ _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)
 
 
 def answer_line(request_id: Id, result: Mapping[str, Any], spliced: bytes = b"") -> bytes:
-    """`spliced`: a further member of the result, which is JSON already."""
+    """The line of an answer. `spliced`: a further member of the result, which is JSON already."""
     body = _encoded(result)
     if spliced:
         body = body[:-1] + (b"," if result else b"") + spliced + b"}"

@@ -1,7 +1,7 @@
 """Writes whole lines to the client, in order and from any thread, without waiting for a client that does not read.
 
-Usually a line fits into the pipe and is written at once. What does not fit, and all that follows, is written by a
-thread, within a bound. The descriptor stays blocking, because launcher and wrappers share it. Cheap to import.
+Usually a line fits into the pipe and is written at once. What does not fit, and all that follows, is kept up to a limit
+and written by a thread. The descriptor stays blocking, because other processes share it. Cheap to import.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FULL_BYTES = 64 * 1024 * 1024  # unread by the client, until no more is read from it: four of the longest messages
-GIVE_UP_BYTES = 4 * FULL_BYTES  # with the upstream's messages; a client that leaves that much will not read again
+FULL_BYTES = 64 * 1024 * 1024  # with this much unread by the client, we stop reading from it: four long messages
+GIVE_UP_BYTES = 4 * FULL_BYTES  # the upstream's messages still come; a client that leaves this much unread is given up
 POLLS = hasattr(select, "poll")  # False on Windows, where the thread writes everything
 PIECE_BYTES = getattr(select, "PIPE_BUF", 4096)  # a writable pipe takes this much without blocking
-JOINED_BYTES = 64 * 1024  # of lines that wait for the thread
+JOINED_BYTES = 64 * 1024  # lines that wait for the thread are joined up to this size
 RETRY_MS = 1000  # for a full descriptor that another process made non-blocking; `poll` returns earlier as a rule
 
 
 def own_streams() -> tuple[int, int]:
     """Move standard input and output to other numbers, which no child inherits, so that only MCP uses them.
 
-    From now on 0 reads nothing, and what is written to 1, by a print, a child or C code, goes to stderr.
+    From now on, descriptor 0 is empty, and what is written to 1, by a print, a child or C code, goes to stderr.
     """
-    if sys.stdin is None or sys.stdout is None:  # then 0 and 1 may belong to something else
+    if sys.stdin is None or sys.stdout is None:  # then the descriptors 0 and 1 may belong to something else
         message = "Standard input or output is closed, and MCP needs both."
         raise UserError("NoClient", message, "Start 'mcp start' from an AI client, or with both connected.")
     nothing = os.open(os.devnull, os.O_RDWR)  # without a stderr, this gets the number 2 and keeps it
@@ -46,7 +46,7 @@ def own_streams() -> tuple[int, int]:
 
 
 def give_back(sink: int) -> None:
-    """Restore standard output, which MCP does not use any more."""
+    """Restore standard output, when MCP does not use it any more."""
     os.dup2(sink, 1)
     sys.stdout = sys.__stdout__
 
@@ -68,14 +68,14 @@ class ClientOutput:
         self._lock = _thread.allocate_lock()
         self._idle = _thread.allocate_lock()  # held while the thread has something to write
         self.queued: list[bytes] = []  # lines for the next `flush`
-        self._waiting: deque[bytearray] = deque()  # for the thread
-        self._held = 0  # bytes for the thread
+        self._waiting: deque[bytearray] = deque()  # data that the thread will write
+        self._held = 0  # the number of bytes that the thread will write
         self._room = None
         if POLLS:
             self._room = select.poll()
             self._room.register(handle, select.POLLOUT)
-        self.gone = False  # the client has closed its end, or was given up
-        self.full = False  # the client has left too much unread
+        self.gone = False  # whether the client has closed its end, or was given up
+        self.full = False  # whether the client has left too much unread
 
     def queue(self, line: bytes) -> None:
         """Queue one message for the next `flush`; line breaks in it are replaced."""
@@ -89,7 +89,7 @@ class ClientOutput:
         self.flush()
 
     def flush(self) -> None:
-        """Write the queued lines together: waking the client for each would cost more than writing it."""
+        """Write the queued lines together, because waking the client for each line would cost more than writing it."""
         if not self.queued:
             return
         with self._lock:
@@ -102,7 +102,7 @@ class ClientOutput:
                 self._leave(rest)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until everything is written; return whether it was within the time."""
+        """Wait until everything is written; return False if that takes longer than `seconds`."""
         self.flush()
         if self._idle.acquire(timeout=seconds):
             self._idle.release()
@@ -111,7 +111,7 @@ class ClientOutput:
 
     def _write_what_fits(self, rest: memoryview, room: select.poll) -> memoryview:
         try:
-            while rest and room.poll(0):  # any event but "writable" is an error, which the write then raises
+            while rest and room.poll(0):  # any event except "writable" is an error, which the write then raises
                 rest = rest[os.write(self._handle, rest[:PIECE_BYTES]) :]
         except BlockingIOError:
             pass
@@ -123,7 +123,7 @@ class ClientOutput:
         self._held += len(rest)
         self.full = self._held >= self._full_bytes
         if self._held > self._give_up_bytes:
-            log.warn(f"The client has left {self._held:,} bytes unread and is taken for gone.")
+            log.warn(f"The client has left {self._held:,} bytes unread, so its connection is given up.")
             self._give_up()
             return
         last = self._waiting[-1] if len(self._waiting) > 1 else None  # the first one is being written
@@ -136,7 +136,7 @@ class ClientOutput:
             _thread.start_new_thread(self._write_all, ())
 
     def _write_all(self) -> None:
-        """Write in a thread, as long as there is something to write."""
+        """Write the waiting data in a thread, until none is left."""
         while True:
             with self._lock:
                 if not self._waiting:

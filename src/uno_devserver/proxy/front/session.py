@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from ...protocol.server.subscriptions import Subscription
     from ...protocol.service import Params, Service
 
-# Stand for a client that has not introduced itself.
+# They represent a client that has not introduced itself.
 UNKNOWN_CLIENT = ClientInfo(None, None, {}, NEWEST_HANDSHAKE)
 UNKNOWN_MODERN_CLIENT = ClientInfo(None, None, {}, MODERN_VERSIONS[-1])
 
-# The one client may have many open requests: the limit on unread output already bounds what it can cost.
+# The only client may have many open requests, because the limit on unread output already bounds their memory.
 SESSION_LIMITS = DEFAULT_ENDPOINT_LIMITS.replace(calls=100_000)
 
 Write = Callable[[bytes], None]
@@ -65,10 +65,10 @@ class OpenRequest(Protocol):
     """A request that has not been answered."""
 
     def withdraw(self) -> object:
-        """Cancel it for the client: send nothing more for it."""
+        """Cancel the request for the client: send nothing more for it."""
 
     def stop(self) -> None:
-        """Answer that the outcome is unknown, because the proxy ends."""
+        """Answer that the outcome is unknown, because the proxy is ending."""
 
 
 class StdioSession:
@@ -82,11 +82,11 @@ class StdioSession:
         self._handshake = HandshakeEra(service, limits, self._watched)
         self._modern = ModernEra(service, limits, self._watched)
         self.session: HandshakeSession | None = None  # set once the client has used the handshake era
-        self._opening = Tasks()  # open subscriptions
+        self._opening = Tasks()  # tasks that open subscriptions
         self._loop = asyncio.get_running_loop()
         self._closed = False
         self.open: dict[Id, OpenRequest] = {}
-        self.limit = limits.calls  # of open requests; 0 after `close`
+        self.limit = limits.calls  # the most open requests; 0 after `close`
 
     def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:
         if isinstance(message, RpcRequest):
@@ -108,7 +108,7 @@ class StdioSession:
     def begin(
         self, request: RpcRequest, answer: Answerer | None = None, ended: Callable[[], None] = lambda: None
     ) -> None:
-        """Run the request until it is answered, by `answer` instead of the service if given; then call `ended`."""
+        """Run the request until it is answered, by `answer` if given, else by the service; then call `ended`."""
         if request.id in self.open:
             message = "A request with this id still runs; it goes on, and this one does not begin."
             self._write(error_message(request.id, RpcError(INVALID_REQUEST, message)))
@@ -132,7 +132,7 @@ class StdioSession:
         in_loop(self._loop, self._resource_updated, uri)
 
     async def close(self) -> None:
-        """Answer all open requests and refuse new ones; bounded in time."""
+        """Answer all open requests and refuse new ones, in bounded time."""
         self._closed, self.limit = True, 0
         session, self.session = self.session, None
         if session is not None:
@@ -150,7 +150,7 @@ class StdioSession:
         if len(self.open) >= self.limit:
             raise RpcError(BUSY, f"{self.limit} requests of this client run already.")
         if not has_envelope(request.params):
-            # No handshake is required: there is only one client that this can be.
+            # No handshake is required, because there is only one client.
             call = HandshakeCall(self.session or self._open(UNKNOWN_CLIENT), request, line)
             self._handshake.start([call], line.end, answer)
             return partial(call.stop, None)
@@ -228,7 +228,7 @@ class _Line:
 
 
 class _RequestLine(_Line):
-    """Carries the messages of one request; calls `over` with itself when the request ends."""
+    """Writes the messages of one request; calls `over` with itself when the request ends."""
 
     def __init__(self, write: Write, request_id: Id, over: Callable[[_RequestLine], None]) -> None:
         super().__init__(write)

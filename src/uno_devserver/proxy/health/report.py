@@ -1,7 +1,7 @@
 """Makes the HealthReport of a proxy from its facts.
 
-It does no I/O and does not wait, so it is available at any moment, also before the engine. Safe from any thread: the
-facts are frozen.
+Making it needs no I/O and no waiting, so it is available at any moment, even before the engine runs. Safe from any
+thread: the facts are frozen.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def report(facts: ProxyFacts) -> dict[str, Any]:
             process_id=upstream.process_id,
             endpoint=upstream.endpoint,
             started_at=next((server.started for server in registered), None),
-            host=host.replace(  # its last report about itself, with the state of the present connection
+            host=host.replace(  # the Host's last report about itself, with the state of the present connection
                 mcp=facts.connected,
                 kind=upstream.kind,
                 version=host.version or upstream.version,
@@ -93,7 +93,7 @@ def _proxy_json(facts: ProxyFacts) -> dict[str, object]:
 
 
 def _is_stale(facts: ProxyFacts) -> bool:
-    """Whether the lists were saved with another SDK than the workspace has now, which probably has other tools."""
+    """Whether the workspace has another SDK than when the lists were saved, which probably has other tools."""
     found = facts.discovery.sdk.global_json if facts.discovery else None
     now = found.uno_sdk.version if found and found.uno_sdk else None
     return not facts.lists_fresh and None not in (now, facts.catalogue_sdk) and now != facts.catalogue_sdk

@@ -1,8 +1,8 @@
 """The status file of each running proxy, `<state>/proxies/<pid>.json`, from which the command line learns of proxies.
 
-It is written before the proxy's first answer. Later a thread writes the newest facts, so nothing waits for the disk,
-and a proxy works without the file. A file is valid while the process that wrote it lives; others are removed when they
-are read. Cheap to import: the first answer waits for it.
+It is written before the proxy's first answer, and later by a thread, so that nothing waits for the disk. A proxy works
+without it, too. A file is valid while the process that wrote it runs; others are removed when they are read. Cheap to
+import: the first answer waits for it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 FOLDER = "proxies"
 MAX_BYTES = 1024 * 1024  # of a file: most have 2 KB, and 200 KB with 20 reloads of many files and long tool names
-MAX_FILES = 1000  # a folder full of other files does not delay a command
-QUIET_SECONDS = 0.05  # before a write: a crash and the restart change some ten facts within 20 ms
-REMOVE_SECONDS = 0.1  # a disk takes a millisecond, or hangs; the proxy ends within 300 ms
+MAX_FILES = 1000  # files that are read, so that a full folder does not delay a command
+QUIET_SECONDS = 0.05  # a pause before a write: a crash and its restart change about ten facts within 20 ms
+REMOVE_SECONDS = 0.1  # the disk takes a millisecond, or hangs; the proxy must end within 300 ms
 # Compiled when files are read, so that a proxy, which only writes its file, does not pay for it.
-_FILE = r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?"  # `.tmp`: its process ended while it wrote
+_FILE = r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?"  # `.tmp` is left if the process ended while it wrote
 _PROGRAM = r"uno[-_.]devserver"  # in a command line: both names of the command, and that of the package
 
 STARTING = "{} has not been started yet; the proxy is about to."
@@ -42,7 +42,7 @@ class StatusFile:
 
     def __init__(self, state: str) -> None:
         self._path = os.path.join(state, FOLDER, f"{os.getpid()}.json")
-        self._facts: ProxyFacts | None = None  # the newest
+        self._facts: ProxyFacts | None = None  # the newest facts
         self._writer: Thread | None = None
         self._removed = False
 
@@ -59,7 +59,7 @@ class StatusFile:
             "opensInspector": True,
         }
         self._write(json.dumps(status))
-        if self._removed:  # by a signal meanwhile
+        if self._removed:  # a signal has ended the process meanwhile
             _remove(self._path)
 
     def update(self, facts: ProxyFacts) -> None:
@@ -73,7 +73,7 @@ class StatusFile:
             self._changed, self._removing = Event(), Event()
             writer = Thread(target=self._write_changes, name="status file", daemon=True)
             writer.start()
-            self._writer = writer  # after its start: another thread may join it when it removes the file
+            self._writer = writer  # only after its start, because `remove` in another thread may join it
         self._changed.set()
 
     def remove(self) -> None:
@@ -125,7 +125,7 @@ def _status(facts: ProxyFacts, created: float | None) -> Status:
 
 
 def running_proxies(state: str) -> tuple[Status, ...]:
-    """The statuses of this user's running proxies, by process id. Never raises."""
+    """The statuses of this user's running proxies, in the order of their process ids. Never raises."""
     from ...system.processes import process_started
 
     found = []
@@ -138,12 +138,12 @@ def running_proxies(state: str) -> tuple[Status, ...]:
 
 
 def status_of(state: str, pid: int) -> Status | None:
-    """The status of that proxy; None: it has not written one yet, or does not run. Never raises."""
+    """The status of that proxy; None if it has not written one yet, or does not run. Never raises."""
     return _read(os.path.join(state, FOLDER, f"{pid}.json"), pid)
 
 
 def remove_stale(state: str) -> list[str]:
-    """Remove the files of proxies that were killed; returns their paths. Never raises."""
+    """Remove the files of proxies that do not run any more; return their paths. Never raises."""
     return [path for pid, path in _files(state) if _current(path, pid) is None and _remove(path)]
 
 
@@ -162,7 +162,7 @@ def _read(path: str, pid: int) -> Status | None:
         _remove(path)
         return None
     if status.get("processId") != pid:
-        return None  # not a status, but the process lives, and will write one
+        return None  # not a status yet, but the process runs and will write one
     status.pop("created", None)
     written = _seconds(status.pop("catalogueWritten", None))
     age = None if written is None else max(0.0, round(time.time() - written, 1))
@@ -170,7 +170,7 @@ def _read(path: str, pid: int) -> Status | None:
 
 
 def _current(path: str, pid: int) -> Status | None:
-    """The content of the file, if its process runs; None: it is stale."""
+    """The content of the file ({} if unreadable) while its process runs; None if the file is stale."""
     while True:  # the check takes milliseconds, during which another process may get the id and replace the file
         identity, status = _identity(path), _content(path)
         if _is_of(pid, status.get("created")):
@@ -180,7 +180,7 @@ def _current(path: str, pid: int) -> Status | None:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Device and inode, which differ for a file that has replaced another; None: it does not exist."""
+    """Device and inode, which differ for a file that has replaced another; None if there is no file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -216,7 +216,7 @@ def _is_of(pid: int, created: object) -> bool:
 def _seconds(value: object) -> float | None:
     try:
         return float(value) if isinstance(value, int | float) else None
-    except OverflowError:  # a file may hold a number of any length
+    except OverflowError:  # a file may contain a number of any length
         return None
 
 

@@ -1,7 +1,7 @@
 """The issues of a proxy's upstream, with their next steps. Codes and severities are those of the .NET tool.
 
 The next steps differ from those of the command line, because a proxy starts its server by itself, tries again by
-itself, and has tools. A running server is never called crashed.
+itself, and has tools. No issue says that a running server has crashed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 NOT_TRUSTED = "WorkspaceNotTrusted"
 CRASHED = "HostCrashed"
-QUOTED_LINES = 20  # of the last output: Node prints a dozen lines after the error itself
+QUOTED_LINES = 20  # of the last output; Node prints a dozen lines after the error itself
 QUOTED_CHARACTERS = 2000  # of these lines together; `lastExit` has all of them
 STRAY_CHARACTERS = 200  # of a line that is not a message
 STOPPED_CODES = (0, -15)  # the exit codes of a server that was stopped on purpose
 
-TRY_AGAIN = "Repair it; the next tool call makes the proxy start it again."
+TRY_AGAIN = "Fix it; the next tool call makes the proxy start it again."
 BY_ITSELF = "The proxy notices, and starts the Host by itself."
-WAIT_SECONDS = "Wait some seconds, then try again; tools come back by themselves."
+WAIT_SECONDS = "Wait a few seconds, then try again; the tools come back by themselves."
 INITIALIZE = (
     "Call uno_app_initialize with the absolute path of the workspace's folder as workspaceDirectory; "
     "that starts the Host."
@@ -46,13 +46,13 @@ PROXY_STEPS = {
 }
 # Next steps if the add-ins of the Host are reloaded.
 ADDIN_STEPS = {
-    "AddInLoadFailed": f"Repair or update the add-in, and save it. {BY_ITSELF}",
-    "AddInsLeftOut": f"Repair the one at fault. {BY_ITSELF}",
+    "AddInLoadFailed": f"Fix or update the add-in, and save it. {BY_ITSELF}",
+    "AddInsLeftOut": f"Fix the add-in at fault. {BY_ITSELF}",
 }
 
 
 def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
-    """Each issue once: that of a failed start is more precise than ours, except of a crash, whose output we quote."""
+    """Each issue once: that of a failed start replaces ours, except for a crash, whose output ours quotes."""
     known = {issue.code for issue in facts.issues if issue.fatal} - {CRASHED}
     own = _connection_issue(facts)
     if own is not None and own.code not in known:
@@ -88,7 +88,7 @@ def _connection_issue(facts: ProxyFacts) -> Issue | None:
 
 def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
     if facts.fallback:
-        return "No Host runs: the proxy has not been told its workspace.", INITIALIZE
+        return "No Host runs, because the proxy does not know its workspace.", INITIALIZE
     what = facts.upstream_name
     if facts.state is not ConnectionState.DEGRADED:
         return STARTING.format(what), STARTING_STEP
@@ -119,11 +119,11 @@ def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
         step = "Make sure that the URL of --upstream-url is the address of an MCP server." if remote else TRY_AGAIN
         return fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", step)
     if remote:
-        step = "See that the server runs; the proxy goes on trying."
+        step = "Make sure that the server runs; the proxy keeps trying."
         return (fatal if degraded else warning)("HostUnreachable", f"{what} is not connected{how}.", step)
     if degraded:
         if any(issue.fatal and issue.code != CRASHED for issue in facts.issues):
-            return None  # that issue is the reason
+            return None  # that issue is the reason, and is reported by itself
         message = f"{what} {_what_it_did(facts)}{how}.{_what_ran(facts, upstream)}{_last_output(facts)}"
         is_host = facts.options.uses_host and upstream.kind is not HostKind.COMMAND
         cause = "An add-in that does not fit is the usual cause. " if is_host else ""
@@ -135,7 +135,7 @@ def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
         message = f"{what} ended unexpectedly ({ending.reason}) and is being started again.{_last_output(facts)}"
         return warning(CRASHED, message, WAIT_SECONDS)
     who = f"{what} (process {upstream.process_id})" if upstream.process_id else what
-    return warning("HostUnreachable", f"{who} was started, but is not connected yet.", "Wait some seconds.")
+    return warning("HostUnreachable", f"{who} was started, but is not connected yet.", "Wait a few seconds.")
 
 
 def _what_it_did(facts: ProxyFacts) -> str:
@@ -172,16 +172,16 @@ def _stray_output(facts: ProxyFacts) -> Iterator[Issue]:
     line = visible(facts.upstream.stray_line)[:STRAY_CHARACTERS]
     if facts.connected:
         has = "has printed"
-        step = "Let the server print to stderr what is for people; standard output belongs to MCP."
+        step = "Let the server print text for people to stderr; standard output is only for MCP."
     else:
         has = "does not answer; it has printed"
-        step = "See that the command is an MCP server over stdio, and prints to stderr what is for people."
+        step = "Make sure that the command is an MCP server over stdio, and prints text for people to stderr."
     message = f"{facts.upstream_name} {has} '{line}' on its standard output, which is not an MCP message."
     yield warning("UpstreamError", message, step)
 
 
 def _not_trusted(facts: ProxyFacts) -> Issue:
-    """A warning, because the rest is served; if nothing else can be served, the start fails with its own issue."""
+    """The warning that code is not run. If nothing else can be served, the start fails with an issue of its own."""
     from ...workspace.trust import not_run
 
     folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
@@ -209,7 +209,7 @@ def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
 
 
 def _reload_failures(facts: ProxyFacts) -> Iterator[Mapping[str, object]]:
-    """The failures in the form of `hotreload/history.py`."""
+    """The present failures of hot reload, in the form of `hotreload/history.py`."""
     failing = facts.hot_reload.get("failing") if facts.hot_reload else None
     yield from failing if isinstance(failing, list) else ()
 

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     Answering = Coroutine[Any, Any, CallAnswer]
 
 
-REMEMBERED = 200  # calls
+REMEMBERED = 200  # the number of calls that are kept
 TELL_SECONDS = 0.05  # changes within that time are sent together
 BARELY_SECONDS = 0.001  # a call that begins to wait within that time has not run before
 LONGEST_CLIENT = 100  # characters
 LONGEST_NAME = 200
-MOST_CHARACTERS = 2000  # of a text
-MOST_BYTES = 8 * 1024 * 1024  # of a result that is decoded, which takes 20 ms in the loop that also relays calls
+MOST_CHARACTERS = 2000  # the longest text
+MOST_BYTES = 8 * 1024 * 1024  # a longer result is not decoded: this takes 20 ms, in the loop that also relays calls
 CUT = "…"
 UNSHOWN = "[JSON that cannot be shown]"
 
@@ -58,9 +58,9 @@ class CallRecorder:
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time
         self._last_id = 0
-        self._under_way: dict[object, CallRecord] = {}  # by their keys
+        self._under_way: dict[object, CallRecord] = {}  # the open calls, by their keys
         self._ended: deque[CallRecord] = deque(maxlen=REMEMBERED)
-        self._changed: dict[int, CallRecord] = {}  # to be sent
+        self._changed: dict[int, CallRecord] = {}  # the calls to send
         self._timer: asyncio.TimerHandle | None = None
 
     def documents(self) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ class CallRecorder:
     def begin(
         self, method: str, name: str | None, client: ClientInfo, params: Params | msgspec.Raw, call: Call | None = None
     ) -> CallRecord:
-        """Record a call; its outcome is reported to the record. `call`: the key for `waits` and `goes_on`."""
+        """Record a call; the caller reports the outcome to the record. `call`: the key for `waits` and `goes_on`."""
         self._last_id += 1
         key = self._last_id if call is None else call
         name = name and cut(name, LONGEST_NAME)
@@ -91,7 +91,7 @@ class CallRecorder:
             record.fail(error)
             raise
         except asyncio.CancelledError:
-            task = asyncio.current_task()  # if not cancelled itself, something that it awaits was
+            task = asyncio.current_task()  # if the task is not cancelled, something that it awaits was
             record.end(CANCELLED if task is not None and task.cancelling() else FAILED)
             raise
         except BaseException as error:
@@ -101,11 +101,11 @@ class CallRecorder:
         return result
 
     def waits(self, call: Call, why: str, *, restarting: bool = False) -> None:
-        """The call waits. `restarting`: because the server is being replaced."""
+        """Record that the call waits; `restarting`: whether the reason is that the server is being replaced."""
         self._move(call, RESTARTING if restarting else QUEUED, why)
 
     def goes_on(self, call: Call) -> None:
-        """The call runs."""
+        """Record that the call runs."""
         self._move(call, RUNNING, "")
 
     def forget(self, record: CallRecord) -> None:
@@ -113,9 +113,9 @@ class CallRecorder:
         self._changed.pop(record.id, None)
 
     def keep(self, record: CallRecord) -> None:
-        """The call has ended."""
+        """Keep the record of a call that has ended."""
         del self._under_way[record.key]
-        record.key = None  # a call holds its params, which may be large
+        record.key = None  # a call refers to its params, which may be large
         self._ended.append(record)
         self._tell_soon(record)
 
@@ -155,7 +155,7 @@ class CallRecord(msgspec.Struct, eq=False):
     state: str = RUNNING
     why: str = ""
     waited: float = 0.0
-    ran: float | None = None  # None: it was never run
+    ran: float | None = None  # None if it was never run
     ended: bool = False
     outcome: str | CallAnswer = ""
 
@@ -235,7 +235,7 @@ def name_of(method: str, params: Params) -> str | None:
 
 
 def arguments_of(method: str, given: Params | msgspec.Raw) -> str:
-    """The arguments as JSON; empty without any."""
+    """The arguments as JSON; "" if there are none."""
     named_by = _NAMED_BY.get(method)
     try:
         params: Any = _decoded(given)
@@ -308,7 +308,7 @@ def short_json(value: object) -> str:
 
 
 def _beginning(parts: Iterable[str], separator: str = "") -> str:
-    """The parts joined, and cut; parts behind the cut are not made."""
+    """The parts joined, and cut; parts after the cut are not made."""
     shown: list[str] = []
     characters = 0
     for part in parts:

@@ -1,7 +1,7 @@
 """The HTTP listeners of a proxy: MCP on a port that the user named, and the inspector with its page.
 
-They do not delay the first start: the inspector is opened when that is over, or takes long. Their clients share the
-upstream of the client on stdio, and get the same notifications.
+They do not delay the first start: the inspector is opened when the start is over, or takes long. Their clients share
+the upstream of the client on stdio, and get the same notifications.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LONG_SECONDS = 1.0  # if the first start takes longer, the inspector is opened during it
 BEHIND_SECONDS = 0.2  # first calls come as soon as the upstream is connected; the inspector can wait
-# Each may hold two connections to the upstream. Sessions that a client never closes must not use up the open files of a
+# Each may have two connections to the upstream. Sessions that a client never closes must not use up the open files of a
 # process: 1024 as a rule, or 256.
 MOST_SESSIONS = 50
 
@@ -47,7 +47,7 @@ class HttpListeners:
         self._close_ports: list[Callable[[], Awaitable[None]]] = []
         self._page_events: PageEvents | None = None
         self._opening = asyncio.Lock()
-        self._refused_port: int | None = None  # neither this port nor one of the next was free
+        self._refused_port: int | None = None  # the last port that could not be opened, nor one of the next
         self._open_timer: asyncio.TimerHandle | None = None
         self._start_over = False  # whether the first start is over, or takes long
         self._tasks = Tasks()
@@ -63,7 +63,7 @@ class HttpListeners:
         self._open_after(BEHIND_SECONDS)
 
     def open_if_wanted(self) -> None:
-        """Open the inspector if the config asks for it by now: the config, or the user's trust, may have changed."""
+        """Open the inspector if the config asks for it now; the config, or the user's trust, may have changed."""
         if self._start_over and self._state.facts.inspector is None:
             self._tasks.start(self._open_if_wanted())
 
@@ -125,7 +125,7 @@ class HttpListeners:
         self.open_if_wanted()
 
     async def _serve_mcp(self, port: int) -> None:
-        """Serve `/mcp` and `/health`. A port that cannot be opened is reported as an issue; the proxy goes on."""
+        """Serve `/mcp` and `/health`. A port that cannot be opened is only reported as an issue."""
         # Imported here because few proxies need it.
         from ...inspector.server import GRACE_SECONDS, HEALTH, JSON, MCP, health_answer, only_read, reads
         from ...protocol.http.guard import guard_for
@@ -176,7 +176,7 @@ class HttpListeners:
 
 
 def wanted_port(options: ProxyOptions, workspace: Workspace | None, environ: Mapping[str, str]) -> int | None:
-    """The inspector's port by an option or the config (without a workspace: the nearest one); None: not wanted."""
+    """The inspector's port, from an option or the config (without a workspace: the nearest one); None if not wanted."""
     if options.inspector_port is not None:
         return options.inspector_port
     path = workspace.config if workspace else find_config(options.directory)
@@ -193,7 +193,7 @@ def wanted_port(options: ProxyOptions, workspace: Workspace | None, environ: Map
 
 
 def _token(folder: str) -> str:
-    """The inspector's token. Also imports, in this thread, modules that the loop needs next, which takes some ms."""
+    """The inspector's token. Also imports, in this thread, modules that the loop needs next, which takes a few ms."""
     from ...inspector import server  # noqa: F401
     from ...inspector.access import token_for
     from ...protocol.server import streamable_http  # noqa: F401

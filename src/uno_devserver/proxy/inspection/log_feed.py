@@ -1,7 +1,8 @@
 """The log that the inspector page shows: this process's own lines from its start, and the server's output.
 
 Lines come from any thread, and writers do not wait. Each has a number and is sent once. While a page is open, the
-server's output is read from its file: first its end, then new lines; a truncated or replaced file from its beginning.
+server's output is read from its file: first its end, then new lines. A truncated or replaced file is read from its
+beginning.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
 
 Line = dict[str, Any]  # as the page gets it
 
-REMEMBERED = 1000  # lines
+REMEMBERED = 1000  # the number of lines that are kept
 TELL_SECONDS = 0.1  # lines within that time are sent together: a build prints hundreds
 MOST_BYTES = 64 * 1024  # of the server's output in one read; older output is skipped
 MOST_LINES = 1000  # of the server's output in one read
 LONGEST_LINE = 4000  # characters
-LAST_LINES = 100  # of a file that was read; more than the last lines in an `Ending`
-LATE_SECONDS = 3.0  # the output of a server is read within two
+LAST_LINES = 100  # kept of a file that was read; more than an `Ending` quotes
+LATE_SECONDS = 3.0  # a time in a line that is older is shown; the output of a server is read within 2 s
 
 # The format of .NET's console and our own Host: a time, a level, the text. Indented lines belong to the one before.
 _LINE = re.compile(r"\A(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z )?(?:(trce|dbug|info|warn|fail|crit): )?(.*)", re.DOTALL)
@@ -85,7 +86,7 @@ class LogFeed:
             try:
                 self._loop.call_soon_threadsafe(self._loop.call_later, TELL_SECONDS, self._tell_new)
             except RuntimeError:
-                pass  # the loop is closed
+                pass  # the loop is closed, because the proxy ends
 
     def _tell_new(self) -> None:
         self._woken = False  # before the lines are taken: later ones wake the loop again
@@ -128,7 +129,7 @@ class OutputTail:
         self._last: deque[str] = deque(maxlen=LAST_LINES)  # lines that were read
 
     def read(self, path: str, last_words: Sequence[str] = ()) -> list[OutputLine]:
-        """The lines since the last read. `last_words`: of an ended server, whose file may have been overwritten."""
+        """The lines since the last read. `last_words`: the last lines of an ended server, if its file may be lost."""
         unread: list[OutputLine] = []
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for a writer
@@ -190,7 +191,7 @@ class OutputTail:
 
 
 def _own_time(stamp: str, now: float) -> float | None:
-    """The time in a line; None without one. A new line gets `now`, because the time in it has only whole seconds."""
+    """The time in a line; None without one. For a new line, `now`, because the time in it has only whole seconds."""
     try:
         own = float(calendar.timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%S")))
     except ValueError:  # no time, or a wrong one such as a 31st of February

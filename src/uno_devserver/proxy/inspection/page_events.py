@@ -36,7 +36,7 @@ HEALTH_SECONDS = 0.1  # between two reports; a start passes five states in less
 SERVERS_SECONDS = 5.0  # between two reads of the machine's other servers
 OUTPUT_SECONDS = 1.0  # between two reads of the server's output
 DISK_SECONDS = 2.0  # a page does not wait longer for a disk that does not answer
-MOST_SERVERS = 100  # and proxies; no machine has as many, but the folder may hold other files
+MOST_SERVERS = 100  # and proxies; no machine has as many, but the folder may contain other files
 
 _NO_SERVERS: dict[str, object] = {"servers": [], "proxies": []}
 _LISTS = {f"notifications/{name}/list_changed": name for name in ("tools", "resources", "prompts")}
@@ -53,13 +53,13 @@ class PageEvents:
         self._log = LogFeed(lambda lines: self.feed.tell("log", lines))
         self._output = OutputTail()
         self._tasks = Tasks()
-        self._reading: asyncio.Future[dict[str, object]] | None = None  # of servers and proxies
+        self._reading: asyncio.Future[dict[str, object]] | None = None  # the running read of servers and proxies
         self._servers: dict[str, object] | None = None  # and proxies of this machine, as sent to pages last
         self._next_health: asyncio.TimerHandle | None = None
         self._last_health = 0.0
 
     def lists_changed(self, method: str) -> None:
-        """Clients were sent this notification."""
+        """Notify pages of changed lists, if `method`, which was sent to clients, is such a notification."""
         if method in _LISTS:
             self.feed.tell("lists", {"changed": [_LISTS[method]]})
 
@@ -87,7 +87,7 @@ class PageEvents:
         return {**known, **(self._servers or await self._read_servers())}
 
     def _set_watched(self, watched: bool) -> None:
-        """The first page was opened, or the last one was closed some time ago."""
+        """Called when the first page was opened, or the last one was closed a while ago."""
         self._service.forwarding.observer = self._calls if watched else None
         (self._state.subscribe if watched else self._state.unsubscribe)(self._tell_health_soon)
         self._calls.live = watched

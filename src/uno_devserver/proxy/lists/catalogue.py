@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 VERSION = 1
 MAX_BYTES = 32 * 1024 * 1024  # a thousand tools with long descriptions have 2 MB
 MAX_TOOLS = 10_000
-MAX_NAME = 128  # with these characters: the rule of MCP for names of tools
+MAX_NAME = 128  # the longest name of a tool that MCP allows
 NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./")
 HASH_DIGITS = 16  # as in the .NET tool's cache
 
@@ -41,9 +41,9 @@ ADDINS = os.path.join(".devtools", "addins")
 class CatalogueIdentity(Value):
     """The upstream of a catalogue. It is stored in the file, because file names may collide."""
 
-    workspace: str  # the folder, where it matters to the upstream
+    workspace: str  # the folder, if the upstream depends on it
     command: tuple[str, ...] = ()
-    url: str | None = None  # without its secrets, and a digest of the whole
+    url: str | None = None  # the URL without its secrets, and a digest of the whole URL
 
 
 class Catalogue(Value):
@@ -73,9 +73,9 @@ def identity_in(directory: str) -> CatalogueIdentity:
 
 
 def own_tool_facts(options: ProxyOptions, kept: Catalogue | None) -> OwnToolFacts:
-    """Return which of our tools to offer before the workspace is resolved: those of the last time.
+    """Return the facts that decide which of our tools to list before the workspace is resolved: those of the last time.
 
-    At the very first start the files in the folder decide; a wrong guess lists one tool too many for a moment.
+    At the very first start, the files in the folder decide; after a wrong guess, one tool too many is listed briefly.
     """
     by_workspace, forced = options.uses_host, options.force_fallback
     if kept is not None:
@@ -126,7 +126,7 @@ def path_of(state: str, identity: CatalogueIdentity) -> str:
 
 
 def load(state: str, identity: CatalogueIdentity) -> tuple[Catalogue | None, str]:
-    """Return the catalogue; or None, with a sentence for the log if the file cannot be used."""
+    """Return the catalogue, or None; and a sentence for the log if the file cannot be used, or ""."""
     path = path_of(state, identity)
     try:
         return _read(read_bytes(path, MAX_BYTES), identity), ""
@@ -189,7 +189,7 @@ def _read(data: bytes, identity: CatalogueIdentity) -> Catalogue:
         about["instructions"],
         float(about["timestamp"]),
         about["unoSdkVersion"],
-        # Files of older versions have neither.
+        # Files of older versions have neither of these members.
         about.get("selectsSolution", about.get("usesHost")) is not False,
         about.get("hotReload") is True,
     )

@@ -30,7 +30,7 @@ def merged(offered: Offered, now: OwnToolFacts) -> tuple[Lists, frozenset[str]]:
     """Return the lists to publish, and the names of the tools that we answer; some of them are not listed."""
     named = {name for name, _ in offered.tools}
     theirs = named - ALWAYS_OURS
-    # An agent may have been asked to call mcpStatus before hot reload was switched off.
+    # mcpStatus stays callable: an agent may have been told to call it before hot reload was switched off.
     answered = now.replace(fallback=True, hot_reload=now.hot_reload or STATUS not in named)
     first = [tool for tool in first_tools(now) if tool["name"] not in theirs]
     last = [tool for tool in last_tools() if tool["name"] not in theirs]

@@ -1,6 +1,6 @@
 """Publishes the lists that clients see: merges the upstream's with ours, announces changes, and saves the catalogue.
 
-The published lists stay while there is no upstream, and where a list of the upstream cannot be read.
+The published lists are kept while there is no upstream, and so is each list that cannot be read from the upstream.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ListPublisher:
         broadcast: Callable[[str], None],
         changed: Callable[[], None],
     ) -> None:
-        """`folder`: of our own state; `changed` is called when the facts about our tools should be saved again."""
+        """`folder`: the folder of our own state; `changed` is called when the facts about our tools have changed."""
         self._options = options
         self._state = state
         self._folder = folder
@@ -46,7 +46,7 @@ class ListPublisher:
         self._changed = changed
         unnamed = options.uses_host and options.force_fallback
         self._identity = None if unnamed else catalogue.identity_of(options)  # the upstream of the lists
-        self.offered = state.catalogue.offered if state.catalogue else Offered()  # by the upstream, as last read
+        self.offered = state.catalogue.offered if state.catalogue else Offered()  # the upstream's lists, as last read
         self._announced = state.lists  # the lists that clients were last notified of
         self._own = catalogue.own_tool_facts(options, state.catalogue)
 
@@ -56,7 +56,7 @@ class ListPublisher:
         return sum(name not in self._state.own_tools for name, _ in self.offered.tools)
 
     def tool(self, name: str) -> Mapping[str, Any] | None:
-        """Return the upstream's tool; None also if Python cannot read it, such as a number of thousands of digits."""
+        """Return the upstream's tool; None if there is none, or Python cannot read it (a number may be too long)."""
         text = next((text for known, text in self.offered.tools if known == name), b"null")
         try:
             tool: Mapping[str, Any] | None = json.loads(text)
@@ -67,15 +67,15 @@ class ListPublisher:
     # Changing the lists.
 
     def take(self, read: Mapping[str, Entries], server: ServerDescription) -> None:
-        """Publish the upstream's lists; a list that could not be read is not in `read`, and stays as it is."""
+        """Publish the upstream's lists; a list that is not in `read`, because it could not be read, is kept."""
         self._own = self._own.replace(fallback=False)  # the workspace is known, because it is served
         self._offer(self.offered.replace(**read), server, fresh=True)
 
     def load(self, workspace: Workspace) -> tuple[CatalogueIdentity, Catalogue | None]:
-        """Load the catalogue of that workspace; None: there is none, or its lists are published. Reads the disk.
+        """Load the catalogue of that workspace; None if there is none, or its lists are published. Reads the disk.
 
         The catalogue is stored under the folder in which the proxy was started, so that the next start finds it without
-        resolving the workspace; the catalogue of a workspace that a client named, under the workspace's folder.
+        resolving the workspace. That of a workspace that a client named is stored under the workspace's folder.
         """
         identity = catalogue.identity_in(workspace.requested_directory)
         if identity != catalogue.identity_of(self._options):
@@ -106,10 +106,10 @@ class ListPublisher:
     def adapt(
         self, *, selects_solution: bool | None = None, hot_reload: bool | None = None, lists_follow: bool = False
     ) -> None:
-        """List our tools by other facts; None: unchanged.
+        """List our tools according to new facts; None leaves a fact unchanged.
 
-        `lists_follow`: the upstream's lists will be published next, and clients are notified of all changes at once. If
-        they do not come, call `tell`.
+        `lists_follow`: whether the upstream's lists will be published next, so that clients are notified of all changes
+        at once. If these lists do not come, call `tell`.
         """
         changes = {"selects_solution": selects_solution, "hot_reload": hot_reload}
         now = self._own.replace(**{name: value for name, value in changes.items() if value is not None})
@@ -130,7 +130,7 @@ class ListPublisher:
             self._broadcast(f"notifications/{kind}/list_changed")
 
     def saver(self, server: ServerDescription) -> Callable[[str | None], float]:
-        """Return a function for a thread: it saves the present lists with a version of the SDK and returns the time."""
+        """Return a function for a thread: it saves the present lists with an SDK version, and returns the time."""
         identity, now = self._identity, time.time()
         found = Catalogue(
             self.offered,
@@ -150,7 +150,7 @@ class ListPublisher:
         return write
 
     def _offer(self, offered: Offered, by: ServerDescription | Catalogue | None, *, fresh: bool) -> None:
-        """`fresh`: the lists come from the connected upstream."""
+        """Publish these lists; `fresh`: whether they come from the connected upstream."""
         state = self._state
         self.offered = offered
         state.server = state.server.replace(instructions=instructions(by.instructions if by else None))
@@ -165,7 +165,7 @@ class ListPublisher:
 
 
 def _differ(before: bytes, after: bytes) -> bool:
-    """Compare by value: a server may write the members of an object in another order each time."""
+    """Whether the lists differ in value: a server may write the members of an object in another order each time."""
     return before != after and _canonical(before) != _canonical(after)
 
 

@@ -1,7 +1,7 @@
 """Reads the upstream's lists over the proxy's own connection, and again whenever they may have changed.
 
-All lists are read at the same time, within bounds; entries stay the bytes that came. A list that cannot be read is left
-out of the result, not taken for empty. Where clients have to share one connection, it is this one.
+All lists are read at the same time, within limits; entries are not changed. A list that cannot be read is left out of
+the result, not taken as empty. If all clients have to share one connection, they share this one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class ReaderLimits(Value):
     connect_seconds: float = 30.0  # for the handshake; the start of the server is over by then
     attempts: int = 2  # to connect: a server may close a kept connection just when it is used again
-    pause_seconds: float = 0.3  # before a new attempt: if the server has ended, that is known by then
+    pause_seconds: float = 0.3  # before another attempt: if the server has ended, that is known by then
     list_seconds: float = 30.0  # for one list; a Host answers when its add-ins are loaded, which may take this long
     pages: int = 1000  # of one list: some servers always name a next page
     entries: int = 10_000  # of one list; no client can use more
@@ -68,7 +68,7 @@ class ListReader:
         take: Callable[[dict[str, Entries], ServerDescription], None],
         limits: ReaderLimits = DEFAULT_LIMITS,
     ) -> None:
-        """`peer`: the clients, if they share the connection; else the upstream sees the name of `client`."""
+        """`peer`: represents all clients, if they share the connection; else the upstream sees the name of `client`."""
         self._running = running
         self._peer = peer or _ProxyPeer(client, self.outdated)
         self._modern_first = client.protocol_version in MODERN_VERSIONS
@@ -105,11 +105,11 @@ class ListReader:
             await asyncio.sleep(self._limits.pause_seconds)
 
     def outdated(self) -> None:
-        """Read the lists again: they have changed, or may have."""
+        """Have the lists read again, because they may have changed."""
         self._outdated.set()
 
     def listed(self) -> None:
-        """Read the lists again after a client has read one, unless they are recent."""
+        """Have the lists read again after a client has read one, unless they are recent."""
         if self._loop.time() - self._read_at >= self._limits.reread_seconds:
             self._outdated.set()
 

@@ -58,7 +58,7 @@ CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 
 class ReloadLimits(Value):
     config_seconds: float = 2.0  # between two reads of the config of a typed command, whose workspace is not watched
-    note_seconds: float = 1.0  # the longest delay of a start by reading its code, which takes milliseconds as a rule
+    note_seconds: float = 1.0  # the most that reading the code may delay a start; it usually takes milliseconds
     owner_seconds: float = 30.0  # for the owner of a Host to launch it again; the end of the owner is noticed at once
 
 
@@ -76,11 +76,11 @@ class Reloader:
         forwarding: Forwarding,
         open_inspector: Callable[[int | None], Awaitable[str | Issue]],
     ) -> None:
-        """`channel_name`: of our control channel. `content`: the digest of the running code, if it is known."""
+        """`channel_name`: names our control channel. `content`: the digest of the running code, if it is known."""
         self._options = options
         self._channel_name = channel_name
         self._content = content
-        self._content_of: tuple[WatchedPackage, ...] | None = None  # packages of the digest; None: of the first start
+        self._content_of: tuple[WatchedPackage, ...] | None = None  # the packages of `_content`, where known
         self._keeper = keeper
         self._state = keeper.proxy_state
         self._forwarding = forwarding
@@ -106,13 +106,13 @@ class Reloader:
         return self._tasks.start(_guarded(self._update_plan))
 
     def reload(self) -> bool:
-        """Check for new code without a call; returns False if we do not watch the code."""
+        """Start to check for new code without a call; return False if this proxy does not watch the code."""
         if self._own is not None:
             self._tasks.start(_guarded(partial(self._reload, self._own)))
         return self._own is not None
 
     def status(self) -> Mapping[str, object] | None:
-        """The status for the health report; None: hot reload is off. Safe from any thread."""
+        """The status for the health report; None if hot reload is off. Safe from any thread."""
         if self._queue is None:
             return None
         own = self._own
@@ -141,10 +141,10 @@ class Reloader:
     # Events of the upstream.
 
     async def before_launch(self) -> None:
-        """Note the code that the next upstream will read. Bounded in time."""
+        """Record the code that the next upstream will read, and wait for the owner of a Host to launch it; bounded."""
         self._content = None
         await asyncio.wait([self._tasks.start(_guarded(self._note_code))], timeout=LIMITS.note_seconds)
-        if self._remote is not None:  # as a rule, the owner launches the next Host
+        if self._remote is not None:  # usually the owner launches the next Host
             await asyncio.wait([self._tasks.start(self._remote.until_restarted())], timeout=LIMITS.owner_seconds)
 
     async def _note_code(self) -> None:
@@ -165,7 +165,7 @@ class Reloader:
             if self._plan is not None:
                 self._queue.name = self._server_name(self._plan)
         if self._remote is not None and self._queue is not None:
-            self._queue.resume()  # for us the owner's restart is over, whatever its outcome
+            self._queue.resume()  # this proxy does not wait longer for the owner's restart, whatever its outcome
             self._owners_restarts = self._remote.restarts
         self.update()
 
@@ -284,14 +284,14 @@ class Reloader:
         await own.launched(content)
         upstream = self._keeper.upstream
         launched = upstream.sources if isinstance(upstream, HostUpstream) else None
-        # Compared after the code was read, so that one of the two notices a save in between.
+        # Compare only after the code was read, so that a save in between is noticed.
         if launched is not None and await run_in_thread(lambda: sources_key(subject.folder)) != launched:
             await own.launched(UNKNOWN)
         if self._keeper.state in (CONNECTED, DEGRADED):
             self._report_start(own)
 
     async def _inspector_url(self, port: int | None) -> str:
-        """The answer to a program that asks for the inspector on the control channel."""
+        """Open the inspector for a program that asks for it on the control channel; return the answer."""
         opened = await self._open_inspector(port)
         if isinstance(opened, Issue):
             raise RpcError(NO_ANSWER, f"{opened.message} {opened.remediation}")
@@ -333,7 +333,7 @@ class Reloader:
             self._restarting = False
 
     def _on_own_status(self) -> None:
-        """The status of our authority has changed; a restart may be over."""
+        """Called when the status of our authority has changed; a restart may be over."""
         if self._queue is not None and self._own is not None and not self._own.restarting:
             self._queue.resume()
         self._publish_status()

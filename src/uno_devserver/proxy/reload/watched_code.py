@@ -33,7 +33,7 @@ class WatchedCode(Value):
     folder: str  # of the workspace
     packages: tuple[WatchedPackage, ...]
     config: Config  # without its issues, which are reported elsewhere
-    channel: str | None = None  # of the proxy that owns the Host and watches its code; None: this proxy watches it
+    channel: str | None = None  # of the proxy that owns the Host and watches its code; None if this proxy watches it
 
 
 def find_watched_code(
@@ -48,7 +48,7 @@ def find_watched_code(
 
     `workspace`: None if the upstream does not depend on one; then a config near the command names its code.
     `before`: the last result, which is kept while the config cannot be read because it is being written.
-    `untrusted`: ignore whether the user trusts the workspace; only for reading the code.
+    `untrusted`: ignore whether the user trusts the workspace, for a caller that only reads the code.
     """
     if options.url is not None:
         return BEHIND_URL
@@ -64,7 +64,7 @@ def find_watched_code(
 
     trusted = is_trusted(environ, folder)
     config = read_config(path)
-    if trusted and not is_trusted(environ, folder):  # it was saved while it was read
+    if trusted and not is_trusted(environ, folder):  # the config was saved while it was read
         trusted, config = False, read_config(path)
     if not config.readable and before is not None and before.config.path == path and was_trusted(environ, folder):
         return before
@@ -79,7 +79,7 @@ def find_watched_code(
 
 
 def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[WatchedPackage, ...]:
-    """The packages of a workspace, also if hot reload is off. `typed`: the user has typed the server's command."""
+    """The packages of a workspace, even if hot reload is off. `typed`: whether the user typed the server's command."""
     from ...hotreload.watched_package import Role, WatchedPackage
     from ...workspace.addins import ADDINS_FOLDER as ADDINS
 
@@ -99,7 +99,7 @@ def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Wa
 
 
 def count_addin_sources(folder: str, config: Config) -> int | None:
-    """How many source files of the workspace's add-ins are watched; None: they are not watched."""
+    """How many source files of the workspace's add-ins are watched; None if they are not watched."""
     watched = next((package for package in packages_of(folder, config) if package.addins), None)
     if watched is None or not config.hot_reload.enabled:
         return None
@@ -109,7 +109,7 @@ def count_addin_sources(folder: str, config: Config) -> int | None:
 
 
 def _pattern_inside(root: str, other: str | None) -> tuple[str, ...]:
-    """The pattern of the other package's folder, if it is inside this one: it has its own build."""
+    """The pattern that excludes the other package's folder, if it is inside this one: it has its own build."""
     above = os.path.join(root, "")
     if other is None or not other.startswith(above):
         return ()
@@ -117,15 +117,15 @@ def _pattern_inside(root: str, other: str | None) -> tuple[str, ...]:
 
 
 def unknown_code(options: ProxyOptions) -> str | None:
-    """Why it is not known where the code of a typed command or a URL is; None: it may be known."""
+    """Why it is not known where the code of a typed command or a URL is; None if it may be known."""
     if options.url is not None:
         return BEHIND_URL
     return NO_CONFIG if find_config(options.directory) is None else None
 
 
 def content_at_launch(options: ProxyOptions, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
-    """The digest of the code of a server before its start; None: it is not watched, or cannot be read."""
-    # A typed command starts without the user's trust in the config, which may follow while it runs.
+    """The digest of the code of a server before its start; None if it is not watched, or cannot be read."""
+    # A typed command is started even without the user's trust in the config, which may follow while it runs.
     subject = find_watched_code(options, workspace, environ, untrusted=bool(options.command))
     if isinstance(subject, str):
         return None

@@ -111,7 +111,7 @@ class CommandUpstream(Upstream):
     def _not_started(self, program: str, error: OSError | ValueError) -> StartFailure:
         number = error.errno if isinstance(error, OSError) else None
         why = error.strerror if isinstance(error, OSError) else None
-        step = f"Repair that, or name another command {self._named_where}."
+        step = f"Fix that, or name another command {self._named_where}."
         if not os.path.isdir(self._directory):
             why = f"there is no folder {self._directory}"
         elif number == errno.ENOEXEC:

@@ -37,15 +37,15 @@ class CommandLimits(Value):
     input_seconds: float = 0.08  # for a server to exit when its input ends, as MCP asks it to
     stop_seconds: float = 0.12  # then for its whole process group to exit on a signal, before it is killed
     patient_seconds: float = 2.0  # replaces stop_seconds in a restart: the server may have to save something
-    exit_seconds: float = 0.2  # between the end of its output and its exit
-    drain_seconds: float = 0.1  # to read its last output, if another process holds that open
-    poll_seconds: float = 0.2  # for its exit, where the system cannot report that
+    exit_seconds: float = 0.2  # how long we wait for its exit after the end of its output
+    drain_seconds: float = 0.1  # to read its last output, if another process keeps that open
+    poll_seconds: float = 0.2  # between two checks for its exit, where the system cannot report that
     output_check_seconds: float = 1.0  # between two checks of its output file
     output_bytes: int = 16 * 1024 * 1024  # of its output file; some servers print a line for each request, for months
-    last_lines: int = 20  # of its output, reported with its end
-    stray_seconds: float = 0.05  # lines that are not messages are collected for so long
-    stray_lines: int = 100  # the last of these lines that are kept
-    stray_bytes: int = 1000  # of each of these lines
+    last_lines: int = 20  # how many lines of its output are reported with its end
+    stray_seconds: float = 0.05  # how long lines that are not messages are collected before they are written
+    stray_lines: int = 100  # how many of these lines are kept, the last ones
+    stray_bytes: int = 1000  # how much of each of these lines is kept
 
 
 class CommandProcess(RunningUpstream):
@@ -57,7 +57,7 @@ class CommandProcess(RunningUpstream):
     def __init__(
         self, upstream: CommandUpstream, child: Child, output: Output, observer: UpstreamObserver, *, may_probe: bool
     ) -> None:
-        """`may_probe`: the conversation may begin with `server/discover`."""
+        """`may_probe`: whether the conversation may begin with `server/discover`."""
         self.process_id = child.pid
         self.log_file = output.path
         self._upstream = upstream
@@ -74,10 +74,10 @@ class CommandProcess(RunningUpstream):
         self._broken = asyncio.Event()  # set when it closed its input or output, although it may still run
         self._too_slow = False
         self._stopping: asyncio.Future[None] | None = None
-        self._cleared = False  # all its processes are gone, and another may get its process id
+        self._cleared = False  # whether all its processes are gone; then its process id may be reused
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        """The one conversation. It is opened with the first peer, which also receives what belongs to no request."""
+        """The conversation that all share. The first peer opens it, and gets the messages that belong to no request."""
         if self._conversation is None and not self._cleared:
             self._conversation = asyncio.ensure_future(self._converse(peer, modern_first and self._may_probe))
             self._conversation.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -142,7 +142,7 @@ class CommandProcess(RunningUpstream):
         """End all its processes, after its exit or when its pipes cannot be used any more."""
         by_itself, reason = self._stopping is None, "" if exited else self._why_useless()
         if exited and by_itself:
-            self._clear()  # its children may hold its output open
+            self._clear()  # its children may keep its output open
         else:
             await self.stop()  # gives its children time to end
         if exited:
@@ -190,7 +190,7 @@ class CommandProcess(RunningUpstream):
     # The output.
 
     async def _follow_output(self) -> None:
-        """Copy its output to our log at the level Debug, and truncate its file when that is too large."""
+        """Copy its output to our log at the level Debug, and truncate its output file when that is too large."""
         seen = self._output.size()
         while True:
             await asyncio.sleep(self._limits.output_check_seconds)

@@ -38,9 +38,9 @@ class ConfiguredUpstream(Upstream):
         self._environ = environ
         self._state = folders(environ).state
         self._line: ServerLine | None = None
-        self._command: CommandUpstream | None = None  # of that line
-        self._given_name: str | None = None  # in the config or the package
-        self._own_name: str | None = None  # that the server used when it was last connected
+        self._command: CommandUpstream | None = None  # the upstream of that command line
+        self._given_name: str | None = None  # the server's name in the config or the package
+        self._own_name: str | None = None  # the name that the server itself last reported
         self.config: Config | None = None  # as the last start has read it
         self.named = UNNAMED  # at the beginning of a sentence
         self.trusted: bool | None = None  # at the last start
@@ -62,14 +62,14 @@ class ConfiguredUpstream(Upstream):
             self._command.renegotiate()
 
     def introduced(self, name: object) -> None:
-        """The connected server has reported this name."""
+        """Record the name that the connected server has reported."""
         self._own_name = usable_name(name)
         if self._own_name and not self._given_name:
             self.named = f"The server '{self._own_name}'"
 
     def _trusted_config(self) -> Config:
         trusted, config = self._is_trusted(), read_config(self._path)
-        if trusted and not self._is_trusted():  # it was saved while it was read
+        if trusted and not self._is_trusted():  # the config was saved while it was read
             trusted, config = False, read_config(self._path)
         if not config.readable and self.config is not None:
             trusted, config = was_trusted(self._environ, self._folder), self.config
@@ -103,7 +103,7 @@ class ConfiguredUpstream(Upstream):
         return self._command
 
     def _names_no_server(self, config: Config) -> Issue:
-        """The issue of a config that has named a server before; the next save leads to another upstream."""
+        """The issue of a config that does not name a server any more; the next save leads to another upstream."""
         if config.unclear is not None:
             return fatal(config.unclear.code, config.unclear.message, STARTED_WHEN_SAVED)
         message = f"{self._path} names no server any more."

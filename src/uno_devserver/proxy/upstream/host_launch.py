@@ -1,7 +1,7 @@
 """A Host of the workspace as upstream: launched, or found where another program has launched it.
 
 Cheap to import: the launch waits for it, and `host_process`, which is needed afterwards, is imported while the Host
-starts. The end of the module makes issues of failed launches, with next steps for the users of a proxy.
+starts. The functions at the end turn failed launches into issues, with next steps for the users of a proxy.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .host_process import HostProcess
     from .launcher import UpstreamObserver
 
-STOP_SECONDS = 0.1  # for a Host that is starting: it has nothing to close, and the proxy ends within 230 ms
-# Issues that only the plan of a launch knows; its other issues come from discovery, and are reported there.
+STOP_SECONDS = 0.1  # for a Host that is still starting: it has nothing to close, and the proxy ends within 230 ms
+# The issues of a launch plan that are reported here; its other issues are reported by discovery.
 PLAN_ISSUES = frozenset({"AddInNeedsBundledHost", "AddInPathUnusable"})
 # Obstacles that may be gone a moment later. Every other one lasts until the user changes something.
 PASSING_ERRORS = frozenset({"WorkspaceBusy", "HostUnreachable"})
@@ -37,7 +37,7 @@ _NEXT_CALL = "the next tool call makes the proxy start the Host again."
 _PROXY_STEPS = {
     "PortTaken": "Start the proxy with another --port or without.",
     "WorkspaceBusy": f"Look at what it does, or end it; {_NEXT_CALL}",
-    "StateNotWritable": f"See that the disk has room, and that folder and file are yours; {_NEXT_CALL}",
+    "StateNotWritable": f"Make sure that the disk has room, and that you own the folder and the file; {_NEXT_CALL}",
 }
 
 
@@ -66,19 +66,19 @@ class HostUpstream(Upstream):
             stop_seconds=STOP_SECONDS,
             control_channel=control_channel,
         )
-        self._launched: HostProcess | None = None  # the last owned one
+        self._launched: HostProcess | None = None  # the last Host that this proxy owned
         self._replaces = False  # whether the next start replaces a Host without an owner
-        self._detached = False  # whether the next Host that is launched has no owner, either
-        self.trusted: bool | None = None  # whether the workspace's own code was launched; None: there is none
-        self.sources: int | None = None  # the key of the add-ins' files at the last launch; None: nothing was launched
+        self._detached = False  # whether the next Host is launched without an owner, like the one that it replaces
+        self.trusted: bool | None = None  # whether the workspace's own code was launched; None if it has none
+        self.sources: int | None = None  # the key of the add-ins' files at the last launch, if there was one
         self.refusal = ""  # why the workspace's own code was not launched: the end of a sentence
-        self.issues: tuple[Issue, ...] = ()  # of the launch plan
+        self.issues: tuple[Issue, ...] = ()  # the issues of the launch plan
 
     def start(self, observer: UpstreamObserver) -> HostProcess:
         request, detached = self._request, self._detached
         if detached:
             request = request.replace(restart=self._replaces, parent=None, control_channel=None)
-            self._replaces = False  # a Host that the next start finds was launched by another program since
+            self._replaces = False  # a Host that a later start finds was launched by another program, and is kept
         try:
             found = start(request, self._folders, self._environ, _HostObserver(self, observer, detached=detached))
         except LaunchFailure as failure:
@@ -98,7 +98,7 @@ class HostUpstream(Upstream):
         return running
 
     def replace(self, running: HostProcess) -> str:
-        """Let the next start replace this Host, which has no owner; or return why it cannot be replaced. Blocks."""
+        """Let the next start replace this Host, if it has no owner; return why it cannot be replaced, or "". Blocks."""
         from ...instances.registry import running_servers
         from ...instances.start import ServerOwned, is_orphan
 
@@ -115,7 +115,7 @@ class HostUpstream(Upstream):
         return ""
 
     def note_sources(self) -> None:
-        """Record the add-ins' files before the Host reads them, so that a save in between counts as a change."""
+        """Record the add-ins' files before the Host reads them, so that a save in between is noticed as a change."""
         from ...workspace.addins import sources_key
 
         self.sources = sources_key(self._request.folder)
@@ -189,12 +189,12 @@ def _issue(failure: LaunchFailure) -> Issue:
         case LaunchFailureReason.PORT_TAKEN:
             step = "End that program, or start the proxy with another --port or without."
         case LaunchFailureReason.NOT_STARTED:
-            step = f"Repair that; {_NEXT_CALL}"
+            step = f"Fix that; {_NEXT_CALL}"
         case LaunchFailureReason.NOT_READY:
             return fatal("HostUnreachable", failure.message, printed_in(failure.log_file).lstrip())
         case LaunchFailureReason.DIED:
             if failure.refusal is None:
-                step = f"Repair what it reports; what it printed is in {failure.log_file}."
+                step = f"Fix what it reports; its output is in {failure.log_file}."
                 return fatal("HostCrashed", failure.message, step)
             step = failure.refusal[1]
     return fatal("HostNotStarted", failure.message, step)

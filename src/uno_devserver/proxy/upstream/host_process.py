@@ -1,7 +1,7 @@
 """A running Host.
 
 The exit of a Host is noticed at once. An owned Host is gone after `stop`. A Host that was found is never stopped; it is
-asked in intervals whether it still answers, and a single slow answer does not count as its end.
+asked at intervals whether it still answers, and is taken as ended only after several failures in a row.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 class HostLimits(Value):
     stop_seconds: float = 0.15  # a Host that closes everything takes 30 ms, and must be gone before the proxy
     patient_seconds: float = 6.0  # replaces stop_seconds in a restart: add-ins have 5 s to close their resources
-    poll_seconds: float = 1.0  # for its exit, where the system cannot report that
+    poll_seconds: float = 1.0  # between two checks for its exit, where the system cannot report that
     check_seconds: float = 10.0  # between two checks of a Host that was found; its exit is noticed without them
     check_answer_seconds: float = 5.0  # a Host that compiles, or whose machine is busy, may take seconds
-    check_failures: int = 3  # in a row
+    check_failures: int = 3  # failed checks in a row after which it is taken as ended
 
 
 class HostProcess(RunningUpstream):
@@ -46,7 +46,7 @@ class HostProcess(RunningUpstream):
     def __init__(
         self, found: RunningHost, registry: str, limits: HostLimits | None = None, *, detached: bool = False
     ) -> None:
-        """`detached`: this proxy has launched it without becoming its owner, and does not stop it."""
+        """`detached`: whether this proxy has launched it without becoming its owner, and so does not stop it."""
         self._found = found
         self._registry = registry
         self._limits = limits or HostLimits()
@@ -62,9 +62,9 @@ class HostProcess(RunningUpstream):
 
     @property
     def control_channel(self) -> str | None:
-        """The control channel of the proxy that owns it, from the registry; None: it has no owner.
+        """The control channel of the proxy that owns it, from the registry; None if it has no owner.
 
-        It is kept while the Host stops, after its owner has removed it from the registry.
+        The last known value is kept when the Host is not registered any more, because it is stopping.
         """
         for server in scan_registry(self._registry, removing=False).running:
             if server.process_id == self.process_id:
@@ -72,7 +72,7 @@ class HostProcess(RunningUpstream):
         return self._control_channel
 
     def probe(self) -> Probe:
-        """The Host's report about itself. Blocks, for some seconds at most."""
+        """The Host's report about itself. Blocks, for a few seconds at most."""
         return probe(RegisteredServer(self.process_id, 0, self._found.solution, "", self._found.port, "", "", None))
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
@@ -97,7 +97,7 @@ class HostProcess(RunningUpstream):
             await run_in_thread(lambda: self._stop(seconds))
 
     async def _until_silent(self) -> None:
-        """Return when it has not answered several times in a row."""
+        """Wait until it has not answered several times in a row."""
         limits, failures = self._limits, 0
         ask = partial(Loopback().ask, "GET", self._found.port, MCP_PATH, limits.check_answer_seconds)
         while failures < limits.check_failures:
@@ -127,7 +127,7 @@ class HostProcess(RunningUpstream):
 def last_lines_of(log_file: str | None, identity: tuple[int, int] | None = None) -> tuple[str, ...]:
     """The last lines of a Host's output.
 
-    `identity`: device and inode of the file. It was renamed if another program has launched the next Host since.
+    `identity`: device and inode of the file, which is renamed when another program launches the next Host.
     """
     if log_file is None:
         return ()
@@ -144,7 +144,7 @@ def last_lines_of(log_file: str | None, identity: tuple[int, int] | None = None)
 
 
 def _identity(path: str | None) -> tuple[int, int] | None:
-    """Device and inode of a file; None: it does not exist."""
+    """Device and inode of a file; None if it does not exist."""
     try:
         status = os.stat(path or "")
     except OSError:

@@ -55,7 +55,7 @@ UNKNOWN_CLIENT = ClientInfo("uno-devserver", __version__, {}, MODERN_VERSIONS[0]
 class Owner(Protocol):
     """The engine, as the keeper sees it."""
 
-    workspace: WorkspaceController | None  # None: the upstream does not depend on one
+    workspace: WorkspaceController | None  # None if the upstream does not depend on one
 
     @property
     def shared_peer(self) -> Peer: ...  # represents all clients to an upstream that has only one conversation
@@ -64,7 +64,7 @@ class Owner(Protocol):
     async def until_unused(self, generation: int) -> None: ...  # no request waits for the upstream of that generation
     async def before_launch(self) -> None: ...  # an upstream is about to be started, and will read its code
     def ends_on_purpose(self) -> bool: ...  # another proxy restarts the upstream, so its end is not a crash
-    def launched(self, running: RunningUpstream | None) -> None: ...  # it was started or found; None: the start failed
+    def launched(self, running: RunningUpstream | None) -> None: ...  # started or found; None if the start failed
     def lists_were_read(self) -> None: ...
     def start_settled(self) -> None: ...  # a start has succeeded, or failed for good
 
@@ -87,9 +87,9 @@ class Keeper:
         """`upstream` is being started already. `named`: its name at the beginning of a sentence."""
         self.named = named
         self.upstream = upstream
-        self.problem = ""  # why there is no upstream, when Degraded
+        self.problem = ""  # why there is no upstream, while Degraded
         self.generation = 0  # counts the upstreams that were connected
-        self.swap: Swap | None = None  # starts another upstream beside the present one
+        self.swap: Swap | None = None  # set while another upstream is started in addition to the present one
         self.owner = owner
         self.lifecycle = lifecycle
         self.proxy_state = state
@@ -97,7 +97,7 @@ class Keeper:
         self.limits = limits
         self.announcements = announcements
         self._launcher = launcher
-        self._comes_back = comes_back  # others start it, so it is tried again in intervals
+        self._comes_back = comes_back  # whether others start it, so that it is looked for at intervals
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         self._client: asyncio.Future[ClientInfo] = self._loop.create_future()
@@ -105,10 +105,10 @@ class Keeper:
         self._changed = asyncio.Event()  # set, and replaced, when waiting tasks should check their condition
         self._current: SupervisedUpstream | None = None
         self._stops = Tasks()
-        self._later_stops = Tasks()  # of replaced upstreams that still answer requests
-        self._all_stop = asyncio.Event()  # set when these are stopped, too
+        self._later_stops = Tasks()  # tasks that stop replaced upstreams, which still answer requests
+        self._all_stop = asyncio.Event()  # set when these must stop at once
         self._unread: list[str] = []  # the list methods that the upstream did not answer readably
-        self._pending = {} if upstream is None else {FIRST_ATTEMPT: upstream}  # attempts without an outcome
+        self._pending = {} if upstream is None else {FIRST_ATTEMPT: upstream}  # starts without an outcome
 
     @property
     def state(self) -> ConnectionState:
@@ -120,7 +120,7 @@ class Keeper:
 
     @property
     def server(self) -> ServerDescription | None:
-        """How the connected server has introduced itself."""
+        """How the connected server has introduced itself; None if none is connected."""
         return self._current.server if self._current is not None else None
 
     @property
@@ -131,12 +131,12 @@ class Keeper:
     # Requests of the engine, the workspace and the reloader.
 
     def begin(self, upstream: Upstream) -> None:
-        """Stop the present upstream, and keep this one."""
+        """Stop the present upstream, and start and keep this one."""
         self._switch_to(upstream)
         self.carry_out(self.lifecycle.begin(self._loop.time()))
 
     def halt(self, reason: str) -> None:
-        """Stop the present upstream, and keep none."""
+        """Stop the present upstream, and start no other."""
         self._switch_to(None)
         self.carry_out(self.lifecycle.halt(reason))
 
@@ -153,12 +153,12 @@ class Keeper:
         self.upstream = upstream
 
     def met(self, client: ClientInfo) -> None:
-        """The client has introduced itself."""
+        """Called when the client has introduced itself."""
         if not self._client.done():
             self._client.set_result(client)
 
     def list_read(self) -> None:
-        """A client has read a list."""
+        """Called when a client has read a list."""
         if self._current is not None and self._current.reader is not None:
             self._current.reader.listed()
 
@@ -168,7 +168,7 @@ class Keeper:
         self._changed = asyncio.Event()
 
     def retry_due_in(self) -> float:
-        """The seconds until another attempt is allowed, when Degraded."""
+        """The seconds until another attempt is allowed, while Degraded."""
         return self.lifecycle.retry_due_in(self._loop.time())
 
     async def until_settled(self) -> None:
@@ -279,7 +279,7 @@ class Keeper:
             self._launcher.start(start.attempt, self.upstream)
 
     async def _until_stopped(self) -> None:
-        """Wait until a swap is over and earlier upstreams are gone, both within bounds."""
+        """Wait, for a bounded time, until a swap is over and earlier upstreams are gone."""
         await self._until(lambda: self.swap is None)
         await self._until_within(self.limits.stop_seconds, lambda: self.upstream not in self._pending.values())
         await self._stops.wait(self.limits.stop_seconds)
@@ -297,9 +297,9 @@ class Keeper:
             self.owner.upstream_changed()
         self.wake_waiters()
         if state is DEGRADED and self.upstream is not None:
-            self.upstream.renegotiate()  # the next start may be one of repaired code
+            self.upstream.renegotiate()  # the code may have been fixed before the next start
         if state in (CONNECTED, DEGRADED):
-            self.publisher.tell()  # changes that waited for lists of the upstream
+            self.publisher.tell()  # changes of our own tools that waited for the upstream's lists
             self.owner.start_settled()
         if state is DEGRADED and self._comes_back:
             self._loop.call_later(self.limits.find_again_seconds, self.wanted)
@@ -382,7 +382,7 @@ class Keeper:
         await running.stop(patient=not self._all_stop.is_set())
 
     async def client_info(self) -> ClientInfo:
-        """The client that the upstream is introduced to, and whose era is used with it."""
+        """The client that is named to the upstream, and whose era is tried first."""
         try:
             async with asyncio.timeout(self.limits.hello_seconds):
                 return await asyncio.shield(self._client)
@@ -470,13 +470,13 @@ class Keeper:
         if unread != self._unread:
             self._unread = unread
             message = f"{self.named} did not answer {', '.join(unread)} with a list that can be read."
-            step = "Repair the server; its log and the proxy's have the details. The lists known before stay."
+            step = "Fix the server; its log and the proxy's have the details. The former lists are kept until then."
             self.proxy_state.blame("lists", (warning("UpstreamError", message, step),) if unread else ())
         self.owner.lists_were_read()
 
 
 class UpstreamLists(Value):
-    """The lists of an upstream, as far as they could be read."""
+    """The lists of an upstream that could be read."""
 
     lists: dict[str, Entries]
     server: ServerDescription

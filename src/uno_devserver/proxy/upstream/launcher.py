@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Launching(Value):
     attempt: int
     what: str
-    process_id: int | None  # None: it was found running
+    process_id: int | None  # None if it was found running
 
 
 class StrayLine(Value):
@@ -49,7 +49,7 @@ Report = Launching | StrayLine | Ready | LaunchFailed
 class Launcher:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.attempt = 0  # the attempt that is wanted; others are given up
+        self.attempt = 0  # the number of the start that is wanted; others are given up
         self._launched = _thread.allocate_lock()  # held until the first start has a process or an outcome
         self._launched.acquire()
         self._reports: deque[Report] = deque()
@@ -116,7 +116,7 @@ class UpstreamObserver:
         self._attempt = attempt
 
     def launching(self, what: str, process_id: int | None) -> None:
-        """The process exists (None: it was found running), and is not ready yet. May be called more than once."""
+        """The process exists (None if it was found running), and is not ready yet. May be called more than once."""
         self._launcher.timeline.mark("launched")
         self._launcher.report(Launching(self._attempt, what, process_id))
 
@@ -130,5 +130,5 @@ class UpstreamObserver:
         self._launcher.report(StrayLine(self._attempt, line))
 
     def go_on(self) -> bool:
-        """Whether the start is still wanted; if not, it raises StartFailure soon."""
+        """Whether the start is still wanted; otherwise it must end soon, with a StartFailure."""
         return self._launcher.attempt == self._attempt

@@ -47,11 +47,11 @@ class UpstreamLimits(Value):
     crash_cycles: int = 3  # how often a server that ends soon after it was connected is started again
     # Before the first, second and third attempt: a single crash costs no time, a series does not keep the CPU busy.
     backoff_seconds: tuple[float, ...] = (0.0, 0.5, 2.0)
-    stable_seconds: float = 10.0  # after this time, or an answered call, an end does not count to earlier crashes
-    retry_seconds: float = 5.0  # between two attempts when Degraded, however often a model repeats its call
+    stable_seconds: float = 10.0  # after this time, or an answered call, the count of crashes begins again
+    retry_seconds: float = 5.0  # between two attempts while Degraded, however often a model repeats its call
     find_again_seconds: float = 5.0  # between two attempts to find an upstream that others may start
-    hello_seconds: float = 1.0  # for the client's first message, which names its era; as a rule it came before
-    end_seconds: float = 0.3  # a connection breaks a moment before the end of its process, which says more, is known
+    hello_seconds: float = 1.0  # for the client's first message, which shows its era; it has usually come before
+    end_seconds: float = 0.3  # a connection breaks a moment before the exit of its process is known, which says more
     stop_seconds: float = 8.0  # an upstream that takes longer to stop hangs; a working Host needs up to 6 s
     renew_seconds: float = 180.0  # for a restart with new code: three attempts, each of which has its own limit
     swap_seconds: float = 75.0  # for a swap: a command has 30 s for its first answer, and 30 s for its lists
@@ -99,12 +99,12 @@ class Lifecycle:
         self.restarts = 0  # how often the upstream was started again because it had ended
         self.reloads = 0  # how often it was replaced on purpose, because there was newer code
         self._limits = limits
-        self._startups = 0  # attempts of this start, or of this restart
-        self._on_demand = False  # this start is the single attempt of Degraded
-        self._crashes = 0  # since it was stable
+        self._startups = 0  # the number of attempts of this start, or of this restart
+        self._on_demand = False  # whether this start is the single attempt of Degraded
+        self._crashes = 0  # the number of crashes since it was last stable
         self._started_at = 0.0
         self._connected_at = 0.0
-        self._answered = False  # has answered a client since it was connected
+        self._answered = False  # whether it has answered a client since it was connected
 
     def retry_due_in(self, now: float) -> float:
         """The seconds until Degraded allows another attempt."""
@@ -118,17 +118,17 @@ class Lifecycle:
             return ()
         stop = () if self.state is INITIALIZING else (Stop(),)
         self._go(DISCOVERING)
-        self._count_anew()
+        self._reset_counts()
         return (*stop, self._start(now))
 
     def renew(self, now: float, announcement: str, *, after: float) -> tuple[Action, ...]:
-        """Restart the upstream with newer code, also while it starts; earlier crashes do not count any more."""
+        """Restart the upstream with newer code, even while it starts; earlier crashes are forgotten."""
         if self.state is SHUTDOWN:
             return ()
         if self.state is INITIALIZING:
             self._go(DISCOVERING)
         self._go(RECONNECTING)
-        self._count_anew()
+        self._reset_counts()
         self.reloads += 1
         return (Stop(patient=True), Announce("info", announcement), self._start(now, after=after))
 
@@ -137,7 +137,7 @@ class Lifecycle:
         while self.state is not CONNECTED:
             self._go(NEXT_STATE.get(self.state, CONNECTED))  # raises when Shutdown
         self.attempt += 1
-        self._count_anew()
+        self._reset_counts()
         self.reloads += 1
         self._connected_at, self._answered = now, False
         return self.attempt
@@ -168,7 +168,7 @@ class Lifecycle:
         self.attempt += 1  # an upstream that becomes ready from now on is stopped
         return (Stop(),)
 
-    # Events from a start, and from the upstream that came of it.
+    # Events from a start, and from the upstream that it has started.
 
     def launching(self, attempt: int) -> tuple[Action, ...]:
         """The process was started or found, and is not ready yet."""
@@ -188,7 +188,7 @@ class Lifecycle:
         self, attempt: int, now: float, reason: str, *, final: bool, other_era_next: bool = False
     ) -> tuple[Action, ...]:
         """The start failed. `final`: another attempt would fail, too. `other_era_next`: the next attempt uses the other
-        era and may succeed, so it is made also after an attempt on demand.
+        era of MCP and may succeed, so it is made even after an attempt on demand.
         """
         if not self._is_current(attempt, STARTING):
             return ()
@@ -236,7 +236,7 @@ class Lifecycle:
     def _is_current(self, attempt: int, states: frozenset[ConnectionState]) -> bool:
         return attempt == self.attempt and self.state in states
 
-    def _count_anew(self) -> None:
+    def _reset_counts(self) -> None:
         self._crashes = self._startups = 0
         self._on_demand = False
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class UrlLimits(Value):
-    reach_seconds: float = 5.0  # a remote server takes some hundred milliseconds; without one there may be no answer
+    reach_seconds: float = 5.0  # a remote server takes a few hundred milliseconds; an unused address may never answer
     check_seconds: float = 2.0  # a check costs both sides a packet or two
-    check_failures: int = 2  # in a row; a restarted server listens again within a second
+    check_failures: int = 2  # failed checks in a row; a restarted server listens again within a second
 
 
 class UrlUpstream(Upstream, RunningUpstream):
@@ -48,11 +48,12 @@ class UrlUpstream(Upstream, RunningUpstream):
             raise StartFailure(issue, final=True) from error
         if problem is not None:
             message = f"The server at {shown} cannot be reached: {problem}."
-            raise StartFailure(fatal("HostUnreachable", message, "See that the server runs; the proxy goes on trying."))
+            step = "Make sure that the server runs; the proxy keeps trying."
+            raise StartFailure(fatal("HostUnreachable", message, step))
         return self
 
     def out_of_reach(self) -> str | None:
-        """Why the address cannot be reached, as the end of a sentence; ValueError if it is not a URL. Blocks."""
+        """Why the address cannot be reached, as the end of a sentence, or None. ValueError for a bad URL. Blocks."""
         origin, _ = split_url(self.endpoint)
         try:
             socket.create_connection((origin.host, origin.port), self._limits.reach_seconds).close()

@@ -25,7 +25,7 @@ def can_be_asked(client: ClientInfo) -> bool:
 
 
 async def ask_roots(session: Session, seconds: float) -> object | None:
-    """The client's answer to `roots/list`; without one, None, and the log says why."""
+    """The client's answer to `roots/list`; None if there is none, and the log says why."""
     try:
         async with asyncio.timeout(seconds):
             return await session.ask("roots/list", {})
@@ -52,15 +52,15 @@ def read_roots(answer: object, current: str, platform: str = sys.platform) -> tu
 
 
 def _local_path(uri: object, current: str, platform: str) -> str:
-    """The path of a root; a ValueError says why there is none."""
+    """The local path of a root; if it has none, ValueError says why."""
     if not isinstance(uri, str) or not uri.strip():
-        raise ValueError("it is no URI")
+        raise ValueError("it is not a URI")
     path = _path_of_file(uri[len("file:") :], platform) if uri[:5].lower() == "file:" else uri
     if "\0" in path:
         raise ValueError("it holds a NUL character")
     if path is uri and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri):  # a single letter before a colon is a drive
         raise ValueError("only file: URIs name local folders")
-    import ntpath  # the rules of another system are rarely needed
+    import ntpath  # imported late: the rules of Windows are rarely needed elsewhere
     import posixpath
 
     if platform == "win32":

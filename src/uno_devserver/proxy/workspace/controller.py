@@ -1,6 +1,6 @@
-"""Controls which workspace is served: asks the client for its roots, watches the disk, and carries decisions out.
+"""Controls which workspace is served: asks the client for its roots, watches the disk, and carries out decisions.
 
-`decisions` decides. Everything here runs in the engine's loop, except for reads of the disk, which run in threads.
+`decisions.py` decides. Everything here runs in the engine's loop, except for reads of the disk, which run in threads.
 Decisions are made and carried out one at a time.
 """
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class WorkspaceLimits(Value):
-    greeting_seconds: float = 1.0  # clients introduce themselves at once; without one, no roots are expected
+    greeting_seconds: float = 1.0  # clients introduce themselves at once; after this time, no roots are expected
     roots_seconds: float = ANSWER_SECONDS
     loading_seconds: float = 1.0  # between two requests to a Host that still loads its add-ins
     finish_seconds: float = 10.0  # for calls under way, when the config names another server
@@ -79,7 +79,7 @@ class WorkspaceController:
     ) -> None:
         """The first decision was made at `resolved_at`, in seconds since 1970, and is being carried out already.
 
-        `changed` is called after each decision. `reload_code` checks for new code; False: none is watched.
+        `changed` is called after each decision. `reload_code` checks for new code, or returns False if none is watched.
         """
         self._options = options
         self._channel_name = channel_name
@@ -124,7 +124,7 @@ class WorkspaceController:
     # Reasons for a decision: the client's roots, changed files, tool calls, the user's trust.
 
     def met(self, session: Session | None) -> None:
-        """A client has introduced itself, or its roots have changed; None: a client that cannot be asked."""
+        """A client has introduced itself, or its roots have changed; `session` is None if it cannot be asked."""
         self._no_client.cancel()
         if session is not None and can_be_asked(session.client):
             if self._asking is not None:
@@ -169,7 +169,7 @@ class WorkspaceController:
         """Check whether the user trusts the workspace by now, without waiting for the watcher."""
         folder, state = self.workspace.working_directory, self._state
         agreed = state.facts.trusted is False and await run_in_thread(lambda: is_trusted(os.environ, folder))
-        if not agreed or state.facts.trusted is not False:  # the watcher may have noticed it meanwhile
+        if not agreed or state.facts.trusted is not False:  # the watcher may have noticed the trust meanwhile
             return
         if self._upstream is not None and self._upstream.trusted:  # the running server was trusted before an edit
             self._changed()
@@ -215,7 +215,7 @@ class WorkspaceController:
                 self._start()
                 return
             if not view.config.readable:
-                pass  # it is being written
+                pass  # the config is being written
             elif trusted and self._state.facts.trusted is False:
                 self._state.learn(trusted=upstream.trusted, refusal="")
             elif not trusted and upstream.trusted is not False and (upstream.trusted or outdated):
@@ -233,10 +233,10 @@ class WorkspaceController:
             pass
 
     def _repair(self, sources: int) -> None:
-        """Restart a Host after a save that may repair it, if it does not work or lacks an add-in.
+        """Restart a Host after a save that may fix it, if it does not work or lacks an add-in.
 
-        A Host with all its add-ins is left alone: the next call loads newer code. `sources` is the key of the add-ins'
-        files now. The pauses of the keeper are kept; a save before the end of a pause is handled when it is over.
+        A Host with all its add-ins is left alone: the next call loads newer code. `sources` is the present key of the
+        add-ins' files. A save during a pause of the keeper is handled when the pause is over.
         """
         keeper = self._keeper
         connected = keeper.state is CONNECTED
@@ -269,11 +269,11 @@ class WorkspaceController:
         self._announcements.say("info", f"The workspace is {place}{f', with {solution}' if solution else ''}.")
 
     def _update(self) -> None:
-        """Publish what follows from the workspace, its config and the client's roots as they are known now."""
+        """Publish the facts that follow from the present workspace, its config and the client's roots."""
         expected = self.workspace.resolved or self._asking is not None
         if self._keeper.state is ConnectionState.INITIALIZING and self._decisions.named and not expected:
             self._halt()
-        # uno_app_initialize has to name the workspace: an option says so, or nothing else names it.
+        # uno_app_initialize has to name the workspace if an option says so, or nothing else names it.
         fallback = not self._decisions.named or not (expected or self._keeper.started)
         wait_calls = self._options.wait_calls or self._config.wait_calls
         self._forwarding.waits = wait_calls
@@ -290,7 +290,7 @@ class WorkspaceController:
         return upstream if isinstance(upstream, HostUpstream | ConfiguredUpstream) else None
 
     def launched(self, running: RunningUpstream | None) -> None:
-        """A server was started or found; None: the start failed."""
+        """A server was started or found; None if the start failed."""
         upstream = self._upstream
         assert upstream is not None
         self._keeper.named = upstream.named
@@ -311,7 +311,7 @@ class WorkspaceController:
         self._state.blame("launch", upstream.issues)
 
     def introduced(self, name: object) -> None:
-        """The connected server has reported this name."""
+        """Record the name that the connected server has reported."""
         upstream = self._upstream
         if isinstance(upstream, ConfiguredUpstream):
             upstream.introduced(name)
@@ -328,7 +328,7 @@ class WorkspaceController:
             if not probe.loading:
                 break
             await asyncio.sleep(self._limits.loading_seconds)
-        # A save while the Host started came before it was known that add-ins are missing.
+        # Files may have been saved while the Host started, before it was known that add-ins are missing.
         folder = self.workspace.working_directory
         sources = await run_in_thread(lambda: sources_key(folder))
         if self._differ(sources):
@@ -359,17 +359,17 @@ class WorkspaceController:
 
 
 class DiskView(Value):
-    """The state of the workspace of a decision on disk."""
+    """A decision, with the state on disk of its workspace."""
 
     decision: Decision
     config: Config
-    refusal: str  # why it is not trusted: the end of a sentence; empty: it is trusted
+    refusal: str  # why it is not trusted, as the end of a sentence; empty if it is trusted
     sources: int  # the key of the add-ins' files
     kept: tuple[CatalogueIdentity, Catalogue | None] | None
 
 
 def view_disk(decision: Decision, publisher: ListPublisher) -> DiskView:
-    """Blocks, so it runs in a thread."""
+    """Read the disk for a decision. Blocks, so it runs in a thread."""
     workspace = decision.workspace
     folder = workspace.working_directory
     return DiskView(
@@ -391,18 +391,18 @@ def is_outdated(upstream: HostUpstream | ConfiguredUpstream, config: Config) -> 
     """Whether the config names another server than at the last start, or that start was without workspace code."""
     if upstream.trusted is False:
         return True
-    if not config.readable:  # it is being written
+    if not config.readable:  # the config is being written
         return False
     if isinstance(upstream, HostUpstream):
         return config.names_server
     before = upstream.config
-    if before is None:  # the first start has not read it yet
+    if before is None:  # the first start has not read the config yet
         return not config.names_server
     return (before.server, before.server_root) != (config.server, config.server_root)
 
 
 def effective_config(before: Config, now: Config) -> Config:
-    """The config to use: the one before stays while the new one cannot be read, because it is being written."""
+    """The config to use: the former one while the new one cannot be read, because it is being written."""
     if now.readable or before.path != now.path:
         return now
     return before.replace(issues=tuple(issue.replace(remediation=AS_BEFORE) for issue in now.issues))

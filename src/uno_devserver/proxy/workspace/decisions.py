@@ -1,7 +1,7 @@
 """Decides which workspace the proxy serves, and whether its server is started, stopped or restarted.
 
-Each operation reads the disk, so it is called in a thread; the controller carries its decision out. An operation that
-names an unusable folder or solution keeps the workspace that is served.
+Each operation reads the disk, so it is called in a thread; the controller carries out its decision. If an operation
+names an unusable folder or solution, the workspace that is served is kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Trigger(Enum):
-    """The reason of a decision."""
+    """The reason for a decision."""
 
     FILE_SYSTEM = "file system"
     ROOTS = "roots"
@@ -43,7 +43,7 @@ class Transition(Enum):
 
 
 class WorkspaceIdentity(Value):
-    """Two workspaces with the same identity can have the same server; another SDK makes another workspace."""
+    """Workspaces with the same identity can use the same server; the SDK is a part of the identity."""
 
     directory: str
     solution: str | None
@@ -59,7 +59,7 @@ def transition(
     started: bool,
     force_restart: bool = False,
 ) -> Transition:
-    """The transition from one workspace to the next; None: a directory that is not a workspace (yet)."""
+    """The transition from one workspace to the next; None stands for a directory that is not a workspace (yet)."""
     by_files = trigger is Trigger.FILE_SYSTEM
     if new is None:
         if not by_files:
@@ -77,8 +77,8 @@ def transition(
 class Decision(Value):
     transition: Transition
     workspace: Workspace  # the one to serve and to watch from now on
-    issues: tuple[Issue, ...] = ()  # beyond the workspace's own
-    result: dict[str, Any] | None = None  # of the tool that asked; None: it depends on the outcome of the start
+    issues: tuple[Issue, ...] = ()  # in addition to the workspace's own
+    result: dict[str, Any] | None = None  # for the tool that asked; None if it depends on the outcome of the start
 
 
 class WorkspaceDecisions:
@@ -86,7 +86,7 @@ class WorkspaceDecisions:
 
     def __init__(self, options: ProxyOptions) -> None:
         self.workspace = _unresolved(options.directory)
-        self.named = not options.force_fallback  # False: an agent has to name the folder by uno_app_initialize
+        self.named = not options.force_fallback  # False if an agent has to name the folder by uno_app_initialize
         self._explicit = options.explicit
         self._chosen: str | None = None  # the solution that the user has selected
         self._identity: WorkspaceIdentity | None = None
@@ -110,7 +110,7 @@ class WorkspaceDecisions:
         return self._decision(due)
 
     def roots(self, answer: object, *, started: bool) -> Decision:
-        """Decide after the client has answered `roots/list`. A different workspace that is served stays."""
+        """Decide after the client has answered `roots/list`. A served workspace is kept, even if the roots differ."""
         new = self._workspace_of_roots(answer) if self.named else None
         if new is None:
             return self._decision(Transition.REFRESH)
@@ -149,7 +149,7 @@ class WorkspaceDecisions:
             problem = _unusable("The workspace is not known yet.", "Call uno_app_initialize with its directory first.")
         if problem:
             return self._decision(Transition.REFRESH, selection_rejected(problem))
-        # Searched again: the solution may have been created a moment ago.
+        # Search again, because the solution may have been created a moment ago.
         here = resolve(self.workspace.requested_directory, explicit=self._explicit)
         new = select_solution(here, solution)
         if not new.resolved and self._in_roots is not None:
@@ -170,12 +170,12 @@ class WorkspaceDecisions:
         return chosen if chosen.resolved else found
 
     def _workspace_of_roots(self, answer: object) -> Workspace | None:
-        """The served workspace if a root confirms it, else that of the first root with one, else the first root's."""
-        from .client_roots import read_roots  # a start does not wait for it
+        """The served workspace if a root confirms it, else the first workspace in a root, else the first root."""
+        from .client_roots import read_roots  # imported late: it would delay the first start
 
         paths, problems = read_roots(answer, absolute("."))
         missing = [path for path in paths if not os.path.isdir(path)]
-        for problem in (*problems, *(f"The client's root {path} is no folder on this machine." for path in missing)):
+        for problem in (*problems, *(f"The client's root {path} is not a folder on this machine." for path in missing)):
             log.warn(problem)
         found = [self._resolve(path, explicit=False) for path in paths if path not in missing]
         if any(self._confirms(workspace) for workspace in found):
@@ -184,7 +184,7 @@ class WorkspaceDecisions:
         return first and first.replace(source=SelectionSource.RootsConfirmed)
 
     def _confirms(self, root: Workspace) -> bool:
-        """Whether a root is the served workspace, or holds its solution among others."""
+        """Whether a root is the served workspace, or contains its solution among others."""
         served = self._identity
         return served is not None and (
             _identity(root) == served or served.solution in [_key(candidate) for candidate in root.candidates]
@@ -210,7 +210,7 @@ class WorkspaceDecisions:
 
 
 def _identity(workspace: Workspace) -> WorkspaceIdentity | None:
-    """Compares real paths: clients name folders through links, and on macOS the temporary folder is one."""
+    """The identity, with real paths: clients name folders through links, and on macOS the temporary folder is one."""
     if not workspace.resolved:
         return None
     sdk = read_global_json(workspace.global_json).uno_sdk if workspace.global_json else None
@@ -308,13 +308,13 @@ def initialization_rejected(directory: str, *issues: Issue) -> dict[str, Any]:
 
 
 def _rejected(about: dict[str, Any], issues: Iterable[Issue]) -> dict[str, Any]:
-    """An error for the agent. The served workspace is kept, so none of the issues is fatal."""
+    """An error result for the agent. The served workspace is kept, so none of the issues is fatal."""
     warnings = [issue.replace(severity=Severity.WARNING) for issue in issues]
     return {"status": "rejected", **about, **_explained(warnings)}
 
 
 def _explained(issues: Iterable[Issue], message: str = "") -> dict[str, Any]:
-    """The last members of each result; without a message, that of the issues is used."""
+    """The last members of each result; without a message, the messages of the issues are used."""
     from ..health.upstream_issues import with_proxy_step  # the first start does not wait for it
 
     worded = [with_proxy_step(issue) for issue in issues]
