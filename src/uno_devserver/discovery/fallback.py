@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 from ..issues import warning
-from ..system.log import log
 from ..system.values import Value
 from .entry_points import AddInDiscovery, DiscoveredAddIn
 from .last_known_good import LastKnownGood
@@ -35,7 +34,6 @@ class MSBuild(Value):
         if self.solution is None:
             issue = warning("MSBuildDiscoveryFailed", "There is no solution or project to ask MSBuild about.")
             return AddInDiscovery(issues=(issue,), failed=True)
-        log.info("Asking MSBuild, which takes 10 to 30 seconds ...")
         answer = ask_msbuild(self.solution, self.host_path(), self.scratch, self.environ)
         found = tuple(
             DiscoveredAddIn(*_package_of(path), path, "msbuild") for path in answer.paths if os.path.isfile(path)

@@ -39,6 +39,7 @@ def ask_msbuild(solution: str, host_path: str | None, scratch: str, environ: Map
     dotnet = find_program("dotnet", environ)
     if dotnet is None:
         return _failed(solution, "no 'dotnet' was found on PATH")
+    log.info("Asking MSBuild, which takes 10 to 30 seconds ...")
     build = _Build(dotnet, solution, host_path, scratch, environ, time.monotonic() + BUDGET_SECONDS)
     frameworks, problem = build.dump("UnoDumpTargetFrameworks")
     if not frameworks:

@@ -301,7 +301,7 @@ class LocalAuthority:
     async def _make(self, package: PackageState) -> BuildResult:
         role, changed = package.package.role, package.fingerprint.changed_paths
         if package.is_changed(package.disk.last or UNKNOWN):
-            self._say("info", f"The code of the {role.value} has changed: {_shown(changed)}.")
+            self._say("info", f"The code of the {role.value} has changed{_shown(changed)}.")
         else:
             self._say("info", f"The {role.value} runs the code on disk, but other code was built last: it is built.")
         self._building = self._unpublished = True
@@ -402,4 +402,4 @@ async def _shared(task: asyncio.Task[T]) -> T:
 
 def _shown(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    return (", ".join(paths[:3]) or "since it was last built") + more
+    return f": {', '.join(paths[:3])}{more}" if paths else " since it was last built"
