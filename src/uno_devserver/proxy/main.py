@@ -123,7 +123,7 @@ class Proxy:
 
     def _prepare(self) -> None:
         """Begin the first start and import the engine; runs in the second thread."""
-        # Importing asyncio is a seventh faster without `ssl`, which only an upstream behind https needs.
+        # Importing asyncio is a seventh faster without `ssl`, which only an upstream with an https URL needs.
         without_tls = not (self._options.url or "").startswith("https:") and "ssl" not in sys.modules
         if without_tls:
             sys.modules["ssl"] = None  # type: ignore[assignment]

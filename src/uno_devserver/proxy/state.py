@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 NAME = "uno-devserver"
 
-# The methods that read a list: the member of the result with the entries, and the field of Lists that holds them.
+# The methods that read a list: the member of the result with the entries, and the field of Lists that contains them.
 LISTS = {
     "tools/list": ("tools", "tools"),
     "resources/list": ("resources", "resources"),

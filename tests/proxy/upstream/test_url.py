@@ -75,7 +75,7 @@ def test_what_is_no_url_stays_none() -> None:
         UrlUpstream("ftp://somewhere").start(Observer())
 
     assert failure.value.final
-    assert "'ftp://somewhere' is no URL" in failure.value.issues[0].message
+    assert "'ftp://somewhere' is not the URL" in failure.value.issues[0].message
 
 
 async def test_one_that_goes_is_noticed_though_it_says_nothing(listener: socket.socket) -> None:

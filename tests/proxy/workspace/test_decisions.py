@@ -556,7 +556,7 @@ def test_a_root_becomes_a_path_of_windows(uri: str, path: str) -> None:
         ("file://server/share", "it is on another machine, server"),
         ("file:app", "it has no absolute path"),
         ("file://", "it has no absolute path"),
-        ("file:///a%00b", "it holds a NUL character"),
+        ("file:///a%00b", "it contains a NUL character"),
         ("", "it is not a URI"),
         ("  ", "it is not a URI"),
         (7, "it is not a URI"),
@@ -571,7 +571,7 @@ def test_what_is_no_local_folder_is_left_out_with_a_sentence(uri: object, reason
 
 @pytest.mark.parametrize("answer", [None, [], "x", {}, {"roots": None}, {"roots": {}}, {"roots": "file:///a"}])
 def test_an_ill_formed_answer_names_nothing(answer: object) -> None:
-    assert read_roots(answer, "/") == ([], ["The client's answer to roots/list holds no list of roots."])
+    assert read_roots(answer, "/") == ([], ["The client's answer to roots/list contains no list of roots."])
     assert read_roots({"roots": []}, "/") == ([], [])
     paths, problems = read_roots({"roots": ["file:///a", 3, answer, {"uri": "/good"}]}, "/")
     assert (paths, len(problems)) == (["/good"], 3)

@@ -274,4 +274,4 @@ def test_an_address_where_something_else_or_nothing_answers_is_told(tmp_path: Pa
 
     assert "answered with HTTP 404 and text/html" in other
     assert nothing == f"The server at {free} refuses connections."
-    assert "is no URL of an HTTP server" in no_address
+    assert "is not the URL of an HTTP server" in no_address

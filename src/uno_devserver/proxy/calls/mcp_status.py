@@ -1,4 +1,4 @@
-"""Answers mcpStatus: waits, within a bound, until the server behind the proxy answers, and says what to do next."""
+"""Answers mcpStatus: waits, for a bounded time, until the server behind the proxy answers, and says what to do next."""
 
 from __future__ import annotations
 

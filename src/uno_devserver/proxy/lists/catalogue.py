@@ -48,7 +48,7 @@ class CatalogueIdentity(Value):
 
 class Catalogue(Value):
     offered: Offered
-    server: Mapping[str, Any]  # the upstream's serverInfo, as it came
+    server: Mapping[str, Any]  # the upstream's serverInfo, unchanged
     capabilities: Mapping[str, Any]
     instructions: str | None
     saved_at: float  # in seconds since 1970

@@ -212,7 +212,7 @@ class Reloader:
             self._state.learn(trusted=False, refusal=f"{why}; what runs stays")
 
     async def _change_plan(self, plan: WatchedCode | None) -> None:
-        if self._own is not None and self._plan is not None:  # the same code goes on running
+        if self._own is not None and self._plan is not None:  # the running code stays the same
             self._content, self._content_of = self._own.content, self._plan.packages
         await self._close_authority()
         if plan is None:

@@ -39,7 +39,7 @@ class CommandUpstream(Upstream):
         state: str,
         limits: CommandLimits | None = None,
         *,
-        named_where: str = "behind '--'",
+        named_where: str = "after '--'",
         with_interpreter: str = "'-- python {}'",
         log_file: str | None = None,
     ) -> None:

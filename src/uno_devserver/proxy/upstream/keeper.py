@@ -497,7 +497,7 @@ class SupervisedUpstream:
         self.report = report
         self.attempt = attempt
         self.server: ServerDescription | None = None
-        self.reader: ListReader | None = None  # None: no conversation has begun
+        self.reader: ListReader | None = None  # None until a conversation has begun
         self._keeper = keeper
         self._tasks = Tasks()
 

@@ -40,7 +40,7 @@ def read_roots(answer: object, current: str, platform: str = sys.platform) -> tu
     """The local paths in an answer, and a sentence for each unusable root. Relative paths start at `current`."""
     roots = answer.get("roots") if isinstance(answer, dict) else None
     if not isinstance(roots, list):
-        return [], ["The client's answer to roots/list holds no list of roots."]
+        return [], ["The client's answer to roots/list contains no list of roots."]
     paths, problems = [], []
     for root in roots[:MAX_ROOTS]:
         uri = root.get("uri") if isinstance(root, dict) else None
@@ -57,7 +57,7 @@ def _local_path(uri: object, current: str, platform: str) -> str:
         raise ValueError("it is not a URI")
     path = _path_of_file(uri[len("file:") :], platform) if uri[:5].lower() == "file:" else uri
     if "\0" in path:
-        raise ValueError("it holds a NUL character")
+        raise ValueError("it contains a NUL character")
     if path is uri and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri):  # a single letter before a colon is a drive
         raise ValueError("only file: URIs name local folders")
     import ntpath  # imported late: the rules of Windows are rarely needed elsewhere
