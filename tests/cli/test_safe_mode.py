@@ -57,7 +57,7 @@ def test_the_warning_of_the_start_has_a_next_step_and_the_log(uno: WorkspaceBuil
     started = uno.machine.run("start", "--json").json
 
     [warning] = started["warnings"]
-    assert "Repair the one at fault, then run 'uno-devserver start' again" in warning
+    assert "Fix the one at fault, then run 'uno-devserver start' again" in warning
     assert started["logFile"] in warning
 
 
@@ -106,7 +106,7 @@ def test_one_that_is_in_use_is_reused_with_a_warning(
 
     assert (second["outcome"], second["processId"], second["safeMode"]) == ("reused", first["processId"], True)
     [warning] = second["warnings"]
-    assert "It runs without its add-ins" in warning
+    assert "The server runs without its add-ins" in warning
     assert "Uno.UI.App.Mcp.Server.dll" in warning
 
 

@@ -431,7 +431,7 @@ def test_whoever_starts_a_server_with_addins_is_told_of_hot_reload(
 
     first, second = machine.run("start"), machine.run("start")
 
-    told = "Hot reload: 2 source files in .devtools/addins; edits count at the next call of a tool"
+    told = "Hot reload: 2 source files in .devtools/addins; edits take effect at the next call of a tool"
     assert (told in first.stdout, told in second.stdout) == (True, True)
     assert second.stderr == ""
 

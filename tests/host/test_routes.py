@@ -100,7 +100,7 @@ async def test_a_failure_says_why_and_the_old_channel_stays(temp: Path) -> None:
         assert dict(response.headers)["Content-Type"] == "application/problem+json"
         detail = json.loads(response.body)["detail"]
         assert detail.startswith("Failed to configure IDE channel 'plain'.")
-        assert "is no socket" in detail
+        assert "is not a socket" in detail
         assert not recorded
         await Ide.greeted("one")
 

@@ -269,7 +269,7 @@ async def test_what_is_no_socket_is_never_removed(temp: Path, kind: str) -> None
         left_over(temp / "elsewhere")
         path.symlink_to(temp / "elsewhere")
 
-    with pytest.raises(PipeProblem, match="exists and is no socket"):
+    with pytest.raises(PipeProblem, match="exists and is not a socket"):
         await listen("one", ignore)
     assert os.path.lexists(path)
     if kind == "file":

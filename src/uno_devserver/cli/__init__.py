@@ -1,1 +1,1 @@
-"""The command line: parse, run, result, render."""
+"""The command line: parses the arguments, runs the command, and prints its result."""

@@ -90,12 +90,12 @@ def _look(workspace: Workspace) -> ConfigFindings:
 
 
 class ConfigFindings(Value):
-    folder: str  # of the workspace
+    folder: str  # the folder of the workspace
     config: Config
-    refusal: str  # why its code may not run, as the end of a sentence; empty if it may
+    refusal: str  # the end of a sentence: why the workspace's code may not run; empty if it may
     commands: ConfigCommands
-    sources: tuple[tuple[WatchedPackage, BuildCommand | None, Sources], ...]  # of the packages that are watched
-    problems: tuple[tuple[str, str], ...] = ()  # each with its next step, which may be empty
+    sources: tuple[tuple[WatchedPackage, BuildCommand | None, Sources], ...]  # the watched packages
+    problems: tuple[tuple[str, str], ...] = ()  # pairs of a problem and its next step, which may be empty
     remarks: tuple[str, ...] = ()
 
     @property
@@ -109,14 +109,14 @@ class ConfigFindings(Value):
         return "off: there is no code to watch" if self.config.hot_reload.enabled else "off, by hotReload.enabled"
 
 
-# The commands that the config leads to.
+# The commands that the config makes this program run.
 
 
 class ConfigCommands(Value):
-    server: ServerLine | Issue | None  # None: the config names no server
-    packages: tuple[tuple[WatchedPackage, BuildCommand | None], ...]  # watched ones, with their builds
-    typed: BuildCommand | None  # of a server whose command is typed behind `mcp start --`
-    client: tuple[tuple[str, ...], str] | None  # its command line, and the folder in which it runs
+    server: ServerLine | Issue | None  # None if the config names no server
+    packages: tuple[tuple[WatchedPackage, BuildCommand | None], ...]  # the watched packages, with their builds
+    typed: BuildCommand | None  # the build of a server whose command the user types after `mcp start --`
+    client: tuple[tuple[str, ...], str] | None  # the client's command line, and the folder in which it runs
 
     def in_words(self) -> list[str]:
         words = []
@@ -139,11 +139,11 @@ class ConfigCommands(Value):
 
 
 def commands_of(folder: str, config: Config) -> ConfigCommands:
-    """The commands that the config of the workspace in `folder` leads to."""
+    """The commands that this program runs because of the config of the workspace in `folder`."""
     reloads = config.hot_reload.enabled
     packages = _built(packages_of(folder, config)) if reloads else ()
     typed = _built(packages_of(folder, config, typed=True)) if reloads and not config.names_server else ()
-    client = config.client if reloads else None  # it runs the new code of the extension
+    client = config.client if reloads else None  # only hot reload starts the client
     return ConfigCommands(
         server_command(config, os.environ, sys.platform) if config.names_server else None,
         packages,
@@ -157,7 +157,7 @@ def _built(packages: Sequence[WatchedPackage]) -> tuple[tuple[WatchedPackage, Bu
 
 
 def shell_line(line: Sequence[str]) -> str:
-    """The command as it is typed in a shell. A line end is escaped: it could make an argument look like other lines."""
+    """The command as it is typed in a shell. Line ends are escaped, so that no argument looks like lines of output."""
     import shlex
 
     return shlex.join(line).replace("\n", "\\n")
@@ -167,7 +167,7 @@ def shell_line(line: Sequence[str]) -> str:
 
 
 def config_issues(config: Config, workspace: Workspace) -> tuple[Issue, ...]:
-    """The issues of the config in the order of the file; one that keeps proxies from starting a server is fatal."""
+    """The issues of the config in the order of the file; fatal ones keep proxies from starting a server."""
     if not keeps_from_starting(config, workspace):
         return config.issues
     return tuple(
@@ -185,7 +185,7 @@ def keeps_from_starting(config: Config, workspace: Workspace) -> bool:
 
 
 def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
-    """What does not work, with the next step if there is one."""
+    """Yield each problem with its next step, which may be empty."""
     server = found.commands.server
     unknown = [server] if isinstance(server, Issue) and not _may_be_typed(found) else []
     for issue in (*found.config.issues, *unknown):
@@ -199,7 +199,7 @@ def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
         line, folder = found.commands.client
         yield from _program(found, "client", "client", line[0], folder, os.environ)
     for package, build, files in found.sources:
-        if not os.path.isdir(package.root):  # an issue of the config
+        if not os.path.isdir(package.root):  # already reported as an issue of the config
             continue
         yield from ((problem, "") for problem in files.problems)
         if build is not None and build.problem:
@@ -207,7 +207,7 @@ def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
 
 
 def _remarks(found: ConfigFindings) -> Iterator[str]:
-    """What may be intended."""
+    """Yield remarks on unusual settings that may be intended."""
     server, build = found.commands.server, _server_build(found)
     if isinstance(server, Issue) and _may_be_typed(found):
         typed = "This does not matter for 'uno-devserver mcp start -- <command>'. Otherwise:"
@@ -225,7 +225,7 @@ def _remarks(found: ConfigFindings) -> Iterator[str]:
 
 
 def _may_be_typed(found: ConfigFindings) -> bool:
-    """Whether the config names only the server's code, so that the user may type its command."""
+    """Whether the config names only the server's code, so that the user may type the command after `mcp start --`."""
     return found.config.server is None and any(
         files.files for package, _, files in found.sources if package.role is Role.SERVER
     )
@@ -321,12 +321,12 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
 
 
 def _problem(message: str, step: str) -> str:
-    """The problem with its next step, except for the usual one, "Correct the file"."""
+    """The problem, followed by its next step unless that is the usual one, "Correct the file"."""
     return message if step in ("", REMEDIES["ConfigInvalid"]) else f"{message} {step}"
 
 
 def _value(config: Config, field: Field) -> object:
-    """The value as the file would have it; None if there is neither a given nor a default value."""
+    """The value in its JSON form; None if the setting is not given and has no default."""
     holders = {
         "mcpServer": config.server or ServerCommand(),
         "hotReload": config.hot_reload,

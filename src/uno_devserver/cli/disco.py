@@ -1,6 +1,6 @@
 """`disco`: shows the SDK, Host, add-ins and servers of the workspace.
 
-Its report is in disco_report.py, so that `--addins-only` does not wait for those imports.
+The report is made by disco_report.py, so that `--addins-only` does not wait for its imports.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run(invocation: Invocation) -> Result:
 
 
 def _paths(addins: AddInDiscovery, directory: str) -> Result:
-    """The paths alone, to be passed to `--addins`; issues go to the log."""
+    """The paths of the add-ins as a value for `--addins`; issues go to the log."""
     for issue in addins.issues:
         log.warn(f"{issue.message} {issue.remediation}")
     paths = list(dict.fromkeys(addin.path for addin in addins.found))

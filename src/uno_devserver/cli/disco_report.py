@@ -1,4 +1,4 @@
-"""The output of `disco`: the JSON object that IDE extensions read, and a report. Apart for disco's import budget."""
+"""The output of `disco`: JSON for IDE extensions, and a report. `disco --addins-only` does not import this module."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def report(discovery: Discovery) -> Result:
 
 
 def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, object]:
-    """Names and order are those of the .NET tool; our additions come last."""
+    """The JSON object: the .NET tool's fields in their order, then our additions."""
     workspace, dotnet, addins = discovery.workspace, discovery.dotnet, discovery.addins
     home = discovery.sdk.global_json
     uno_sdk = home.uno_sdk if home else None
@@ -80,7 +80,7 @@ def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, ob
 
 def _server(server: RegisteredServer, directory: str) -> dict[str, object]:
     from ..system.processes import chain
-    from .list import server_data  # only where a server runs
+    from .list import server_data  # needed only if a server runs
 
     links = chain(server.process_id, server.parent_process_id)
     return server_data(server, links, in_workspace=is_in_workspace(server, directory))
@@ -88,7 +88,7 @@ def _server(server: RegisteredServer, directory: str) -> dict[str, object]:
 
 _GLOBAL_JSON, _UNO_GLOBAL_JSON = "a global.json", "a global.json that names Uno.Sdk"
 _UNO_SDK, _RESTORED = "Uno.Sdk under msbuild-sdks in global.json", "the restored package in the NuGet cache"
-# Sections of the report: the title, and the fields of the JSON object with what is missing if they have no value.
+# Sections of the report: the title, and the fields of the JSON object, each with the text for a missing value.
 _SECTIONS = {
     "": {
         "requestedWorkingDirectory": "",

@@ -1,6 +1,6 @@
 """`health`: shows what works, what does not, and what to do about it.
 
-The report is made from the disk, from the answers of the running Host, and from the status files of proxies.
+The facts come from the disk, from the answers of the running Host, and from the status files of proxies.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ START_PROXY = (
     "'uno-devserver config' shows the command that it starts."
 )
 NOT_KNOWN = "No proxy runs for this workspace, and none would start a server: the config does not say which."
-SHOWN_LINES = 5  # of a server's last output; --json has all lines
-# The Host itself reports these, and its answer is newer than what a proxy noted.
+SHOWN_LINES = 5  # lines of a server's last output in the text; --json has all of them
+# Codes of issues that the Host reports itself: its answer is newer than the status file of a proxy.
 OF_THE_HOST = frozenset({"AddInsLoading", "AddInLoadFailed", "AddInCallsHang", "AddInsLeftOut"})
 
 
@@ -69,7 +69,7 @@ def run(invocation: Invocation) -> Result:
     else:
         report = _reported_by_proxies(proxies, facts) or health(_without_host(facts, config, registered.ended))
     config_problems = _config_problems(config, discovery.workspace, proxies)
-    # A running server matters most. One that is yet to be started reads the config first.
+    # Issues of a running server or proxy come first; otherwise those of the config, which the next start reads.
     first, then = (report.issues, config_problems) if own or proxies else (config_problems, report.issues)
     report = judged(report.facts, (*first, *then))
     data = {**report.to_json(), "proxies": proxies}
@@ -77,7 +77,7 @@ def run(invocation: Invocation) -> Result:
 
 
 def _own(servers: tuple[ActiveServer, ...], workspace: Workspace) -> RegisteredServer | None:
-    """The server of the selected solution, or else the first of the workspace."""
+    """The server of the selected solution, else the first server of the workspace, if any."""
     candidates = [active.server for active in servers if active.in_workspace]
     exact = [server for server in candidates if same_place(full_solution(server), workspace.solution)]
     return next(iter(exact or candidates), None)
@@ -112,7 +112,7 @@ def _with_host(facts: HealthFacts, server: RegisteredServer) -> HealthFacts:
 
 
 def _without_host(facts: HealthFacts, config: Config, ended: tuple[RegisteredServer, ...]) -> HealthFacts:
-    """The reason why no Host runs: the config names another server, is not understood, or the last Host crashed."""
+    """The facts, with the reason why no Host runs if it is known: the config, or the crash of the last Host."""
     assert facts.discovery
     workspace = facts.discovery.workspace
     if config.names_server:
@@ -139,7 +139,7 @@ def _not_trusted(workspace: Workspace) -> tuple[Issue, ...]:
 
 
 def _reported_by_proxies(proxies: Sequence[Status], facts: HealthFacts) -> HealthReport | None:
-    """The report if no Host runs: the view of the proxies; None if no proxy reports issues."""
+    """The report for a workspace without a Host, from its proxies; None if no proxy reports issues."""
     reporting = [status for status in proxies if isinstance(status.get("issues"), list)]
     if not reporting:
         return None
@@ -166,7 +166,7 @@ def _with_upstream(facts: HealthFacts, status: Status) -> HealthFacts:
 
 
 def _with_proxy_issues(report: HealthReport, proxies: Sequence[Status]) -> HealthReport:
-    """The report of a running Host, with the issues that only its proxies know."""
+    """The report of a running Host, with the issues that only its proxies report."""
     known = OF_THE_HOST | {issue.code for issue in report.issues}
     told = [issue for status in proxies for issue in _issues(status) if issue.code not in known]
     own: Sequence[Issue] = report.issues
@@ -200,9 +200,9 @@ _STYLES = {HealthStatus.HEALTHY: Style.GOOD, HealthStatus.DEGRADED: Style.WARN, 
 
 
 class HealthLine(Value):
-    key: str  # with its indentation and bullet
+    key: str  # the key with its indentation and bullet
     value: str = ""
-    style: Style | None = None  # of the value
+    style: Style | None = None  # the style of the value
     key_style: Style | None = Style.NAME
 
 
@@ -219,7 +219,7 @@ def _for_terminal(line: HealthLine) -> Iterator[str]:
     first = key[:indent] + styled(key[indent:], line.key_style)
     if line.key_style is Style.HEADING:
         yield ""
-    if line.style is not None:  # one or two words
+    if line.style is not None:  # such a value has one or two words, which are not folded
         yield first + styled(value, line.style)
     else:
         yield from folded(value, first, "    " if indent else "  ")

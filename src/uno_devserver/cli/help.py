@@ -1,4 +1,4 @@
-"""The help texts, made from the table of commands. Apart from main.py, because only `--help` needs them."""
+"""The help texts, made from the table of commands. Separate from main.py, because only `--help` needs them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .commands import Command, Option
 
-_COLUMN = 30  # where explanations begin; a longer left side has its explanation on the next line
+_COLUMN = 30  # the column of the explanations; after a longer left side, the explanation is on the next line
 _WIDTH = 80
 _FORWARDED = "Other options, and everything behind '--', are passed on."
 _FORWARDED_TO_HOST = (

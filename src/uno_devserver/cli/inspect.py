@@ -1,7 +1,7 @@
 """`inspect`: opens the inspector page of the workspace's proxy in the browser.
 
-The page is that of a running proxy, which is asked to open one if necessary; otherwise of a proxy that is started here
-and runs as long as this command.
+A running proxy is asked to open its page if it has not. If no proxy opens a page, this command starts a
+proxy, which runs as long as the command.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from .parse import Invocation
     from .proxy_child import ProxyChild
 
-SETTLE_SECONDS = 0.1  # a client may just have launched a proxy, whose status file is written some 30 ms later
+SETTLE_SECONDS = 0.1  # a client may just have launched a proxy, whose status file is written about 30 ms later
 START_SECONDS = 10.0  # limit of waiting for a proxy's first start
 POLL_SECONDS = 0.02
 STARTING = frozenset({"Initializing", "Discovering", "Launching", "Connecting", "Connected", "Reconnecting"})
-ASK_SECONDS = 5.0  # a proxy opens its page in some 50 ms
-# Every page is on this machine. The address comes from a file, in which anything may have been written.
+ASK_SECONDS = 5.0  # a proxy opens its page in about 50 ms
+# An address comes from a file that may contain anything, so only addresses of this machine are accepted.
 _ADDRESS = re.compile(r"http://localhost:(\d{1,5})/\S*")
 _AGAIN = "Run 'uno-devserver inspect' again."
 
@@ -54,7 +54,7 @@ def run(invocation: Invocation) -> Result:
     if not os.path.isdir(workspace.requested_directory):
         issue = workspace.issues[0]
         raise UserError(issue.code, issue.message, issue.remediation)
-    port = invocation.number("port", 0, MAX_PORT)  # None: the usual one
+    port = invocation.number("port", 0, MAX_PORT)  # None for the default port
     if port is None and workspace.config is not None:
         port = read_config(workspace.config).inspector.port
     _agree(workspace)
@@ -71,7 +71,7 @@ def run(invocation: Invocation) -> Result:
 
 
 def _agree(workspace: Workspace) -> None:
-    """Agree to the workspace's code, which the user wants to see running."""
+    """Record the user's agreement to the workspace's code, which this command implies."""
     from .trust import MAY_RUN, REVOKE, agree_to
 
     agreed = agree_to(workspace.working_directory, "inspect")
@@ -83,9 +83,9 @@ def _agree(workspace: Workspace) -> None:
 
 
 def _proxies(workspace: Workspace) -> list[Status]:
-    """The workspace's proxies after their first start, those of its own folder first.
+    """The workspace's proxies after their first start; those that serve the workspace's own folder come first.
 
-    A proxy that starts in a folder above may turn out to be one: it has not named its workspace yet.
+    A proxy that was just started in a parent folder may serve the workspace, too: its status does not name one yet.
     """
     home = workspace.working_directory
     found = [
@@ -99,11 +99,11 @@ def _proxies(workspace: Workspace) -> list[Status]:
 
 
 def _started(status: Status) -> Status:
-    """The status when the proxy's first start is over or the limit is reached."""
+    """The proxy's status at the end of its first start, or when START_SECONDS have passed."""
     deadline = time.monotonic() + START_SECONDS
     while _is_starting(status) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-        status = status_of(folders().state, _process_id(status)) or {**status, "state": None}  # it has ended
+        status = status_of(folders().state, _process_id(status)) or {**status, "state": None}  # the proxy has ended
     return status
 
 
@@ -121,7 +121,7 @@ def _process_id(status: Status) -> int:
 
 
 def _asked_for(proxies: list[Status], port: int | None) -> Page | None:
-    """The page of the first proxy that opens one when asked."""
+    """The page of the first proxy that opens one when asked; None if no proxy does."""
     for status in proxies:
         channel = status.get("controlChannel")
         if isinstance(channel, str):
@@ -131,7 +131,7 @@ def _asked_for(proxies: list[Status], port: int | None) -> Page | None:
 
             try:
                 answer = ask(channel, OPEN_INSPECTOR, {} if port is None else {"port": port}, ASK_SECONDS)
-            except AuthorityProblem as problem:  # it has just ended, or is of an older version
+            except AuthorityProblem as problem:  # the proxy has just ended, or has an older version
                 log.warn(f"The proxy {status.get('processId')} opens no page. {problem}")
                 continue
             if page := _page(status, answer.get("url")):
@@ -179,7 +179,7 @@ def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxi
 
 
 def _log_level(invocation: Invocation) -> tuple[str, ...]:
-    """The log level of the proxy: only a lower one, because a higher one would hide the address of the page."""
+    """The --log-level option for the proxy, if it is below Information: a higher one would hide the page's address."""
     name = invocation.value("log-level")
     level = None if name is None else level_named(name)
     return ("--log-level", str(name)) if level is not None and level < INFORMATION else ()

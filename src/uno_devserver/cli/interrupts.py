@@ -1,7 +1,7 @@
-"""Handling of the signals that ask the program to end, for commands that start processes.
+"""Handles the signals that ask the program to end, for commands that start processes.
 
-By default Python raises KeyboardInterrupt anywhere, even between the start of a child process and the statement that
-stores it.
+By default, Python raises KeyboardInterrupt anywhere, even between the start of a child process and the assignment of
+its Popen object, so that the child would be left running.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP",
 
 
 def end_as_by_ctrl_c() -> None:
-    """Let the other signals do what Ctrl+C does, for the rest of the process.
+    """Treat SIGTERM, SIGHUP and SIGBREAK like Ctrl+C for the rest of the process.
 
-    Only the first one counts, so that a second does not disturb the cleanup. Ignored signals stay ignored.
+    Only the first of these signals has an effect, so that a second does not disturb the cleanup. Ignored signals stay
+    ignored.
     """
     received = False
 
@@ -38,13 +39,13 @@ def end_as_by_ctrl_c() -> None:
 
 
 class Interrupts:
-    """Remembers the first signal that asked the program to end, once `hold` was called."""
+    """Stores the first signal that asks the program to end after `hold` was called."""
 
     def __init__(self) -> None:
         self.received: int | None = None
 
     def hold(self) -> None:
-        """Only remember signals from now on; the command polls `received`.
+        """From now on, signals only set `received`, which the command polls.
 
         Ignored signals stay ignored: nohup and background jobs rely on that.
         """

@@ -32,10 +32,10 @@ _HOST = "Uno.UI.RemoteControl.Host"
 
 class Listed(Value):
     server: RegisteredServer
-    foreign: bool  # of another machine or user, so its process id has no meaning here
+    foreign: bool  # whether it belongs to another machine or user, so that its process id has no meaning here
     in_workspace: bool
     links: tuple[Process, ...]
-    kind: HostKind | None  # None if the command line does not tell
+    kind: HostKind | None  # None if the command line does not show it
 
 
 def run(invocation: Invocation) -> Result:
@@ -78,7 +78,7 @@ def _data(one: Listed) -> dict[str, object]:
 
 
 def _report(listed: list[Listed], proxies: Sequence[Status]) -> Report:
-    """The lines of the .NET tool, which scripts search for, and ours."""
+    """The lines of the .NET tool, which scripts search for, and our own lines."""
     last = f"Total active DevServers: {len(listed)}" if listed else "No active DevServers found."
     servers = (*(_section(one) for one in listed), Section(last, ()))
     return Report("Active Uno DevServers:", (*servers, *(_proxy(status) for status in proxies)))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ..discovery.discover import Discovery
     from .parse import Invocation
 
-GRACE_SECONDS = 3.0  # an application that cannot start, without a runtime or a display, has ended by then
-QUOTED_BYTES = 2000  # of a failed application's output: an exception and the start of its stack
+GRACE_SECONDS = 3.0  # an application that cannot start, e.g. without a runtime or a display, has ended by then
+QUOTED_BYTES = 2000  # how much of a failed application's output is quoted: an exception and some of its stack
 HEADLESS = "--headless"
 
 
@@ -47,7 +47,7 @@ def _dotnet() -> str:
 def _program(invocation: Invocation) -> str:
     request = DiscoveryRequest(invocation.folder(), explicit=invocation.names_folder)
     discovery = discover(request, os.environ)
-    if discovery.workspace.kind is ResolutionKind.Ambiguous:  # the sign-in is the same for all of them
+    if discovery.workspace.kind is ResolutionKind.Ambiguous:  # the sign-in is the same for all solutions
         discovery = discover(request.replace(solution=discovery.workspace.candidates[0]), os.environ)
     if discovery.settings.program is None:
         raise _not_found(discovery)
@@ -96,7 +96,7 @@ def _open_window(command: list[str], grace_seconds: float) -> Result:
 
 
 def _scratch_file() -> IO[bytes]:
-    """A file for the application's output. A pipe would break when this command ends before the application."""
+    """A file for the application's output: a pipe would break if this command ended before the application."""
     import tempfile
 
     try:
@@ -116,7 +116,7 @@ def _failure(command: list[str], code: int, output: IO[bytes]) -> tuple[str, str
 
 
 def _run_in_terminal(command: list[str], *, quiet: bool) -> Result:
-    """Run it to its end; if `quiet`, stdout is left to our result."""
+    """Run the application to its end and return its exit code; if `quiet`, it does not write to our stdout."""
     import signal
     import subprocess
 

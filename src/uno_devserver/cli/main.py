@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
         _configure_log(invocation)
         _report_unknown(invocation)
         result = _run(invocation)
-        from .result import render  # a proxy never gets here, and its client waits for every import
+        from .result import render  # imported late: `mcp start` never gets here, and its client waits for every import
 
         render(result, as_json=as_json)
         as_json = False  # the one JSON document has been written
@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
         _show(error, as_json=as_json)
         return error.exit_code
     except KeyboardInterrupt:
-        if as_json:  # a person knows what they pressed; a program that reads the output gets its document
+        if as_json:  # a program that reads the output gets a JSON document; people know that they pressed Ctrl+C
             _show(UserError("Interrupted", "The command was interrupted.", "Run it again."), as_json=True)
         return INTERRUPTED
     except Exception as error:
@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _means_json(word: str) -> bool:
-    """Whether the word is --json, also with a value that it does not take."""
+    """Whether the word is --json, or --json=<value>, which is an error that is then reported as JSON."""
     name, _, value = word.lower().partition("=")
     return name == "--json" and value != "false"
 
@@ -97,7 +97,7 @@ def _run(invocation: Invocation) -> Result:
 
 
 def _about(invocation: Invocation) -> Result:
-    """The help or the version."""
+    """The help or the version, whichever is asked for."""
     from .result import Result
 
     command = invocation.command

@@ -29,8 +29,8 @@ class Invocation(Value):
     command: Command | None
     options: Mapping[str, str | bool]
     arguments: tuple[str, ...]
-    forwarded: tuple[str, ...]  # unknown options and what follows them, in their order
-    child: tuple[str, ...]  # everything behind `--`
+    forwarded: tuple[str, ...]  # unknown options and the arguments after them, in their order
+    child: tuple[str, ...]  # everything after `--`, or after `host`
 
     def on(self, name: str) -> bool:
         return self.options.get(name) is True
@@ -40,7 +40,7 @@ class Invocation(Value):
         return value if isinstance(value, str) else None
 
     def number(self, option: str, least: int, most: int) -> int | None:
-        """The number that was given for an option, or None; UserError if it is not one from `least` to `most`."""
+        """The number given for an option, None if there is none; raises UserError unless it is in `least` to `most`."""
         text = self.value(option)
         if text is None:
             return None
@@ -55,7 +55,7 @@ class Invocation(Value):
         return self.value("solution-dir") is not None
 
     def folder(self) -> str:
-        """The absolute path of --solution-dir or of the current folder; UserError if the latter was removed."""
+        """The absolute path of --solution-dir or of the current folder; raises UserError if the latter was removed."""
         return absolute(self.value("solution-dir") or ".")
 
 
@@ -69,7 +69,7 @@ def workspace_of(invocation: Invocation) -> Workspace:
 
 
 def absolute(directory: str) -> str:
-    """The absolute path of a folder; UserError if it is relative to a current folder that was removed."""
+    """The absolute path of a folder; raises UserError if it is relative and the current folder was removed."""
     try:
         return os.path.abspath(directory)
     except OSError as error:
@@ -79,7 +79,7 @@ def absolute(directory: str) -> str:
 
 
 def parse(argv: Sequence[str]) -> Invocation:
-    """Read the command line; UserError with exit code 2 if it is wrong."""
+    """Read the command line; raises UserError with exit code 2 if it is wrong."""
     own, child = _split_child(argv)
     words, rest = _take_command(own)
     found = (_find(token, None) for token in rest)
@@ -115,7 +115,7 @@ def parse(argv: Sequence[str]) -> Invocation:
 
 
 def _split_child(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Our own tokens, and those behind `--` or `host`."""
+    """Our own tokens, and those after `--` or `host`."""
     tokens = list(argv)
     word = _first_word(tokens)
     command = command_named((tokens[word].lower(),)) if word is not None else None
@@ -138,7 +138,7 @@ def _first_word(tokens: list[str]) -> int | None:
 
 
 def _take_command(tokens: list[str]) -> tuple[tuple[str, ...], list[str]]:
-    """The words of the command, which may stand anywhere, and the other tokens in their order."""
+    """The words of the command, which may be anywhere, and the other tokens in their order."""
     if MCP_APP in tokens:
         return ("mcp", "start"), [token for token in tokens if token != MCP_APP]
     words: list[str] = []
@@ -165,7 +165,7 @@ def _unknown_command(words: tuple[str, ...]) -> str:
 
     if words == ("mcp",):
         return f"'mcp' needs one of: {', '.join(command.words[1] for command in COMMANDS if _begins(command, words))}."
-    # Only the last word is compared: commands of one group resemble each other by the first.
+    # Only the last word is compared, because the commands of a group have the same first word.
     group, last = words[:-1], words[-1]
     known = {" ".join(command.words[len(group) :]): command.name for command in COMMANDS if _begins(command, group)}
     close = get_close_matches(last, known, 1)
@@ -180,23 +180,23 @@ def _is_option(token: str) -> bool:
     return token.startswith("-") and len(token) > 1
 
 
-def _has_value(token: str, behind: Sequence[str]) -> bool:
-    """Whether the next token is the value of this option, of whichever command the option is."""
+def _has_value(token: str, following: Sequence[str]) -> bool:
+    """Whether the token is an option of any command, and the first of the `following` tokens is its value."""
     option = next((found for command in (None, *COMMANDS) if (found := _find(token, command))), None)
     if option is None or option.value is None:
         return False
-    is_word = bool(behind) and any(behind[0].lower() in command.words for command in COMMANDS)
-    return not option.optional or (_may_follow(behind) and not is_word)
+    is_word = bool(following) and any(following[0].lower() in command.words for command in COMMANDS)
+    return not option.optional or (_is_optional_value(following) and not is_word)
 
 
 def _is_value(token: str, option: Option, command: Command | None) -> bool:
-    """Whether the token behind an option is its value; a value that is required may look like an unknown option."""
-    return _may_follow((token,)) if option.optional else _find(token, command) is None
+    """Whether the token after an option is its value; a required value may look like an unknown option."""
+    return _is_optional_value((token,)) if option.optional else _find(token, command) is None
 
 
-def _may_follow(behind: Sequence[str]) -> bool:
-    """Whether an optional value comes next. A negative number is a (wrong) value, not an option."""
-    return bool(behind) and (not _is_option(behind[0]) or behind[0][1:].isdigit())
+def _is_optional_value(following: Sequence[str]) -> bool:
+    """Whether the next token can be an optional value. A negative number is a (wrong) value, not an option."""
+    return bool(following) and (not _is_option(following[0]) or following[0][1:].isdigit())
 
 
 def _split_value(token: str) -> tuple[str, str | None]:
@@ -205,7 +205,7 @@ def _split_value(token: str) -> tuple[str, str | None]:
 
 
 def _find(name: str, command: Command | None) -> Option | None:
-    """The option of that name, the command's own before a global one; long names match in any case."""
+    """The option of that name, the command's own before a global one; the case of long names is ignored."""
     known = (command.options if command else ()) + GLOBAL_OPTIONS
     lowered = name.lower()
     return next(
@@ -224,7 +224,7 @@ def _unknown(token: str, command: Command | None, forwarded: list[str]) -> None:
 
 
 def _hint(token: str, command: Command | None) -> str:
-    """The commands that have this option, or else the option that was probably meant."""
+    """A sentence that names the commands with this option, or else the option that was probably meant; may be empty."""
     name = _split_value(token)[0]
     others = [f"'{other.name}'" for other in COMMANDS if any(name in option.names for option in other.options)]
     if others:
@@ -234,7 +234,7 @@ def _hint(token: str, command: Command | None) -> str:
 
 
 def close_option(token: str, command: Command | None, alike: float = 0.6) -> str | None:
-    """The known option that resembles the token most."""
+    """The known option that resembles the token most; None if none is similar enough."""
     from difflib import get_close_matches
 
     known = [name for option in (*(command.options if command else ()), *GLOBAL_OPTIONS) for name in option.names]

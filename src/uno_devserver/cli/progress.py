@@ -1,7 +1,7 @@
-"""The progress line: on a terminal, a command that takes more than a second shows on stderr what it does.
+"""The progress line: on a terminal, a command that takes more than a second shows on stderr what it is doing.
 
 `shown_while` draws the line from a thread, and clears it before anything else is written to stderr and when the command
-ends. `say` sets the text; it costs almost nothing if no line is shown.
+ends. `say` sets the text; it costs almost nothing if no line is drawn.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 AFTER_SECONDS = 1.0  # shorter commands show nothing
 DRAW_SECONDS = 0.1
-WIDTH = 80  # of a terminal that does not report its width
-END_SECONDS = 1.0  # for the thread to end, which may be waiting for the terminal
+WIDTH = 80  # for a terminal that does not report its width
+END_SECONDS = 1.0  # how long to wait for the end of the thread, which may be waiting for the terminal
 CLEAR = "\r\x1b[K"
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES = "|/-\\"
@@ -58,7 +58,7 @@ def shown_while(what: str, work: Callable[[], T]) -> T:
 
 
 class _StatusLine:
-    """Stands in for sys.stderr: clears the progress line before anything is written."""
+    """Replaces sys.stderr: clears the progress line before anything is written."""
 
     def __init__(self, stream: TextIO) -> None:
         import _thread
@@ -107,13 +107,13 @@ class _StatusLine:
 
 
 class _Ticker:
-    """Calls `draw` repeatedly from a thread, for the first time after a second."""
+    """Calls `draw` repeatedly from a thread, beginning after a second."""
 
     def __init__(self, draw: Callable[[], None]) -> None:
         import _thread
 
         self._draw = draw
-        # Locks instead of threading.Event, whose import takes 4 ms: each is released when its event happens.
+        # Locks that are released when the event happens, because importing threading for its Event takes 4 ms.
         self._stopping, self._ended = _thread.allocate_lock(), _thread.allocate_lock()
         self._stopping.acquire()
         self._ended.acquire()
@@ -143,7 +143,7 @@ def _is_ours(stream: TextIO) -> bool:
     try:
         return os.tcgetpgrp(stream.fileno()) == os.getpgrp()
     except OSError:
-        return True  # not the controlling terminal
+        return True  # this is not the controlling terminal
 
 
 def _text(stream: TextIO, frame: int) -> str:

@@ -1,6 +1,6 @@
 """The running proxies of a Host or of a workspace, and access to the objects in their status.
 
-A status comes from a file, in which another version of this program may have written anything.
+A status comes from a file that another version of this program may have written, so any member may have any type.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def proxies_of_host(host: RegisteredServer) -> list[Status]:
-    """The running proxies that use this Host, and start it again when it ends.
+    """The running proxies that use this Host, and would start it again if it ended.
 
-    A proxy that has just started its Host does not name it in its status yet, but is its parent.
+    The status of a proxy that has just started its Host does not name the Host yet; such a proxy is the Host's parent.
     """
     return [
         status
@@ -31,18 +31,18 @@ def proxies_of_host(host: RegisteredServer) -> list[Status]:
 
 
 def proxies_of_workspace(workspace: Workspace) -> list[Status]:
-    """The running proxies of the workspace's folder and of folders in it."""
+    """The running proxies that serve the workspace's folder or a folder in it."""
     return [status for status in _running() if serves_workspace(status, workspace)]
 
 
 def _running() -> Sequence[Status]:
-    from ..proxy.health.status_file import running_proxies  # takes some ms; `stop` and `start` rarely need it
+    from ..proxy.health.status_file import running_proxies  # takes a few ms; `stop` and `start` rarely need it
 
     return running_proxies(folders().state)
 
 
 def serves_workspace(status: Status, workspace: Workspace) -> bool:
-    """Whether it is a proxy of the workspace; a starting proxy is known by the folder in which it was started."""
+    """Whether the proxy serves the workspace. A proxy that is starting has the folder in which it was started."""
     place, homes = status.get("directory"), (workspace.working_directory, workspace.requested_directory)
     if not isinstance(place, str):
         return False
@@ -50,7 +50,7 @@ def serves_workspace(status: Status, workspace: Workspace) -> bool:
 
 
 def who_starts_it(proxies: Sequence[Status]) -> str:
-    """A sentence without its full stop: which of these proxies starts the Host again."""
+    """A sentence without its full stop, which names the proxies that start the Host again."""
     each = [
         f"{f'of {clients}, ' if (clients := client_names(status)) else ''}process {status.get('processId')}"
         for status in proxies
@@ -64,12 +64,12 @@ def client_names(status: Status) -> str:
 
 
 def object_in(status: Mapping[str, object], name: str) -> Mapping[str, object]:
-    """The object of that name; an empty one if there is none."""
+    """The member of that name; an empty object if it is missing or has another type."""
     value = status.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def list_in(status: Mapping[str, object], name: str) -> list[object]:
-    """The list of that name; an empty one if there is none."""
+    """The member of that name; an empty list if it is missing or has another type."""
     value = status.get(name)
     return value if isinstance(value, list) else []

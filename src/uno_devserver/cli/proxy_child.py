@@ -1,7 +1,7 @@
-"""The proxy that `inspect` runs. Apart from inspect.py, which needs its imports only if it starts a proxy.
+"""The proxy that `inspect` runs. Separate from inspect.py, which needs these imports only if it starts a proxy.
 
-It is a child process that ends, with all that it started, when its standard input is closed; the system does that even
-if this process is killed. Its output goes to the log.
+The proxy is a child process that ends, with all processes that it started, when its standard input is closed; the
+system does that even if this process is killed. The proxy's output goes to the log.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 OPEN_SECONDS = 15.0  # the page is open a second after the start; a busy machine takes longer
-POLL_SECONDS = 0.1  # how late Ctrl+C is noticed
+POLL_SECONDS = 0.1  # the longest delay before Ctrl+C is noticed
 LAST_LINES = 10
-LAST_OUTPUT_SECONDS = 1.0  # from the end of the process to the end of its output
-WAITING_LINES = 10_000  # not shown yet: a stopped terminal must not block the proxy
+LAST_OUTPUT_SECONDS = 1.0  # the longest time from the end of the process to the end of its output
+WAITING_LINES = 10_000  # lines that wait to be shown: a stopped terminal must not block the proxy
 NO_PAGE = "InspectorNotServed"
 NOT_STARTED = "HostNotStarted"  # reported together with another issue that gives the reason
 _PAGE = re.compile(r"Inspector: (\S+)")
@@ -41,11 +41,11 @@ _PAGE = re.compile(r"Inspector: (\S+)")
 
 class ProxyChild:
     def __init__(self, directory: str, options: Sequence[str]) -> None:
-        """Start a proxy in that folder; OSError if that fails."""
+        """Start a proxy in that folder; raises OSError if that fails."""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "uno_devserver", "mcp", "start", "--solution-dir", directory, *options],
             cwd=directory,
-            env={**os.environ, CLIENT: str(os.getpid())},  # not the shell that started us, which may end first
+            env={**os.environ, CLIENT: str(os.getpid())},  # instead of our shell, which may end first
             stdin=subprocess.PIPE,  # only to be closed
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -68,7 +68,7 @@ class ProxyChild:
         return tuple(self._last)
 
     def url(self, interrupted: Callable[[], bool]) -> str | None:
-        """Wait for the address of its page; None if it has no free port, ended or took too long, or at an interrupt."""
+        """Wait for the address of the page; None if no port is free, the proxy ended, or at a timeout or interrupt."""
         deadline = time.monotonic() + OPEN_SECONDS
         while time.monotonic() < deadline and not interrupted() and not self.found_no_port():
             line = self._next()
@@ -80,9 +80,9 @@ class ProxyChild:
         return None
 
     def stay(self, interrupted: Callable[[], bool], steps: Mapping[str, str]) -> bool:
-        """Show its output until it ends or an interrupt comes; returns whether it still runs.
+        """Show the proxy's output until it ends or an interrupt comes; returns whether it still runs.
 
-        `steps`: next steps for people by issue code, where the proxy's own ones are for agents.
+        `steps` has next steps for people, by issue code; they replace the proxy's own steps, which are for agents.
         """
         while not interrupted():
             line = self._next()
@@ -94,12 +94,12 @@ class ProxyChild:
         return True
 
     def end(self) -> int:
-        """End it with all that it started, and show its last output; returns its exit code."""
+        """End the proxy with all processes that it started, and show its last output; returns its exit code."""
         assert self._process.stdin
         self._process.stdin.close()
         try:
             code = self._process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:  # it hangs; a Host that it started notices its end
+        except subprocess.TimeoutExpired:  # the proxy hangs; a Host that it started notices its end
             self._process.kill()
             code = self._process.wait()
         deadline = time.monotonic() + LAST_OUTPUT_SECONDS  # the reading thread may be behind
@@ -108,7 +108,7 @@ class ProxyChild:
         return code
 
     def found_no_port(self) -> bool:
-        """Whether it runs without a page, because no port is free."""
+        """Whether the proxy runs without a page, because no port is free."""
         return any(issue["code"] == NO_PAGE for issue in self._issues())
 
     def has_ended(self) -> bool:
@@ -131,12 +131,12 @@ class ProxyChild:
             log.info(f"next: {steps.get(shown['code'], shown['remediation'])}")
 
     def _issues(self, state: ConnectionState | None = None) -> list[Any]:
-        """The issues in its status; none if it is not in `state`."""
+        """The issues in the proxy's status; none if `state` is given and is not the proxy's state."""
         status = status_of(folders().state, self.pid) or {}
         return list_in(status, "issues") if state is None or status.get("state") == state.value else []
 
     def _next(self) -> str | None:
-        """The next line of its output; empty if there is none yet, None at the end."""
+        """The next line of the proxy's output; empty if there is none yet, None at the end."""
         if self._all_read:
             return None
         try:
@@ -167,6 +167,6 @@ class ProxyChild:
             try:
                 self._printed.get_nowait()
                 self._left_out += 1
-            except queue.Empty:  # read meanwhile
+            except queue.Empty:  # the lines were read meanwhile
                 pass
         self._printed.put(line)  # only this thread puts, so there is room

@@ -36,7 +36,7 @@ def run(invocation: Invocation) -> Result:
 
 
 class Offer(Value):
-    """What can be completed at a place: words with their meanings, files, or folders; nothing for free text."""
+    """The completions for one word: words with their meanings, files, or folders; none of these for free text."""
 
     words: tuple[tuple[str, str], ...] = ()
     files: bool = False
@@ -46,20 +46,20 @@ class Offer(Value):
 def options_of(command: Command | None) -> tuple[Option, ...]:
     """The command's own options, and the global ones that it does not hide."""
     if command and command.unknown is Unknown.LEAVE:
-        return command.options  # another parser reads the rest
+        return command.options  # the Host's own parser reads the rest
     own = command.options if command else ()
     names = {name for option in own for name in option.names}
     return (*own, *(option for option in GLOBAL_OPTIONS if not names.intersection(option.names)))
 
 
 def early_options() -> dict[str, Option]:
-    """The options of single commands by name; they may also stand before the command."""
+    """The options of single commands by name, for use before the command."""
     shared = {name for option in GLOBAL_OPTIONS for name in option.names}
     known: dict[str, Option] = {}
     for option in (option for command in COMMANDS for option in command.options):
         for name in option.names:
             if name not in shared:
-                known.setdefault(name, option)  # the first one, as in the parser
+                known.setdefault(name, option)  # of options with the same name the first is used, as in the parser
     return known
 
 
@@ -178,7 +178,7 @@ def bash_script() -> str:
 
 
 def _bash_values() -> Iterator[str]:
-    """Cases for the options of each command, then for the global ones; the first match counts."""
+    """Cases for the options of each command, then for the global ones; bash uses the first that matches."""
     for command in (*COMMANDS, None):
         for option in command.options if command else options_of(None):
             if option.needs_value:
@@ -269,7 +269,7 @@ fi
 
 def zsh_script() -> str:
     shared = [spec for option in options_of(None) for spec in _zsh_specs(option)]
-    # Known but not offered, so that their values are not taken for the command.
+    # These options are declared but not offered (!), so that zsh does not take their values for the command.
     shared += [_zsh_quoted(f"!{name}{_zsh_early(option)}") for name, option in early_options().items()]
     shared.append(_zsh_quoted(f"{MCP_APP}[{_zsh_explained('The same as mcp start')}]"))
     return _ZSH.format(
@@ -284,7 +284,7 @@ def zsh_script() -> str:
 
 
 def _zsh_early(option: Option) -> str:
-    """The value of an option before the command; an optional value is taken for the command."""
+    """The specification of the value of an option before the command; none for an optional value."""
     return f"={_zsh_value(option)}" if option.needs_value else ""
 
 

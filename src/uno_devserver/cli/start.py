@@ -1,4 +1,4 @@
-"""`start`: make sure that the workspace has a Host, and show where it serves."""
+"""`start`: makes sure that the workspace has a Host, and shows where it serves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..workspace.resolver import Workspace
     from .parse import Invocation
 
-MAX_MILLISECONDS = 3_600_000  # an hour; more is a typing error
+MAX_MILLISECONDS = 3_600_000  # an hour; a longer time is probably a typing error
 # Options that have no effect on a Host that runs already.
 LAUNCH_OPTIONS = ("host", "addins", "ppid", "force-msbuild-discovery")
 RESTART = (
@@ -48,7 +48,7 @@ RESTART = (
 
 def run(invocation: Invocation) -> Result:
     request = _request(invocation)
-    agreed = agree_to(request.folder, "start")  # a proxy need not ask for it again
+    agreed = agree_to(request.folder, "start")
     config = read_config(request.workspace.config)
     interrupts = Interrupts()
     observer = _Observer(request, interrupts)
@@ -69,7 +69,7 @@ def run(invocation: Invocation) -> Result:
     return result
 
 
-# What is wanted.
+# The request.
 
 
 def _request(invocation: Invocation) -> StartRequest:
@@ -89,7 +89,7 @@ def _request(invocation: Invocation) -> StartRequest:
     return StartRequest(
         workspace,
         invocation.number("httpPort", 0, MAX_PORT) or 0,
-        # A Host with an IDE must end with it, so this command stays as the parent where there is no other.
+        # A Host that serves an IDE must end with it, so this command stays as the Host's parent if no other is named.
         os.getpid() if parent is None and channel is not None else parent,
         channel,
         (*invocation.forwarded, *invocation.child, *bind, *log_level),
@@ -102,7 +102,7 @@ def _request(invocation: Invocation) -> StartRequest:
 
 
 def _workspace(invocation: Invocation) -> Workspace:
-    """The workspace, or the bare folder: a bundled Host needs neither solution nor config."""
+    """The workspace, which may be unresolved: a bundled Host needs neither a solution nor a config."""
     solution = invocation.value("solution")
     if solution is not None:
         return _workspace_of_solution(os.path.normpath(os.path.join(invocation.folder(), solution)))
@@ -114,15 +114,15 @@ def _workspace(invocation: Invocation) -> Workspace:
 
 
 def _workspace_of_solution(solution: str) -> Workspace:
-    """The workspace of a solution that the user named, wherever it lies."""
+    """The workspace of a solution that the user named, which may be in any folder."""
     if not os.path.isfile(solution):
         next_step = "Name a .sln or .slnx file that exists, or leave --solution out."
         raise UserError("SolutionNotFound", f"There is no solution {solution}.", next_step)
     workspace = resolve(os.path.dirname(solution), explicit=True)
     selected = select_solution(workspace, solution)
-    if not selected.resolved and workspace.resolved:  # git ignores the solution, for example
+    if not selected.resolved and workspace.resolved:  # for example if git ignores the solution
         return workspace.replace(solution=solution)
-    return selected.replace(solution=solution)  # also one without Uno: the user named it
+    return selected.replace(solution=solution)  # even if the solution does not use Uno: the user named it
 
 
 def _check_parent(parent: int) -> None:
@@ -133,11 +133,11 @@ def _check_parent(parent: int) -> None:
         raise UserError("ParentNotRunning", message, "Give --ppid the id of a running process, or leave it out.")
 
 
-# What is shown while it starts.
+# The output during the start.
 
 
 class _Observer(StartObserver):
-    """Collects and logs warnings, shows progress on a terminal, and gives the start up at a signal."""
+    """Collects and logs warnings, shows progress on a terminal, and cancels the start at a signal."""
 
     def __init__(self, request: StartRequest, interrupts: Interrupts) -> None:
         self.warnings: list[str] = []
@@ -170,7 +170,7 @@ class _Observer(StartObserver):
 
 
 def _stay_with(child: Child, interrupts: Interrupts, channel: str | None) -> int:
-    """Wait for the Host's end; its exit code as a shell reports it."""
+    """Wait until the Host has ended, and return its exit code as a shell reports it."""
     from ..instances.child_process import guard
 
     log.info(f"Serving the IDE on channel '{channel}' until this command ends (Ctrl+C).")
@@ -178,13 +178,13 @@ def _stay_with(child: Child, interrupts: Interrupts, channel: str | None) -> int
     return code if code >= 0 else 128 - code
 
 
-# What came of it.
+# The output after the start.
 
 
 def _result(
     running: RunningHost, request: StartRequest, config: Config, warnings: list[str], agreed: tuple[str, ...]
 ) -> Result:
-    """`agreed`: code that this start has allowed to run, and that was not allowed before."""
+    """`agreed` is the code that this start has newly allowed to run."""
     program = running.program
     data: dict[str, object] = {
         "outcome": running.outcome.value,
@@ -227,7 +227,7 @@ def _loaded(report: Probe | None) -> str | None:
 
 
 def _about_edits(running: RunningHost, folder: str, config: Config) -> str | None:
-    """How edits of the workspace's add-ins take effect; None where there are none."""
+    """A sentence: how edits of the workspace's add-ins take effect; None if the Host has no such add-ins."""
     if running.kind is not HostKind.BUNDLED or not workspace_addins(folder):
         return None
     from ..proxy.reload.watched_code import count_addin_sources
@@ -236,11 +236,11 @@ def _about_edits(running: RunningHost, folder: str, config: Config) -> str | Non
     if count is None:
         return None if running.child is not None else RESTART
     files = f"{count} source file{'' if count == 1 else 's'} in {ADDINS_FOLDER}"
-    return f"Hot reload: {files}; edits count at the next call of a tool through the proxy of an AI client."
+    return f"Hot reload: {files}; edits take effect at the next call of a tool through the proxy of an AI client."
 
 
 def _title(running: RunningHost) -> str:
-    """Sentences that other programs look for in the output of the .NET tool."""
+    """The first line of the report, worded like the .NET tool's, because other programs search for it."""
     if running.outcome is StartOutcome.STARTED:
         return f"DevServer is ready on port {running.port}."
     what = "solution" if running.solution else "workspace"
@@ -249,7 +249,7 @@ def _title(running: RunningHost) -> str:
 
 
 def _remarks(running: RunningHost, request: StartRequest, invocation: Invocation) -> list[str]:
-    """What the user asked for and did not get although there is a Host, and what the user may not want."""
+    """Warnings: requests that were not fulfilled although there is a Host, and effects that may not be wanted."""
     remarks = []
     if running.child is not None:
         failed = [addin for addin in running.report.add_ins if addin.error] if running.report else []
@@ -268,9 +268,9 @@ def _remarks(running: RunningHost, request: StartRequest, invocation: Invocation
             )
         return remarks
     if request.port not in (0, running.port):
-        remarks.append(f"It has port {running.port}, not {request.port}: a workspace has one server.")
+        remarks.append(f"The server has port {running.port}, not {request.port}: a workspace has one server.")
     if running.left_out is not None:
-        without = f"It runs without its add-ins, because it died with them: {addin_names(running.left_out)}."
+        without = f"The server runs without its add-ins, because it died with them: {addin_names(running.left_out)}."
         remarks.append(f"{without} {REMEDIES['AddInsLeftOut']}")
     given = [f"--{name}" for name in LAUNCH_OPTIONS if name in invocation.options] + list(request.forwarded)
     if given:
@@ -284,7 +284,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def _owned_by_proxy(refusal: ServerOwned) -> UserError | None:
-    """The error where the owner is a proxy, which starts its Host again after a `stop`; None: it is no proxy."""
+    """The error if the Host's owner is a proxy, which starts the Host again after a `stop`; else None."""
     from .proxies import proxies_of_host, who_starts_it
 
     server = refusal.server
@@ -313,7 +313,7 @@ def _launch_error(failure: LaunchFailure, signal_number: int | None) -> UserErro
         message = f"{failure.message} It printed nothing, so it may not be a Host at all."
         next_step = "Check --host: a Host serves HTTP on the --httpPort that it is given. Or use --host bundled."
         return UserError("HostCrashed", message, next_step)
-    next_step = f"Repair what it reports; all of it is in {failure.log_file}."
+    next_step = f"Fix what the Host reports; its whole output is in {failure.log_file}."
     return UserError("HostCrashed", failure.message + failure.printed, next_step)
 
 

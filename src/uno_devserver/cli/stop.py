@@ -1,4 +1,4 @@
-"""`stop`: ends the servers of the workspace, of a solution, of a process id, or all; never another process."""
+"""`stop`: ends the servers of the workspace or of a solution, the one with a process id, or all; no other process."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _data(server: RegisteredServer, outcome: StopOutcome, proxies: list[Status])
 def _lines(
     chosen: tuple[RegisteredServer, ...], outcomes: tuple[StopOutcome, ...], others: list[RegisteredServer]
 ) -> Iterator[str]:
-    """The lines of the .NET tool, which scripts search for, and ours."""
+    """The lines of the .NET tool, which scripts search for, and our own lines."""
     if not chosen:
         yield "No active DevServers found to stop."
         if others:

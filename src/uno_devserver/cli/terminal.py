@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
     from .result import Report, Row
 
-WIDTH = 80  # of a pipe, and of a terminal that does not report its width
-MAX_WIDTH = 100  # of a sentence: longer lines are hard to read
-MIN_WIDTH = 20  # of a terminal, however small its window
+WIDTH = 80  # for a pipe, and for a terminal that does not report its width
+MAX_WIDTH = 100  # for sentences: longer lines are hard to read
+MIN_WIDTH = 20  # for a terminal, however small its window
 MAX_KEY = 36  # longer keys get a line of their own instead of moving all values to the right
 RESET = "\x1b[0m"
 ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0x0004
-# A quotation is one word. A quote may also be inside a path: one that opens follows a blank or a bracket.
+# A quotation is one word. It begins only after a blank or a bracket, because a path may contain quotes, too.
 _WORD = re.compile(r"(?:(?<![^\s(])'.+?'(?![\w/\\])|\S)+")
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Style(Enum):
-    """The meaning of a text; the value is its escape code. Only the basic colours, which every theme adapts."""
+    """The meaning of a text, with its escape code. Only basic colours are used, which every theme adapts."""
 
     HEADING = "1"
     GOOD = "32"
@@ -52,7 +52,7 @@ _PREFIXES = {"error": Style.BAD, "next": Style.NAME}
 
 
 def styled(text: str, style: Style | None, stream: TextIO | None = None) -> str:
-    """The text with its colour if the stream (default: stdout) shows colours; line by line, as some pagers need it."""
+    """The text, coloured if the stream (default: stdout) shows colours. Some pagers need the codes on each line."""
     if style is None or not _has_colours(stream or sys.stdout):
         return text
     return "\n".join(f"\x1b[{style.value}m{line}{RESET}" if line else "" for line in text.split("\n"))
@@ -74,7 +74,7 @@ def _has_colours(stream: TextIO | None) -> bool:
 
 
 def colours_wanted(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
-    """As no-color.org defines it: any value of NO_COLOR except an empty one turns colours off."""
+    """Whether the user wants colours: by no-color.org, any value of NO_COLOR except an empty one turns them off."""
     return is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
@@ -110,12 +110,12 @@ def terminal_width() -> int | None:
 
 
 def table_width() -> int:
-    """The width for text in columns."""
+    """The width for tables."""
     return terminal_width() or WIDTH
 
 
 def columns(text: str) -> int:
-    """The columns that a line takes: escape codes none, East Asian wide characters two each."""
+    """The width of a line in columns: escape codes have none, East Asian wide characters have two."""
     if text.isascii() and "\x1b" not in text:
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -124,7 +124,7 @@ def columns(text: str) -> int:
 
 
 def folded(text: str, first: str = "", others: str = "", width: int | None = None) -> Iterator[str]:
-    """Lines of at most `width` columns that begin with `first` and `others`; a longer word is not broken."""
+    """Lines of at most `width` columns, the first after `first`, the others after `others`; no word is broken."""
     width = min(terminal_width() or WIDTH, MAX_WIDTH) if width is None else width
     line, is_empty = first, True
     for word in _WORD.findall(text):
@@ -144,27 +144,27 @@ def bullets(title: str, items: Collection[str]) -> Iterator[str]:
 
 
 def one_line(text: str) -> str:
-    """Text from files, with line ends and control characters made visible."""
+    """The text on one line, with line ends and non-printable characters made visible."""
     return visible(text.replace("\n", "\\n"), keep_odd_bytes=True)
 
 
 def with_short_paths(text: str) -> str:
-    """The text with paths shortened to `./` and `~/` on a terminal, such that they can be typed there."""
+    """The text; on a terminal with paths shortened to `./` and `~/`, which can be typed there."""
     if terminal_width() is None:
         return text
     try:
-        text = _shortened(os.getcwd(), ".", text, not_behind=r"[\w.~/\\-]")
+        text = _shortened(os.getcwd(), ".", text, not_after=r"[\w.~/\\-]")
     except OSError:
         pass  # the current folder was removed
     # Shells expand ~ only at the beginning of a word.
-    return _shortened(os.path.expanduser("~"), "~", text, not_behind=r"[\w.~/\\'\"=-]")
+    return _shortened(os.path.expanduser("~"), "~", text, not_after=r"[\w.~/\\'\"=-]")
 
 
-def _shortened(folder: str, name: str, text: str, *, not_behind: str) -> str:
-    """`not_behind`: characters before the folder that make it a part of a longer path or word."""
+def _shortened(folder: str, name: str, text: str, *, not_after: str) -> str:
+    """Replace the folder by `name`, except after the characters `not_after`: there it is part of a longer path."""
     if os.path.dirname(folder) == folder or folder not in text:
         return text
-    return re.sub(rf"(?<!{not_behind}){re.escape(folder)}(?=[/\\])", name, text)
+    return re.sub(rf"(?<!{not_after}){re.escape(folder)}(?=[/\\])", name, text)
 
 
 # Reports and errors.
@@ -193,7 +193,7 @@ def _heading(text: str, style: Style = Style.HEADING) -> Iterator[str]:
 
 
 def _fact(row: Row, column: int) -> Iterator[str]:
-    """Key and value in two columns; a value that does not fit stands below its key."""
+    """The key and the value in two columns; a value that does not fit is below its key."""
     key, value = visible(row.key), with_short_paths(visible(shown(row)))
     style = row.style if row.value is not None else Style.WARN
     name = styled(key, Style.NAME)
@@ -206,7 +206,7 @@ def _fact(row: Row, column: int) -> Iterator[str]:
 
 
 def _bullet(item: str) -> Iterator[str]:
-    """A sentence or a path, with its next step below."""
+    """The lines of an item: a sentence or a path, and its next step, if any, on a line below."""
     for number, paragraph in enumerate(item.split("\n")):
         indent, text = ("  " if number else "- "), paragraph.strip()
         begin, colon, step = text.partition(": ")
@@ -224,14 +224,14 @@ def _is_path(text: str) -> bool:
 
 
 def explained(explanation: str) -> str:
-    """An error and its next step, for stderr."""
+    """An error and its next step, folded and coloured for a terminal at stderr."""
     width = min(os.get_terminal_size(sys.stderr.fileno()).columns or WIDTH, MAX_WIDTH)
     lines: list[str] = []
     for line in explanation.split("\n"):
         begin, colon, rest = line.partition(": ")
         if colon and begin in _PREFIXES:
             lines += folded(rest, styled(f"{begin}:", _PREFIXES[begin], sys.stderr) + " ", "  ", width)
-        else:  # usually the output of a program
+        else:  # usually a line of a program's output, which keeps its indentation
             indent = " " * (len(line) - len(line.lstrip()))
             lines += folded(line, indent, indent + "  ", width)
     return "\n".join(lines)

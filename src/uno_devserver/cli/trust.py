@@ -1,4 +1,4 @@
-"""`trust`: shows what code of the workspace would run, and keeps or revokes the user's agreement to it.
+"""`trust`: shows what code of the workspace would run, and stores or revokes the user's agreement to it.
 
 `agree_to` does the same for the commands that imply an agreement: `start`, `inspect` and `mcp install`.
 """
@@ -104,14 +104,14 @@ def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
 
 
 def _commands(asked: TrustQuestion) -> tuple[str, ...]:
-    """The commands that the config leads to, in words; UserError if the config cannot be understood."""
+    """Sentences about the commands that the config makes this program run; raises UserError if it is unreadable."""
     config = read_config(asked.config)
     if not config.readable:
         message = f"{config.issues[0].message} {NOT_SEEN}"
         raise UserError("ConfigInvalid", message, "Correct the file (comments and trailing commas are allowed).")
     if asked.config is None:
         return ()
-    from .config import commands_of  # takes some ms, and every `start` imports this module
+    from .config import commands_of  # takes a few ms, and every `start` imports this module
 
     return tuple(commands_of(asked.directory, config).in_words())
 
@@ -156,7 +156,7 @@ def _revoke(workspace: Workspace) -> Result:
 
 
 def agree_to(directory: str, command: str, *, dry_run: bool = False) -> tuple[str, ...]:
-    """Keep the user's agreement to this workspace, given by this command; returns what may run now, if that is new."""
+    """Store the user's agreement to this workspace, given by this command; returns the code that may newly run."""
     state = folders().state
     try:
         asked = trust_question(directory)

@@ -34,13 +34,13 @@ _BANNER = re.compile(r"^\+=+\+\r?\n\|\s*Uno Platform DevServer\s*\|\r?\n(?:[+|].
 
 
 class Output:
-    """The file for what Hosts print. A start begins it anew, and its second attempt continues it.
+    """The file for what Hosts print. A start begins it again, and its second attempt continues it.
 
     The output of the Host before is kept beside it, in `<name>.previous.log`, because it shows how that one ended.
     """
 
     def __init__(self, path: str) -> None:
-        """OSError where the file cannot be made."""
+        """OSError if the file cannot be made."""
         make_folders(os.path.dirname(path))
         self.path = path
         _keep_previous(path)
@@ -151,7 +151,7 @@ def spawn(
     spoken_to: bool = False,
     reads: int = subprocess.DEVNULL,
 ) -> Child:
-    """Start a program in a folder; OSError when that is not possible.
+    """Start a program in a folder; OSError if that is not possible.
 
     `spoken_to`: with pipes (`Child.pipes`); otherwise it `reads` from that handle.
     """

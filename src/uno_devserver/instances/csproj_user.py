@@ -214,7 +214,7 @@ class ElementSpan:
         self.namespace = spaces.get(prefix, "")
         self.spaces = spaces
         self.start = start
-        self.inner_start = inner_start  # behind the start tag
+        self.inner_start = inner_start  # after the start tag
         self.inner_end = inner_start  # before the end tag
         self.end = inner_start
         self.short = short  # <x/>
@@ -226,7 +226,7 @@ class ElementSpan:
 
 
 def root_span(text: str) -> ElementSpan:
-    """The root element of a text without a DOCTYPE; raises XmlProblem where it is not well-formed."""
+    """The root element of a text without a DOCTYPE; raises XmlProblem if it is not well-formed."""
     parse_xml(text.encode("utf-8"))
     document = ElementSpan("", {}, 0, 0, short=False)
     open_places = [document]

@@ -27,7 +27,7 @@ class HostKind(Enum):
 
     @classmethod
     def of_command_line(cls, arguments: Sequence[str]) -> HostKind | None:
-        """The kind of the Host that these words started; None where they do not tell.
+        """The kind of the Host that these words started; None if they do not tell.
 
         A registry entry does not name the kind, because any program may have launched the Host.
         """

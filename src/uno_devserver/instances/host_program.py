@@ -48,7 +48,7 @@ class LaunchPlan(Value):
 
 
 def plan_launch(request: StartRequest, environ: Mapping[str, str]) -> LaunchPlan:
-    """Raises UserError when the Host that was asked for cannot be used."""
+    """Raises UserError if the Host that was asked for cannot be used."""
     return _Planner(request, environ).plan()
 
 

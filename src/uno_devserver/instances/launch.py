@@ -88,10 +88,10 @@ class RunningHost(Value):
     port: int
     solution: str | None
     ide_channel: str | None
-    kind: HostKind | None  # None: the user named the program's path
+    kind: HostKind | None  # None if the user named the program's path
     log_file: str | None = None
     left_out: tuple[str, ...] | None = None  # the add-ins it died with; empty: it would have found them itself
-    # None where it was found.
+    # None if it was found.
     child: Child | None = None
     program: HostProgram | None = None
     addins: tuple[str, ...] = ()  # that the Host was told to load
@@ -187,7 +187,7 @@ def launch(
     environ: Mapping[str, str],
     observer: StartObserver,
 ) -> RunningHost:
-    """A Host that serves. `usual_port`: to be used if it is free and the request names none; 0: there is none."""
+    """A Host that serves. `usual_port`: to be used if it is free and the request names none; 0 if there is none."""
     launcher = _Launcher(request, plan.program, output, registry, environ, observer)
     try:
         return launcher.launch(plan.addins, usual_port)
@@ -197,7 +197,7 @@ def launch(
         left_out = addin_paths(plan.addins)
         observer.warned(
             f"The Host died while it started: {how_it_ended(failure.exit_code)}. "
-            f"Starting it once more without add-ins. Left out: {addin_names(left_out)}. Repair the one at fault, "
+            f"Starting it once more without add-ins. Left out: {addin_names(left_out)}. Fix the one at fault, "
             f"then run 'uno-devserver start' again; all of the output is in {failure.log_file}.{failure.printed}"
         )
     return launcher.launch(NO_ADDINS, usual_port, left_out)
@@ -266,7 +266,7 @@ class _Launcher:
             tell_projects(request.solution, port, observer)
             asks = request.asks_addins and self._program.kind is HostKind.BUNDLED and self._uses(addins)
             if asks:
-                from .probe import wait_until_loaded  # takes some ms, which are free while the Host starts
+                from .probe import wait_until_loaded  # takes a few ms, which are free while the Host starts
             ready = wait_until_ready(child, port, seconds=request.ready_seconds, go_on=observer.go_on)
             if isinstance(ready, LaunchFailureReason):
                 raise LaunchFailure(ready, port)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 CHECK_SECONDS = 0.02  # between two calls of `abandon`
-STATUS_BYTES = 256  # a status line has some 25 bytes; a server that sends more without a line end does not speak HTTP
-MAX_ANSWER_BYTES = 4 * 1024 * 1024  # a list of a hundred tools has some hundred KB
+STATUS_BYTES = 256  # a status line has about 25 bytes; a server that sends more without a line end does not speak HTTP
+MAX_ANSWER_BYTES = 4 * 1024 * 1024  # a list of a hundred tools has a few hundred KB
 REFUSED = "refuses connections"
 _SILENT = "gave no answer in time"
 _FOREIGN = "speaks something else than HTTP"
@@ -41,7 +41,7 @@ class Loopback:
     def ask(
         self, method: str, port: int, path: str, seconds: float, *, abandon: Callable[[], bool] = lambda: False
     ) -> int | None:
-        """The HTTP status of the first answer; None when none came in time, or `abandon` returned True."""
+        """The HTTP status of the first answer; None if none came in time, or `abandon` returned True."""
         import selectors
 
         request = _request("localhost", port, method, path, {"Content-Length": "0"})
@@ -118,7 +118,7 @@ class _Question:
 
 
 def _connecting(host: str, port: int) -> socket.socket | None:
-    """A socket that is connecting; None where that was refused at once, or there is no such family."""
+    """A socket that is connecting; None if that was refused at once, or there is no such family."""
     import errno
     import socket
 
@@ -164,7 +164,7 @@ def http_request(
 ) -> HttpAnswer:
     """Send one request and return the answer; `deadline` is a time of `time.monotonic()`.
 
-    A body for which `enough` returns True counts as whole: an event stream may stay open after the event that matters.
+    Reading stops when `enough` returns True for the body: an event stream may stay open after the event that matters.
     """
     import socket
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from .registry import RegisteredServer
 
 ADDRESSES = ("localhost", *LOOPBACK)  # some machines have only IPv4, some only IPv6, some unusual hosts files
-PROBE_SECONDS = 3.0  # for all requests together; a Host answers them in some 50 ms
+PROBE_SECONDS = 3.0  # for all requests together; a Host answers them in about 50 ms
 KIND_SECONDS = 1.0  # for the kind of a Host; the bundled one answers in milliseconds
 LOADING_SECONDS = 3.0  # add-ins are loaded in a fraction of it; slower ones are reported as loading
 LOADING_STEP_SECONDS = 0.05  # each request makes the Host ask its add-ins
-ADDINS_WAIT_SECONDS = 1.0  # loading takes some 50 ms; an add-in that imports a large library is left to `health`
+ADDINS_WAIT_SECONDS = 1.0  # loading takes about 50 ms; an add-in that imports a large library is left to `health`
 ADDINS_STEP_SECONDS = 0.004  # a request takes a millisecond of the time in which the Host loads
 FIRST_ANSWER_SECONDS = 1.0  # per address, so that one that does not answer leaves time for the others
 PROTOCOL_VERSION = "2025-06-18"  # every Host that speaks MCP over HTTP supports it
@@ -91,7 +91,7 @@ def probe_loaded(server: RegisteredServer) -> Probe:
 
 
 def wait_until_loaded(child: Child, process_id: int, port: int) -> Probe | None:
-    """The report of a Host that was just launched, with its add-ins loaded or after a second; None: it has none."""
+    """The report of a Host that was just launched, with its add-ins loaded or after a second; None if it has none."""
     deadline = time.monotonic() + ADDINS_WAIT_SECONDS
     told = None
     while child.exit_code() is None and time.monotonic() < deadline:
@@ -103,7 +103,7 @@ def wait_until_loaded(child: Child, process_id: int, port: int) -> Probe | None:
 
 
 def host_report(process_id: int, port: int, deadline: float) -> Probe | None:
-    """The report of a bundled Host that is known to run; None: there is no such report."""
+    """The report of a bundled Host that is known to run; None if there is no such report."""
     for address in LOOPBACK:
         try:
             told = _health_page(http_request(address, port, "GET", "/health", deadline=deadline))

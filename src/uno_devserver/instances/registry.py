@@ -1,7 +1,7 @@
 """The registry: the folder in which every Host registers itself, shared with .NET Hosts and IDE extensions.
 
 An entry counts while its process is alive and is the one that registered. Only stale files are removed: an entry of
-this user on this machine whose process has ended, and a file that is no entry and whose name contains the id of no
+this user on this machine whose process has ended, and a file that is not an entry and whose name contains the id of no
 process that is alive. Writing is atomic; a file that cannot be written or removed is a FileProblem.
 """
 
@@ -82,7 +82,7 @@ def on_port(folder: str, port: int) -> RegisteredServer | None:
 
 
 def full_solution(server: RegisteredServer) -> str | None:
-    """The solution's full path; None when there is none, or it is relative and the Host's folder is not known."""
+    """The solution's full path; None if there is none, or it is relative and the Host's folder is not known."""
     if server.solution is None or os.path.isabs(server.solution):
         return server.solution
     from ..system.processes import working_directory
@@ -100,7 +100,7 @@ def is_in_workspace(server: RegisteredServer, directory: str) -> bool:
 
 
 def log_of(server: RegisteredServer) -> str | None:
-    """The log of a server; None where another program launched it, or the file is gone."""
+    """The log of a server; None if another program launched it, or the file is gone."""
     return server.log_file if server.log_file and os.path.isfile(server.log_file) else None
 
 
@@ -113,7 +113,7 @@ class RegistryScan(Value):
     foreign: tuple[RegisteredServer, ...] = ()  # of another machine or user, whose processes cannot be checked
     unreadable: tuple[str, ...] = ()  # paths of files that are no entries, and stay
     problems: tuple[str, ...] = ()  # sentences: what could not be read or removed
-    complete: bool = True  # False: the folder cannot be read, so running Hosts are not known
+    complete: bool = True  # False if the folder cannot be read, so running Hosts are not known
 
 
 def scan_registry(folder: str, *, removing: bool) -> RegistryScan:
@@ -136,7 +136,7 @@ def scan_registry(folder: str, *, removing: bool) -> RegistryScan:
 
 
 def creation_time(server: RegisteredServer) -> float | None:
-    """When the server's process was created; None when it has ended, or its id is another process's by now.
+    """When the server's process was created; None if it has ended, or its id is another process's by now.
 
     A Host registers after its creation, so a process that is younger than the entry is another one with the same id.
     The clock alone must not decide, because it jumps when a virtual machine wakes up, and then all processes look
@@ -304,7 +304,7 @@ def unregister(folder: str, pid: int) -> None:
 
 
 def update_channel(folder: str, pid: int, channel: str | None) -> bool:
-    """Record the IDE channel of a Host; False when the Host is not registered."""
+    """Record the IDE channel of a Host; False if the Host is not registered."""
     path, sidecar = os.path.join(folder, entry_name(pid)), os.path.join(folder, sidecar_name(pid))
     for file in (path, sidecar):  # so that they do not contradict each other
         if members := read_members(file):
@@ -329,7 +329,7 @@ def write_sidecar(
 ) -> str:
     """Record what a Host that was just started does not write into its entry; the sidecar's path.
 
-    `new`: FileExistsError where there is one already.
+    `new`: FileExistsError if there is one already.
     """
     now = new_entry(0)
     path = os.path.join(folder, sidecar_name(pid))
@@ -368,7 +368,7 @@ def process_in_name(name: str) -> int | None:
 
 
 def read_members(path: str) -> dict[str, object] | None:
-    """The members of a file; None when it does not exist, or is no JSON object."""
+    """The members of a file; None if it does not exist, or is not a JSON object."""
     try:
         document = parse(read_bytes(path, MAX_ENTRY_BYTES))
     except FileNotFoundError:
@@ -410,7 +410,7 @@ def members_of(server: RegisteredServer) -> dict[str, object]:
 
 
 def write_members(path: str, members: Mapping[str, object], *, new: bool = False) -> None:
-    """Raises FileProblem; FileExistsError where a `new` file exists already.
+    """Raises FileProblem; FileExistsError if a `new` file exists already.
 
     The name of the temporary file ends in .tmp, so that no reader takes it for an entry.
     """
@@ -429,7 +429,7 @@ def text_member(value: object) -> str | None:
 
 
 def text_members(value: object) -> tuple[str, ...] | None:
-    """The texts in a list; None when it is no list."""
+    """The texts in a list; None if it is not a list."""
     return tuple(filter(None, map(text_member, value))) if isinstance(value, list) else None
 
 

@@ -42,7 +42,7 @@ ANOTHER_PORT = "Choose another --httpPort, or leave it out to get a free one."
 
 
 def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], observer: StartObserver) -> RunningHost:
-    """The workspace's Host. Raises LaunchFailure, or UserError when something else prevents the start."""
+    """The workspace's Host. Raises LaunchFailure, or UserError if something else prevents the start."""
     lock = FileLock(os.path.join(folders.state, "locks", name_for(request.folder) + ".lock"))
     waited = _acquire(lock, request, observer)
     try:

@@ -28,14 +28,14 @@ MAX_NAMESAKES = 8  # paths that get the same name for their record, because they
 class FileState(Value):
     """A content of the file, and the region in which the original differs from it."""
 
-    sha256: str  # "": there is no file
+    sha256: str  # "" if there is no file
     at: int = 0
     length: int = 0
     was: bytes = b""
 
 
 class Original(Value):
-    content: bytes | None  # None: there was no file
+    content: bytes | None  # None if there was no file
 
 
 class ChangeRecord(Value):

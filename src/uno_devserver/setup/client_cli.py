@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .servers import ServerDefinition
 
 SECONDS = 30.0  # clients take one to five seconds; some connect to every server first
-KEEP_BYTES = 1024 * 1024  # a list of servers has some hundred bytes
+KEEP_BYTES = 1024 * 1024  # a list of servers has a few hundred bytes
 AT_ONCE = 4  # clients are large programs
 MAX_LINES = 8  # of the output that is reported
 MAX_LINE = 200
@@ -111,7 +111,7 @@ def _heard(printed: str, names: Mapping[str, set[str]]) -> tuple[dict[str, bool]
 
 
 def _in_json(printed: str) -> object:
-    """The JSON in the output, possibly behind warnings; None if there is none."""
+    """The JSON in the output, possibly after warnings; None if there is none."""
     for start in re.finditer(r"^[\[{]", printed, re.MULTILINE):
         try:
             value, _ = json.JSONDecoder().raw_decode(printed, start.start())

@@ -30,8 +30,8 @@ _FORMATS = {Format.JSON: "JSON", Format.JSONC: "JSON", Format.TOML: "TOML", Form
 
 class ConfigFile(Value):
     place: Place
-    content: bytes | None = None  # None: there is no file, or it cannot be read
-    document: Document | None = None  # None: there is no file, or it cannot be parsed
+    content: bytes | None = None  # None if there is no file, or it cannot be read
+    document: Document | None = None  # None if there is no file, or it cannot be parsed
     problem: str = ""
     matches: tuple[Match, ...] = ()
 
@@ -121,7 +121,7 @@ def encode_text(text: str, bom: bytes, encoding: str) -> bytes:
 
 
 def repair(path: str) -> str:
-    """What to do about a broken file, as a sentence."""
+    """A sentence: the next step for a broken file."""
     if os.path.lexists(path) and not os.path.isfile(path):  # a folder, or a dangling link
         return f"Take '{path}' away, or make it a file, and run this again."
-    return f"Repair the file '{path}', or take it away, and run this again."
+    return f"Fix or remove the file '{path}', and run this again."

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .servers import ServerDefinition
 
 # Patterns may come from a user's file, and may take time quadratic in the length of the text, so it is limited. A real
-# command has some hundred characters.
+# command has a few hundred characters.
 SEEN_CHARACTERS = 4096
 
 PATH_RUNNER = "path"  # this program itself, by name or path
@@ -40,7 +40,7 @@ class Match(Value):
     transport: str  # stdio, http or unknown
     variant: str  # stable, prerelease, pinned:<version> or legacy-http
     runner: str | None  # None: not started by one of the server's runners
-    certain: bool  # False: the address may be another program's, and the name does not tell
+    certain: bool  # False if the address may be another program's, and the name does not tell
     own_way: bool  # it is started in a way that no definition has: a user's choice, not an old form of ours
     shadowed: bool = False  # a later entry has the same name; clients use the last one
 
@@ -152,7 +152,7 @@ def _unpinned(word: str) -> str:
 
 
 def divided(args: tuple[str, ...], server: ServerDefinition) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split an entry's arguments into ours and those that the user added behind them."""
+    """Split an entry's arguments into ours and those that the user added after them."""
     ends = _ends(server)
     at = next((number for number, word in enumerate(args, 1) if word in ends), len(args))
     return args[:at], args[at:]

@@ -40,7 +40,7 @@ def expected(server: ServerDefinition, choice: VariantChoice, runner: str | None
 
 
 def renewed(match: Match, choice: VariantChoice) -> EntrySpec:
-    """What an outdated entry becomes, with the user's arguments behind ours."""
+    """What an outdated entry becomes, with the user's arguments after ours."""
     definition = expected(match.server, meant(choice, match), kept_runner(match, choice))
     _, users = divided(match.says.args, match.server)
     return definition.replace(args=(*definition.args, *users))

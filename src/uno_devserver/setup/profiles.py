@@ -83,7 +83,7 @@ class Profile(Value):
     name: str  # for people
     places: tuple[Place, ...]  # in the order in which the client uses them
     default_scope: Scope
-    preferred: Place | None = None  # where an entry goes by default; None: no place can be written to
+    preferred: Place | None = None  # where an entry goes by default; None if no place can be written to
     aliases: tuple[str, ...] = ()  # other identifiers, e.g. those of the .NET tool
     transports: tuple[str, ...] = TRANSPORTS
     signs: tuple[str, ...] = ()  # further folders and files that show that the client is installed

@@ -39,7 +39,7 @@ class ServerDefinition(Value):
     transport: str
     variants: Mapping[str, EntrySpec]  # by stable, prerelease, pinned; with `{version}` for the pinned version
     detection: Detection
-    runner: str = ""  # the name of the program that starts `variants`; "": there is no choice
+    runner: str = ""  # the name of the program that starts `variants`; "" if there is no choice
     runners: Mapping[str, Mapping[str, EntrySpec]] = {}  # by name of another runner: its variants
 
 
@@ -48,4 +48,4 @@ class VariantChoice(Value):
 
     variant: str  # stable, prerelease or pinned:<version>
     runner: str | None = None  # None: the default for new entries; an existing entry keeps its runner
-    asked: bool = True  # False: the variant is that of this program, and does not apply to other runners
+    asked: bool = True  # False if the variant is that of this program, and does not apply to other runners

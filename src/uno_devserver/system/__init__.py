@@ -1,1 +1,1 @@
-"""The operating system and its files: the only place that knows the differences."""
+"""Access to the operating system and its files; the differences between systems are handled here alone."""

@@ -17,19 +17,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LIMIT = 16  # a client, a few wrappers, a terminal, a desktop session
-POLL_SECONDS = 0.3  # where the system does not report the end of a process
+LIMIT = 16  # the most ancestors: a client, a few wrappers, a terminal, a desktop session
+POLL_SECONDS = 0.3  # used if the system does not report the end of a process
 
 
 class Ancestor(Value):
     pid: int
     name: str
-    arguments: tuple[str, ...]  # with the program at the front; empty where the system does not tell
-    started: float  # in the units of the system
+    arguments: tuple[str, ...]  # the command line, beginning with the program; empty if it is hidden
+    started: float  # the start time, in a unit that depends on the system
 
 
 def ancestors() -> tuple[Ancestor, ...]:
-    """The parent first, as far as they are alive and visible."""
+    """The ancestors of this process, the parent first, up to the first that has ended or is hidden."""
     found: list[Ancestor] = []
     pid = os.getppid()
     while pid > 0 and len(found) < LIMIT:
@@ -42,14 +42,14 @@ def ancestors() -> tuple[Ancestor, ...]:
 
 
 def wait_for_end(those: Sequence[Ancestor]) -> Ancestor:
-    """Block until one of them has ended, and return it. One that its parent has not waited for has ended, too."""
+    """Block until one of these processes has ended, and return it. A zombie process has ended, too."""
     handles: dict[int, Ancestor] = {}
     try:
         for ancestor in those:
             handle = proc.pidfd(ancestor.pid)
             if handle is not None:
                 handles[handle] = ancestor
-        ended = _ended(those)  # after the handles were opened, which otherwise could be those of other processes
+        ended = _ended(those)  # checked after opening the handles: an id may have been given to another process before
         if ended is not None:
             return ended
         return handles[_first_readable(list(handles))] if len(handles) == len(those) else _poll(those)
@@ -81,7 +81,7 @@ def _lives(ancestor: Ancestor) -> bool:
 
 
 def _ancestor(pid: int) -> tuple[Ancestor, int] | None:
-    """A process that is alive, and its parent; None where there is none, or it is hidden."""
+    """The process and the id of its parent; None if the process has ended or is hidden."""
     return _from_proc(pid) if sys.platform == "linux" else _from_psutil(pid)
 
 
@@ -103,7 +103,7 @@ def _from_psutil(pid: int) -> tuple[Ancestor, int] | None:
             return None
         try:
             arguments = tuple(process.cmdline())
-        except psutil.AccessDenied:  # another user's, whose end can still be seen
+        except psutil.AccessDenied:  # a process of another user, whose end can still be noticed
             arguments = ()
         return Ancestor(pid, process.name(), arguments, process.create_time()), process.ppid()
     except psutil.Error:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 
 STEP = "  "
-# Everything outside ASCII, control characters, and what could end a string or begin markup inside HTML.
+# All characters outside ASCII, control characters, and those that could end a string or begin markup inside HTML.
 _ESCAPED = r"[^ -~]|[\"&'<>+`\\]"
 _SHORT = {"\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
 def to_json(value: object, indent: str = "") -> str:
-    """Objects, lists, texts, numbers, booleans and nulls, one member per line; no newline at the end."""
+    """The value (dict, list, text, number, boolean or None) as JSON, one member per line, no newline at the end."""
     if isinstance(value, dict):
         members = [f"{quoted(str(name))}: {to_json(member, indent + STEP)}" for name, member in value.items()]
         return _lines("{", members, "}", indent)
@@ -33,7 +33,7 @@ def _lines(opening: str, members: list[str], closing: str, indent: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text in quotes, with the default escaping."""
+    """The text in quotes, with the default escaping of System.Text.Json."""
     return '"' + re.sub(_ESCAPED, _escape, text) + '"'
 
 
@@ -42,7 +42,7 @@ def _escape(match: re.Match[str]) -> str:
     if character in _SHORT:
         return _SHORT[character]
     if "\ud800" <= character <= "\udfff":
-        character = "\ufffd"  # a lone surrogate: a byte of a file name that is not valid text
+        character = "\ufffd"  # for a lone surrogate, which stands for a byte of a file name that is not valid text
     units = character.encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex().upper()}" for at in range(0, len(units), 2))
 
@@ -57,12 +57,12 @@ def to_time(nanoseconds: int) -> str:
 
 
 def from_time(text: str) -> float | None:
-    """The time in seconds since 1970; None where the text is no time, or .NET's default, the year 1."""
+    """The time in seconds since 1970; None if the text is not a time since then (.NET's default is the year 1)."""
     from datetime import UTC, datetime
 
     try:
         moment = datetime.fromisoformat(text)
-        # Hosts write nothing but UTC, some without a zone.
+        # Hosts write only UTC, some of them without a zone.
         seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None

@@ -1,14 +1,14 @@
 """Read files that other programs wrote, and replace files that other programs read.
 
-Reading is bounded, and every failure is a `FileProblem` that names the file. Writing is all or nothing: a reader sees
-the old content or the new, also after a crash.
+Reading is bounded, and every failure except a missing file is a `FileProblem` that names the file. Writing is all or
+nothing: a reader sees the old content or the new, even after a crash.
 """
 
 from __future__ import annotations
 
 import os
 
-# The largest file discovery reads whole: a project.assets.json of 2,000 packages is 20 MB.
+# More than the largest file that is read: the project.assets.json of 2,000 packages has 20 MB.
 MAX_BYTES = 256 * 1024 * 1024
 
 _BOMS = (
@@ -25,7 +25,7 @@ _OF_THE_CONTENT = ("security.capability", "security.ima", "security.evm")
 
 
 class FileProblem(Exception):
-    """A file could not be used; names the file and the reason, for a user."""
+    """A file could not be used. The message, which is for users, names the file and the reason."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -53,7 +53,7 @@ def read_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
             chunks.append(chunk)
             room -= len(chunk)
             if len(chunk) == size and room > 0:
-                break  # this was all: another call would only find the end
+                break  # this was the whole file: another call would only return the end of it
         if room == 0:
             raise FileProblem(path, f"it grew over the limit of {limit:,} bytes")
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
@@ -64,7 +64,7 @@ def read_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
 
 
 def read_head(path: str, count: int) -> bytes:
-    """The first bytes of a regular file of any size; raises FileProblem or FileNotFoundError."""
+    """The first `count` bytes of a regular file of any size; raises FileProblem or FileNotFoundError."""
     handle = _open(path)
     try:
         _size(handle, path)
@@ -93,13 +93,13 @@ def _size(handle: int, path: str) -> int:
 
 
 def decode(data: bytes) -> str:
-    """The text, by its byte order mark or as UTF-8; undecodable bytes become U+FFFD, as in .NET."""
+    """The text, decoded by its byte order mark or as UTF-8; undecodable bytes become U+FFFD, as in .NET."""
     bom, encoding = encoding_of(data)
     return data[len(bom) :].decode(encoding, "replace")
 
 
 def encoding_of(data: bytes) -> tuple[bytes, str]:
-    """The byte order mark, or an empty one, and the encoding."""
+    """The byte order mark, which may be empty, and the name of the encoding."""
     return next((known for known in _BOMS if data.startswith(known[0])), (b"", "utf-8"))
 
 
@@ -119,9 +119,9 @@ def write_atomic(
 ) -> None:
     """Replace the content of `path` by `data`, creating its folder; on any failure the old content stays.
 
-    `like`: the new file gets this owner and mode, and the attributes of the file that it replaces. `was`: raises
-    ChangedMeanwhile if this is no longer the content. `new`: raises FileExistsError if the file exists. `durable`: the
-    file must be whole after a crash of the machine, too.
+    With `like` the new file gets that owner and mode, and the attributes of the file that it replaces. Raises
+    ChangedMeanwhile if `was` is given and is no longer the content, and FileExistsError if the file must be `new` but
+    exists. With `durable` the content survives a crash of the machine, too.
     """
     folder = os.path.dirname(path) or "."
     make_folders(folder)
@@ -149,7 +149,7 @@ def write_atomic(
 
 
 def make_folders(path: str) -> None:
-    """Create the folder and the missing ones above it, all for this user alone, unlike `makedirs`."""
+    """Create the folder and its missing parents. Unlike with `makedirs`, only this user can access any of them."""
     if os.path.isdir(path):
         return
     above = os.path.dirname(path)
@@ -163,7 +163,7 @@ def make_folders(path: str) -> None:
 
 
 def _put_where_nothing_is(temporary: str, path: str) -> None:
-    """Unlike a replacement, a link fails if another program has made the file in between."""
+    """Rename `temporary` to `path` by a link, which fails if another program has just created a file there."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -180,7 +180,7 @@ def _make_alike(handle: int, like: os.stat_result, path: str) -> None:
     new = os.fstat(handle)
     if (new.st_uid, new.st_gid) != (like.st_uid, like.st_gid):
         try:
-            os.fchown(handle, like.st_uid, like.st_gid)  # root may, and a member of the group
+            os.fchown(handle, like.st_uid, like.st_gid)  # allowed to root; the group also to its members
         except PermissionError as error:
             raise PermissionError(13, "it is another user's or group's, and could not stay that", path) from error
     os.fchmod(handle, like.st_mode & 0o7777)
@@ -189,7 +189,7 @@ def _make_alike(handle: int, like: os.stat_result, path: str) -> None:
 
 
 def _copy_attributes(path: str, handle: int) -> None:
-    """Copy the extended attributes; fails if the access control list cannot be kept. Others may be lost."""
+    """Copy the extended attributes; raises PermissionError if the access control list cannot be kept."""
     names = _attributes(path)
     for name in names:
         if name in _OF_THE_CONTENT:
@@ -202,7 +202,7 @@ def _copy_attributes(path: str, handle: int) -> None:
             if not _is_no_attribute(error):
                 raise
     if _ACL not in names and _ACL in _attributes(handle):
-        os.removexattr(handle, _ACL)  # the default of the folder for new files, which this one replaces
+        os.removexattr(handle, _ACL)  # it comes from the folder's default for new files, and the old file had none
 
 
 def _attributes(file: str | int) -> list[str]:
@@ -215,7 +215,7 @@ def _attributes(file: str | int) -> list[str]:
 
 
 def _is_no_attribute(error: OSError) -> bool:
-    """The file system has no attributes, this one may not be set, or it was removed in between."""
+    """Whether the file system has no attributes, this one may not be set, or it has just been removed."""
     import errno  # here, because commands that only read files import this module, too
 
     none = (errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.ENOSYS, getattr(errno, "ENODATA", errno.ENOTSUP))
@@ -223,10 +223,10 @@ def _is_no_attribute(error: OSError) -> bool:
 
 
 def rewrite(path: str, data: bytes, was: bytes | None = None) -> None:
-    """Replace the content of an existing file (`was`) by `data`, all or nothing.
+    """Replace the content of an existing file by `data`, all or nothing; raises ChangedMeanwhile if it is not `was`.
 
-    Its mode, owner, group, access control list and extended attributes stay; where `path` is a link, its target is
-    written. A write-protected file is refused although replacing it would work, because its owner does not want that.
+    Mode, owner, group, access control list and extended attributes stay. If `path` is a link, its target is written.
+    A write-protected file raises PermissionError, although replacing it would work: its owner does not want that.
     """
     path = os.path.realpath(path)
     status = os.stat(path)
@@ -239,11 +239,11 @@ def is_write_protected(path: str) -> bool:
     try:
         return not os.stat(path).st_mode & 0o222 or not os.access(path, os.W_OK)
     except OSError:
-        return False  # a new file, or one that writing reports as a problem
+        return False  # the file does not exist, or writing it reports the problem
 
 
 def _create_beside(path: str, mode: int) -> tuple[str, int]:
-    """The path and handle of a new file next to `path`; other threads and processes get other names."""
+    """Create a temporary file next to `path`, with a name that no other writer uses; return its path and handle."""
     number = 0
     while True:
         temporary = f"{path}.{os.getpid()}-{number}.tmp"
@@ -252,7 +252,7 @@ def _create_beside(path: str, mode: int) -> tuple[str, int]:
                 temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode
             )
         except FileExistsError:
-            number += 1  # another thread's, or left by a killed process that had the same id
+            number += 1  # the file belongs to another thread, or a killed process with the same id has left it
 
 
 def sweep(folder: str, name: str | None = None) -> None:

@@ -29,7 +29,7 @@ class Folders(Value):
 
     @property
     def state(self) -> str:
-        """This program's own files: caches and the state of workspaces."""
+        """The folder for this program's own files: caches and the state of workspaces."""
         return os.path.join(self.local_application_data, VENDOR, PRODUCT)
 
     @property
@@ -73,7 +73,7 @@ def _below(home: str, path: str) -> str:
 
 
 def _xdg(environ: Mapping[str, str], name: str, default: str) -> str:
-    # By the rules of XDG and .NET a relative path is ignored.
+    # XDG and .NET ignore a relative path.
     value = environ.get(name, "")
     return value if value.startswith("/") else default
 
@@ -85,5 +85,5 @@ def _passwd_home() -> str:
 
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
-    except KeyError:  # a container's arbitrary user id
+    except KeyError:  # the user has no passwd entry, as in some containers
         return "/"

@@ -1,7 +1,7 @@
-"""The changes of files and folders that Linux reports, read at any moment without blocking.
+"""The changes of files and folders that Linux reports; they can be read at any moment without blocking.
 
-The kernel queues an event before the call that made the change returns, so a write that has returned has its event
-here. Events that did not fit into the queue are reported as an overflow.
+The kernel queues an event before the system call that makes the change returns, so the event of a completed write can
+always be read. Events that do not fit into the queue are reported as an overflow.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ DELETE_SELF = 0x400
 MOVE_SELF = 0x800
 UNMOUNT = 0x2000
 OVERFLOW = 0x4000
-IGNORED = 0x8000  # the watch was removed, by `remove` or with what it watched
+IGNORED = 0x8000  # the watch was removed, by `remove` or together with the watched file
 ONLY_FOLDERS = 0x0100_0000
-_MASK_ADD = 0x2000_0000  # a second watch of a file adds to the first and does not replace it
+_MASK_ADD = 0x2000_0000  # a second watch of a file extends the first instead of replacing it
 IS_FOLDER = 0x4000_0000
 
 _HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
 _READ_BYTES = 64 * 1024
-# More than the default queue of 16,384 events; without a limit a flood of events would keep the reader for ever.
+# More than the default queue of 16,384 events; without a limit a flood of events would keep the reader forever.
 _MAX_READS = 64
 
 
 class InotifyEvent(Value):
-    watch: int  # -1 with an overflow
+    watch: int  # the number of the watch; -1 for an overflow
     mask: int
-    name: str  # inside the watched folder; empty for the watched file or folder itself
+    name: str  # the name in the watched folder; empty for the watched file or folder itself
 
 
 def available(platform: str) -> bool:
@@ -48,7 +48,7 @@ def available(platform: str) -> bool:
 
 
 class Inotify:
-    """A queue of events. OSError with EMFILE or ENOSPC: the user's limits for queues and watches are reached."""
+    """A queue of events. Raises OSError with EMFILE or ENOSPC if the user's limit for queues or watches is reached."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -57,20 +57,20 @@ class Inotify:
         self._queued.register(self._handle, select.POLLIN)
 
     def add(self, path: str, mask: int) -> int:
-        """The number of the watch; two paths of the same folder get the same number."""
+        """Add a watch and return its number, which is the same for two paths of the same folder."""
         number = self._libc.inotify_add_watch(self._handle, os.fsencode(path), ctypes.c_uint32(mask | _MASK_ADD))
         return self._checked(number, path)
 
     def remove(self, watch: int) -> None:
-        """Remove a watch; one that was removed with its folder is ignored."""
+        """Remove a watch; does nothing if it was already removed together with its folder."""
         if self._libc.inotify_rm_watch(self._handle, watch) < 0 and ctypes.get_errno() != errno.EINVAL:
             self._checked(-1, "inotify")
 
     def read(self) -> list[InotifyEvent]:
-        """All events until now, oldest first."""
+        """Return all queued events, the oldest first; the last one is an overflow if there are too many."""
         events: list[InotifyEvent] = []
         for _ in range(_MAX_READS):
-            if not self._queued.poll(0):  # cheaper than a read that fails, and usually there is nothing
+            if not self._queued.poll(0):  # usually there is no event, and this is cheaper than a read that fails
                 return events
             data = os.read(self._handle, _READ_BYTES)
             position = 0
@@ -98,8 +98,8 @@ class Inotify:
 
 MOUNTS_FILE = "/proc/self/mountinfo"
 
-# File systems on which this kernel makes every change. On others (nfs, cifs, 9p, fuse, virtiofs, vboxsf, drvfs, …)
-# another machine, the host of a virtual one, or a program may change files without an event.
+# File systems whose files only this kernel changes. On others (nfs, cifs, 9p, fuse, virtiofs, vboxsf, drvfs, …) another
+# machine, the host of a virtual machine, or a program may change files without an event.
 _REPORTING = frozenset({
     "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "iso9660", "jfs", "nilfs2", "ntfs3",
     "overlay", "ramfs", "reiserfs", "squashfs", "tmpfs", "vfat", "xfs", "zfs",
@@ -107,7 +107,7 @@ _REPORTING = frozenset({
 
 
 def file_system_of(mounts: str, path: str) -> str:
-    """The type of the file system at an absolute path without links; empty where the table has none.
+    """The type of the file system at an absolute path without links; empty if the table has none.
 
     `mounts` is the text of /proc/self/mountinfo, in which a later mount at the same path hides an earlier one.
     """
@@ -131,5 +131,5 @@ def reports_changes(file_system: str) -> bool:
 
 
 def _plain(field: str) -> str:
-    """The kernel writes blanks, tabs, line ends and backslashes as three octal digits."""
+    """The field with escapes replaced: the kernel writes blanks, tabs, line ends and backslashes as octal digits."""
     return re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), field)

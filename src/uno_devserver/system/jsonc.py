@@ -1,7 +1,7 @@
 """Parse JSON with comments, trailing commas, a byte order mark, or UTF-16; and find positions in it.
 
 Strict JSON is parsed directly by the C parser. Only if that fails, comments and trailing commas are replaced by spaces,
-so that positions in error messages stay true, and the text is parsed again.
+so that positions in error messages stay correct, and the text is parsed again.
 
 Hand-written: libraries for JSON with comments parse in Python, many times slower, and report no positions.
 """
@@ -18,11 +18,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# These patterns never backtrack, so the time is linear in the length. An unclosed string or comment matches as a whole,
-# and the parser reports it.
+# These patterns never backtrack, so the time is linear in the length. An unclosed string or comment matches up to the
+# end of the text, and the parser reports it.
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
 _COMMENT = rf"{_STRING}|(//[^\r\n]*|/\*.*?\*/)|/\*.*"
-_NO_NUMBER = rf"{_STRING}|(NaN|-?Infinity)"  # which only Python accepts
+_NO_NUMBER = rf"{_STRING}|(NaN|-?Infinity)"  # values that Python accepts although JSON does not have them
 _TRAILING_COMMA = rf"{_STRING}|[\[{{]\s*,|(,)(?=\s*[\]}}])"  # a comma without an element before it is an error
 
 
@@ -40,10 +40,10 @@ class JsonMember(Value):
     """One member of an object, with its offsets in the text."""
 
     name: str
-    key: int  # the quote that opens it
+    key: int  # the opening quote of the name
     key_end: int
     value: int
-    end: int  # behind the value
+    end: int  # after the value
 
 
 def parse(data: bytes | str) -> object:
@@ -69,12 +69,12 @@ def parse_strict(text: str) -> object:
         raise JsonProblem(error.msg, error.lineno, error.colno) from error
     except RecursionError as error:
         raise JsonProblem("nested too deeply", 1, 1) from error
-    except ValueError as error:  # Python's limit, thousands of digits
+    except ValueError as error:  # a number has more digits than Python's limit of thousands
         raise JsonProblem("a number has too many digits", 1, 1) from error
 
 
 class JsonPositions:
-    """Positions in a text that parses; each object is scanned once."""
+    """Finds positions in a valid text; each object is scanned once."""
 
     def __init__(self, data: bytes | str) -> None:
         self._text = without_trailing_commas(without_comments(decode(data) if isinstance(data, bytes) else data))
@@ -83,7 +83,7 @@ class JsonPositions:
     def position(self, trail: Sequence[str], *, at_key: bool = False) -> tuple[int, int]:
         """Line and column, from 1, of the value at the path `trail`, or (`at_key`) of its last name.
 
-        If there is no such member, it is the position of the last value that exists on the path.
+        If there is no such member, the result is the position of the last value that exists on the path.
         """
         found = at = _after_blanks(self._text, 0)
         for depth, name in enumerate(trail):
@@ -95,7 +95,7 @@ class JsonPositions:
         return _line_and_column(self._text, found)
 
     def _members(self, at: int) -> dict[str, JsonMember]:
-        """The members by name, the last one of each name; none if the value is no object."""
+        """The members by name, the last one of each name; none if the value is not an object."""
         if at not in self._objects:
             found = members(self._text, at) if self._text[at] == "{" else []
             self._objects[at] = {member.name: member for member in found}
@@ -138,9 +138,9 @@ def _after_blanks(text: str, at: int) -> int:
 
 
 def _blanked(noise: str, text: str) -> str:
-    return re.sub(noise, _blank, text, flags=re.DOTALL)  # compiled only when needed: most files are strict
+    return re.sub(noise, _blank, text, flags=re.DOTALL)  # compiled only when needed: most files are strict JSON
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Spaces for a comment or comma, which the group matches; strings stay."""
+    """Spaces for a match of the group (a comment or comma), else the unchanged string."""
     return re.sub(r"[^\r\n]", " ", match.group()) if match.group(1) else match.group()

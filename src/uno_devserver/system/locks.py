@@ -1,7 +1,7 @@
 """A lock between the processes of this machine.
 
-It is held through an open file, so it ends with its holder and is never stale. The file itself stays; it contains the
-id of the process that holds the lock, unless the disk is full.
+A process holds the lock through an open file, so the lock ends with its holder and is never stale. The file itself
+stays; it contains the id of the process that holds the lock, unless the disk is full.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STEP_SECONDS = 0.01  # between two attempts; a person does not notice the delay
-HOLDER_BYTES = 20  # more than a process id has digits
-# Windows forbids reading a locked byte, so the locked one is far behind the holder's id.
+STEP_SECONDS = 0.01  # the time between two attempts, which people do not notice
+HOLDER_BYTES = 20  # more than the digits of a process id
+# Windows forbids reading a locked byte, so the locked byte is far beyond the holder's id.
 LOCKED_BYTE = 1 << 30
 
 
 class FileLock:
-    """Use `acquire`, and `release` in a `finally`. The file's folder is created if it is missing."""
+    """The lock of one file, whose folder is created if it is missing. Call `release` in a `finally` after `acquire`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -32,9 +32,9 @@ class FileLock:
     def acquire(
         self, seconds: float, on_wait: Callable[[int | None], None], go_on: Callable[[], bool] = lambda: True
     ) -> bool:
-        """Acquire the lock within `seconds`, or until `go_on` returns False; whether it was acquired.
+        """Try to acquire the lock for `seconds`, or until `go_on` returns False; returns whether it was acquired.
 
-        `on_wait` is called once, with the holder, if there is one. OSError where the file cannot be used.
+        If the lock is taken, `on_wait` is called once with its holder. Raises OSError if the file cannot be used.
         """
         make_folders(os.path.dirname(self._path))
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
@@ -55,7 +55,7 @@ class FileLock:
             self._handle = None
 
     def holder(self) -> int | None:
-        """The process that holds the lock, or was killed while it did; None when there is none."""
+        """The id of the process that holds the lock, or was killed while holding it; None if it is not known."""
         try:
             with open(self._path, "rb") as stream:
                 text = stream.read(HOLDER_BYTES).strip()
@@ -81,7 +81,7 @@ def _write_holder(handle: int) -> None:
         os.ftruncate(handle, 0)
         os.write(handle, str(os.getpid()).encode())
     except OSError:
-        pass  # the disk is full, which does not matter to the lock
+        pass  # the disk is full; the lock works without the id
 
 
 if sys.platform == "win32":

@@ -1,7 +1,7 @@
 """The log: one line per event on stderr, and in a file on request; never on stdout.
 
-The standard `logging` package takes 8 ms to import, most of a bare interpreter start. A log file that cannot be written
-is reported once and closed; it never breaks the program.
+The standard `logging` package is not used, because importing it takes 8 ms, most of a bare interpreter start. A log
+file that cannot be written is reported once and no longer used; the program goes on.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 LEVELS = ("Trace", "Debug", "Information", "Warning", "Error", "Critical", "None")
 TRACE, DEBUG, INFORMATION, WARNING, ERROR, CRITICAL, NONE = range(len(LEVELS))
 _PREFIXES: tuple[str, ...] = ("trce: ", "dbug: ", "", "warn: ", "fail: ", "crit: ")
-RECENT_LINES = 200  # a start of the proxy writes some 20, which a page that is opened later shows
-RECENT_CHARACTERS = 4000  # of each line: some quote a whole output
+RECENT_LINES = 200  # kept for an inspector page that is opened later; the start of a proxy writes about 20
+RECENT_CHARACTERS = 4000  # the part of each line that is kept: some quote the whole output of a program
 
 
 class Log:
-    """The log of the process; there is one, `log`."""
+    """The log of this process; `log` is the only instance."""
 
     def __init__(self) -> None:
         self.level = INFORMATION
         self.prefixes = _PREFIXES  # by level; with colours on a terminal
-        self.stamped = False  # lines begin with the time; for processes that run for days
-        self.recent: deque[tuple[float, int, str]] = deque(maxlen=RECENT_LINES)  # time, level and text of the last
-        # Called with every line in the thread that writes it; must neither block nor fail.
+        self.stamped = False  # whether lines begin with the time, for processes that run for days
+        self.recent: deque[tuple[float, int, str]] = deque(maxlen=RECENT_LINES)  # time, level and text
+        # A function that is called with every line, in the thread that writes it; it must neither block nor fail.
         self.tap: Callable[[float, int, str], None] | None = None
-        self.tap_level = NONE  # the lowest level for the tap, which may be below that of the log
+        self.tap_level = NONE  # the lowest level that is passed to the tap; it may be below that of the log
         self._file: IO[bytes] | None = None
 
     def write(self, level: int, message: str) -> None:
@@ -53,9 +53,9 @@ class Log:
 
     def _write(self, level: int, message: str) -> None:
         try:
-            if sys.stderr is not None:  # None: this process was started without one
+            if sys.stderr is not None:  # None if this process was started without stderr
                 sys.stderr.write(self._stamp() + self.prefixes[level] + message + "\n")
-        except (OSError, ValueError):  # closed; the file may still be written
+        except (OSError, ValueError):  # stderr is closed; the file may still be writable
             pass
         if self._file is not None:
             self._write_file(level, message)
@@ -70,11 +70,11 @@ class Log:
         self.write(WARNING, message)
 
     def open_file(self, path: str) -> None:
-        """Log into `path` as well, in which `{Date}` stands for today (yyyyMMdd); warns where that is not possible."""
+        """Log to the file `path` as well, in which `{Date}` means today (yyyyMMdd); logs a warning if that fails."""
         path = os.path.abspath(path.replace("{Date}", time.strftime("%Y%m%d")))
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            # Unbuffered, so that each line is either in the file or reported. Open until the process ends.
+            # Unbuffered, so that a line that cannot be written is reported at once. Open until the process ends.
             self._file = open(path, "ab", buffering=0, opener=_for_this_user)  # noqa: SIM115
         except OSError as error:
             self.warn(f"cannot log into {path}: {error.strerror}. Going on without the file; check --file-log.")
@@ -96,12 +96,12 @@ class Log:
 
 
 def _for_this_user(path: str, flags: int) -> int:
-    """Make the file private: a log contains the inspector's address, which allows calling tools."""
+    """Open the file, a new one for this user alone: a log contains the inspector's address, which allows tool calls."""
     return os.open(path, flags, 0o600)
 
 
 def level_named(name: str) -> int | None:
-    """The level of that name in any case; None when there is no such level."""
+    """The level of that name, ignoring case; None if there is no such level."""
     return next((number for number, known in enumerate(LEVELS) if known.lower() == name.lower()), None)
 
 

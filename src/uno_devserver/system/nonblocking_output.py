@@ -1,8 +1,8 @@
 """Standard output and error that never block the writer.
 
 A launcher may stop reading its end of a pipe, and Ctrl+S stops a terminal. A server that writes there would block, and
-its clients would wait. So a thread writes what goes to a pipe or a terminal, in order; what is not read is kept up to a
-limit, and dropped beyond it. Files are written directly.
+its clients would wait. Therefore a thread writes the output to a pipe or a terminal, in order. Output that is not read
+is kept up to a limit, and dropped beyond it. Files are written directly.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-HELD_BYTES = 256 * 1024  # some thousand lines, for a reader that is busy for a moment
-LAST_SECONDS = 1.0  # for a reader to take the rest at the end, also on a busy machine
-RETRY_SECONDS = 0.05  # where another program has made the pipe non-blocking, and it is full
+HELD_BYTES = 256 * 1024  # a few thousand lines, for a reader that is busy for a moment
+LAST_SECONDS = 1.0  # the time that a reader has at the end for the rest, even on a busy machine
+RETRY_SECONDS = 0.05  # the pause if the pipe is full, and another program has made it non-blocking
 DROPPED = b"(some lines were dropped here, because nobody read them)\n"
 
 
 @contextmanager
 def nonblocking_output() -> Iterator[None]:
-    """Let nothing that is printed or logged within this block wait for its reader."""
+    """Within this block, printing and logging never wait for the reader of the output."""
     replaced = [
         (name, stream, _Outlet(stream)) for name in ("stdout", "stderr") if _may_wait(stream := getattr(sys, name))
     ]
@@ -44,17 +44,17 @@ def nonblocking_output() -> Iterator[None]:
 
 def _may_wait(stream: TextIO | None) -> bool:
     try:
-        if stream is None:  # this process was started without it
+        if stream is None:  # this process was started without that stream
             return False
         mode = os.fstat(stream.fileno()).st_mode
     except (OSError, ValueError):  # closed, or not a file
         return False
-    # The console of Windows takes text and not bytes, so it is left alone.
+    # The console of Windows takes text instead of bytes, so it is not replaced.
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or (stream.isatty() and sys.platform != "win32")
 
 
 class _Outlet(io.RawIOBase):
-    """Takes bytes at once, and writes them in a thread."""
+    """Accepts bytes at once, and writes them to the stream's handle from a thread."""
 
     def __init__(self, stream: TextIO) -> None:
         stream.flush()
@@ -103,7 +103,7 @@ class _Outlet(io.RawIOBase):
                 self._waiting.clear()
                 self._writing, self._dropped = True, False
             try:
-                # Not through the stream: a thread that blocks would hold its lock when the process ends.
+                # Not through the stream, because a blocked thread would hold the stream's lock when the process ends.
                 self._write(data)
             except OSError:
                 with self._changed:

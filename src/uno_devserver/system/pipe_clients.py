@@ -1,6 +1,6 @@
 """Clients of named pipes: connecting, and checking the user at the other end.
 
-Apart from `pipes`, which is imported before a launch and must not import asyncio.
+Separate from `pipes`, which is imported before a launch and must not import asyncio.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import sys
 
 from .pipes import WINDOWS_FOLDER
 
-_CREDENTIALS = struct.Struct("3i")  # Linux's struct ucred: process, user, group
+_CREDENTIALS = struct.Struct("3i")  # struct ucred of Linux: process, user, group
 
 
 async def connect(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Raises OSError where no process listens there, ValueError where the path is no pipe of this machine."""
+    """Connect to a pipe; raises OSError if no process listens there, ValueError if it is not on this machine."""
     if not is_pipe_path(path):
         raise ValueError("it is not the path of a pipe of this machine")
     if sys.platform == "win32":
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, asyncio.ProactorEventLoop)  # the default there
+        assert isinstance(loop, asyncio.ProactorEventLoop)  # the default on Windows
         reader = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
         transport, _ = await loop.create_pipe_connection(lambda: protocol, path)
@@ -31,7 +31,7 @@ async def connect(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter
 
 
 def is_pipe_path(path: str, platform: str = sys.platform) -> bool:
-    """Whether it is on this machine: paths come from files, and Windows sends credentials to any machine they name."""
+    """Whether this is a pipe of this machine: Windows would send credentials to any other machine that a path names."""
     if platform != "win32":
         return path.startswith("/")
     name = path[len(WINDOWS_FOLDER) :]
@@ -39,9 +39,9 @@ def is_pipe_path(path: str, platform: str = sys.platform) -> bool:
 
 
 def is_this_user(writer: asyncio.StreamWriter) -> bool:
-    """Whether the program at the other end belongs to this user; True where the system does not tell.
+    """Whether the program at the other end belongs to this user; True on systems that do not report it.
 
-    This is a second check besides the mode of the socket, which a file system without modes does not keep.
+    This check is in addition to the mode of the socket, which a file system without modes does not keep.
     """
     if sys.platform != "linux":
         return True

@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 UNIX_PREFIX = "CoreFxPipe_"
 WINDOWS_FOLDER = "\\\\.\\pipe\\"
-# The longest address of a socket in bytes, without the zero at its end.
+# The longest path of a socket in bytes, without the zero at its end.
 MAX_LINUX_PATH = 107
 MAX_OTHER_UNIX_PATH = 103
 MAX_WINDOWS_PATH = 256
-RESERVED = "anonymous"  # .NET refuses this name on both ends
+RESERVED = "anonymous"  # .NET refuses this name in servers and clients
 
-# Turns of the loop to accept a client: asyncio drops one that it is accepting when its server closes.
+# Turns of the event loop before closing, to accept waiting clients: asyncio drops those that it is still accepting.
 ACCEPT_TURNS = 3
-LOCK_SECONDS = 1.0  # another process claims its pipe in far less than a millisecond
+LOCK_SECONDS = 1.0  # another process holds the lock for far less than a millisecond
 LOCK_POLL_SECONDS = 0.01
 
 
 class PipeProblem(Exception):
-    """A pipe cannot be used; says which one, why, and what to do."""
+    """A pipe cannot be used. The message says which one, why, and what to do."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"The pipe '{name}' {reason}")
@@ -45,11 +45,11 @@ class PipeProblem(Exception):
 
 
 class PipeTaken(PipeProblem):
-    """Another process listens there."""
+    """Another process listens on the pipe."""
 
 
 class Listener:
-    """A pipe on which this process listens; connections outlive it."""
+    """A pipe on which this process listens. Its connections stay open after `close`."""
 
     def __init__(self, path: str, servers: list[_Server], identity: tuple[int, int] | None) -> None:
         self.path = path
@@ -58,7 +58,7 @@ class Listener:
 
     @property
     def reachable(self) -> bool:
-        """Whether a client finds it; a cleanup of the temp folder may have removed the socket."""
+        """Whether clients can connect: a cleanup of the temp folder may have removed the socket."""
         return sys.platform == "win32" or (self._identity is not None and self._identity == _identity(self.path))
 
     async def close(self) -> None:
@@ -69,7 +69,7 @@ class Listener:
             if sys.platform != "win32" and self.reachable:
                 os.unlink(self.path)
         except OSError:
-            pass  # already removed, or the folder is read-only now; the pipe is closed in any case
+            pass  # the socket was removed, or the folder is read-only now; the pipe is closed nevertheless
         try:
             for _ in range(ACCEPT_TURNS):
                 await asyncio.sleep(0)
@@ -90,14 +90,14 @@ async def listen(name: str, on_connection: OnConnection) -> Listener:
 
     try:
         if sys.platform == "win32":
-            assert isinstance(loop, asyncio.ProactorEventLoop)  # the default there
+            assert isinstance(loop, asyncio.ProactorEventLoop)  # the default on Windows
             return Listener(path, [*await loop.start_serving_pipe(protocol, path)], None)
         listening = await _claim(name, path)
         server = await loop.create_unix_server(protocol, sock=listening, start_serving=False)
         listener = Listener(path, [server], _identity(path))
         try:
             await server.start_serving()
-        except BaseException:  # also cancelled
+        except BaseException:  # including cancellation
             await listener.close()
             raise
         return listener
@@ -130,7 +130,7 @@ def pipe_path(name: str, platform: str = sys.platform, environ: Mapping[str, str
 
 
 def temp_folder(environ: Mapping[str, str]) -> str:
-    """As .NET's Path.GetTempPath on Unix, which uses this variable only."""
+    """The same as .NET's Path.GetTempPath on Unix: the only variable that it uses is TMPDIR."""
     folder = environ.get("TMPDIR") or "/tmp/"  # noqa: S108  # .NET's default, where .NET programs look
     return folder if folder.endswith("/") else folder + "/"
 
@@ -144,10 +144,10 @@ def _is_text(name: str) -> bool:
 
 
 async def _claim(name: str, path: str) -> socket.socket:
-    """A socket that listens at the path; one that a dead process has left there is removed."""
+    """Return a socket that listens at the path; a socket that a dead process has left there is removed."""
     import socket
 
-    # Without the lock two processes could find the old socket, and the second remove the new one of the first.
+    # Without the lock, two processes could find the old socket, and the second would remove the first one's new socket.
     lock = await _lock_folder(os.path.dirname(path) or ".")
     try:
         _make_way(name, path)
@@ -166,7 +166,7 @@ async def _claim(name: str, path: str) -> socket.socket:
 
 
 async def _lock_folder(folder: str) -> int | None:
-    """A handle that locks the folder for others who claim a pipe; without the lock where that takes too long."""
+    """A handle that locks the folder against other claims; None, or a handle without the lock, if that fails."""
     import asyncio
     import fcntl
     import time
@@ -197,14 +197,14 @@ def _make_way(name: str, path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise PipeProblem(name, f"cannot be opened: {path} exists and is no socket. Remove it, or use another name.")
+        raise PipeProblem(name, f"cannot be opened: {path} exists and is not a socket. Remove it, or use another name.")
     if _is_listened_on(path):
         raise _taken(name, path)
     os.unlink(path)
 
 
 def remove_if_left(path: str) -> bool:
-    """Remove a socket of this user on which no process listens any more; whether it was removed."""
+    """Remove a socket of this user if no process listens on it any more; returns whether it was removed."""
     import fcntl
     import stat
 
@@ -218,7 +218,7 @@ def remove_if_left(path: str) -> bool:
         if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.getuid() or _is_listened_on(path):
             return False
         os.unlink(path)
-    except OSError:  # it was removed, or cannot be checked
+    except OSError:  # the socket was removed, or cannot be checked
         return False
     finally:
         os.close(folder)
@@ -226,7 +226,7 @@ def remove_if_left(path: str) -> bool:
 
 
 def _is_listened_on(path: str) -> bool:
-    """Look in the kernel's list first: a .NET server that gets any connection, even a closed one, stops listening."""
+    """Whether a process listens; asks the kernel first, because a .NET server stops listening after any connection."""
     import socket
 
     if path in _listening_sockets():
@@ -243,8 +243,8 @@ def _is_listened_on(path: str) -> bool:
 
 
 def _listening_sockets() -> set[str]:
-    """The paths on which processes of this system listen, on Linux."""
-    listens = "00010000"  # of the column of flags
+    """The paths of the sockets on which processes listen; empty on systems other than Linux."""
+    listens = "00010000"  # the value in the column of flags
     try:
         with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as table:
             rows = [line.rstrip("\n").split(None, 7) for line in table]

@@ -1,7 +1,7 @@
 """TCP ports of this machine: which are free, and sockets that listen on them.
 
-A server listens on a port of all loopback addresses: otherwise `localhost` could mean the server at `127.0.0.1` or
-another program at `::1`.
+A server listens on the same port of all loopback addresses: otherwise `localhost` could mean the server at `127.0.0.1`
+or another program at `::1`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Sequence
 
-    Address = tuple[int, tuple[str | int, ...]]  # family and socket address, whose second item is the port
+    Address = tuple[int, tuple[str | int, ...]]  # the family, and the socket address, whose second item is the port
 
 MAX_PORT = 65_535
 LOOPBACK_IPV4, LOOPBACK_IPV6 = LOOPBACK = ("127.0.0.1", "::1")
 BACKLOG = 128  # connections that the kernel accepts while the event loop is busy
-FREE_PORT_ATTEMPTS = 50  # a port free on IPv4 is nearly always free on IPv6; 50 misses mean something else is wrong
-# The machine or container does not have the address or its family.
+FREE_PORT_ATTEMPTS = 50  # a port free on IPv4 is nearly always free on IPv6; after 50 failures something else is wrong
+# Errors that mean that the machine or container does not have the address or its family.
 ABSENT = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
 WINDOWS_ACCESS_DENIED = 10013  # another program has the port exclusively
 
@@ -58,9 +58,9 @@ def loopback_addresses(port: int) -> list[Address]:
 
 
 def listen_on(addresses: Sequence[Address]) -> list[socket.socket]:
-    """Sockets that listen on those of the addresses that the machine has, all on one port; 0 means any free one.
+    """Sockets that listen on the addresses that the machine has, all on one port; the port 0 means any free one.
 
-    Raises PortTaken when any of them is taken, and OSError when the system refuses, or has none of the addresses.
+    Raises PortTaken if any of them is taken, and OSError if the system refuses, or has none of the addresses.
     """
     picks = addresses[0][1][1] == 0
     for _ in range(FREE_PORT_ATTEMPTS if picks else 1):
@@ -104,7 +104,7 @@ def _listening_socket(family: int, address: tuple[str | int, ...], dual: bool) -
             only_ipv6 = not (dual and address[0] == "::")
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only_ipv6)
         listener.bind(address)
-        listener.listen(BACKLOG)  # here, and not in bind, Linux refuses an address that another program has
+        listener.listen(BACKLOG)  # Linux refuses an address that another program has here, not in `bind`
         listener.setblocking(False)
     except BaseException:
         listener.close()

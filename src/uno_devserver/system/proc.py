@@ -1,4 +1,4 @@
-"""What Linux tells about processes in /proc. psutil tells the same, but takes 20 ms to import, at every launch."""
+"""Facts about processes from /proc of Linux. psutil has the same facts, but takes 20 ms to import, at every launch."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LISTENING = b"0A"  # the state in the kernel's table of sockets
 
 class ProcessStat(Value):
     name: str
-    dead: bool  # it has ended, but its parent has not waited for it
+    dead: bool  # whether it is a zombie: it has ended, but its parent has not waited for it
     parent: int
     group: int
-    started: int  # in clock ticks since the boot
+    started: int  # the start time in clock ticks since the boot
 
 
 def stat(pid: int) -> ProcessStat:
-    """Raises OSError where there is no such process, or it is hidden."""
+    """Read the status of a process; raises OSError if there is no such process, or it is hidden."""
     with open(f"/proc/{pid}/stat", "rb") as stream:
         head, _, rest = stream.read().rpartition(b") ")  # the name may contain blanks and parentheses
     state, parent, group, *others = rest.split()
@@ -29,7 +29,7 @@ def stat(pid: int) -> ProcessStat:
 
 
 def command_line(pid: int) -> tuple[str, ...]:
-    """Raises OSError where there is no such process, or it is hidden."""
+    """The words of the command line; raises OSError if there is no such process, or it is hidden."""
     with open(f"/proc/{pid}/cmdline", "rb") as stream:
         return tuple(os.fsdecode(word) for word in stream.read().split(b"\0")[:-1])
 
@@ -37,7 +37,7 @@ def command_line(pid: int) -> tuple[str, ...]:
 def is_alive(pid: int) -> bool:
     try:
         return not stat(pid).dead
-    except PermissionError:  # another user's, where the system hides those
+    except PermissionError:  # the system hides processes of other users
         return True
     except OSError:
         return False
@@ -49,14 +49,14 @@ def is_group_alive(group: int) -> bool:
             try:
                 status = stat(int(name))
             except OSError:
-                continue  # it has ended since
+                continue  # the process has just ended
             if status.group == group and not status.dead:
                 return True
     return False
 
 
 def created(pid: int) -> float | None:
-    """When the process was created, in seconds since 1970; None when it has ended, or is hidden."""
+    """When the process was created, in seconds since 1970; None if it has ended, or is hidden."""
     try:
         status = stat(pid)
         return None if status.dead else status.started / os.sysconf("SC_CLK_TCK") + _boot_time()
@@ -65,7 +65,7 @@ def created(pid: int) -> float | None:
 
 
 def pidfd(pid: int) -> int | None:
-    """A handle that becomes readable when the process ends; None where the system has none."""
+    """A handle that becomes readable when the process ends; None if the system cannot provide it."""
     if sys.platform != "linux":
         return None
     try:
@@ -93,13 +93,13 @@ def _boot_time() -> float:
 
 
 def _listening_inodes(pid: int, port: int) -> list[str]:
-    """Of the sockets in the network of the process: a container has its own."""
+    """The inodes of the sockets that listen on the port, in the network of the process: a container has its own."""
     wanted, inodes = b":%04X" % port, []
     for table in ("tcp", "tcp6"):
         try:
             with open(f"/proc/{pid}/net/{table}", "rb") as stream:
                 rows = [line.split() for line in stream if wanted in line]
-        except FileNotFoundError:  # a machine without IPv6
+        except FileNotFoundError:  # the machine has no IPv6
             continue
         inodes += [row[9].decode() for row in rows if row[3] == LISTENING and row[1].endswith(wanted)]
     return inodes
@@ -108,5 +108,5 @@ def _listening_inodes(pid: int, port: int) -> list[str]:
 def _target(link: str) -> str:
     try:
         return os.readlink(link)
-    except OSError:  # closed since it was listed
+    except OSError:  # the handle was closed since it was listed
         return ""

@@ -1,7 +1,7 @@
 """Processes of this machine: whether one is alive, since when, its name, ancestors and ports; and stopping one.
 
-The system gives the id of a process that has ended to another one. What stops a process therefore takes its creation
-time, too, and leaves every other process alone. Every wait is bounded.
+The system may give the id of a process that has ended to another process. Therefore `stop_process` also takes the
+creation time, and never stops another process. Every wait is bounded.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     import psutil
 
 MAX_PID = 2**31 - 1  # the largest possible id; a file may contain any number
-CHAIN_LIMIT = 8  # ancestors beyond are the desktop session, which does not help
-# Creation times are counted in ticks since the boot, whose time is known to the second.
+CHAIN_LIMIT = 8  # further ancestors belong to the desktop session, which is of no interest
+# Creation times are counted in ticks since the boot, and the time of the boot is known only to the second.
 START_SLACK_SECONDS = 2.0
-GRACE_SECONDS = 5.0  # a Host that closes its connections needs some 60 ms
-KILL_SECONDS = 2.0  # a killed process goes at once, except while the kernel waits for a disk
-POLL_SECONDS = 0.01  # only a parent is notified of the end of a process
+GRACE_SECONDS = 5.0  # a Host that closes its connections needs about 60 ms
+KILL_SECONDS = 2.0  # a killed process ends at once, except while the kernel waits for a disk
+POLL_SECONDS = 0.01  # polling is needed because only a parent is notified of the end of a process
 
 
 class Process(Value):
     pid: int
-    name: str | None  # None: it has ended, or is hidden
+    name: str | None  # None if it has ended, or is hidden
 
 
 class StopOutcome(Value):
-    """The process is gone, or `problem` says why not."""
+    """The process has ended, or `problem` says why not."""
 
     problem: str | None = None
-    killed: bool = False  # it did not go when asked to
+    killed: bool = False  # whether it had to be killed, because it did not end when asked to
 
     @property
     def gone(self) -> bool:
@@ -44,7 +44,7 @@ class StopOutcome(Value):
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; one that has ended and whose parent has not waited for it does not."""
+    """Whether the process runs; False for a zombie, and True for a process that the system hides."""
     if not 0 < pid <= MAX_PID:
         return False
     if proc.AVAILABLE:
@@ -55,12 +55,12 @@ def is_alive(pid: int) -> bool:
         return not _is_dead(psutil.Process(pid))
     except psutil.NoSuchProcess:
         return False
-    except psutil.Error:  # another user's, where the system hides those
+    except psutil.Error:  # the system hides processes of other users
         return True
 
 
 def process_started(pid: int) -> float | None:
-    """When it was created, in seconds since 1970; None when it has ended, or is hidden."""
+    """When the process was created, in seconds since 1970; None if it has ended, or is hidden."""
     if not 0 < pid <= MAX_PID:
         return None
     if proc.AVAILABLE:
@@ -75,7 +75,7 @@ def process_started(pid: int) -> float | None:
 
 
 def listens_on(pid: int, port: int) -> bool:
-    """Whether the process accepts TCP connections on that port."""
+    """Whether the process accepts TCP connections on that port; False if the system hides that."""
     if proc.AVAILABLE:
         return proc.listens_on(pid, port)
     import psutil
@@ -98,7 +98,7 @@ def working_directory(pid: int) -> str | None:
 
 
 def command_line(pid: int) -> tuple[str, ...]:
-    """The words that started it; empty where the system does not tell."""
+    """The command line of the process; empty if it has ended, or is hidden."""
     if proc.AVAILABLE:
         try:
             return proc.command_line(pid)
@@ -113,7 +113,7 @@ def command_line(pid: int) -> tuple[str, ...]:
 
 
 def chain(pid: int, registered_parent: int) -> tuple[Process, ...]:
-    """The process, the parent it was registered with, and their ancestors, up to the limit."""
+    """The process, the parent that it was registered with (else its real parent), and further ancestors."""
     links: list[Process] = []
     following = pid
     while following > 0 and len(links) < CHAIN_LIMIT and all(link.pid != following for link in links):
@@ -138,8 +138,8 @@ def stop_process(
 ) -> StopOutcome:
     """End the process that was created at `started` (see `process_started`), by asking, then by force.
 
-    By force its children are ended, too, since no other program would do that. A process that has already ended, or
-    whose id is another's by now, counts as stopped. Returns after `grace_seconds + kill_seconds` at the latest.
+    Force also ends its descendants, since no other program would do that. If it has already ended, or another process
+    has its id by now, nothing is done. Returns after `grace_seconds + kill_seconds` at the latest.
     """
     import psutil
 
@@ -149,7 +149,7 @@ def stop_process(
         process = psutil.Process(pid)
         if not _is_still(process, started):
             return StopOutcome()
-        process.terminate()  # which kills it on Windows, where there is no other way
+        process.terminate()  # kills the process on Windows, where there is no other way
         if _wait_until_gone([process], grace_seconds):
             return StopOutcome()
         family = [process, *process.children(recursive=True)]
@@ -168,7 +168,7 @@ def _is_dead(process: psutil.Process) -> bool:
     import psutil
 
     try:
-        # The status alone could be that of another process, which has got the id since.
+        # The status alone could be that of another process, which has been given the id since.
         return not process.is_running() or process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.NoSuchProcess:
         return True
@@ -194,31 +194,31 @@ def _kill(process: psutil.Process) -> None:
 
     try:
         process.kill()
-    except psutil.Error:  # it has ended, or is a child that runs as another user
+    except psutil.Error:  # the process has ended, or is a child that runs as another user
         pass
 
 
 def machine_name(environ: Mapping[str, str] | None = None) -> str:
-    """As .NET's Environment.MachineName: on Unix the host name up to its first dot."""
+    """The same as .NET's Environment.MachineName: on Unix the host name up to its first dot."""
     if sys.platform == "win32":
         return (os.environ if environ is None else environ).get("COMPUTERNAME", "")
     return os.uname().nodename.partition(".")[0]
 
 
 def user_name(environ: Mapping[str, str] | None = None) -> str:
-    """As .NET's Environment.UserName: on Unix the passwd entry, never $USER."""
+    """The same as .NET's Environment.UserName: on Unix the name of the passwd entry, never $USER; may be empty."""
     if sys.platform == "win32":
         return (os.environ if environ is None else environ).get("USERNAME", "")
     import pwd
 
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:  # a container's arbitrary user id
+    except KeyError:  # the user has no passwd entry, as in some containers
         return ""
 
 
 def listener_in_family(pid: int, port: int) -> int | None:
-    """The id of the process if it listens on the port, else of the descendant that does; None: there is none."""
+    """The id of the process or of its descendant that listens on the port; None if none of them does."""
     if listens_on(pid, port):
         return pid
     import psutil
@@ -231,12 +231,12 @@ def listener_in_family(pid: int, port: int) -> int | None:
 
 
 def listener(port: int) -> Process | None:
-    """The process that listens on the port; None when there is none, or it is hidden."""
+    """The process that listens on the port; None if there is none, or it is hidden."""
     import psutil
 
     try:
         connections = psutil.net_connections("tcp")
-    except psutil.Error:  # macOS shows them only to root
+    except psutil.Error:  # macOS shows connections only to root
         return None
     for connection in connections:
         listens = connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
@@ -246,7 +246,7 @@ def listener(port: int) -> Process | None:
 
 
 def how_it_ended(exit_code: int | None, subject: str = "it") -> str:
-    """A clause without its full stop; a negative code is the number of a signal."""
+    """A clause without a full stop that says how a process ended; a negative code is the number of a signal."""
     if exit_code is None:
         return f"{subject} ended"
     signalled = exit_code < 0

@@ -1,6 +1,6 @@
 """Find a program by its name, as a shell does. The rules of each system are pure functions.
 
-A bare name is looked for in the absolute folders of PATH only: the current folder may be a hostile workspace. On
+A bare name is searched for in the absolute folders of PATH only: the current folder may be a hostile workspace. On
 Windows `npx` is found as `npx.cmd`.
 """
 
@@ -15,11 +15,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-USUAL_ENDINGS = ".COM;.EXE;.BAT;.CMD"  # of programs on Windows
+USUAL_ENDINGS = ".COM;.EXE;.BAT;.CMD"  # the endings of programs on Windows if PATHEXT is not set
 
 
 def find_program(name: str, environ: Mapping[str, str], platform: str = sys.platform) -> str | None:
-    """The full path of a program on PATH."""
+    """The full path of a program on PATH; None if it is not found."""
     for path in program_candidates(name, environ, platform):
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
@@ -37,7 +37,7 @@ def program_candidates(name: str, environ: Mapping[str, str], platform: str) -> 
 
 
 def named_program_candidates(name: str, directory: str, environ: Mapping[str, str], platform: str) -> list[str]:
-    """The files that a name or a path may mean, the best first. A relative path is one from `directory`."""
+    """The files that a name or a path may mean, the best first. A relative path is relative to `directory`."""
     if platform != "win32":
         return [posixpath.join(directory, name)] if "/" in name else program_candidates(name, environ, platform)
     endings = _endings(environ)

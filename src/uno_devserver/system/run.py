@@ -1,8 +1,8 @@
-"""Run another program to its end within bounds; and end all processes of this one at once.
+"""Run another program to its end within bounds, and end all started programs at once.
 
-A program that is run gets no terminal, no input but what is given, a process group of its own, a time limit after which
-the whole group is killed, and a limit on the output that is kept. `run` always returns, and leaves no process of the
-group behind.
+A program has no terminal, no input except the given one, a process group of its own, a time limit after which the whole
+group is killed, and a limit on the output that is kept. `run` always returns, and leaves no process of the group
+running.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping, Sequence
 
-POLL_SECONDS = 0.05  # the end of the output is noticed at once; this only counts where something holds it open
-BEGIN_SECONDS = 0.1  # for a process that is just being started; a busy machine takes 20 ms
-KILL_SECONDS = 0.5  # a killed process goes at once, except while the kernel waits for a disk
+POLL_SECONDS = 0.05  # for programs whose output is held open by another process; otherwise the end is noticed at once
+BEGIN_SECONDS = 0.1  # how long to wait for a process that is just being started; a busy machine takes 20 ms
+KILL_SECONDS = 0.5  # a killed process ends at once, except while the kernel waits for a disk
 ENDING = "was given up, because this process is ending"
 GIVEN_UP = "was given up"
 
-_starting = _thread.allocate_lock()  # held while a process is started: it must be known before all are ended
-_running: set[subprocess.Popen[bytes]] = set()  # those that may still run; several threads start some
+_starting = _thread.allocate_lock()  # held while a process is started, so that `stop_all` does not miss it
+_running: set[subprocess.Popen[bytes]] = set()  # the processes that may still run; several threads add to it
 _ending = False
 
 
 class RunOutcome(Value):
-    exit_code: int | None  # None: it was not started, or killed by us
+    exit_code: int | None  # None if the program was not started, or was killed by us
     output: bytes  # standard output, and standard error if that was asked for
-    problem: str = ""  # why there is no exit code, as the end of a sentence: "gave no answer within 2 s"
+    problem: str = ""  # the end of a sentence: why there is no exit code, e.g. "gave no answer within 2 s"
 
     @property
     def succeeded(self) -> bool:
@@ -54,10 +54,10 @@ def run(
     go_on: Callable[[], bool] = lambda: True,
     input_stays: bool = False,
 ) -> RunOutcome:
-    """Run `arguments` (the program by its full path) and return what it printed, cut at `keep_bytes`.
+    """Run `arguments` (the program by its full path) and return its output, cut after `keep_bytes`.
 
-    `hear` gets all of the output while it runs, in another thread. The program is stopped when `go_on` returns False.
-    `input_stays`: its input stays open, without data, until the program or this process ends.
+    `hear` is called with all of the output while the program runs, in another thread. The program is stopped when
+    `go_on` returns False. With `input_stays` its input stays open until the program or this process ends.
     """
     import subprocess
     import threading
@@ -86,7 +86,7 @@ def run(
             return RunOutcome(None, b"", ENDING if _ending else f"could not be started: {error}")
         finally:
             interrupts.release()
-        # In threads, because a process that the program left running could hold a pipe open for ever.
+        # In threads, because a process that the program left running could hold a pipe open forever.
         reader = threading.Thread(target=_read, args=(process, output, keep_bytes, hear), daemon=True)
         reader.start()
         if input_bytes:
@@ -98,10 +98,10 @@ def run(
             forget_process(process)
             if input_stays and process.stdin:
                 process.stdin.close()
-    if _ending:  # since it was started
+    if _ending:  # `stop_all` was called since the start
         return RunOutcome(None, bytes(output), ENDING)
     if not in_time:
-        reader.join(KILL_SECONDS)  # so that nothing that it printed before is lost
+        reader.join(KILL_SECONDS)  # so that no earlier output is lost
         if not go_on():
             return RunOutcome(None, bytes(output), GIVEN_UP)
         return RunOutcome(None, bytes(output), f"gave no answer within {seconds:g} s and was stopped")
@@ -110,7 +110,7 @@ def run(
 
 
 class _Interrupts:
-    """Delays Ctrl+C until `release`: between the start of a process and the assignment, the process would be lost."""
+    """Delays Ctrl+C until `release`, because a process would be lost between its start and the assignment."""
 
     def __init__(self) -> None:
         import signal
@@ -121,7 +121,7 @@ class _Interrupts:
         try:
             if self._held:
                 signal.signal(signal.SIGINT, self._remember)
-        except ValueError:  # not in the main thread, which alone is interrupted
+        except ValueError:  # this is not the main thread, and only that one is interrupted
             self._held = False
 
     def release(self) -> None:
@@ -137,7 +137,7 @@ class _Interrupts:
 
 
 def start_process(start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """Start a process that `stop_all` ends; OSError where it has been called already."""
+    """Start a process that `stop_all` will end; raises OSError if `stop_all` has already been called."""
     with _starting:
         if _ending:
             raise OSError(errno.ECANCELED, "this process ends")
@@ -154,7 +154,7 @@ def forget_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def stop_all() -> None:
-    """Kill the groups of all processes of this one, and let no more start: for a process that has no time left."""
+    """Kill the groups of all started processes, and let no more start; for use when this process must end at once."""
     global _ending
     _ending = True
     held = _starting.acquire(timeout=BEGIN_SECONDS)
@@ -182,13 +182,13 @@ def _write(process: subprocess.Popen[bytes], data: bytes) -> None:
         with process.stdin as stream:
             stream.write(data)
     except OSError:
-        pass  # the program ended without reading it
+        pass  # the program ended without reading its input
 
 
 def _wait(
     process: subprocess.Popen[bytes], reader: threading.Thread, deadline: float, go_on: Callable[[], bool]
 ) -> bool:
-    """Whether the program ended in time. Usually the end of its output shows it at once."""
+    """Wait for the end of the program, which the end of its output usually shows; returns whether it came in time."""
     import time
 
     while process.poll() is None:
@@ -196,7 +196,7 @@ def _wait(
             return False
         if reader.is_alive():
             reader.join(POLL_SECONDS)
-        else:  # it closed its output and goes on, or is about to end
+        else:  # the program has closed its output and goes on, or is about to end
             _wait_for_exit(process, POLL_SECONDS)
     return True
 
@@ -216,9 +216,9 @@ def _wait_for_exit(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and all others of its group; on Windows, which has no groups to kill, the process alone.
+    """Kill the process and all others of its group; on Windows, which has no such groups, the process alone.
 
-    The process may have ended just now. Later its id may be that of another group.
+    The process may have just ended, but not long ago: its id may be given to another group.
     """
     try:
         if sys.platform == "win32":
@@ -228,4 +228,4 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
 
             os.killpg(process.pid, signal.SIGKILL)
     except OSError:
-        pass  # all of them are gone
+        pass  # all processes of the group have ended

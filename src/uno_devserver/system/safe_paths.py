@@ -1,8 +1,8 @@
-"""Keep a path from another program inside a folder.
+"""Make sure that a path from another program stays inside a folder, the root.
 
 The file system decides, not the spelling: symbolic links are followed first, then one of the folders above the result
-must *be* the root. So `..`, links that lead out, other spellings and similar names cannot escape, whether or not the
-system ignores case.
+must *be* the root. Therefore `..`, links that lead out, other spellings and similar names cannot escape, whether or not
+the system ignores case.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def path_inside(root: str, path: str, *, windows: bool = os.name == "nt") -> str
         real = os.path.realpath(os.path.join(root, path))
         if _is_below(real, os.stat(root)):
             return real
-    except (OSError, ValueError) as error:  # a name that is too long; a root that is gone
+    except (OSError, ValueError) as error:  # a name is too long, or the root does not exist
         raise PathEscape(f"it cannot be looked up: {getattr(error, 'strerror', None) or error}") from error
     raise PathEscape("it leads out of the folder")
 
 
 def odd_name(path: str, *, windows: bool) -> str | None:
-    """Why no file should have this path, although the system may accept it; None when it is fine."""
+    """Why no file should have this path, although the system may accept it; None if there is no reason."""
     if not path or "\0" in path:
         return "it is empty" if not path else "it holds a NUL character"
     if not windows:
@@ -59,5 +59,5 @@ def _is_below(path: str, root: os.stat_result) -> bool:
         try:
             if os.path.samestat(os.stat(path), root):
                 return True
-        except FileNotFoundError:  # a folder that does not exist yet
+        except FileNotFoundError:  # the folder does not exist yet
             pass

@@ -1,4 +1,4 @@
-"""Files that keep what is known about a path: their names, and small JSON documents in them."""
+"""Files with facts about a path: their names, and reading and writing them as small JSON documents."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-SHOWN_CHARACTERS = 40  # of a folder's name, enough to recognise it
+SHOWN_CHARACTERS = 40  # the part of a folder's name that is used; enough to recognise it
 
 
 def name_for(path: str, shown: str = "") -> str:
-    """`<name>-<key>`, equal for all spellings of the path; `shown` replaces its last part as the name."""
-    # Links are followed and case is ignored, as launchers of Hosts do.
+    """A file name `<name>-<key>`, equal for all spellings of the path; the name is `shown` or the path's last part."""
+    # Links are followed and case is ignored, as by all launchers of Hosts.
     place = os.path.realpath(path).lower()
     name = shown or os.path.basename(place)
     readable = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)[:SHOWN_CHARACTERS]
-    # Two paths may have the same key, so a file that must not be mixed up contains its path. hashlib would take 3 ms.
+    # Two paths may have the same key, so a file that must not be confused with another contains its path. Importing
+    # hashlib for a better key would take 3 ms.
     key = crc32(place.encode("utf-8", "surrogatepass"))
     return f"{readable or 'root'}-{key:08x}"
 
 
 def read_state(path: str, limit: int = 64 * 1024) -> dict[str, object]:
-    """The members of a JSON document of at most `limit` bytes; none where it is missing, unreadable or no object."""
+    """The members of a JSON document of at most `limit` bytes; none if it is missing, unreadable or not an object."""
     from .files import FileProblem, read_bytes
     from .jsonc import JsonProblem, parse
 
@@ -38,7 +39,7 @@ def read_state(path: str, limit: int = 64 * 1024) -> dict[str, object]:
 
 
 def write_state(path: str, members: Mapping[str, object]) -> None:
-    """Replace the document at once; raises OSError."""
+    """Replace the document atomically; raises OSError."""
     import json
 
     from .files import write_atomic
@@ -54,7 +55,7 @@ def sha256(data: bytes) -> str:
 def _hasher() -> Any:
     try:
         return __import__("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
-    except ImportError:  # another Python than CPython
+    except ImportError:  # this Python is not CPython
         import hashlib
 
         return hashlib.sha256

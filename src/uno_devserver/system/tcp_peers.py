@@ -1,7 +1,7 @@
 """Find out whether a TCP connection of this machine was made by another user.
 
-Every user of a machine can connect to its loopback addresses. Linux tells the owner of each socket (sock_diag); on
-systems that do not, every connection is accepted.
+Every user of a machine can connect to its loopback addresses. Linux reports the owner of each socket (sock_diag); on
+other systems, no connection is taken for another user's.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Address = tuple[str | int, ...]  # as `getpeername` tells it: host, port, and more for IPv6
+    Address = tuple[str | int, ...]  # as `getpeername` returns it: host, port, and more for IPv6
 
-ROOT = 0  # which may do everything in any case
+ROOT = 0  # the user id of root, who may do everything anyway
 NETLINK, SOCK_DIAG = 16, 4  # AF_NETLINK, and its protocol for information about sockets
 BY_FAMILY, ERROR = 20, 2  # SOCK_DIAG_BY_FAMILY, NLMSG_ERROR
 REQUEST, ANY_STATE, NO_COOKIE = 1, 0xFFFFFFFF, 0xFFFFFFFF
 ANSWER_SECONDS = 1.0  # the kernel answers at once
 NO_FILES = (errno.EMFILE, errno.ENFILE)
-# Exists where WSL mirrors the network of Windows. Then programs of Windows reach the loopback addresses, and this
-# kernel does not know their sockets.
+# This file exists if WSL mirrors the network of Windows. Then programs of Windows reach the loopback addresses, and
+# this kernel does not know their sockets.
 MIRRORED = "/sys/class/net/loopback0"
 
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence number, port id
 _QUESTION = struct.Struct("=BBBxI")  # family, protocol, extensions, states
-_PORTS = struct.Struct(">HH")  # of the socket, and of the one that it is connected to
+_PORTS = struct.Struct(">HH")  # the port of the socket, and the port at the other end
 _REST = struct.Struct("=III")  # interface, and a cookie in two halves
 _OWNER = struct.Struct("=II")  # user and inode
-_OWNER_OFFSET = _HEADER.size + 4 + 48 + 12  # behind the family and so on, the addresses, a timer and two queues
+_OWNER_OFFSET = _HEADER.size + 4 + 48 + 12  # after the family and other bytes, the addresses, a timer and two queues
 
 
 def is_another_users(peer: Address, own: Address) -> bool:
@@ -40,22 +40,24 @@ def is_another_users(peer: Address, own: Address) -> bool:
         return False
     try:
         owner = _owner(peer, own)
-        if owner is None:  # its socket is closed, unless the kernel does not tell about sockets at all
+        if owner is None:  # the peer has closed its socket, or the kernel does not report sockets at all
             return _owner(own, peer) is not None and not os.path.exists(MIRRORED)
     except (OSError, struct.error) as error:
-        return isinstance(error, OSError) and error.errno in NO_FILES  # using up all handles must not disable this
+        return (
+            isinstance(error, OSError) and error.errno in NO_FILES
+        )  # so that using up all handles does not disable this
     user, inode = owner
-    # A socket that its program has closed is reported as root's, without an inode: its owner is not known.
+    # A socket that its program has closed is reported as root's, without an inode. Its owner is not known.
     return inode == 0 if user == ROOT else user != os.geteuid()
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether a connection to this address comes from this machine, whatever its own address is."""
+    """Whether this is a loopback address, so that connections to it come from this machine."""
     return host == "::1" or host.startswith("127.")
 
 
 def _owner(local: Address, remote: Address) -> tuple[int, int] | None:
-    """User and inode of the socket at `local` that is connected to `remote`; None: there is none. Raises OSError."""
+    """The user and the inode of the socket from `local` to `remote`; None if there is none. Raises OSError."""
     family = socket.AF_INET6 if ":" in str(local[0]) else socket.AF_INET
     addresses = b"".join(socket.inet_pton(family, str(each[0])).ljust(16, b"\0") for each in (local, remote))
     sockets = _PORTS.pack(local[1], remote[1]) + addresses + _REST.pack(0, NO_COOKIE, NO_COOKIE)

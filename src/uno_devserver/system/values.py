@@ -39,7 +39,7 @@ class Value:
 
         def __init__(self, *args, **kwargs):
             fields = self._fields
-            if len(args) == len(fields) and not kwargs:  # the most frequent case, without the checks
+            if len(args) == len(fields) and not kwargs:  # the most frequent case needs no checks
                 self.__dict__.update(zip(fields, args))  # noqa: B905  # strict= would take a third longer
                 return
             if len(args) > len(fields):

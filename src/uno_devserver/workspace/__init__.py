@@ -1,1 +1,1 @@
-"""Which project is this? Solutions, global.json, and the choice between them."""
+"""The workspace of a folder: its solution, global.json, config and add-ins, and whether its code may run."""

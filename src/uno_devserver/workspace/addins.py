@@ -6,13 +6,13 @@ import os
 from binascii import crc32
 
 ADDINS_FOLDER = os.path.join(".devtools", "addins")
-# Of a folder of add-ins; it may hold a whole environment.
+# Limits for reading a folder of add-ins, which may contain a whole virtual environment.
 MAX_SOURCES = 256
 MAX_SOURCE_BYTES = 1024 * 1024
 
 
 def workspace_addins(workspace: str) -> list[str]:
-    """Absolute paths, in the order of loading; names that begin with `_` or `.` are left to the add-ins."""
+    """The absolute paths of the add-ins, in the order of loading, without names that begin with `_` or `.`."""
     folder = os.path.join(os.path.abspath(workspace), ADDINS_FOLDER)
     try:
         names = sorted(os.listdir(folder))
@@ -22,7 +22,7 @@ def workspace_addins(workspace: str) -> list[str]:
 
 
 def addin_sources(workspace: str) -> list[str]:
-    """Every Python file below the folder of add-ins: the add-ins, and the modules that they may import."""
+    """The Python files below the folder of add-ins, at most MAX_SOURCES: add-ins, and modules that they may import."""
     found: list[str] = []
     for folder, below, names in os.walk(os.path.join(os.path.abspath(workspace), ADDINS_FOLDER)):
         below[:] = sorted(name for name in below if name != "__pycache__" and not name.startswith("."))
@@ -39,7 +39,7 @@ def sources_key(workspace: str) -> int:
         try:
             with open(path, "rb") as stream:
                 content = stream.read(MAX_SOURCE_BYTES)
-        except OSError:  # just removed, or not readable
+        except OSError:  # the file was just removed, or is not readable
             continue
         key = crc32(content, crc32(os.fsencode(path), key))
     return key

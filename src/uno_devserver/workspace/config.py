@@ -1,6 +1,6 @@
 """Reads `.devtools/host.config.jsonc`, the settings of a workspace.
 
-Reading never raises. An error is an issue with its position in the file, and the default counts instead. Cheap to
+Reading never raises. An error becomes an issue with its position in the file, and the setting has its default. Cheap to
 import: the start of the server waits for it.
 """
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     Document = Mapping[str, Any]
-    Trail = tuple[str, ...]  # the names that lead to a place in the file
+    Trail = tuple[str, ...]  # the path of keys to a value in the file
 
-MAX_BYTES = 1024 * 1024  # real files have a page
-LONGEST_DELAY_MS = 600_000  # ten minutes; more was probably meant as another unit
+MAX_BYTES = 1024 * 1024  # real files have a few hundred bytes
+LONGEST_DELAY_MS = 600_000  # ten minutes; a larger number was probably meant in another unit
 LONGEST_STATUS_MS = 3_600_000
 MOST_CALLS = 1024
 HIGHEST_PORT = 65_535
-MOST_ISSUES = 20  # a file with more of them is another kind of file
-LONGEST_NAME = 100  # characters of an unknown setting that are quoted
-SCHEMA = "$schema"  # for editors; it is not read
+MOST_ISSUES = 20  # a file with more issues is probably not a config at all
+LONGEST_NAME = 100  # how many characters of an unknown setting are quoted
+SCHEMA = "$schema"  # a key for editors, which is ignored here
 
 CORRECT_FILE = "Correct the file (comments and trailing commas are allowed)"
 MAKE_READABLE = f"{CORRECT_FILE}; until then the defaults count."
@@ -41,31 +41,31 @@ class Strategy(Enum):
     """How new code replaces the old code."""
 
     RESTART = "restart"  # callers are asked to call again; the old server is stopped, then the new one started
-    SWAP = "swap"  # calls wait; the new server is started beside the old one, and takes over when it answers
+    SWAP = "swap"  # calls wait; the new server is started in addition to the old one, and replaces it when it answers
 
 
 class ServerCommand(Value):
     """The parts of the server's command line that the config contains."""
 
-    command: str | None = None  # None: that of the package in its root
+    command: str | None = None  # None for the command of the package in the server's root
     args: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = ()  # in addition to ours
-    cwd: str | None = None  # absolute; None: the server's root
+    env: tuple[tuple[str, str], ...] = ()  # in addition to the proxy's variables
+    cwd: str | None = None  # absolute; None for the server's root
 
 
 class ClientCommand(Value):
-    """A process that uses the extension, and is restarted after a build of it."""
+    """A process that uses the extension, and is restarted after each build of the extension."""
 
     command: str
     args: tuple[str, ...] = ()
-    cwd: str | None = None  # absolute; None: clientWorkspace, else the extension's folder
-    ready_pattern: str | None = None  # a regular expression for a line that it prints when it is ready
+    cwd: str | None = None  # absolute; None for clientWorkspace, or else the extension's folder
+    ready_pattern: str | None = None  # a regular expression for a line that the client prints when it is ready
 
 
 class HotReloadSettings(Value):
     enabled: bool = True
     server_name: str | None = None  # the name of the MCP server in messages
-    restart_delay_ms: int = 0  # between stopping and starting
+    restart_delay_ms: int = 0  # the delay between stopping and starting
     status_timeout_ms: int = 60_000  # the limit of mcpStatus
     strategy: Strategy = Strategy.RESTART
     include: tuple[str, ...] = ()
@@ -74,16 +74,16 @@ class HotReloadSettings(Value):
 
 class InspectorSettings(Value):
     enabled: bool = False  # whether proxies of the workspace open it, if the workspace is trusted
-    port: int | None = None  # 0: any; None: the usual one
+    port: int | None = None  # 0 for any free port; None for the default one
 
 
 class Config(Value):
-    """All paths are absolute."""
+    """The settings of a workspace. All paths are absolute."""
 
-    path: str | None = None  # None: there is none
-    readable: bool = True  # False: all values are defaults
+    path: str | None = None  # None if there is no file
+    readable: bool = True  # False if the file is broken, so that all values are defaults
     wait_calls: bool = False  # hold calls until the upstream is ready, instead of answering that it is not
-    concurrency: int | None = None  # pipeline.concurrency: the number of concurrent calls; None: not given
+    concurrency: int | None = None  # pipeline.concurrency: the number of concurrent calls; None if not given
     client_workspace: str | None = None
     extension_path: str | None = None
     server_root: str | None = None  # mcpServerRoot
@@ -91,8 +91,8 @@ class Config(Value):
     client: ClientCommand | None = None
     hot_reload: HotReloadSettings = HotReloadSettings()
     inspector: InspectorSettings = InspectorSettings()
-    unclear: Issue | None = None  # why it is not known whether it names a server
-    given: frozenset[str] = frozenset()  # the valid fields of the file
+    unclear: Issue | None = None  # the reason why it is not known whether the config names a server
+    given: frozenset[str] = frozenset()  # the settings that the file gives validly
     issues: tuple[Issue, ...] = ()
 
     @property
@@ -102,14 +102,14 @@ class Config(Value):
 
     @property
     def server_folder(self) -> str | None:
-        """The folder of the code of that server; None if none is declared."""
+        """The folder with the code of the declared server; None if no server is declared."""
         if self.path is None or not self.names_server:
             return None
         return self.server_root or (self.server and self.server.cwd) or os.path.dirname(os.path.dirname(self.path))
 
     @property
     def client_folder(self) -> str | None:
-        """The working directory of the client; None if none is declared."""
+        """The working directory of the client; None if no client is declared."""
         if self.path is None or self.client is None:
             return None
         own = self.client.cwd or self.client_workspace or self.extension_path
@@ -117,7 +117,7 @@ class Config(Value):
 
 
 class FieldKind(Enum):
-    """The kinds of values, as the end of a sentence "must be ..."."""
+    """The kinds of values; each is the end of a sentence "must be ..."."""
 
     SWITCH = "true or false"
     NUMBER = "a whole number"
@@ -131,13 +131,13 @@ class FieldKind(Enum):
 
 
 class Field(Value):
-    section: str  # empty: at the top level
+    section: str  # empty for the top level
     key: str
-    name: str  # in the class of the section
+    name: str  # the attribute in the class of the section
     kind: FieldKind
     least: int = 0
     most: int = 0
-    stays: bool = False  # a missing folder is not replaced by the default: nothing else may run instead
+    stays: bool = False  # whether a missing folder stays the value: nothing in another folder may run instead
 
     @property
     def trail(self) -> Trail:
@@ -175,15 +175,15 @@ FIELDS = (
 )
 SECTIONS = tuple(dict.fromkeys(field.section for field in FIELDS if field.section))
 
-_NAMING = ("mcpServer", "mcpServerRoot")  # either of them declares a server
-# The folder of a server has one of these; without them there is neither a command line nor code to watch.
+_NAMING = ("mcpServer", "mcpServerRoot")  # each of these settings declares a server
+# The folder of a server has one of these files; otherwise there is neither a command line nor code to watch.
 _PACKAGES = ("package.json", "pyproject.toml")
 _CODE = (".csproj", ".fsproj", ".py")
 _NEEDED = "package.json, pyproject.toml, .csproj or Python file"
 
 
 def read_config(path: str | None) -> Config:
-    """The config in this file; the defaults if there is none."""
+    """The config in this file; the defaults if there is no file."""
     if path is None:
         return Config()
     try:
@@ -211,7 +211,7 @@ class _ConfigReader:
     def __init__(self, path: str, text: bytes, document: Document) -> None:
         self._path = path
         self._text = text
-        self._places: JsonPositions | None = None  # made for the first issue
+        self._places: JsonPositions | None = None  # created for the first issue
         self._document = document
         self._folder = os.path.dirname(os.path.abspath(path))
         self._given: set[str] = set()
@@ -242,7 +242,7 @@ class _ConfigReader:
         return config.replace(given=frozenset(self._given), issues=issues, unclear=unclear)
 
     def _section(self, name: str) -> Document | None:
-        """None if the file has no such object."""
+        """The section of that name; None if the file has no such object."""
         section = self._document if not name else self._document.get(name)
         return section if isinstance(section, dict) else None
 
@@ -283,14 +283,14 @@ class _ConfigReader:
     def _report_keys(self, trail: Trail, known: set[str], section: Document) -> None:
         for key in section:
             if len(self._issues) >= MOST_ISSUES:
-                return  # finding similar names for a hundred thousand of them would take a minute
+                return  # finding similar names for a hundred thousand unknown keys would take a minute
             if key not in known:
                 meant = _meant(key, known)
                 hint = f"; did you mean '{meant}'?" if meant else ""
                 self._report((*trail, key), f"there is no such setting{hint}", at_key=True, about=meant)
 
     def _check_root(self, config: Config) -> None:
-        """Report a root without a server, the usual mistake: paths are relative to the folder of the config."""
+        """Report a root without a server: users often forget that paths are relative to the folder of the config."""
         root = config.server_root
         if root is None or not os.path.isdir(root) or config.hot_reload.include or _is_package(root):
             return
@@ -300,7 +300,7 @@ class _ConfigReader:
         self._report(("mcpServerRoot",), problem)
 
     def _report(self, trail: Trail, problem: str, *, at_key: bool = False, about: str | None = None) -> None:
-        """`about`: the setting that was probably meant; None: that of the trail."""
+        """Add an issue, up to MOST_ISSUES; `about` is the setting that was probably meant instead of an unknown one."""
         if len(self._issues) < MOST_ISSUES:
             self._places = self._places or JsonPositions(self._text)
             issue = self._places.position(trail, at_key=at_key), f"{'.'.join(trail)[:LONGEST_NAME]}: {problem}"
@@ -314,7 +314,7 @@ class _ConfigReader:
 
 
 def _checked(field: Field, value: object) -> Any:
-    """The value for the classes above. Raises ValueError with the expected kind."""
+    """The value in the type of its attribute; raises ValueError, whose message names the expected kind."""
     kind = field.kind
     if kind is FieldKind.SWITCH and isinstance(value, bool):
         return value
@@ -341,7 +341,7 @@ def _checked(field: Field, value: object) -> Any:
 
 
 def can_be_given(value: object) -> bool:
-    """Whether this can be an argument of a program, which has no null and no half of a surrogate pair."""
+    """Whether this can be an argument of a program: a text without NUL characters and lone surrogates."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:

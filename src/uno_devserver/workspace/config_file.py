@@ -1,4 +1,4 @@
-"""The path of the config of a workspace. Apart from `config` for cheap imports: the launch of a proxy waits for it."""
+"""The path of a workspace's config. Separate from `config`, because the launch of a proxy waits for this import."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from .paths import absolute, upwards
 
-# This file makes its directory a workspace for any server, also without Uno.
+# A folder that contains this file is a workspace for any server, even without Uno.
 CONFIG = os.path.join(".devtools", "host.config.jsonc")
 
 
@@ -16,5 +16,5 @@ def config_in(folder: str) -> str | None:
 
 
 def find_config(directory: str) -> str | None:
-    """The nearest config, in the directory or above it."""
+    """The path of the nearest config, in the directory or above it; None if there is none."""
     return next((config for folder in upwards(absolute(directory)) if (config := config_in(folder))), None)

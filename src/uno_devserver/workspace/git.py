@@ -1,7 +1,7 @@
 """Asks git which files it ignores, once for all files.
 
-Without git, or if git fails or takes too long, no file counts as ignored. The call is limited in time and leaves no
-process behind, and neither the folders of the workspace nor its git configuration can make another program run.
+If git is missing, fails or takes too long, no file is treated as ignored. The call is limited in time and leaves no
+process running, and neither the folders of the workspace nor its git configuration can make another program run.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LIMIT_SECONDS = 2.0  # git answers in 5 ms, on a cold network drive within this limit
-KEEP_BYTES = 16 * 1024 * 1024  # git prints the ignored paths
+LIMIT_SECONDS = 2.0  # git answers in 5 ms, and even on a cold network drive within this limit
+KEEP_BYTES = 16 * 1024 * 1024  # git prints the ignored paths, which may be many
 
-# Set inside of git hooks: they would make git use another repository.
+# Variables that are set inside of git hooks, and would make git use another repository.
 _REPOSITORY_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 # A partial clone would fetch a missing .gitignore, by a program that its configuration names.
 _OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
 
 
 def ignored(paths: Sequence[str], directory: str) -> frozenset[str]:
-    """Those of `paths` that the repository of `directory` ignores; all paths lie in `directory` or below."""
+    """Those of `paths` that the repository of `directory` ignores; all paths must be in `directory` or below."""
     root = repository(directory)
     git = find_program("git", os.environ) if root else None
     if not root or not git or not paths:
@@ -37,7 +37,7 @@ def ignored(paths: Sequence[str], directory: str) -> frozenset[str]:
 
 
 def repository(directory: str) -> str | None:
-    """The nearest folder upwards with a `.git` folder, or with such a file, as in worktrees and submodules."""
+    """The nearest folder upwards with a `.git` folder, or with a `.git` file, as in worktrees and submodules."""
     return next((folder for folder in upwards(directory) if os.path.exists(os.path.join(folder, ".git"))), None)
 
 
@@ -57,7 +57,7 @@ def _question(root: str, path: str) -> str:
 
 
 def _ask(git: str, root: str, questions: list[str]) -> frozenset[str]:
-    # `./`, because a leading colon has a special meaning for git. fsmonitor could name a program to run.
+    # Paths begin with `./`, because a leading colon has a special meaning for git. fsmonitor could run a program.
     outcome = run(
         [git, "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin"],
         cwd=root,
@@ -67,6 +67,6 @@ def _ask(git: str, root: str, questions: list[str]) -> frozenset[str]:
         input_bytes=os.fsencode("".join(f"./{question}\0" for question in questions)),
         with_errors=False,
     )
-    if not outcome.succeeded:  # 1: none is ignored; others: git has failed
+    if not outcome.succeeded:  # 1 means that no path is ignored; other codes, that git has failed
         return frozenset()
     return frozenset(os.fsdecode(answer).removeprefix("./") for answer in outcome.output.split(b"\0"))

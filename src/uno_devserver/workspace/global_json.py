@@ -1,6 +1,6 @@
 """Finds and reads global.json, which names the Uno SDK in `msbuild-sdks`.
 
-Reading never raises: the result for a file that is missing, malformed or without Uno has an issue that names it.
+Reading never raises: the result for a file that is missing, malformed or without Uno has an issue that names the file.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .paths import absolute, upwards
 
 GLOBAL_JSON = "global.json"
 SECTION = "msbuild-sdks"
-UNO_SDKS = ("Uno.Sdk", "Uno.Sdk.Private")  # the first one counts, if a file names both
-MAX_BYTES = 1024 * 1024  # real files have some hundred bytes
+UNO_SDKS = ("Uno.Sdk", "Uno.Sdk.Private")  # if a file names both, the first is used
+MAX_BYTES = 1024 * 1024  # real files have a few hundred bytes
 
 
 class UnoSdk(Value):
-    """Both packages may exist with the same version."""
+    """The SDK's package, which has one of two names, and its version. Both may exist with the same version."""
 
     package: str
     version: str
@@ -34,7 +34,7 @@ class GlobalJson(Value):
 
 
 def find_global_json(directory: str) -> str | None:
-    """The nearest global.json in the directory or above it. A folder of that name does not count."""
+    """The nearest file global.json in the directory or above it; None if there is none. Folders are ignored."""
     paths = (os.path.join(folder, GLOBAL_JSON) for folder in upwards(absolute(directory)))
     return next((path for path in paths if os.path.isfile(path)), None)
 
@@ -61,7 +61,7 @@ def read_global_json(path: str) -> GlobalJson:
 
 
 def _can_name_a_folder(version: str) -> bool:
-    """A version becomes a folder name in the NuGet cache, and must not lead out of it."""
+    """Whether the version can be a folder name in the NuGet cache, which must not lead out of the cache."""
     return version.isprintable() and version.strip(" .") != "" and not {"/", "\\"} & set(version)
 
 

@@ -2,8 +2,8 @@
 
 - `same_path` and `path_key` compare spellings, by the rules that all launchers of the DevServer share. They do not read
   the disk. The platform is a parameter, so that the rules of each system are tested on every system.
-- `same_place` and `is_inside` find out whether two paths lead to the same place, also through links or with another
-  case, as for paths that other programs have written.
+- `same_place` and `is_inside` find out whether two paths lead to the same place, even through links or with another
+  case. They are for paths that other programs have written.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ UNDECODABLE = re.compile("[\ud800-\udfff]")
 def absolute(path: str) -> str:
     try:
         return os.path.abspath(path)
-    except OSError:  # the current folder was removed; opening the path will fail
+    except OSError:  # the current folder was removed, and opening the path will fail later
         return path
 
 
 def path_key(path: str, platform: str = sys.platform) -> str:
-    """Equal for absolute paths of the same file. macOS counts as case-sensitive, as for all launchers."""
+    """A key, equal for absolute paths of the same file. macOS is treated as case-sensitive, as by all launchers."""
     key = path.replace("\\", "/").rstrip("/") or "/"
     ignores_case = platform == "win32" or key.lower().startswith(WSL_DRIVES)
     return key.lower() if ignores_case else key
@@ -53,7 +53,7 @@ def same_place(one: str | None, other: str | None) -> bool:
 
 
 def is_inside(path: str, directory: str) -> bool:
-    """Whether the path lies below the directory, at any depth."""
+    """Whether the path is below the directory, at any depth."""
     return any(
         inner[len(outer) : len(outer) + 1] == os.sep and _are_one(inner[: len(outer)], outer)
         for inner in _spellings(path)
@@ -66,9 +66,9 @@ def _spellings(path: str | None) -> set[str]:
         return set()
     try:
         spellings = {os.path.normpath(path), os.path.realpath(path)}
-    except (OSError, ValueError):  # not possible as a path: a NUL, or too long
+    except (OSError, ValueError):  # this cannot be a path: it contains a NUL, or is too long
         spellings = {os.path.normpath(path)}
-    # The registry cannot contain undecodable bytes; what it has instead has to be equal.
+    # The registry has U+FFFD instead of undecodable bytes, so both sides of a comparison get it.
     return {UNDECODABLE.sub("\ufffd", spelling) for spelling in spellings}
 
 

@@ -1,6 +1,6 @@
 """Resolves a directory to its workspace.
 
-Nothing raises: a `Workspace` has the chosen solution, the candidates, and the issues that prevented a choice.
+Resolving never raises: a `Workspace` has the chosen solution, the candidates, and the issues that prevented a choice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-NAMED_PATHS = 10  # in one message
+NAMED_PATHS = 10  # the most paths that one message names
 
 
 class ResolutionKind(Enum):
@@ -55,7 +55,7 @@ class Workspace(Value):
 
 
 def resolve(directory: str, *, explicit: bool = False) -> Workspace:
-    """The workspace of `directory`; `explicit`: the user named it (--solution-dir), it is not just the current one."""
+    """The workspace of `directory`, which is `explicit` if the user named it (--solution-dir)."""
     source = SelectionSource.UserSelected if explicit else SelectionSource.Automatic
     directory = absolute(directory)
     try:
@@ -75,13 +75,13 @@ def resolve(directory: str, *, explicit: bool = False) -> Workspace:
 
 
 def select_solution(workspace: Workspace, solution: str) -> Workspace:
-    """The workspace with the solution that the user chose, or an unresolved one with the reason."""
+    """The workspace with the solution that the user chose, or an unresolved workspace with the reason."""
     selected = _select(workspace, os.path.normpath(os.path.join(workspace.requested_directory, solution)))
     return selected.replace(source=SelectionSource.UserSelected, candidates=workspace.candidates)
 
 
 def _choose(directory: str, candidates: tuple[str, ...]) -> Workspace:
-    """The solution that is nearest to its global.json, among those whose global.json names an Uno SDK."""
+    """The workspace of the solution that is nearest to its global.json, among those whose global.json names Uno."""
     homes = _homes(candidates)
     uno = {solution: home.path for solution, home in homes.items() if home and home.uno_sdk}
     if not uno:
@@ -120,20 +120,20 @@ def _is_at(directory: str, path: str) -> bool:
 
 
 def _without_solution(directory: str) -> Workspace:
-    """A directory that the user named may be a workspace by its global.json alone."""
+    """The workspace of a directory that the user named, which may be one because of its global.json alone."""
     path = os.path.join(directory, GLOBAL_JSON)
     if not os.path.isfile(path):
         return _nothing_found(directory)
     home = read_global_json(path)
     if home.uno_sdk:
         return _resolved(directory, None, path)
-    message = f"{directory} has no solution, and it is no Uno workspace by itself: {_why_not(home)}."
+    message = f"{directory} has no solution, and it is not an Uno workspace by itself: {_why_not(home)}."
     causes = (home.issue,) if home.issue else ()
     return _unresolved(directory, ResolutionKind.NoValidWorkspace, (fatal("WorkspaceNotResolved", message), *causes))
 
 
 def _by_config(workspace: Workspace) -> Workspace:
-    """If there is no Uno workspace, the nearest config or folder of add-ins makes one; the issues become warnings."""
+    """The workspace of the nearest config or folder of add-ins, with issues as warnings; unchanged if there is none."""
     for folder in upwards(workspace.requested_directory):
         config = config_in(folder)
         if config is not None or os.path.isdir(os.path.join(folder, ADDINS)):
@@ -163,7 +163,7 @@ def _select(workspace: Workspace, path: str) -> Workspace:
     home = homes[solution]
     if home and home.uno_sdk:
         return _resolved(directory, solution, home.path)
-    if workspace.resolved and workspace.global_json is None:  # it is a workspace for any server
+    if workspace.resolved and workspace.global_json is None:  # a workspace for any server, not for Uno
         return workspace.replace(solution=solution)
     return _no_uno(directory, homes)
 

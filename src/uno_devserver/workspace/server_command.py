@@ -1,7 +1,7 @@
 """The command line of the MCP server of a config: from the config itself, else from the package in its folder.
 
-Nothing is run, and no program but `uv` is searched for; that is done when the server is started. If the command line is
-not known, the result is an issue that says what to write. Cheap to import: the start of the server waits for it.
+Nothing is run, and no program except `uv` is searched for until the server is started. If the command line is not
+known, the result is an issue that says what to write. Cheap to import: the start of the server waits for it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .config import Config
 
-MAX_BYTES = 1024 * 1024  # of a package.json or pyproject.toml, which have a few KB
+MAX_BYTES = 1024 * 1024  # the limit for a package.json or pyproject.toml, which have a few KB
 NODE = "node"
 PACKAGE = "package.json"
 PYPROJECT = "pyproject.toml"
@@ -35,10 +35,10 @@ LACKS = f"has no {PACKAGE} with 'bin' or 'main', no {PYPROJECT} with 'project.sc
 class ServerLine(Value):
     """A command line without a shell."""
 
-    line: tuple[str, ...]  # the program as it is given: a path, relative to the folder, or a name
-    folder: str  # where it runs
-    environment: tuple[tuple[str, str], ...]  # in addition to ours
-    origin: str  # where the command line comes from, in words
+    line: tuple[str, ...]  # the program is a name or a path, which may be relative to the folder
+    folder: str  # the working directory
+    environment: tuple[tuple[str, str], ...]  # in addition to our variables
+    origin: str  # a noun phrase or path: where the command line comes from
 
     def environ(self, ours: Mapping[str, str]) -> dict[str, str]:
         return {**ours, **dict(self.environment)}
@@ -49,7 +49,7 @@ class _Problem(Exception):
 
 
 def server_command(config: Config, environ: Mapping[str, str], platform: str) -> ServerLine | Issue:
-    """The command line for a config that names a server."""
+    """The command line for a config that names a server, or the issue that says why it is not known."""
     root = config.server_folder
     assert root is not None
     own = config.server or ServerCommand()
@@ -73,12 +73,12 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
 
 
 def server_name(config: Config) -> str:
-    """The name of the server of a config that names one."""
+    """The name of the server, for a config that names a server: the given name, else that of its folder."""
     return given_name(config) or folder_name(config)
 
 
 def given_name(config: Config) -> str | None:
-    """The name that the config or the package gives."""
+    """The server's name in the config or in its package; None if there is no usable one."""
     if config.hot_reload.server_name:
         return config.hot_reload.server_name
     root = config.server_folder
@@ -97,7 +97,7 @@ def folder_name(config: Config) -> str:
 
 
 def _elsewhere(config: Config) -> Issue | None:
-    """The issue for a path that is relative to the workspace instead of the folder of the config, a usual mistake."""
+    """The issue for a common mistake, a path that is relative to the workspace instead of the config's folder."""
     folder, root = os.path.dirname(os.path.abspath(config.path or "")), config.server_root
     if root is None or not os.path.join(root, "").startswith(os.path.join(folder, "")):
         return None
@@ -120,7 +120,7 @@ def _unknown(config: Config, why: str, platform: str) -> Issue:
 
 
 def _by_hand(root: str, platform: str) -> tuple[str, str]:
-    """An example of a program and its script, for the server in the folder if it is a Python file."""
+    """A program and a script for an example; they fit the server in the folder if that is a Python file."""
     script = next((name for name in SCRIPTS if os.path.isfile(os.path.join(root, name))), None)
     if script is None:
         return NODE, "dist/index.js"
@@ -168,7 +168,7 @@ def _of_pyproject(root: str, environ: Mapping[str, str], platform: str) -> tuple
 
 
 def _of_project(root: str, *, is_built: bool) -> tuple[tuple[str, ...], str] | None:
-    """`is_built`: hot reload builds the project, and reports the errors to the client."""
+    """The command line and origin of a .NET project; `is_built` if hot reload builds it, and reports its errors."""
     try:
         projects = sorted(name for name in os.listdir(root) if name.endswith(PROJECTS))
     except OSError:
@@ -182,7 +182,7 @@ def _of_project(root: str, *, is_built: bool) -> tuple[tuple[str, ...], str] | N
 
 
 def _chosen(programs: Mapping[str, Any], package: str, where: str) -> Any | None:
-    """The program with the name of the package, else the only one."""
+    """The program with the name of the package, else the only one, if any; raises _Problem if there are several."""
     if package in programs or len(programs) < 2:
         return programs.get(package, next(iter(programs.values()), None))
     raise _Problem(f"{where} has several programs: {', '.join(programs)}")

@@ -1,7 +1,7 @@
 """Finds solution and project files near a directory.
 
-The search goes a fixed number of levels down, skips folders that cannot be read, and follows a symbolic link only to
-places that are not searched anyway.
+The search goes a fixed number of levels down, skips folders that cannot be read, and follows a symbolic link only if
+its target is not searched anyway.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ SKIPPED_PREFIX = ".codex"
 
 
 def find_candidates(directory: str) -> tuple[str, ...]:
-    """The solutions near a directory, without those that git ignores and without a .sln that has a .slnx beside it."""
+    """The solutions near a directory, without a .sln that has a .slnx next to it, and without those ignored by git."""
     found = find_files(directory, (".sln", ".slnx"))
-    if len(found) > 1:  # a single solution counts, even if git ignores it
+    if len(found) > 1:  # a single solution is a candidate even if git ignores it
         found = _without_ignored(found, directory)
     modern = {_stem(path) for path in found if _extension(path) == ".slnx"}
     return tuple(path for path in found if _extension(path) == ".slnx" or _stem(path) not in modern)
 
 
 def twins(one: str, other: str) -> bool:
-    """Whether these are a .sln and a .slnx of one name in one folder: one solution during a migration."""
+    """Whether these are a .sln and a .slnx with the same name in one folder: the same solution during a migration."""
     return {_extension(one), _extension(other)} == {".sln", ".slnx"} and _stem(one) == _stem(other)
 
 
@@ -38,7 +38,7 @@ def _without_ignored(found: tuple[str, ...], directory: str) -> tuple[str, ...]:
     from .git import ignored  # rarely needed, and it starts a process
 
     unwanted = ignored(found, directory)
-    # Generated solutions are often ignored; if there are no others, the user works with them.
+    # git often ignores generated solutions; if there are no others, the user works with them.
     return tuple(path for path in found if path not in unwanted) or found
 
 
@@ -57,7 +57,7 @@ def find_files(directory: str, extensions: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_searched(folder_name: str) -> bool:
-    """Whether a folder of this name may hold a user's own solution or project."""
+    """Whether a folder of this name may contain a user's own solution or project."""
     name = folder_name.lower()
     return name not in SKIPPED and not name.startswith(SKIPPED_PREFIX)
 
@@ -91,7 +91,7 @@ class _Search:
                     elif descend and self._leads_on(entry):
                         folders.append(name)
         except OSError:
-            pass  # unreadable or just removed; the entries before the failure count
+            pass  # the folder is unreadable or was just removed; the entries before the failure are used
         return files, folders
 
     def _leads_on(self, entry: os.DirEntry[str]) -> bool:
@@ -103,7 +103,7 @@ class _Search:
         )
 
     def _leads_elsewhere(self, link: str) -> bool:
-        """Whether a link leads out of everything searched so far; else files would be found several times."""
+        """Whether the target of a link is outside of everything searched so far, so that no file is found twice."""
         if not self._searched:
             self._searched.append(_real_key(self._start))
         target = _real_key(link)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .resolver import Workspace
 
 MAX_BYTES = 32 * 1024 * 1024  # a thousand projects with all their configurations have 4 MB
-SHOWN_CHARACTERS = 80  # of a bad path
+SHOWN_CHARACTERS = 80  # how much of a bad path is quoted
 PROJECT_EXTENSIONS = (".csproj", ".fsproj", ".vbproj")
 _HEADER = "Microsoft Visual Studio Solution File"
 _SOLUTION_FOLDER = "{2150e333-8fdc-42a3-9474-1a3956d46de8}"
@@ -81,12 +81,12 @@ def _can_be_a_path(text: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """Whether this is the address of a web site, which is no project file; a drive has one letter before its colon."""
+    """Whether this is the address of a web site, not a project file; a drive has one letter before its colon."""
     return text.find("://") > 1
 
 
 def _shown(written: object) -> str:
-    return repr(str(written).replace("\\", "/")[:SHOWN_CHARACTERS])  # no control characters for a terminal
+    return repr(str(written).replace("\\", "/")[:SHOWN_CHARACTERS])  # `repr` escapes control characters
 
 
 def _read(path: str, listing: _Listing) -> None:
@@ -130,7 +130,7 @@ def _read_xml(data: bytes, listing: _Listing) -> None:
     parents = [root]
     for parent in parents:  # grows during the loop: folders may be nested
         for element in parent.elements:
-            name = element.name.lower()  # here names of elements ignore case, those of attributes do not
+            name = element.name.lower()  # .slnx ignores the case of element names, but not of attribute names
             if name == "project":
                 listing.add(element.attributes.get("Path", "").strip())
             elif name == "folder":
@@ -155,7 +155,7 @@ def _read_filter(data: bytes, listing: _Listing) -> None:
     listing.folder = os.path.dirname(path)
     known = {path_key(project) for project in whole.projects}
     for project in projects:
-        # If the solution is damaged, all projects of the filter count.
+        # If the solution is damaged, all projects of the filter are kept.
         if not isinstance(project, str) or (not whole.issue and path_key(listing.locate(project)) not in known):
             listing.complain(f"it selects {_shown(project)}, which is not in {path}")
         else:
@@ -168,7 +168,7 @@ class WorkspaceProjects(Value):
 
 
 def project_files(workspace: Workspace) -> WorkspaceProjects:
-    """Each project once, in the order of the solution; if there are several candidates, the projects of all."""
+    """Each project once, in the order of the solution; if no solution is chosen, the projects of all candidates."""
     paths: dict[str, None] = {}
     issues: list[Issue] = []
     for path in (workspace.solution,) if workspace.solution else workspace.candidates:

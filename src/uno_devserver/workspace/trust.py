@@ -1,8 +1,8 @@
 """Whether the user has agreed that code of a workspace may run.
 
-No file of a workspace can agree for the user. Automation agrees by the environment, people by a command. The answer is
-stored outside the workspace, for its real path and the content of its config. Another path or a changed config needs a
-new agreement; an edited add-in does not, because people edit them all day.
+No file of a workspace can agree for the user. Automation agrees by an environment variable, people by a command. The
+agreement is stored outside the workspace, for its real path and the content of its config. Another path or a changed
+config needs a new agreement; an edited add-in does not, because people edit add-ins all day.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ CONFIG_CHANGED = "its config was changed since the user agreed to it"
 class TrustQuestion(Value):
     """The code to which the user can agree."""
 
-    directory: str  # the real path
+    directory: str  # the real path of the workspace
     addins: tuple[str, ...]
     config: str | None
-    digest: str  # of the config; empty if there is none
+    digest: str  # the digest of the config; empty if there is no config
 
     @property
     def empty(self) -> bool:
@@ -43,50 +43,50 @@ class TrustQuestion(Value):
 
 
 class Agreement(Value):
-    """A stored answer, and what has become of its workspace since."""
+    """A stored agreement, and whether it is still valid for its workspace."""
 
     directory: str
-    command: str  # by which the user agreed
-    time: str  # ISO 8601
-    outdated: str  # why it does not count any more: the end of a sentence; empty if it counts
+    command: str  # the command by which the user agreed
+    time: str  # the time of the agreement, as in ISO 8601
+    outdated: str  # the end of a sentence: why the agreement is not valid any more; empty if it is valid
 
 
 def is_trusted(environ: Mapping[str, str], directory: str) -> bool:
-    """Whether code of the workspace in this directory may run, as it is now."""
+    """Whether code of the workspace in this directory may run, with its present config."""
     return _trusts_all(environ) or is_agreed(folders(environ).state, directory)
 
 
 def was_trusted(environ: Mapping[str, str], directory: str) -> bool:
-    """Whether the user has agreed to this workspace with any config: code that was read then may go on running."""
+    """Whether the user has agreed to this workspace with any config, so that code that already runs may go on."""
     return _trusts_all(environ) or _names(read_state(agreement_path(folders(environ).state, directory)), directory)
 
 
 def is_agreed(state: str, directory: str) -> bool:
-    """Whether the stored answer is for the workspace as it is now."""
+    """Whether the user has agreed to this workspace with its present config."""
     return _refusal(state, directory) == ""
 
 
 def refusal(state: str, directory: str) -> str:
-    """Why code of a workspace that is not trusted does not run: the end of a sentence."""
+    """The end of a sentence: why code of a workspace that is not trusted does not run."""
     return _refusal(state, directory) or NOT_AGREED
 
 
 def not_run(what: str, why: str = NOT_AGREED, *, nothing_else: bool = False, remediation: str = "") -> Issue:
-    """The issue for code of a workspace that is not trusted: `what` is not run. Fatal if there is nothing else to run.
+    """The issue that `what`, code of an untrusted workspace, is not run; fatal if there is nothing else to run.
 
-    `why`: as from `refusal`. `remediation`: where a better one than the usual is known.
+    `why` is a result of `refusal`; `remediation` replaces the usual one.
     """
     issue = fatal if nothing_else else warning
     return issue("WorkspaceNotTrusted", f"{what} is not run: {why}.", remediation)
 
 
 def not_reloaded(why: str) -> str:
-    """The message to clients whose server goes on with its old code, because its workspace is not trusted any more."""
+    """The message to clients whose server keeps its old code, because the workspace is not trusted any more."""
     return f"New code is not loaded: {why}. What runs stays until the user agrees by {AGREE}."
 
 
 def trust_question(directory: str) -> TrustQuestion:
-    """Raises FileProblem if the config cannot be read: the user could not see what to agree to."""
+    """The code of a workspace; raises FileProblem if the config cannot be read, so that the user could not see it."""
     directory = os.path.realpath(directory)
     addins = tuple(workspace_addins(directory))
     config = os.path.join(directory, CONFIG)
@@ -98,7 +98,7 @@ def trust_question(directory: str) -> TrustQuestion:
 
 
 def agree(state: str, asked: TrustQuestion, command: str) -> None:
-    """Store that the user agrees, by this command. Raises OSError."""
+    """Store that the user has agreed by this command; raises OSError."""
     import time
 
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -107,7 +107,7 @@ def agree(state: str, asked: TrustQuestion, command: str) -> None:
 
 
 def revoke(state: str, directory: str) -> bool:
-    """Remove the answer of the user; whether there was one. Raises OSError."""
+    """Remove the agreement; returns whether there was one, and raises OSError if it cannot be removed."""
     try:
         os.remove(agreement_path(state, directory))
     except FileNotFoundError:
@@ -116,7 +116,7 @@ def revoke(state: str, directory: str) -> bool:
 
 
 def agreements(state: str) -> list[Agreement]:
-    """All stored answers, by the path of the workspace."""
+    """All stored agreements, sorted by the path of the workspace."""
     folder = os.path.join(state, "trust")
     try:
         names = os.listdir(folder)
@@ -127,7 +127,7 @@ def agreements(state: str) -> list[Agreement]:
 
 
 def agreement_path(state: str, directory: str) -> str:
-    """Several directories may share this path; the file contains the one that is meant."""
+    """The file for the agreement. Several directories may share its path, so it contains the directory's path."""
     return os.path.join(state, "trust", f"{name_for(directory)}.json")
 
 
@@ -140,7 +140,7 @@ def _names(answer: Mapping[str, object], directory: str) -> bool:
 
 
 def _refusal(state: str, directory: str) -> str:
-    """Why the stored answer does not count; empty if it does."""
+    """The end of a sentence: why there is no valid agreement; empty if there is one."""
     answer = read_state(agreement_path(state, directory))
     try:
         asked = trust_question(directory)

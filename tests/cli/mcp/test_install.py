@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_changed_has_a_next_step(clients: Clients) -> None
     broken = clients.write(".cursor/mcp.json", "{ broken")
     protected = clients.write(".kiro/settings/mcp.json", "{}")
     protected.chmod(0o444)
-    step = f"Repair the file '{broken}', or take it away, and run this again."
+    step = f"Fix or remove the file '{broken}', and run this again."
 
     assert clients.install("cursor").json["nextSteps"] == [step]
     assert clients.uninstall("cursor").json["nextSteps"] == [step]

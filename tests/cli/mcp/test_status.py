@@ -173,7 +173,7 @@ def test_without_a_caller_one_line_is_for_all_that_lack_something_and_the_last_n
     run = "Run 'uno-devserver mcp install <client> --release' for each of cursor, gemini-cli, or with --all-ides"
     steps, known = text.split("\nNext steps:\n")[1].split("\n\n")
     assert [" ".join(step.split()) for step in steps.removeprefix("- ").split("\n- ")] == [
-        "Repair the file '~/.kiro/settings/mcp.json', or take it away, and run this again.",
+        "Fix or remove the file '~/.kiro/settings/mcp.json', and run this again.",
         f"{run} for all at once, to register what is missing or outdated.",
         "Remove one of the entries 'mine', 'UnoApp' from '.cursor/mcp.json': one is enough for UnoApp.",
     ]

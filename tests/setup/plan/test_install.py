@@ -272,7 +272,7 @@ def test_a_file_that_is_broken_is_an_error_with_a_next_step(tmp_path: Path) -> N
     operation = only_operation(plan(client(place(path)), UNO_APP))
 
     assert operation.action is Action.ERROR
-    assert operation.next_step == f"Repair the file '{path}', or take it away, and run this again."
+    assert operation.next_step == f"Fix or remove the file '{path}', and run this again."
 
 
 def test_an_entry_that_the_client_does_not_read_says_nothing_about_the_new_one(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""A minimal AI client: it starts the proxy and speaks MCP over its pipes.
+"""A minimal AI client: it starts the proxy and speaks MCP over the proxy's pipes.
 
-Every wait is bounded and ends at an interrupt. `quit` ends the proxy as clients do; `end` makes sure that it is gone.
+Every wait is bounded and ends at an interrupt. `quit` ends the proxy as clients do; `end` kills it if necessary.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 ANSWER_SECONDS = 20.0  # the slowest answer takes half a second; the rest is for busy machines
-POLL_SECONDS = 0.05  # how late an interrupt is noticed
-QUIT_SECONDS = 5.0  # a proxy whose client has gone ends its Host and itself within some 50 ms
+POLL_SECONDS = 0.05  # the longest delay before an interrupt is noticed
+QUIT_SECONDS = 5.0  # a proxy ends its Host and itself within about 50 ms after its client has gone
 KILL_SECONDS = 2.0
-LAST_LINES = 8  # of the proxy's standard error; the reason of a failure is among them
+LAST_LINES = 8  # lines of the proxy's standard error that are shown after a failure
 
 
 class Received(Value):
-    """A message of the proxy (None at the end of its output), and when it was received."""
+    """A message from the proxy (None at the end of its output), and the time at which it was received."""
 
     message: dict[str, Any] | None
     at: float  # seconds since 1970, to compare with times that other processes recorded
@@ -47,7 +47,7 @@ class DemoClient:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl+C is for the demo, which ends the proxy itself
+            start_new_session=True,  # so that Ctrl+C reaches only the demo, which then ends the proxy
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
         self.pid = self._process.pid
@@ -89,7 +89,7 @@ class DemoClient:
         return result["structuredContent"], (answer.clock - began) * 1000
 
     def notified(self, method: str) -> Received:
-        """Wait for a notification."""
+        """Wait for the notification of this method."""
         return self._await(lambda message: message.get("method") == method, method)
 
     def logged(self, what: str) -> str:
@@ -143,7 +143,7 @@ class DemoClient:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
         except OSError:
-            pass  # it has ended; waiting for the answer reports that, with its exit code
+            pass  # the proxy has ended; waiting for the answer reports that, with the exit code
 
     def _answer(self, number: int, what: str) -> Received:
         return self._await(
@@ -171,14 +171,14 @@ class DemoClient:
         try:
             return self._process.wait(KILL_SECONDS)
         except subprocess.TimeoutExpired:
-            return None  # it has closed its output, but still runs
+            return None  # the proxy has closed its output, but still runs
 
     def _close(self) -> None:
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
         except OSError:
-            pass  # the proxy did not read all of it
+            pass  # the proxy has not read all of its input
 
     def _read(self, stream: IO[bytes]) -> None:
         with stream:

@@ -1,4 +1,4 @@
-"""Runs the demo and prints each step as it happens; the exit code is 1 if a step did not do what it says."""
+"""Runs the demo and prints each step as it happens; the exit code is 1 if a step failed."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def _left(sandbox: Sandbox) -> str:
 
 
 def _perform(demo: Demo, output: DemoOutput) -> tuple[list[dict[str, object]], str]:
-    """The outcome of each step up to the first that failed, and the reason of its failure."""
+    """The outcome of each step up to the first that failed, and the reason for the failure."""
     done: list[dict[str, object]] = []
     for number, step in enumerate(demo.steps, 1):
         output.step(number, step.title)
         began, problem = time.perf_counter(), ""
         try:
             milliseconds = step.act()
-        except Exception as error:  # of any kind: the proxy's last lines explain more than a traceback
+        except Exception as error:  # any error: the proxy's last lines explain more than a traceback
             milliseconds, problem = (time.perf_counter() - began) * 1000, _explained(number, error, demo)
         detail = problem or " ".join(output.proofs)
         done.append({"name": step.name, "milliseconds": round(milliseconds, 1), "ok": not problem, "detail": detail})
@@ -91,7 +91,7 @@ def typed(command: Sequence[str], environ: Mapping[str, str]) -> str:
     """The command line by which the user starts this installation of the program."""
     script = command[0]
     if "UV" in environ and is_temporary(script, environ):
-        return f"uvx {PROGRAM_NAMES[0]}"  # it is in uv's cache, which may be cleared
+        return f"uvx {PROGRAM_NAMES[0]}"  # the script is in uv's cache, which may be cleared
     found = shutil.which(PROGRAM_NAMES[0], path=environ.get("PATH"))
     if found is not None and len(command) == 1 and os.path.realpath(found) == os.path.realpath(script):
         return PROGRAM_NAMES[0]
@@ -106,7 +106,7 @@ _OF_DIFFERENCE = {"+": Style.GOOD, "-": Style.BAD}
 class DemoOutput:
     def __init__(self, *, silent: bool) -> None:
         self._silent = silent or sys.stdout is None
-        self.proofs: list[str] = []  # of the present step
+        self.proofs: list[str] = []  # the proofs of the current step
 
     def introduction(self, title: str, text: str) -> None:
         self._line(title, Style.HEADING)
@@ -120,7 +120,7 @@ class DemoOutput:
             self._line(line, Style.HEADING)
 
     def measured(self, what: str, milliseconds: float) -> None:
-        """Print an action, with its time at the right edge."""
+        """Print an action, with the milliseconds that it took at the right edge."""
         left = INDENT + what
         self._line(f"{left:<{_width() - _TIME}}{milliseconds:{_TIME - 3}.0f} ms", Style.NAME)
 

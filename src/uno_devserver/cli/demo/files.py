@@ -44,7 +44,7 @@ FILES = {
 def temperature() -> float:
     return 20.0 + 1.5  # TODO: measure
 """,
-    # Its answer names the process, by which the demo recognises another Host.
+    # The tool's answer contains the process id of the Host, by which the demo recognises another Host.
     ADD_IN: '''"""Counts the open ends in the sources of a workspace."""
 
 import os

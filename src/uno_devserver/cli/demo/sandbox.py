@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-COMMAND_SECONDS = 20.0  # a command takes some 50 ms; the rest is for busy machines
+COMMAND_SECONDS = 20.0  # a command takes about 50 ms; the rest is for busy machines
 COMMAND_BYTES = 64 * 1024
 STOP_SECONDS = 2.0
 GONE_SECONDS = 5.0  # a killed process ends at once, except while the kernel waits for a disk
 POLL_SECONDS = 0.001
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows SIGTERM kills
-_OURS = "UNO_DEVSERVER_"  # the user's settings for real sessions do not apply here
+_OURS = "UNO_DEVSERVER_"  # prefix of variables that are removed: the user's settings are for real sessions
 
 
 class Sandbox:
@@ -78,7 +78,7 @@ class Sandbox:
         self._left += [f"'{self.root}' is still there"] if os.path.exists(self.root) else []
 
     def _processes(self) -> Iterator[int]:
-        """The processes of this sandbox, known by their home folder. A Host that just starts is not registered yet."""
+        """The processes of this sandbox, known by their home folder: a starting Host is not in the registry yet."""
         import psutil
 
         for process in psutil.process_iter():
@@ -86,11 +86,11 @@ class Sandbox:
                 if process.environ().get("HOME") == self._environ["HOME"]:
                     yield process.pid
             except psutil.Error:
-                continue  # it has ended, or belongs to another user
+                continue  # the process has ended, or belongs to another user
 
     @property
     def left(self) -> str:
-        """What could not be ended or removed, as the end of a sentence; usually empty."""
+        """The end of a sentence: what could not be ended or removed; empty if everything was."""
         return " and ".join(self._left)
 
     def path(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The steps of the demo. Each step proves what it says, or raises DemoFailed."""
+"""The steps of the demo. Each step proves what its title says, or raises DemoFailed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from .sandbox import Sandbox
 
 INSPECTOR = "Inspector: "  # the proxy logs this before the address of its page
-GET_SECONDS = 10.0  # it takes some milliseconds; the rest is for busy machines
+GET_SECONDS = 10.0  # a request takes a few milliseconds; the rest is for busy machines
 LIST_CHANGED = "notifications/tools/list_changed"
 LINES = FILES[ADD_IN].count("\n")
-MAX_LISTS = 10  # the list changes once or twice
+MAX_LISTS = 10  # requests for the list of tools, which changes once or twice
 
 
 class Step(Value):
@@ -40,8 +40,8 @@ class Demo:
     def __init__(self, sandbox: Sandbox, output: DemoOutput) -> None:
         self._sandbox = sandbox
         self._output = output
-        self.client: DemoClient | None = None  # the present one
-        self._host = 0  # the process that answered last
+        self.client: DemoClient | None = None  # the client of the current step
+        self._host = 0  # the process id of the Host that answered last
         self.steps = (
             Step("discovery", "Discovery: what does this Uno workspace run?", self._discover),
             Step("tools-before-host", "An AI client starts. It has tools before there is a server.", self._begin),
@@ -157,7 +157,7 @@ class Demo:
         return milliseconds
 
     def _start(self, *options: str) -> tuple[list[str], float]:
-        """Start the proxy as a client does; returns its first tools, which must come before any Host is registered."""
+        """Start the proxy as a client does; returns its first tools, which must arrive before a Host is registered."""
         command = ("--mcp-app", *options)
         self._output.done(f"$ uno-devserver {' '.join(command)}")
         self.client = self._sandbox.client(*command)

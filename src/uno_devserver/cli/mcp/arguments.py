@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ...setup.servers import ServerDefinition
     from ..parse import Invocation
 
-PROTOCOL = "1.0"  # of the JSON that IDE extensions read
-_PRERELEASE = re.compile(r"-|\d(a|b|rc|\.?dev)\d*", re.IGNORECASE)  # of SemVer and of Python
-_VERSION = re.compile(r"v?[0-9][A-Za-z0-9.+!*_-]*")  # SemVer's, Python's, and NuGet's `5.*`
+PROTOCOL = "1.0"  # the version of the JSON format that IDE extensions read
+_PRERELEASE = re.compile(r"-|\d(a|b|rc|\.?dev)\d*", re.IGNORECASE)  # in versions of SemVer and of Python
+_VERSION = re.compile(r"v?[0-9][A-Za-z0-9.+!*_-]*")  # versions of SemVer and Python, and NuGet's `5.*`
 # Options that `mcp status` repeats in the commands that it suggests.
 _REPEATED = {"workspace", "solution-dir", "ide-definitions", "server-definitions"}
 _REPEATED |= {"release", "prerelease", "version", "channel", "runner"}
-# How similar a suggested name must be; in a short name, one different letter makes more of a difference.
+# How similar a suggested name must be (1 is equal): names of at most `_SHORT` letters more than others.
 _SHORT, _ALIKE_IF_SHORT, _ALIKE = 4, 0.75, 0.6
 _CHANNELS = {"stable": STABLE, "prerelease": PRERELEASE}
 
@@ -38,7 +38,7 @@ _CHANNELS = {"stable": STABLE, "prerelease": PRERELEASE}
 class McpArguments(Value):
     here: Here
     definitions: Definitions
-    client: Profile | None  # None: no client was named
+    client: Profile | None  # None if no client was named
     servers: tuple[ServerDefinition, ...]
     variant: VariantChoice
     variant_from: str  # "auto-detected from tool v5.6.0", "--version"
@@ -47,7 +47,7 @@ class McpArguments(Value):
 
 
 def mcp_arguments(invocation: Invocation) -> McpArguments:
-    """Read the options; UserError with exit code 2, or 1 for an unknown client."""
+    """Read the options; raises UserError with exit code 2 if they are wrong, or 1 for an unknown client."""
     machine = here(_workspace(invocation))
     definitions = load(machine, invocation.value("ide-definitions"), invocation.value("server-definitions"))
     variant, variant_from = _variant(invocation)
@@ -142,7 +142,7 @@ def _variant(invocation: Invocation) -> tuple[VariantChoice, str]:
 
 
 def _checked(version: str) -> str:
-    """Check the version, which becomes part of a command line that clients start."""
+    """Return the version; raises UserError if it must not become part of a command line that clients start."""
     if not _VERSION.fullmatch(version):
         raise _usage(f"Invalid value for --version '{version}'", "Write one that begins with a digit: --version 1.2.3.")
     return version
@@ -182,7 +182,7 @@ def _usage(message: str, next_step: str) -> UserError:
 
 
 def shown_path(path: str, here: Here) -> str:
-    """The path relative to the workspace or to the home folder."""
+    """The path, shortened if it is in the workspace or in the home folder."""
     for folder, instead in ((here.workspace, ""), (here.home, "~/")):
         inside = path.removeprefix(folder.rstrip("/\\"))
         if inside != path and inside.startswith(("/", "\\")):

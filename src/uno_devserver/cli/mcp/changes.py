@@ -1,4 +1,4 @@
-"""The parts that `mcp install`, `uninstall` and `restore` share: which clients, how their files change, the output."""
+"""The parts that `mcp install`, `uninstall` and `restore` share: choosing clients, changing files, and the output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .arguments import McpArguments
 
 CHANGED = (Action.CREATED, Action.UPDATED)
-ONE_SCOPE = "Use one of them, or neither for all files of the client itself."  # of --scope and --all-scopes
+ONE_SCOPE = "Use one of them, or neither for all files of the client itself."  # about --scope and --all-scopes
 
 
 def refuse_both(invocation: Invocation, one: str, other: str, next_step: str) -> None:
@@ -34,7 +34,7 @@ def refuse_both(invocation: Invocation, one: str, other: str, next_step: str) ->
 
 
 def clients_of(invocation: Invocation, wanted: McpArguments, verb: str) -> tuple[Profile, ...]:
-    """The named client, or all detected ones for --all-ides; UserError if there is none."""
+    """The named client, or all detected ones for --all-ides; raises UserError if there is none."""
     all_clients = invocation.on("all-ides")
     if wanted.client is not None:
         if all_clients:
@@ -45,7 +45,7 @@ def clients_of(invocation: Invocation, wanted: McpArguments, verb: str) -> tuple
     if not all_clients:
         known = ", ".join(profile.id for profile in wanted.definitions.profiles if not profile.no_client)
         raise UserError("MissingClient", f"Missing client argument. {usage}", f"Name one of: {known}.", exit_code=2)
-    # Programs without an MCP client cannot be registered with, but entries in their files can be removed.
+    # Nothing can be registered with a program that is not an MCP client, but entries in its files can be removed.
     possible = [one for one in wanted.definitions.profiles if verb != "install" or not one.no_client]
     found = tuple(one for one in possible if detected(one, wanted.here))
     if not found:
@@ -122,8 +122,8 @@ def _operation(one: Operation) -> dict[str, object]:
 
 
 DRY_RUN = "DRY RUN — no files will be modified"
-WHOLE_FILE = "(file)"  # instead of a server, for an operation on a whole file
-_INDENT = 6  # of a reason on a line of its own
+WHOLE_FILE = "(file)"  # shown instead of a server for an operation on a whole file
+_INDENT = 6  # the indentation of a reason on a line of its own
 _STYLES = dict.fromkeys((Action.CREATED, Action.UPDATED, Action.REMOVED, Action.RESTORED), Style.GOOD)
 _STYLES |= {Action.ERROR: Style.BAD, Action.SKIPPED: Style.DIM, Action.NOT_FOUND: Style.DIM}
 _OF_DIFF = {"+": Style.GOOD, "-": Style.BAD, "@": Style.NAME}
@@ -195,7 +195,7 @@ def _where(one: Operation, here: Here) -> str:
 
 
 def _with_errors_once(operations: Sequence[Operation]) -> Iterator[Operation]:
-    """The operations, with the same error of a file for several servers joined."""
+    """The operations; those that report the same error of one file for several servers are joined."""
     told: dict[tuple[object, ...], list[str]] = {}
     for one in operations:
         if one.action is Action.ERROR and one.server:
@@ -208,7 +208,7 @@ def _with_errors_once(operations: Sequence[Operation]) -> Iterator[Operation]:
 
 
 def _patch(diff: str) -> Iterator[str]:
-    """The diff, which can be applied; only control characters that move the cursor are escaped."""
+    """The diff, which can be applied as a patch; only control characters that move the cursor are escaped."""
     for line in diff.removesuffix("\n").split("\n"):
         content = line.removesuffix("\r")
         safe = "\t".join(visible(piece, keep_odd_bytes=True) for piece in content.split("\t"))

@@ -89,7 +89,7 @@ def _lines(profile: Profile, examinations: tuple[Examination, ...]) -> Iterator[
 
 
 def _detail(text: str) -> Iterator[str]:
-    """Folded on a terminal; one line in a pipe, where programs search it."""
+    """The detail, folded on a terminal; one line in a pipe, where programs search by line."""
     line = with_short_paths(one_line(text))
     return iter([f"    {line}"]) if terminal_width() is None else folded(line, "    ", "      ")
 

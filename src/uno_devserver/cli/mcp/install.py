@@ -95,7 +95,7 @@ def _order(wanted: McpArguments) -> tuple[str, ...]:
 
 
 def _are_built_in(invocation: Invocation) -> bool:
-    """Whether the servers are our own; of others it is not known whether they run code of the workspace."""
+    """Whether the servers are our own: it is not known whether others run code of the workspace."""
     return invocation.value("server-definitions") is None
 
 
@@ -106,9 +106,9 @@ def _agree(
     files: PlannedFiles,
     options: WriteOptions,
 ) -> tuple[str, ...]:
-    """Agree to the workspace's code if this program was registered in files of the workspace by this call.
+    """Record the user's agreement to the workspace's code if this call registered this program in workspace files.
 
-    An earlier registration does not count, because the user may have revoked the agreement since.
+    An earlier registration implies no agreement, because the user may have revoked it since.
     """
     changed = [one for one in operations if one.action in CHANGED]
     directory = _directory(wanted) if Scope.WORKSPACE in _holders(tasks, changed, files) else None
@@ -118,13 +118,13 @@ def _agree(
 def _is_waiting(
     wanted: McpArguments, tasks: list[ChangeRequest], operations: tuple[Operation, ...], files: PlannedFiles
 ) -> bool:
-    """Whether this program is registered, but code of the workspace does not run without an agreement."""
+    """Whether this program is registered, but code of the workspace does not run until the user agrees."""
     directory = _directory(wanted) if _holders(tasks, operations, files) else None
     return directory is not None and needs_agreement(directory)
 
 
 def _holders(tasks: list[ChangeRequest], operations: Sequence[Operation], files: PlannedFiles) -> set[Scope]:
-    """Whose files (workspace or user) have entries of this program after these operations."""
+    """The scopes (workspace, user) of the files that have entries of this program after these operations."""
     return {
         task.profile.holder(place)
         for task in tasks
@@ -157,7 +157,7 @@ def _next_steps(
     tasks: Sequence[ChangeRequest], operations: Sequence[Operation], files: PlannedFiles, here: Here
 ) -> tuple[str, ...]:
     lacking: dict[tuple[str, str], list[str]] = {}  # entries by problem and next step
-    gates: dict[str, None] = {}  # a set in their order
+    gates: dict[str, None] = {}  # used as an ordered set
     for task in tasks:
         for _, match in _registered(task, operations, files):
             problem = _command_problem(match, here) if match.transport == STDIO else None
@@ -183,7 +183,7 @@ def _registered(
 
 
 def _command_problem(match: Match, here: Here) -> tuple[str, str] | None:
-    """The problem of the command that the entry starts, and the next step."""
+    """Why the command of the entry cannot be started, and the next step."""
     command = match.says.command
     problem = command_problem(command, here.environ, here.platform)
     if problem:
@@ -197,7 +197,7 @@ def _command_problem(match: Match, here: Here) -> tuple[str, str] | None:
 
 
 def _gates(task: ChangeRequest, operations: Sequence[Operation], files: PlannedFiles) -> Iterator[str]:
-    """What the user must still do in the client. An entry that was written for another client is new to it, too."""
+    """What the user must still do in the client, also for an entry that was just written for another client."""
     written = {(one.path, one.server) for one in operations if one.action in CHANGED}
     new = [one for one in operations if (one.path, one.server) in written]
     scopes = {place.scope for place, _ in _registered(task, new, files)}

@@ -51,7 +51,7 @@ def run(invocation: Invocation) -> Result:
 
 
 def _places(tasks: Mapping[str, ChangeRequest], *, all_scopes: bool) -> dict[str, tuple[Place, ...]]:
-    """The files of each client without those of an earlier one: a shared file is restored once, as a whole."""
+    """The files of each client, without those of the clients before it: a shared file is restored only once."""
     taken: dict[str, str] = {}
     return {
         client: tuple(

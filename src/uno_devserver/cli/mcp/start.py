@@ -37,7 +37,7 @@ def start(invocation: Invocation) -> Result:
 
 
 def _generated(options: ProxyOptions, began: float) -> Result:
-    """The result of --force-generate-tool-cache; without it `serve` does not return."""
+    """The result of --force-generate-tool-cache, the only option with which `serve` returns."""
     from ..result import Result
 
     state, identity = folders().state, identity_of(options)

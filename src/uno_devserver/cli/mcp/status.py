@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 TITLE = "MCP Server Status"
 _HEAD = 15  # the width of the titles above the servers
 _STATUS = max(len(status.value) for status in RegistrationStatus) + 1
-_VARIANT = 15  # the minimum
-_INDENT = 6  # of a path on a line of its own
+_VARIANT = 15  # the minimum width of the column of variants
+_INDENT = 6  # the indentation of a path on a line of its own
 _STYLES = {
     RegistrationStatus.REGISTERED: Style.GOOD,
     RegistrationStatus.MISSING: Style.DIM,
@@ -74,7 +74,7 @@ def _data(
 
 
 def _supported(client: ClientStatus) -> dict[str, object]:
-    """The fields of the .NET tool."""
+    """A client that this program supports, with the field names of the .NET tool."""
     strategy = "none" if client.profile.no_client else "file"
     return {"ide": client.profile.id, "strategy": strategy, "detected": client.detected}
 
@@ -201,7 +201,7 @@ def _how(match: Match) -> str:
     if match.server.runner and match.runner is None and match.transport != HTTP:
         return "other"
     if match.runner == PATH_RUNNER:
-        return PATH_RUNNER  # the installed version
+        return PATH_RUNNER  # it starts the installed version, whichever that is
     return match.variant if match.runner in (None, match.server.runner) else f"{match.runner} {match.variant}"
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def ask_clients(wanted: McpArguments, profiles: Sequence[Profile]) -> tuple[ClientAnswer, ...]:
-    """The answer of the named client, or of those of these clients that have a command for it."""
+    """The answer of the named client, or else of those given clients that have a command to list servers."""
     from ...setup.client_cli import ask, ask_all
     from ..progress import say
 

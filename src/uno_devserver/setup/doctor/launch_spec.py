@@ -46,7 +46,7 @@ class LaunchSpec(Value):
     environ: Mapping[str, str]
     url: str
     headers: Mapping[str, str]
-    limit_seconds: float | None  # how long the client waits; None: unknown
+    limit_seconds: float | None  # how long the client waits; None if unknown
     unset: tuple[str, ...]  # variables that the entry refers to and that are not set
 
 

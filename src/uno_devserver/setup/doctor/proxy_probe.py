@@ -31,7 +31,7 @@ MAX_CHARACTERS = 1000  # of their messages
 
 class ProxyHealth(Value):
     health: str  # as in the report: Healthy, Degraded or Unhealthy
-    tools: int | None  # of the server behind it; None: there is none
+    tools: int | None  # the number of tools of the server behind it; None if there is no server
     problem: str = ""  # as sentences
     next_step: str = ""
     fatal: bool = False  # the problem makes the server unusable

@@ -144,7 +144,7 @@ class JsonDocument:
         if self._start < self._end:
             return self._with_object(self._object().with_new(first, value, like_last=not self._missing))
 
-        # The file has only comments, or nothing: the object comes behind them.
+        # The file has only comments, or nothing: the object comes after them.
         style = JsonStyle(newline=newline_of(self._text))
         new = value_text({first: value}, style, "")
         at = len(self._text.rstrip(_BLANK_CHARACTERS))
@@ -353,7 +353,7 @@ class JsonObject:
         return next((at for at in reversed(range(len(self.members))) if self.members[at].name == name), None)
 
     def _lead(self, at: int) -> int:
-        """The position behind the comma or brace before the member."""
+        """The position after the comma or brace before the member."""
         comma = self._comma(at - 1) if at else None
         return 1 if comma is None else comma + 1
 
@@ -365,7 +365,7 @@ class JsonObject:
         return _has_newline(self.text[self._lead(at) : self.members[at].key])
 
     def _behind_comments(self, at: int, limit: int) -> tuple[int, bool]:
-        """The position behind the comments on the same line, and whether a comment ends that line."""
+        """The position after the comments on the same line, and whether a comment ends that line."""
         to_the_end = False
         for comment in _COMMENT.finditer(self.text, at, limit):
             if _has_newline(self.text[at : comment.start()]):
@@ -410,7 +410,7 @@ class JsonStyle(Value):
     newline: str = "\n"
     unit: str = "  "  # one step of indentation
     colon: str = ": "
-    gap: str = " "  # behind a comma on the same line
+    gap: str = " "  # after a comma on the same line
     pad: str = ""  # inside the braces of an object on one line
     one_line: bool = False  # the whole text
 
@@ -430,7 +430,7 @@ def _style_of(text: str, start: int, end: int) -> JsonStyle:
 
 
 def _gap_after(colon: str) -> str:
-    """A text with a blank behind colons gets one behind commas."""
+    """A text with a blank after colons gets one after commas."""
     return " " if colon.endswith(" ") else ""
 
 

@@ -24,7 +24,7 @@ _BLANK_LINE = re.compile(r"[ \t]*\r?\n")
 
 
 def add(text: str, path: Path, settings: Settings) -> str:
-    """Add a table behind its last sibling, written in the same way as that, or at the end of the file."""
+    """Add a table after its last sibling, written in the same way as that, or at the end of the file."""
     outline = scan(text)
     root = path[:-1]
     inline = _inline_table_around(outline, root)
@@ -107,7 +107,7 @@ def foreign(text: str, path: Path) -> list[str]:
 
 
 def _with_keys(text: str, path: Path, settings: Settings) -> str:
-    """Add keys behind the last key that belongs directly to the table."""
+    """Add keys after the last key that belongs directly to the table."""
     outline = scan(text)
     inline = _inline_table_around(outline, path)
     if inline is not None:
@@ -119,7 +119,7 @@ def _with_keys(text: str, path: Path, settings: Settings) -> str:
     if parts:
         newline, at = newline_of(text), parts[0].start
         return text[:at] + _table(path, settings, newline) + newline + newline + text[at:]
-    return add(text, path, settings)  # all its keys were removed to be written anew
+    return add(text, path, settings)  # all its keys were removed to be written again
 
 
 def _with_table(text: str, at: int, path: Path, settings: Settings) -> str:
@@ -137,7 +137,7 @@ def _table(path: Path, settings: Settings, newline: str) -> str:
 
 
 def _with_lines(text: str, last: Statement, path: Path, settings: Settings) -> str:
-    """Add settings of the table at `path` behind the lines of `last`, a statement of that table or a header."""
+    """Add settings of the table at `path` after the lines of `last`, a statement of that table or a header."""
     newline = newline_of(text)
     indent = text[last.start : last.at]
     keys = path[len(last.table) :]
@@ -205,7 +205,7 @@ def _end_of_content(text: str) -> int:
 
 
 def _behind_comments(text: str, at: int) -> int:
-    """The position behind comments that follow directly, unless a statement follows directly: they belong to that."""
+    """The position after comments that follow directly, unless a statement follows directly: they belong to that."""
     end = at
     while text[end : _end_of_line(text, end)].lstrip(_BLANKS).startswith("#"):
         end = _end_of_line(text, end)
@@ -237,7 +237,7 @@ class Statement(Value):
     table: Path  # of the header it stands under; a header's own path
     start: int  # of its first line
     at: int  # where it begins in that line
-    end: int  # behind its last line
+    end: int  # after its last line
     value: tuple[int, int] | None = None  # None: a header
     array: bool = False  # the header of an element: [[path]]
 

@@ -272,7 +272,7 @@ def _positions_of(node: YamlNode, key: str) -> list[int]:
 
 
 def _gained(node: YamlNode, *values: object) -> Check:
-    """The node has its old items, and these values behind them."""
+    """The node has its old items, and these values after them."""
 
     def fits(new: YamlNode) -> bool:
         kept, more = new.items[: -len(values)], new.items[-len(values) :]

@@ -181,7 +181,7 @@ def pairs_in_lines(settings: Mapping[str, object], column: int, style: YamlStyle
 
 
 def in_lines(value: object, column: int, style: YamlStyle) -> list[str]:
-    """Write a collection below a key in that column; a scalar gets no lines, it stands behind the key."""
+    """Write a collection below a key in that column; a scalar gets no lines, it stands after the key."""
     if isinstance(value, dict):
         return pairs_in_lines(value, column + style.step, style)
     if isinstance(value, list):

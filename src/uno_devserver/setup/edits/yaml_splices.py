@@ -38,7 +38,7 @@ def is_empty(text: str, node: YamlNode) -> bool:
 
 
 def added_pair(text: str, node: YamlNode, key: str, value: object, style: YamlStyle) -> list[Splice]:
-    """Add a pair behind the last one of a mapping."""
+    """Add a pair after the last one of a mapping."""
     if node.flow:
         return _flow_added(text, node, pair_in_flow(key, value, quote=_quote_of(node)), style)
     column = column_of(text, content(text, node))
@@ -46,7 +46,7 @@ def added_pair(text: str, node: YamlNode, key: str, value: object, style: YamlSt
 
 
 def added_item(text: str, node: YamlNode, value: object, style: YamlStyle) -> list[Splice]:
-    """Add an item behind the last one of a list."""
+    """Add an item after the last one of a list."""
     if node.flow:
         return _flow_added(text, node, in_flow(value, quote=_quote_of(node)), style)
     column = column_of(text, dashes(text, node)[-1])
@@ -54,7 +54,7 @@ def added_item(text: str, node: YamlNode, value: object, style: YamlStyle) -> li
 
 
 def added_at_end(text: str, end: int, column: int, key: str, value: object, style: YamlStyle) -> list[Splice]:
-    """Add a pair of a block mapping behind all lines of the document, which ends at `end`."""
+    """Add a pair of a block mapping after all lines of the document, which ends at `end`."""
     lines = style.newline.join(pairs_in_lines({key: value}, column, style))
     if end and text[end - 1] not in "\r\n":
         return [(end, end, style.newline + lines)]
@@ -144,7 +144,7 @@ def _flow_without(text: str, node: YamlNode, at: int) -> list[Splice]:
     comma = _after_comma(text, end)
     behind = comma or end
     former = spans[at - 1][1] if at else begin
-    before = (_after_comma(text, former) or former) if at else begin  # behind the comma before it
+    before = (_after_comma(text, former) or former) if at else begin  # after the comma before it
     needless: list[Splice] = [(before - 1, before, "")] if at and not comma else []
     start, rest = line_start(text, begin), _REST_OF_LINE.match(text, behind)
     if rest and not text[start:begin].strip():
@@ -163,7 +163,7 @@ def _block_without_pair(text: str, node: YamlNode, at: int) -> list[Splice]:
         return [(*whole_lines(text, key.begin, end, node.items[2 * at - 1] if at else None), "")]
     if at + 1 == len(node.pairs):
         raise unsafe(text, key.begin)
-    following = node.pairs[at + 1][0].begin  # the pair stands behind the dash of a list
+    following = node.pairs[at + 1][0].begin  # the pair stands after the dash of a list
     if line_start(text, following) <= end + 2 and after_blanks(text, end) == following:
         return [(key.begin, following, "")]
     return [(len(text[: key.begin].rstrip(" \t")), end, "")]  # comments are between them

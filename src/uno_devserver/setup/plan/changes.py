@@ -58,7 +58,7 @@ def nothing_done(operations: tuple[Operation, ...]) -> bool:
 class FileChange(Value):
     path: str  # as the client names it; if it is a link, its target is changed
     scope: Scope
-    before: bytes | None  # None: there is no file
+    before: bytes | None  # None if there is no file
     after: bytes | None  # None: the file is removed
     operations: tuple[Operation, ...]  # what the change does, by server
     closes: bool = False  # afterwards the file counts as never changed by us
