@@ -80,7 +80,7 @@ def test_a_server_that_has_to_go_and_does_not_is_an_error(folder: Registry) -> N
     """Process 1 is never stopped."""
     folder.sign_in(1, parent_process_id=DEAD, solution=SOLUTION)
 
-    with pytest.raises(UserError, match="has to be replaced and cannot be stopped") as error:
+    with pytest.raises(UserError, match="must be replaced, but cannot be stopped") as error:
         _usable(folder)
 
     assert error.value.next_step.startswith("End process 1")

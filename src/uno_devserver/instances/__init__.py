@@ -1,1 +1,1 @@
-"""Who is running? The registry of dev servers that all launchers share."""
+"""Running Hosts: the registry that all launchers share, and finding, launching, probing and stopping Hosts."""

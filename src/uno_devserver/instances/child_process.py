@@ -1,9 +1,9 @@
 """A server as a child process: spawned, watched, stopped, and its output read.
 
-It never gets this process's input, terminal or process group, so neither a key nor the end of this process reaches it
-by accident. What it prints goes into a file and not into a pipe, because a Host outlives the command that started it. A
-server that speaks MCP over its input and output has pipes there, and only its stderr goes into the file. Stopping is
-bounded.
+The server has neither the input, the terminal nor the process group of this process, so that no key and no end of this
+process affects it by accident. Its output goes to a file instead of a pipe, because a Host outlives the command that
+started it. A server that speaks MCP over its input and output has pipes there, and only its stderr goes to the file.
+Stopping is bounded.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 TAIL_BYTES = 16 * 1024
 TAIL_LINES = 30  # a .NET stack trace with the lines before it
-GUARD_POLL_SECONDS = 0.2  # only where the system cannot wake us
+GUARD_POLL_SECONDS = 0.2  # used only on systems that cannot wait for a signal
 ENDING_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-# The box in which a Host introduces itself at its start: it does not help to understand how it ended.
+# The box that a Host prints at its start; it does not help to understand how the Host ended.
 _BANNER = re.compile(r"^\+=+\+\r?\n\|\s*Uno Platform DevServer\s*\|\r?\n(?:[+|].*\n)*?\+=+\+\r?\n?", re.MULTILINE)
 
 
 class Output:
-    """The file for what Hosts print. A start begins it again, and its second attempt continues it.
+    """The file for the output of a workspace's Hosts. Each start empties it; the second attempt of a start appends.
 
-    The output of the Host before is kept beside it, in `<name>.previous.log`, because it shows how that one ended.
+    The output of the Host before is kept in `<name>.previous.log` next to it, because it shows how that Host ended.
     """
 
     def __init__(self, path: str) -> None:
-        """OSError if the file cannot be made."""
+        """Create or empty the file; raises OSError if that is not possible."""
         make_folders(os.path.dirname(path))
         self.path = path
         _keep_previous(path)
@@ -54,15 +54,15 @@ class Output:
         return os.fstat(self.handle).st_size
 
     def tail(self, start: int) -> str:
-        """The last lines that were printed behind `start`; of the whole file, if it was emptied since."""
+        """The last lines that were printed after the position `start`, or in the whole file if it was emptied since."""
         size = self.size()
         start = max(start if start <= size else 0, size - TAIL_BYTES)
-        os.lseek(self.handle, start, os.SEEK_SET)  # does not matter to writing, which appends
+        os.lseek(self.handle, start, os.SEEK_SET)  # has no effect on writing, which always appends
         return "\n".join(last_lines(os.read(self.handle, TAIL_BYTES)))
 
 
 def last_lines(printed: bytes) -> tuple[str, ...]:
-    """The last lines of an output, without the box of its Host."""
+    """The last lines of a Host's output, without the box that it prints at its start."""
     return tuple(_BANNER.sub("", decode(printed)).splitlines()[-TAIL_LINES:])
 
 
@@ -76,7 +76,7 @@ def _keep_previous(path: str) -> None:
     try:
         os.replace(path, previous_path(path))
     except OSError:
-        pass  # there is none, or it cannot be moved, which must not prevent a start
+        pass  # there is no file, or it cannot be moved, which must not prevent a start
 
 
 class Child:
@@ -91,28 +91,28 @@ class Child:
 
     @property
     def pipes(self) -> tuple[IO[bytes], IO[bytes]] | None:
-        """Its output and its input, if it was spawned with pipes."""
+        """The child's output and input, if it was spawned with pipes; else None."""
         process = self._process
         return (process.stdout, process.stdin) if process.stdout and process.stdin else None
 
     def exit_code(self) -> int | None:
-        """None while it runs; negative is the signal that ended it."""
+        """The exit code, or the negative number of the signal that ended the child; None while it runs."""
         return self._process.poll()
 
     def wait(self) -> int:
-        """Wait for its end; its exit code."""
+        """Wait until the child has ended, and return its exit code."""
         return self._process.wait()
 
     def printed(self) -> str:
-        """The end of what it printed so far."""
+        """The last lines of its output so far."""
         return self._output.tail(self._start)
 
     def release(self) -> None:
-        """Let it outlive this process in any case."""
+        """Let the child outlive this process, even if `stop_all` is called."""
         forget_process(self._process)
 
     def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Ask it and its whole group to end, and kill those that do not within `grace_seconds`."""
+        """If the child runs, ask its group to end, and kill the processes that do not within `grace_seconds`."""
         if self.exit_code() is None:
             self._terminate()
             if not self._all_end_within(grace_seconds):
@@ -120,7 +120,7 @@ class Child:
                 self._all_end_within(KILL_SECONDS)
 
     def end_the_rest(self) -> None:
-        """Kill what is left of its group. To be called right after its end: its id may be given to another process."""
+        """Kill the rest of the child's group. Call it right after its end, before another process can get its id."""
         kill_group(self._process)
 
     def _all_end_within(self, seconds: float) -> bool:
@@ -132,14 +132,14 @@ class Child:
         return True
 
     def _terminate(self) -> None:
-        """Ask the whole group: a script does not pass the signal on."""
+        """Ask the whole group to end, because a script does not pass the signal on."""
         try:
             if sys.platform == "win32":
                 self._process.terminate()  # kills the child alone; Windows has no other way
             else:
                 os.killpg(self.pid, signal.SIGTERM)
         except OSError:
-            pass  # all of them are gone
+            pass  # all processes of the group have ended
 
 
 def spawn(
@@ -151,9 +151,9 @@ def spawn(
     spoken_to: bool = False,
     reads: int = subprocess.DEVNULL,
 ) -> Child:
-    """Start a program in a folder; OSError if that is not possible.
+    """Start a program in a folder; raises OSError if that is not possible.
 
-    `spoken_to`: with pipes (`Child.pipes`); otherwise it `reads` from that handle.
+    With `spoken_to` its input and output are pipes (`Child.pipes`); otherwise its input is the handle `reads`.
     """
     start = output.size()
     process = start_process(
@@ -175,14 +175,14 @@ def spawn(
 
 def _popen(spoken_to: bool) -> type[subprocess.Popen[bytes]]:
     if sys.platform == "win32" and spoken_to:
-        from asyncio.windows_utils import Popen  # whose pipes an event loop can wait for
+        from asyncio.windows_utils import Popen  # an event loop can wait for the pipes of this class
 
         return Popen
     return subprocess.Popen
 
 
 def _group_exists(leader: int) -> bool:
-    """Whether a process of the group runs; one that has ended and was not waited for does not count."""
+    """Whether a process of the group runs. A zombie does not run, but only Linux shows which processes are zombies."""
     if sys.platform == "win32":
         return False
     try:
@@ -191,17 +191,17 @@ def _group_exists(leader: int) -> bool:
         return False
     except OSError:  # the rest of the group runs as another user
         return True
-    # A dead process stays in its group until its parent waits for it, and the first process of a container, which
-    # inherits orphans, may never do that.
+    # A zombie stays in its group until its parent waits for it. The first process of a container, which inherits
+    # orphans, may never do that.
     return not proc.AVAILABLE or proc.is_group_alive(leader)
 
 
 def guard(child: Child, interrupted: Callable[[], bool]) -> int:
-    """Wait for the child's end, and stop it at a signal; its exit code. `interrupted`: a signal came before this."""
+    """Wait until the child has ended, and stop it at a signal, even an earlier one (`interrupted`); its exit code."""
     # Ignored signals stay ignored: nohup and background jobs rely on it.
     ending = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     if hasattr(signal, "pthread_sigmask"):
-        # Without a handler the system drops this signal, and sigwait would never return.
+        # Without a handler the system drops SIGCHLD, and sigwait would never return.
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.pthread_sigmask(signal.SIG_BLOCK, (*ending, signal.SIGCHLD))
     while child.exit_code() is None:
@@ -211,7 +211,7 @@ def guard(child: Child, interrupted: Callable[[], bool]) -> int:
 
 
 def _ending_asked_for(ending: Sequence[int]) -> bool:
-    """Sleep until a signal comes, or for a moment; whether it asks this process to end."""
+    """Wait for a signal, on Windows only for a moment; returns whether one asks this process to end."""
     if hasattr(signal, "pthread_sigmask"):
         return signal.sigwait((*ending, signal.SIGCHLD)) != signal.SIGCHLD
     try:

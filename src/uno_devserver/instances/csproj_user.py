@@ -1,8 +1,8 @@
 """Write the port of the server into `<project>.csproj.user`, where a running app reads it.
 
-In an existing file only the value changes, or a property group is added in the style of the file. Its encoding, line
-ends, comments, mode and everything else stay, and a file with the right value is not written. A file that is not
-understood is left alone. One bad file does not prevent the others from being written.
+In an existing file only the value is changed, or a property group is added in the style of the file. The encoding, line
+ends, comments, mode and everything else stay. A file that already has the value, or that cannot be changed safely, is
+not written. One bad file does not prevent the others from being written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..system.files import ChangedMeanwhile, FileProblem, encoding_of, read_byte
 from ..system.values import Value
 from ..workspace.solutions import read_solution
 
-MAX_BYTES = 4 * 1024 * 1024  # real ones have a few hundred bytes
+MAX_BYTES = 4 * 1024 * 1024  # real files have a few hundred bytes
 ATTEMPTS = 3  # an IDE may write the file at the same moment
 
 _BLANK = " \t\r\n"
@@ -46,7 +46,7 @@ class WrittenPortFile(Value):
 
 class PortFiles(Value):
     files: tuple[WrittenPortFile, ...]
-    warnings: tuple[str, ...]  # sentences that name the file
+    warnings: tuple[str, ...]  # sentences, each with the name of a file
 
 
 class NotUnderstood(Exception):
@@ -81,19 +81,19 @@ def _written(path: str, value: str, project: os.stat_result) -> PortFileAction:
         try:
             return _write(path, value, project)
         except (ChangedMeanwhile, FileExistsError):
-            pass  # another program has written the file: read it again
+            pass  # another program has written the file, so it is read again
     return _write(path, value, project)
 
 
 def _write(path: str, value: str, project: os.stat_result) -> PortFileAction:
-    """Raises ChangedMeanwhile or FileExistsError if another program writes the file at the same moment."""
+    """Write the file; raises ChangedMeanwhile or FileExistsError if another program writes it at the same moment."""
     try:
         old = read_bytes(path, MAX_BYTES)
     except FileNotFoundError:
         if os.path.islink(path):
             raise FileProblem(path, f"it is a link to {os.readlink(path)}, which does not exist") from None
         write_atomic(path, b"\xef\xbb\xbf" + _NEW.format(value=value).encode("ascii"), mode=0o666, new=True)
-        if os.name != "nt" and os.geteuid() == 0:  # with sudo the file belongs to the user of the project
+        if os.name != "nt" and os.geteuid() == 0:  # even with sudo the file must belong to the owner of the project
             os.chown(path, project.st_uid, project.st_gid)
         return PortFileAction.CREATED
     new = merged(old, value)
@@ -111,7 +111,7 @@ def merged(data: bytes, value: str) -> bytes:
     except UnicodeDecodeError as error:
         if bom:
             raise NotUnderstood(f"it is not the {encoding} text that its beginning promises") from error
-        # A legacy encoding: its markup is ASCII, and latin-1 keeps all other bytes as they are.
+        # The text has a legacy encoding. Its markup is ASCII, and latin-1 keeps all other bytes as they are.
         encoding = "latin-1"
         text = data.decode(encoding)
     return bom + _merged(text, value).encode(encoding)
@@ -125,7 +125,7 @@ def _merged(text: str, value: str) -> str:
         raise NotUnderstood(f"its root element is {shortened(root.name)}, not Project")
     properties = [(group, one) for group in root.named(_GROUP) for one in group.named(_PORT)]
     always = any(not _conditional(text, group) and not _conditional(text, place) for group, place in properties)
-    # MSBuild takes the last one whose condition holds, so all get the value, and one must be unconditional.
+    # MSBuild uses the last property whose condition is true, so all get the value, and one must be unconditional.
     for _, place in reversed(properties):
         text = _with_value(text, place, value)
     return text if always else _with_group(text, root_span(text), value)
@@ -147,7 +147,7 @@ def _with_value(text: str, place: ElementSpan, value: str) -> str:
 
 
 def _with_group(text: str, root: ElementSpan, value: str) -> str:
-    """Add a group at the end of the root, where MSBuild lets it override the ones before."""
+    """Add a group at the end of the root, where it overrides the groups before it."""
     style = _Style(text, root)
     prefix = f"{root.prefix}:" if root.prefix else ""
     lines = [
@@ -182,20 +182,20 @@ class _Style:
         grandchild = next((found for one in grandchildren if (found := _before(text, one)) is not None), None)
         step = self.child.removeprefix(self.root) or "  "
         self.grandchild = grandchild if grandchild is not None else self.child + step
-        if not self.newline:  # everything in one line
+        if not self.newline:  # the whole file is one line
             self.root = self.child = self.grandchild = ""
 
 
 def _before(text: str, place: ElementSpan) -> str | None:
-    """The indentation of an element; None if it is not the first in its line."""
+    """The indentation of an element; None if other text is before it on its line."""
     start = place.start
     while start > 0 and text[start - 1] in " \t":
         start -= 1
     return text[start : place.start] if start == 0 or text[start - 1] in "\r\n" else None
 
 
-# For a text that is well-formed: what begins with '<' and is none of the first three is a tag. Blanks are those of XML,
-# hence re.ASCII: a non-breaking space would be part of a name.
+# In a well-formed text, anything that begins with '<' and is none of the first three is a tag. re.ASCII limits \s to
+# ASCII, because in XML a non-breaking space would be part of a name.
 _MARKUP = re.compile(
     r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>"
     r"|<(?P<slash>/?)(?P<name>[^\s/>]+)(?P<rest>(?:[^\"'>]++|\"[^\"]*+\"|'[^']*+')*+)>",
@@ -248,7 +248,7 @@ def root_span(text: str) -> ElementSpan:
 
 
 def without_texts(text: str) -> str:
-    """The comments and instructions in an element's content, without everything else."""
+    """Only the comments and processing instructions in an element's content."""
     return "".join(markup.group() for markup in _MARKUP.finditer(text) if markup.group().startswith(("<!--", "<?")))
 
 

@@ -1,4 +1,4 @@
-"""The kinds of servers that a workspace can have. Cheap to import."""
+"""The kinds of servers that a workspace can have. This module is cheap to import."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PROGRAMS = ("uno_devserver", "uno-devserver", "uno.devserver")  # the package, 
 
 
 class HostKind(Enum):
-    """The values are those of `--host` and of the JSON output."""
+    """The kind of a server; its value is used in `--host` and in the JSON output."""
 
     BUNDLED = "bundled"
     DOTNET = "dotnet"
@@ -22,12 +22,12 @@ class HostKind(Enum):
 
     @classmethod
     def named(cls, text: object) -> HostKind | None:
-        """The kind with this value, in any case; None for every other text or object."""
+        """The kind with this value, ignoring case; None for any other text or object."""
         return next((kind for kind in cls if isinstance(text, str) and text.lower() == kind.value), None)
 
     @classmethod
     def of_command_line(cls, arguments: Sequence[str]) -> HostKind | None:
-        """The kind of the Host that these words started; None if they do not tell.
+        """The kind of the Host with this command line; None if the command line does not show it.
 
         A registry entry does not name the kind, because any program may have launched the Host.
         """

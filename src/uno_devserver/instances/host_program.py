@@ -1,7 +1,7 @@
 """Decide which Host program a workspace gets, which add-ins it is told to load, and its command line.
 
-It is the workspace's own .NET Host where there is one and .NET to run it, else the bundled Host. Discovery is used only
-for what is not known without it, because it takes as long as starting a Host.
+The program is the workspace's own .NET Host if there is one and .NET can run it, else the bundled Host. Discovery takes
+as long as starting a Host, so it is used only if the decision depends on it.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from .launch import StartRequest
 
 
-# "No add-ins": .NET launchers that build one string lose an empty value, and the Host then asks MSBuild.
+# Means "no add-ins". .NET launchers that build one string lose an empty value, and the Host would then ask MSBuild.
 NO_ADDINS = ";"
 # Lets a Host that was built for an older .NET run on the next major version.
 ROLL_FORWARD = ("DOTNET_ROLL_FORWARD", "Major")
 
 
 class HostProgram(Value):
-    kind: HostKind | None  # None: a path that the user named, whose kind is not known
+    kind: HostKind | None  # None if the user named a path, so that the kind is not known
     command: tuple[str, ...]  # everything before the Host's own arguments; the program by its full path
-    environment: tuple[tuple[str, str], ...] = ()  # in addition to ours
+    environment: tuple[tuple[str, str], ...] = ()  # in addition to our variables
 
 
 class LaunchPlan(Value):
-    """What will be launched."""
+    """The Host that will be launched, and its add-ins."""
 
     program: HostProgram
-    addins: str | None  # the value of --addins; None: the Host discovers them itself
+    addins: str | None  # the value of --addins; None if the Host discovers its add-ins itself
     issues: tuple[Issue, ...] = ()  # for the user; none of them prevents the launch
-    trusted: bool = True  # the workspace's own code may run: its Python add-ins, its packages, and its build
+    trusted: bool = True  # whether the workspace's own code may run: its Python add-ins, packages and build
 
 
 def plan_launch(request: StartRequest, environ: Mapping[str, str]) -> LaunchPlan:
-    """Raises UserError if the Host that was asked for cannot be used."""
+    """Decide what to launch; raises UserError if the requested Host cannot be used."""
     return _Planner(request, environ).plan()
 
 
@@ -79,7 +79,7 @@ class _Planner:
 
     def _best(self) -> HostProgram:
         if self._workspace.global_json is None:
-            return bundled_host()  # nothing here says that it is about Uno
+            return bundled_host()  # the folder is not an Uno workspace
         if find_program("dotnet", self._environ) is None:
             message = "No 'dotnet' was found in the folders of PATH, so the bundled Host is used."
             self._issues.append(warning("DotNetNotFound", message))
@@ -133,7 +133,7 @@ class _Planner:
         return value
 
     def _may_run(self, path: str) -> bool:
-        """Without trust, only what lies in the user's package folders: a workspace can bring others along."""
+        """Whether the add-in may run: without trust, only if it is in a package folder of the user."""
         if self._trusted:
             return True
         from ..discovery.nuget import users_folders
@@ -147,7 +147,7 @@ class _Planner:
         return False
 
     def _left_to_msbuild(self) -> str | None:
-        """The add-ins are not known. A Host that is not told them asks MSBuild, which runs the workspace's build."""
+        """The value of --addins if discovery failed: without one the Host asks MSBuild, which needs trust."""
         if self._trusted:
             return None
         from ..workspace.trust import not_run
@@ -169,7 +169,7 @@ class _Planner:
 
 
 def _is_certain(addins: AddInDiscovery) -> bool:
-    """Whether finding none means that there are none."""
+    """Whether the discovery is complete, so that finding no add-ins means that there are none."""
     return addins.possible and not addins.failed
 
 
@@ -180,7 +180,7 @@ def _is_trusted(folder: str, environ: Mapping[str, str]) -> bool:
 
 
 def bundled_host() -> HostProgram:
-    # -P: a module in the workspace, which is the current folder, must not be taken for one of ours.
+    # -P, because the current folder is the workspace, and its modules must not replace ours.
     return HostProgram(HostKind.BUNDLED, (sys.executable, "-P", "-m", "uno_devserver.host"))
 
 
@@ -190,7 +190,7 @@ def dotnet_host(path: str, environ: Mapping[str, str], *, roll_forward: bool) ->
 
 
 def host_at(path: str, environ: Mapping[str, str]) -> HostProgram:
-    """The Host that the user named."""
+    """The Host that the user named; raises UserError if it does not exist, or needs .NET and there is none."""
     path = os.path.abspath(path)
     if not os.path.isfile(path):
         next_step = "Name a Host that exists, or use --host bundled or --host dotnet."
@@ -210,7 +210,7 @@ def _run_by(path: str, environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def command_line(program: HostProgram, request: StartRequest, port: int, addins: str | None) -> list[str]:
-    """The words that start the Host, in the order in which all launchers give them."""
+    """The command line of the Host, in the order that all launchers use."""
     line = [*program.command, "--httpPort", str(port)]
     named = (
         ("--ppid", None if request.parent is None else str(request.parent)),
@@ -225,10 +225,10 @@ def command_line(program: HostProgram, request: StartRequest, port: int, addins:
 
 
 def addins_value(paths: Sequence[str], workspace: str) -> tuple[str, tuple[str, ...]]:
-    """The value of --addins, and the paths that it cannot hold.
+    """The value of --addins, and the paths that it cannot contain.
 
-    The flag has no way to write a path with a semicolon. The Host runs in the workspace's folder, so inside a
-    workspace with such a name the relative path does it.
+    The flag cannot contain a path with a semicolon. The Host runs in the workspace's folder, so if only the name of the
+    workspace has a semicolon, the relative path is used.
     """
     spellings = {path: _spelling(path, workspace) for path in paths}
     written = [spelling for spelling in spellings.values() if spelling is not None]
@@ -240,7 +240,7 @@ def _spelling(path: str, workspace: str) -> str | None:
         return path
     try:
         relative = os.path.relpath(path, workspace)
-    except ValueError:  # on another drive
+    except ValueError:  # the path is on another drive
         return None
     return None if ";" in relative else relative
 

@@ -1,10 +1,10 @@
 """Launch a Host and wait until it serves; raise a LaunchFailure that says why it does not.
 
-A launch that fails or is given up leaves no process behind. If another program takes the port at the last moment,
-another port is tried, unless the user named that one. A Host that dies while it loads its add-ins is launched once
-more without them; one that refuses its flags or was stopped by a signal is not.
+A launch that fails or is cancelled leaves no process running. If another program takes the port at the last moment,
+another port is tried, unless the user named the port. A Host that dies while it loads its add-ins is launched once
+more without them; a Host that refuses its flags or was stopped by a signal is not.
 
-`StartRequest` and `RunningHost`, the records of `start`, are defined here: a launch reads one and makes the other.
+`StartRequest` and `RunningHost`, the records of `start`, are defined here: a launch reads one and creates the other.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ if TYPE_CHECKING:
     from .probe import Probe
 
 READY_SECONDS = 30.0  # the limit of all launchers; a .NET Host that asks MSBuild comes near it
-PORT_ATTEMPTS = 3  # another program rarely takes a port in between; after three times something else is wrong
-FREED_SECONDS = 0.3  # the Host of a proxy that has lost its client is gone by then
+PORT_ATTEMPTS = 3  # another program rarely takes a port before the Host does; after three times something else is wrong
+FREED_SECONDS = 0.3  # the port's old Host, if its proxy has lost its client, has ended by then
 FREED_STEP = 0.01
 MCP_PATH = "/mcp"
 NOT_FOUND = 404
-READY_ASK_SECONDS = 2.0  # one question; a Host that loads its add-ins may accept a connection long before it answers
-# A bundled Host needs 0.1 s, a .NET Host 0.4 s and more: at first every few milliseconds count.
+READY_ASK_SECONDS = 2.0  # per request: a Host that loads its add-ins may accept a connection long before it answers
+# A bundled Host is ready after 0.1 s, a .NET Host after 0.4 s or more, so at first the Host is asked more often.
 FAST_SECONDS, FAST_STEP, SLOW_STEP = 1.0, 0.003, 0.02
 
-# How the bundled Host ends when its flags are wrong or it cannot listen: before it loads any add-in.
+# The last output of a bundled Host whose flags are wrong or that cannot listen; it has not loaded any add-in.
 _REFUSAL = re.compile(r"^error: (.*?)\nnext: ([^\n]*)\s*\Z", re.DOTALL | re.MULTILINE)
 
 
 class StartRequest(Value):
-    """The Host that is wanted; passed unchanged from the caller of `start` down to the launch."""
+    """The requested Host; passed unchanged from the caller of `start` to the launch, except the IDE channel."""
 
     workspace: Workspace
-    port: int = 0  # 0: the one that the workspace's last Host had, or any free one
+    port: int = 0  # 0 for the port of the workspace's last Host, or any free one
     parent: int | None = None  # the process with which the Host ends
     ide_channel: str | None = None
     forwarded: tuple[str, ...] = ()  # further arguments of the Host
-    restart: bool = False  # replace a Host that runs
-    host: str | None = None  # bundled, dotnet, or a path; None: the one that fits the workspace
-    addins: str | None = None  # the value of --addins; None: the add-ins of the workspace
-    force_msbuild: bool = False  # let MSBuild name the add-ins, whatever `addins` says
-    needs_trust: bool = False  # run the workspace's own code only if the user trusts it
+    restart: bool = False  # whether to replace a running Host
+    host: str | None = None  # bundled, dotnet, or a path; None for the one that fits the workspace
+    addins: str | None = None  # the value of --addins; None for the add-ins of the workspace
+    force_msbuild: bool = False  # whether MSBuild names the add-ins, regardless of `addins`
+    needs_trust: bool = False  # whether the workspace's own code runs only if the user trusts it
     ready_seconds: float = READY_SECONDS
-    stop_seconds: float = GRACE_SECONDS  # for a Host that does not become ready to end by itself
-    asks_addins: bool = True  # wait a moment to learn whether the add-ins were loaded
-    tries_without: bool = True  # launch it without its add-ins where it dies with them
-    control_channel: str | None = None  # of a launcher that stays and reloads the Host's code
+    stop_seconds: float = GRACE_SECONDS  # how long a Host that was not ready in time has to end
+    asks_addins: bool = True  # whether to wait a moment to learn if the add-ins were loaded
+    tries_without: bool = True  # whether to launch the Host without its add-ins if it dies with them
+    control_channel: str | None = None  # the channel of a launcher that stays and reloads the Host's code
 
     @property
     def folder(self) -> str:
@@ -84,47 +84,47 @@ class RunningHost(Value):
     """The workspace's Host, launched or found."""
 
     outcome: StartOutcome
-    process_id: int  # of the Host, which a script that is the child may have started
+    process_id: int  # the Host's own; it differs from the child's if the child is a script that starts the Host
     port: int
     solution: str | None
     ide_channel: str | None
     kind: HostKind | None  # None if the user named the program's path
     log_file: str | None = None
-    left_out: tuple[str, ...] | None = None  # the add-ins it died with; empty: it would have found them itself
-    # None if it was found.
+    left_out: tuple[str, ...] | None = None  # the add-ins with which it died; empty if it had to discover them itself
+    # The fields below have values only if the Host was launched.
     child: Child | None = None
     program: HostProgram | None = None
-    addins: tuple[str, ...] = ()  # that the Host was told to load
+    addins: tuple[str, ...] = ()  # the add-ins in its command line
     has_mcp: bool | None = None
-    report: Probe | None = None  # what a bundled Host said about its add-ins, as far as they were loaded
+    report: Probe | None = None  # a bundled Host's report on its add-ins, which may still be loading
 
 
 class StartObserver:
-    """Follows a start. A subclass overrides what matters to it."""
+    """Is notified of the steps of a start, and can cancel it. Subclasses override the methods that they need."""
 
     def planning(self) -> None:
-        """A Host has to be launched; which one is decided next."""
+        """A Host has to be launched. The next step decides which one."""
 
     def planned(self, plan: LaunchPlan) -> None:
-        """It is decided what will be launched. An exception prevents the launch."""
+        """The plan of the launch is ready. An exception prevents the launch."""
 
     def spawned(self, child: Child, port: int) -> None:
-        """The process exists and starts: work that is done now costs no time."""
+        """The process was started. Work that is done now does not delay the start, which takes longer."""
 
     def go_on(self) -> bool:
-        """Asked repeatedly during every wait, and at the end; False gives the start up."""
+        """Called repeatedly during every wait, and at the end; False cancels the start."""
         return True
 
     def said(self, message: str) -> None:
-        """Progress that a user should see."""
+        """Show the user a message about the progress."""
 
     def warned(self, message: str) -> None:
-        """A problem that does not prevent the start."""
+        """Show the user a problem that does not prevent the start."""
 
 
 class LaunchFailureReason(Enum):
     PORT_TAKEN = "port taken"  # by another program
-    NOT_STARTED = "not started"  # the system refused to run it
+    NOT_STARTED = "not started"  # the system refused to run the program
     DIED = "died"
     NOT_READY = "not ready"
     GIVEN_UP = "given up"  # by the observer
@@ -145,13 +145,13 @@ class LaunchFailure(Exception):
         self.reason = reason
         self.port = port
         self.exit_code = exit_code
-        self.text = text  # the end of the Host's output, or the reason of the system
-        self.seconds = seconds  # that it was given
-        self.log_file = log_file  # with all of its output
+        self.text = text  # the end of the Host's output, or the system's reason
+        self.seconds = seconds  # the time that the Host had to become ready
+        self.log_file = log_file  # the file with all of its output
 
     @property
     def refusal(self) -> tuple[str, str] | None:
-        """The Host's own message to the user: what is wrong, and the next step."""
+        """The problem and the next step in the Host's own words; None if its output does not end with them."""
         found = _REFUSAL.search(self.text)
         return (found[1], found[2]) if found else None
 
@@ -172,7 +172,7 @@ class LaunchFailure(Exception):
 
     @property
     def printed(self) -> str:
-        """The end of its output, to be added to a sentence."""
+        """A text about the Host's last output, to be added to a sentence."""
         if not self.text.strip():
             return " It printed nothing."
         return "\nThe end of its output:\n" + "\n".join(f"  | {line}" for line in self.text.splitlines())
@@ -187,7 +187,7 @@ def launch(
     environ: Mapping[str, str],
     observer: StartObserver,
 ) -> RunningHost:
-    """A Host that serves. `usual_port`: to be used if it is free and the request names none; 0 if there is none."""
+    """Launch a Host and return it when it serves. If the request names no port, `usual_port` is tried first, unless 0."""
     launcher = _Launcher(request, plan.program, output, registry, environ, observer)
     try:
         return launcher.launch(plan.addins, usual_port)
@@ -225,7 +225,7 @@ class _Launcher:
         self._observer = observer
 
     def launch(self, addins: str | None, usual_port: int, left_out: tuple[str, ...] | None = None) -> RunningHost:
-        """Launch it on the port of the request, or else on one that is free."""
+        """Launch the Host on the port of the request, or else on the usual one or another free one."""
         if self._request.port:
             return self._launch_on(self._request.port, addins, left_out)
         for _ in range(PORT_ATTEMPTS):
@@ -238,11 +238,11 @@ class _Launcher:
         raise last
 
     def may_be_due_to_addins(self, failure: LaunchFailure, addins: str | None) -> bool:
-        """Whether it died after it had come to its add-ins, and by itself.
+        """Whether the Host has add-ins and died, but was not stopped and did not refuse its flags.
 
-        A .NET Host ends with 0 in other cases than a stop, too; the bundled one does not.
+        The exit code 0 means that a bundled Host was stopped; a .NET Host has it in other cases, too.
         """
-        silent = failure.exit_code == 0 and not failure.text.strip()  # it may not be a Host at all
+        silent = failure.exit_code == 0 and not failure.text.strip()  # the program may not be a Host at all
         stopped = failure.exit_code in (-signal.SIGTERM, -signal.SIGINT)
         stopped = stopped or (failure.exit_code == 0 and self._program.kind is HostKind.BUNDLED)
         died = failure.reason is LaunchFailureReason.DIED and failure.refusal is None and not silent and not stopped
@@ -255,7 +255,7 @@ class _Launcher:
 
     def _launch_on(self, port: int, addins: str | None, left_out: tuple[str, ...] | None) -> RunningHost:
         request, observer = self._request, self._observer
-        if not observer.go_on():  # planning, and waiting for another start, may have taken long
+        if not observer.go_on():  # planning, or waiting for another start, may have taken long
             raise LaunchFailure(LaunchFailureReason.GIVEN_UP, port)
         if not self._becomes_free(port):
             raise LaunchFailure(LaunchFailureReason.PORT_TAKEN, port)
@@ -266,7 +266,7 @@ class _Launcher:
             tell_projects(request.solution, port, observer)
             asks = request.asks_addins and self._program.kind is HostKind.BUNDLED and self._uses(addins)
             if asks:
-                from .probe import wait_until_loaded  # takes a few ms, which are free while the Host starts
+                from .probe import wait_until_loaded  # this import takes a few ms, in which the Host starts
             ready = wait_until_ready(child, port, seconds=request.ready_seconds, go_on=observer.go_on)
             if isinstance(ready, LaunchFailureReason):
                 raise LaunchFailure(ready, port)
@@ -301,7 +301,7 @@ class _Launcher:
         )
 
     def _becomes_free(self, port: int) -> bool:
-        """Whether the port is free, now or soon: a Host that ends is out of the registry before it is gone."""
+        """Whether the port is free within FREED_SECONDS: a Host leaves the registry shortly before it ends."""
         deadline = time.monotonic() + FREED_SECONDS
         while not is_free(port):
             if time.monotonic() >= deadline or not self._observer.go_on():
@@ -315,11 +315,11 @@ class _Launcher:
         try:
             return spawn(line, folder=self._request.folder, environ=environ, output=self._output)
         except OSError as error:
-            text = f"{error.filename or line[0]}: {error.strerror or error}"  # the program, or its folder
+            text = f"{error.filename or line[0]}: {error.strerror or error}"  # names the program or the folder
             raise LaunchFailure(LaunchFailureReason.NOT_STARTED, port, text=text) from error
 
     def _record(self, pid: int, left_out: tuple[str, ...] | None) -> None:
-        """Record in the registry what a Host does not know, or does not write into its entry."""
+        """Record the facts about a Host that it does not write into its own entry; warns if that fails."""
         try:
             write_sidecar(
                 self._registry,
@@ -354,7 +354,7 @@ class _Launcher:
 
 
 def tell_projects(solution: str | None, port: int, observer: StartObserver) -> None:
-    """Write the port to where apps read it: beside the projects of the solution."""
+    """Write the port next to the projects of the solution, where apps read it."""
     if solution is not None:
         from .csproj_user import write_port
 
@@ -365,14 +365,14 @@ def tell_projects(solution: str | None, port: int, observer: StartObserver) -> N
 def wait_until_ready(
     child: Child, port: int, *, seconds: float, go_on: Callable[[], bool]
 ) -> tuple[int, bool] | LaunchFailureReason:
-    """The process that serves (the child or a descendant) and whether it has /mcp; or why there is none.
+    """The process that serves and whether it has /mcp, or the reason why there is none.
 
-    Returns when the child itself or a descendant of it answers: another program may have taken the port.
+    Only the child itself or a descendant of it can be that process: another program may have taken the port.
     """
     begun = time.monotonic()
     loopback = Loopback()
     if not proc.AVAILABLE:
-        import psutil  # noqa: F401  # takes 20 ms, which are free while the Host starts
+        import psutil  # noqa: F401  # this import takes 20 ms, in which the Host starts
 
     def is_pointless() -> bool:
         return child.exit_code() is not None or not go_on()

@@ -3,7 +3,8 @@
 A Host may listen on IPv4, on IPv6 or on both, and `localhost` may mean either; `Loopback.ask` takes the first answer.
 Every request is bounded in time. Modules that take long to import are imported inside the functions.
 
-Hand-written: `http.client` takes a bare interpreter start to import, and asks one address after the other.
+Hand-written, because importing `http.client` takes as long as a bare interpreter start, and it tries one address after
+the other.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
 
-CHECK_SECONDS = 0.02  # between two calls of `abandon`
+CHECK_SECONDS = 0.02  # the time between two calls of `abandon`
 STATUS_BYTES = 256  # a status line has about 25 bytes; a server that sends more without a line end does not speak HTTP
 MAX_ANSWER_BYTES = 4 * 1024 * 1024  # a list of a hundred tools has a few hundred KB
 REFUSED = "refuses connections"
@@ -30,7 +31,7 @@ _BODILESS = (204, 304)
 
 
 class Loopback:
-    """The loopback addresses. Those of `localhost` are looked up in a thread, because a resolver may take seconds."""
+    """The loopback addresses, including those of `localhost`, which a thread looks up because that may take seconds."""
 
     def __init__(self) -> None:
         import threading
@@ -61,7 +62,7 @@ class Loopback:
         import socket
 
         try:
-            found = socket.getaddrinfo(b"localhost", None, type=socket.SOCK_STREAM)  # text would import idna, 5 ms
+            found = socket.getaddrinfo(b"localhost", None, type=socket.SOCK_STREAM)  # a str would import idna (5 ms)
         except OSError:
             return
         for family, _, _, _, address in found:
@@ -96,7 +97,7 @@ class _Question:
         self.status: int | None = None
 
     def proceed(self) -> bool:
-        """Do the next step; whether there are more."""
+        """Do the next step, and return whether there are more."""
         assert self.socket
         try:
             if not self.sent:
@@ -106,7 +107,7 @@ class _Question:
             chunk = self.socket.recv(STATUS_BYTES)
         except BlockingIOError:
             return True
-        except OSError:  # refused, reset
+        except OSError:  # the connection was refused or reset
             return False
         self._received += chunk
         self.status = _status(self._received)
@@ -118,7 +119,7 @@ class _Question:
 
 
 def _connecting(host: str, port: int) -> socket.socket | None:
-    """A socket that is connecting; None if that was refused at once, or there is no such family."""
+    """A socket that is connecting; None if that was refused at once, or the machine lacks the address family."""
     import errno
     import socket
 
@@ -147,7 +148,7 @@ class NoHttpAnswer(Exception):
 
 class HttpAnswer(Value):
     status: int
-    headers: Mapping[str, str]  # names in lower case
+    headers: Mapping[str, str]  # the names are in lower case
     body: bytes
 
 
@@ -168,12 +169,12 @@ def http_request(
     """
     import socket
 
-    if not 0 < port <= MAX_PORT:  # the resolver would take it modulo 65536, which is the port of another program
+    if not 0 < port <= MAX_PORT:  # the resolver would use it modulo 65536, and so reach another program
         raise NoHttpAnswer("is no port")
     length = {"Content-Length": str(len(body))} if body else {}
     request = _request(address, port, method, path, {**(headers or {}), **length})
     try:
-        place = (address.encode("ascii"), port)  # text would import idna, 5 ms
+        place = (address.encode("ascii"), port)  # a str would import idna, which takes 5 ms
         with socket.create_connection(place, _left(deadline)) as connection:  # type: ignore[arg-type]
             connection.sendall(request + body)
             return _receive(connection, deadline, enough)
@@ -227,7 +228,7 @@ def _head(head: bytes) -> tuple[int, dict[str, str]]:
 
 
 def _body(headers: Mapping[str, str], received: bytes, *, ended: bool) -> tuple[bytes, bool]:
-    """The body as far as it was received, and whether it is whole."""
+    """The body as far as it was received, and whether it is complete."""
     if headers.get("transfer-encoding", "").lower() == "chunked":
         return _joined(received)
     length = headers.get("content-length")

@@ -1,4 +1,4 @@
-"""Ask a Host over HTTP for its kind, add-ins and tools. Bounded in time; failures are part of the result.
+"""Ask a Host over HTTP for its kind, add-ins and tools. A probe is bounded in time; failures are part of the result.
 
 A registry entry proves nothing, because its port may belong to another program by now. The bundled Host reports
 everything at `/health`, including its process id. A .NET Host has no such page, so the probe acts as an MCP client:
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from .child_process import Child
     from .registry import RegisteredServer
 
-ADDRESSES = ("localhost", *LOOPBACK)  # some machines have only IPv4, some only IPv6, some unusual hosts files
-PROBE_SECONDS = 3.0  # for all requests together; a Host answers them in about 50 ms
-KIND_SECONDS = 1.0  # for the kind of a Host; the bundled one answers in milliseconds
-LOADING_SECONDS = 3.0  # add-ins are loaded in a fraction of it; slower ones are reported as loading
-LOADING_STEP_SECONDS = 0.05  # each request makes the Host ask its add-ins
+ADDRESSES = ("localhost", *LOOPBACK)  # some machines have only IPv4 or IPv6, or an unusual hosts file
+PROBE_SECONDS = 3.0  # the limit for all requests together; a Host answers them in about 50 ms
+KIND_SECONDS = 1.0  # the limit for the request that finds out the kind; a bundled Host answers in milliseconds
+LOADING_SECONDS = 3.0  # most add-ins load in a fraction of it; slower ones are reported as loading
+LOADING_STEP_SECONDS = 0.05  # not shorter, because each request makes the Host ask its add-ins
 ADDINS_WAIT_SECONDS = 1.0  # loading takes about 50 ms; an add-in that imports a large library is left to `health`
-ADDINS_STEP_SECONDS = 0.004  # a request takes a millisecond of the time in which the Host loads
-FIRST_ANSWER_SECONDS = 1.0  # per address, so that one that does not answer leaves time for the others
+ADDINS_STEP_SECONDS = 0.004  # not shorter, because a request delays the loading Host by a millisecond
+FIRST_ANSWER_SECONDS = 1.0  # the limit per address, so that a silent one leaves time for the others
 PROTOCOL_VERSION = "2025-06-18"  # every Host that speaks MCP over HTTP supports it
-MAX_PAGES = 20  # of the list of tools, in case a server always names a next page
-QUOTED_CHARACTERS = 300  # of a message of the server
+MAX_PAGES = 20  # the limit for the list of tools, in case a server always names a next page
+QUOTED_CHARACTERS = 300  # how much of a server's message is quoted
 HEALTH_TOOL = "uno_health"
-DOTNET_SERVER = "Uno Server"  # the name of the .NET Host
+DOTNET_SERVER = "Uno Server"  # the name that a .NET Host has in MCP
 
 
 class HostAddIn(Value):
@@ -53,7 +53,7 @@ class HostAddIn(Value):
 
     @property
     def failure(self) -> str:
-        """A sentence that says what is wrong with it."""
+        """A sentence that says what is wrong with the add-in."""
         name = f"{self.name} {self.version or ''}".strip()
         where = f" ({self.path})" if self.path else ""
         how = "works only in part" if self.loaded else "was not loaded"
@@ -61,18 +61,18 @@ class HostAddIn(Value):
 
 
 class Probe(Value):
-    """What is known about a running Host. With `mcp`, and without `problem` and `error`, it can be used."""
+    """The facts about a running Host. A Host with `mcp`, and without `problem` and `error`, can be used."""
 
-    answers: bool = False  # the Host itself answers over HTTP
-    mcp: bool = False  # it has the /mcp endpoint
-    problem: str = ""  # what is wrong with its port, as the end of a sentence
-    error: str = ""  # a sentence: how /mcp failed
+    answers: bool = False  # whether the Host itself answers over HTTP
+    mcp: bool = False  # whether it has the /mcp endpoint
+    problem: str = ""  # the end of a sentence whose subject is the port
+    error: str = ""  # a sentence: how a request at /mcp failed
     kind: HostKind | None = None
-    status: str | None = None  # by the Host's own judgement
+    status: str | None = None  # the status that the Host gives itself
     version: str | None = None
     add_ins: tuple[HostAddIn, ...] = ()
-    loading: bool = False  # some add-ins are neither loaded nor failed
-    busy: tuple[str, ...] = ()  # which add-ins have no free thread, and which calls hold them
+    loading: bool = False  # whether some add-ins are neither loaded nor failed
+    busy: tuple[str, ...] = ()  # sentences: which add-ins have no free thread, and which calls occupy them
     discovery_error: str | None = None  # why the Host could not find its add-ins
     tool_count: int = 0
     ide_channel_connected: bool | None = None
@@ -91,7 +91,7 @@ def probe_loaded(server: RegisteredServer) -> Probe:
 
 
 def wait_until_loaded(child: Child, process_id: int, port: int) -> Probe | None:
-    """The report of a Host that was just launched, with its add-ins loaded or after a second; None if it has none."""
+    """The report of a Host that was just launched, when its add-ins are loaded or after a second; None without one."""
     deadline = time.monotonic() + ADDINS_WAIT_SECONDS
     told = None
     while child.exit_code() is None and time.monotonic() < deadline:
@@ -103,7 +103,7 @@ def wait_until_loaded(child: Child, process_id: int, port: int) -> Probe | None:
 
 
 def host_report(process_id: int, port: int, deadline: float) -> Probe | None:
-    """The report of a bundled Host that is known to run; None if there is no such report."""
+    """The report of the bundled Host with that process id; None if there is no such report at the port."""
     for address in LOOPBACK:
         try:
             told = _health_page(http_request(address, port, "GET", "/health", deadline=deadline))
@@ -115,7 +115,7 @@ def host_report(process_id: int, port: int, deadline: float) -> Probe | None:
 
 
 def kind_of(process_id: int, port: int) -> HostKind:
-    """The kind of a Host that runs. One that is not recognised counts as a .NET Host."""
+    """The kind of a running Host; .NET if it is not recognised."""
     by_command_line = HostKind.of_command_line(command_line(process_id))
     if by_command_line is not None:
         return by_command_line
@@ -124,7 +124,7 @@ def kind_of(process_id: int, port: int) -> HostKind:
 
 
 def probe(server: RegisteredServer, seconds: float = PROBE_SECONDS) -> Probe:
-    """The probe at the first loopback address at which the Host can be used; else the most informative one."""
+    """Probe the loopback addresses until the Host can be used at one; else the most informative result."""
     deadline = time.monotonic() + seconds
     best = Probe(problem=REFUSED)
     for address in ADDRESSES:
@@ -140,7 +140,7 @@ def probe(server: RegisteredServer, seconds: float = PROBE_SECONDS) -> Probe:
 
 
 def _information(found: Probe) -> tuple[bool, bool]:
-    """A partial answer is worth more than silence or another program, and these more than a refusal."""
+    """A sort key: the Host's own answer, then silence or another program's answer, are better than a refusal."""
     return found.answers, found.problem != REFUSED
 
 
@@ -151,7 +151,7 @@ def _ask_at(address: str, server: RegisteredServer, deadline: float) -> Probe:
         return Probe(problem=f"is answered by process {told['processId']}, not by the registered {server.process_id}")
     if told is None and not listens_on(server.process_id, server.port):
         return Probe(problem=f"is answered by another process than the registered {server.process_id}")
-    # The beginning of the answer is enough: it may be a stream that never ends.
+    # The beginning of the answer is enough, because it may be a stream that never ends.
     mcp = http_request(address, server.port, "GET", "/mcp", deadline=deadline, enough=lambda _: True).status != 404
     if told is not None:
         return _probe_of(told).replace(answers=True, mcp=mcp, kind=HostKind.BUNDLED)
@@ -159,7 +159,7 @@ def _ask_at(address: str, server: RegisteredServer, deadline: float) -> Probe:
 
 
 def _health_page(answer: HttpAnswer) -> dict[str, object] | None:
-    """The report of a bundled Host; None for a page of that name of another server."""
+    """The report of a bundled Host; None if the page is another server's."""
     report = _object(answer.body) if answer.status == 200 else None
     return report if report and isinstance(report.get("processId"), int) and "addIns" in report else None
 
@@ -197,7 +197,7 @@ class _McpFailed(Exception):
 
 
 class _Conversation:
-    """A short session at /mcp, which is closed so that the Host need not keep it."""
+    """A short session at /mcp, which is closed at the end so that the Host does not keep it."""
 
     def __init__(self, address: str, port: int, deadline: float) -> None:
         self._place = (address, port)
@@ -248,7 +248,7 @@ class _Conversation:
         return names
 
     def _health(self) -> Mapping[str, object]:
-        """The report in the text of the health tool; empty if the text is something else."""
+        """The report that the health tool returns as text; empty if the text is something else."""
         content = self._request("tools/call", {"name": HEALTH_TOOL, "arguments": {}}).get("content")
         texts = [text for part in _objects(content) if (text := _text(part.get("text")))]
         return next((report for text in texts if (report := _object(text))), {})
@@ -285,12 +285,12 @@ class _Conversation:
 
 
 def _message(body: bytes, number: object) -> dict[str, object] | None:
-    """The answer to request `number` in a body that is a JSON object or a stream of events."""
+    """The answer to request `number` in a JSON object or a stream of events; None if there is none."""
     events = body.replace(b"\r\n", b"\n").split(b"\n\n")
     data = (b"\n".join(line[5:] for line in event.split(b"\n") if line.startswith(b"data:")) for event in events)
     for text in (body, *data):
         message = _object(text) or {}
-        # An error of the transport has no id, for which the .NET Host writes an empty one.
+        # An error of the transport belongs to no request; the .NET Host gives it an empty id.
         if message.get("id") in (number, "", None) and ("result" in message or "error" in message):
             return message
     return None

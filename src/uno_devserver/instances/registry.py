@@ -1,8 +1,8 @@
 """The registry: the folder in which every Host registers itself, shared with .NET Hosts and IDE extensions.
 
-An entry counts while its process is alive and is the one that registered. Only stale files are removed: an entry of
-this user on this machine whose process has ended, and a file that is not an entry and whose name contains the id of no
-process that is alive. Writing is atomic; a file that cannot be written or removed is a FileProblem.
+An entry is valid while the process that registered is alive. Only stale files are removed: entries of this user on this
+machine whose process has ended, and files that are not entries if no process with the id in their name is alive.
+Writing is atomic; a file that cannot be written or removed is a FileProblem.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
 MAX_ENTRY_BYTES = 64 * 1024
-UNFINISHED_SECONDS = 0.02  # within which an entry that is being written is complete
+UNFINISHED_SECONDS = 0.02  # an entry that is being written is complete after this time
 ENTRY = re.compile(r"devserver-.*(?<!\.aux)\.json", re.DOTALL)  # the names that .NET programs read
 SIDECAR = re.compile(r"devserver-.*\.aux\.json", re.DOTALL)
 _NUMBER = re.compile(r"devserver-(\d{1,10})(?:\.aux)?\.json")
@@ -33,17 +33,17 @@ class RegisteredServer(Value):
 
     process_id: int
     parent_process_id: int
-    solution: str | None  # as it was given to the Host; may be relative to the Host's folder
-    started: str  # when it registered, as .NET writes times
+    solution: str | None  # the path that was given to the Host; it may be relative to the Host's folder
+    started: str  # the time of the registration, as .NET writes times
     port: int
     machine: str
     user: str
     ide_channel: str | None
     # From the sidecar:
     workspace: str | None = None  # identifies the server of a workspace without a solution
-    left_out: tuple[str, ...] | None = None  # the add-ins it died with; empty: it would have found them itself
+    left_out: tuple[str, ...] | None = None  # the add-ins with which it died; empty if it had to discover them itself
     log_file: str | None = None  # the file for its output
-    control_channel: str | None = None  # of the proxy that owns it and reloads its code
+    control_channel: str | None = None  # the channel of the proxy that owns the Host and reloads its code
 
     @property
     def mcp_endpoint(self) -> str:
@@ -54,12 +54,12 @@ class RegisteredServer(Value):
 
 
 def prune(folder: str) -> RegistryScan:
-    """Remove stale files and return what is left. Commands that list, start or stop servers begin with this."""
+    """Remove stale files, and return the content of the registry."""
     return scan_registry(folder, removing=True)
 
 
 def running_servers(folder: str) -> tuple[RegisteredServer, ...]:
-    """The Hosts of this user on this machine that are alive, by process id. Removes nothing."""
+    """The running Hosts of this user on this machine, sorted by process id. Removes nothing."""
     found = scan_registry(folder, removing=False)
     for problem in found.problems:
         log.warn(problem)
@@ -67,7 +67,7 @@ def running_servers(folder: str) -> tuple[RegisteredServer, ...]:
 
 
 def serving(folder: str, *, solution: str | None = None, workspace: str | None = None) -> RegisteredServer | None:
-    """The running Host of a solution (a full path), or else of a workspace folder that has no solution."""
+    """The running Host of a solution (a full path); if none is given, that of a workspace folder without a solution."""
     for server in running_servers(folder):
         if solution and same_place(full_solution(server), solution):
             return server
@@ -77,7 +77,7 @@ def serving(folder: str, *, solution: str | None = None, workspace: str | None =
 
 
 def on_port(folder: str, port: int) -> RegisteredServer | None:
-    """The running Host that registered with this port."""
+    """The running Host that registered with this port; None if there is none."""
     return next((server for server in running_servers(folder) if server.port == port > 0), None)
 
 
@@ -100,18 +100,18 @@ def is_in_workspace(server: RegisteredServer, directory: str) -> bool:
 
 
 def log_of(server: RegisteredServer) -> str | None:
-    """The log of a server; None if another program launched it, or the file is gone."""
+    """The file with the output of a server; None if another program launched it, or the file does not exist."""
     return server.log_file if server.log_file and os.path.isfile(server.log_file) else None
 
 
 class RegistryScan(Value):
     """The content of the registry."""
 
-    removed: tuple[str, ...] = ()  # paths of stale files
-    running: tuple[RegisteredServer, ...] = ()  # of this user on this machine, alive, by process id
-    ended: tuple[RegisteredServer, ...] = ()  # of this user, whose processes have ended without removing them
-    foreign: tuple[RegisteredServer, ...] = ()  # of another machine or user, whose processes cannot be checked
-    unreadable: tuple[str, ...] = ()  # paths of files that are no entries, and stay
+    removed: tuple[str, ...] = ()  # the paths of the stale files that were removed
+    running: tuple[RegisteredServer, ...] = ()  # running Hosts of this user on this machine, by process id
+    ended: tuple[RegisteredServer, ...] = ()  # Hosts of this user that have ended without removing their entry
+    foreign: tuple[RegisteredServer, ...] = ()  # Hosts of another machine or user, which cannot be checked
+    unreadable: tuple[str, ...] = ()  # the paths of files that are not entries, and were not removed
     problems: tuple[str, ...] = ()  # sentences: what could not be read or removed
     complete: bool = True  # False if the folder cannot be read, so running Hosts are not known
 
@@ -125,7 +125,7 @@ def scan_registry(folder: str, *, removing: bool) -> RegistryScan:
         return RegistryScan(problems=(f"The registry {folder} cannot be read: {error.strerror}.",), complete=False)
     names = [name for name in names if name.startswith("devserver-") and name.endswith(".json")]
     if not names:
-        return RegistryScan()  # the usual case; what follows takes 20 ms of imports
+        return RegistryScan()  # the usual case, without the imports below, which take 20 ms
     walk = _Scan(folder, removing)
     for name in filter(ENTRY.fullmatch, names):
         walk.look_at_entry(name)
@@ -136,11 +136,11 @@ def scan_registry(folder: str, *, removing: bool) -> RegistryScan:
 
 
 def creation_time(server: RegisteredServer) -> float | None:
-    """When the server's process was created; None if it has ended, or its id is another process's by now.
+    """When the server's process was created; None if it has ended, or another process has its id by now.
 
-    A Host registers after its creation, so a process that is younger than the entry is another one with the same id.
-    The clock alone must not decide, because it jumps when a virtual machine wakes up, and then all processes look
-    younger: a process that listens on the entry's port is the Host.
+    A Host registers after its creation, so a process that is younger than the entry is another one with the same id,
+    unless it listens on the entry's port: the clock may have jumped when a virtual machine woke up, and then all
+    processes look younger.
     """
     from ..system.processes import listens_on, process_started
 
@@ -172,11 +172,11 @@ class _Scan:
         self._foreign: list[RegisteredServer] = []
         self._removed: list[str] = []
         self._unreadable: list[str] = []
-        self._unfinished: list[str] = []  # names
+        self._unfinished: list[str] = []  # the names of files that may be incomplete
         self._problem = ""
 
     def look_at_unfinished(self) -> None:
-        """Look again at the files that may have been incomplete: a .NET Host writes its entry in place."""
+        """Look again at files that may have been incomplete, because a .NET Host writes its entry in place."""
         if self._unfinished:
             import time
 
@@ -190,7 +190,7 @@ class _Scan:
         is_alive = pid is not None and self._is_alive(pid)
         if server is None and is_alive and not again:
             self._unfinished.append(name)
-        elif server is None:  # what cannot be read may be an incomplete entry of a process that is alive
+        elif server is None:  # while its process is alive, an unreadable file may be an incomplete entry
             stale = pid is not None and not is_alive
             gone = (stale and self._remove(name)) or not os.path.lexists(self._path(name))
             self._unreadable += [] if gone else [self._path(name)]
@@ -205,7 +205,7 @@ class _Scan:
             self._foreign.append(server)
 
     def look_at_sidecar(self, name: str) -> None:
-        """A sidecar without an entry: its Host has ended, or was just started and has not registered yet."""
+        """Remove a sidecar without an entry, unless its Host was just started and has not registered yet."""
         pid = process_in_name(name)
         if pid is None or os.path.lexists(self._path(entry_name(pid))):
             return
@@ -230,11 +230,11 @@ class _Scan:
         return os.path.join(self._folder, name)
 
     def _may_be_ours(self, machine: str | None, user: str | None) -> bool:
-        """Also for a file that names neither machine nor user, which can only be judged by its process."""
+        """Whether a file may be this user's on this machine; one without these names is judged by its process alone."""
         return (machine or self._machine) == self._machine and (user or self._user) == self._user
 
     def _with_sidecar(self, server: RegisteredServer, created: float | None) -> RegisteredServer:
-        """The server with what its launcher recorded, unless that was for an earlier process with this id."""
+        """The server with its launcher's record, unless that was made for an earlier process with this id."""
         members = read_members(self._path(sidecar_name(server.process_id)))
         if members is None:
             return server
@@ -251,17 +251,17 @@ class _Scan:
         )
 
     def _remove(self, name: str) -> bool:
-        """Remove a stale file, if files are to be removed; whether it is gone."""
+        """Remove a stale file if this scan removes files; returns whether the file is gone."""
         if not self._removing:
             return False
         try:
             os.unlink(self._path(name))
         except FileNotFoundError:
             return True
-        except IsADirectoryError:  # never an entry
+        except IsADirectoryError:  # a folder is never an entry
             return False
         except OSError as error:
-            # One sentence for all files, which have the same cause.
+            # One sentence is enough for all files, because the cause is the same.
             self._problem = self._problem or f"{self._path(name)} is stale and cannot be removed: {error.strerror}."
             return False
         self._removed.append(self._path(name))
@@ -274,7 +274,7 @@ class _Scan:
 def new_entry(
     port: int, *, parent: int = 0, solution: str | None = None, ide_channel: str | None = None
 ) -> RegisteredServer:
-    """The entry of this process, as of now."""
+    """A new entry for this process, with the present time."""
     import time
 
     from ..system.dotnet_formats import to_time
@@ -285,14 +285,14 @@ def new_entry(
 
 
 def register(folder: str, server: RegisteredServer) -> str:
-    """Write the entry, and create the folder if it is missing; the entry's path."""
+    """Write the entry, in a folder that is created if it is missing; returns the entry's path."""
     path = os.path.join(folder, entry_name(server.process_id))
     write_members(path, members_of(server))
     return path
 
 
 def unregister(folder: str, pid: int) -> None:
-    """Remove the entry and the sidecar of a process, if they exist."""
+    """Remove the entry and the sidecar of a process, if they exist; raises FileProblem."""
     for name in (entry_name(pid), sidecar_name(pid)):
         path = os.path.join(folder, name)
         try:
@@ -304,7 +304,7 @@ def unregister(folder: str, pid: int) -> None:
 
 
 def update_channel(folder: str, pid: int, channel: str | None) -> bool:
-    """Record the IDE channel of a Host; False if the Host is not registered."""
+    """Record the IDE channel of a Host; returns False if the Host is not registered."""
     path, sidecar = os.path.join(folder, entry_name(pid)), os.path.join(folder, sidecar_name(pid))
     for file in (path, sidecar):  # so that they do not contradict each other
         if members := read_members(file):
@@ -327,9 +327,9 @@ def write_sidecar(
     control_channel: str | None = None,
     new: bool = False,
 ) -> str:
-    """Record what a Host that was just started does not write into its entry; the sidecar's path.
+    """Record the facts about a new Host that it does not write into its own entry; returns the sidecar's path.
 
-    `new`: FileExistsError if there is one already.
+    Raises FileProblem, and with `new` FileExistsError if there is a sidecar already.
     """
     now = new_entry(0)
     path = os.path.join(folder, sidecar_name(pid))
@@ -368,7 +368,7 @@ def process_in_name(name: str) -> int | None:
 
 
 def read_members(path: str) -> dict[str, object] | None:
-    """The members of a file; None if it does not exist, or is not a JSON object."""
+    """The members of a file; None if it does not exist, cannot be read, or is not a JSON object."""
     try:
         document = parse(read_bytes(path, MAX_ENTRY_BYTES))
     except FileNotFoundError:
@@ -410,7 +410,7 @@ def members_of(server: RegisteredServer) -> dict[str, object]:
 
 
 def write_members(path: str, members: Mapping[str, object], *, new: bool = False) -> None:
-    """Raises FileProblem; FileExistsError if a `new` file exists already.
+    """Write a file atomically; raises FileProblem, or FileExistsError if it must be `new` but exists.
 
     The name of the temporary file ends in .tmp, so that no reader takes it for an entry.
     """
@@ -429,7 +429,7 @@ def text_member(value: object) -> str | None:
 
 
 def text_members(value: object) -> tuple[str, ...] | None:
-    """The texts in a list; None if it is not a list."""
+    """The texts in a list, without blank ones; None if the value is not a list."""
     return tuple(filter(None, map(text_member, value))) if isinstance(value, list) else None
 
 

@@ -1,8 +1,8 @@
 """Give a workspace exactly one Host: use the one that runs, replace it, or launch one.
 
-Everything happens under a lock of the workspace, so that of two starts at the same moment one launches a Host and the
-other finds it. A Host that runs and answers is used, unless a restart is wanted; one that cannot be used is replaced. A
-new Host gets the port that the workspace's last one had, so that addresses stay valid.
+A start holds a lock of the workspace, so that of two starts at the same moment one launches a Host and the other finds
+it. A Host that runs and answers is used, unless a restart is requested; one that cannot be used is replaced. A new Host
+gets the port of the workspace's last Host, so that addresses stay valid.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .launch import StartObserver, StartRequest
     from .registry import RegisteredServer
 
-LOCK_SECONDS = 120.0  # in addition to two launches: MSBuild may have to be asked first
+LOCK_SECONDS = 120.0  # in addition to the time for two launches, because MSBuild may have to be asked first
 ANSWER_SECONDS = 3.0  # a Host answers in milliseconds, a busy one in a second
 USABLE_STEP_SECONDS = 0.02
 REBIND_SECONDS = 10.0  # opening a pipe takes milliseconds, in a busy Host a second
@@ -42,7 +42,7 @@ ANOTHER_PORT = "Choose another --httpPort, or leave it out to get a free one."
 
 
 def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], observer: StartObserver) -> RunningHost:
-    """The workspace's Host. Raises LaunchFailure, or UserError if something else prevents the start."""
+    """Find or launch the workspace's Host; raises LaunchFailure, or UserError if something else prevents the start."""
     lock = FileLock(os.path.join(folders.state, "locks", name_for(request.folder) + ".lock"))
     waited = _acquire(lock, request, observer)
     try:
@@ -50,7 +50,7 @@ def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], o
         for problem in scan.problems:
             observer.warned(problem)
         usual_port = remembered_port(folders.state, request.folder, request.solution)
-        # Before a restart stops anything: a Host that cannot be launched must not cost one that runs.
+        # The launch is planned before a restart stops a Host: if it is impossible, the old Host must go on.
         plan = _plan(request, environ, observer) if request.restart else None
         if scan.running and request.restart:
             old = _registered(request, folders.registry)
@@ -59,7 +59,7 @@ def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], o
                 usual_port = old.port
                 request = request.replace(ide_channel=request.ide_channel or old.ide_channel)
         elif scan.running:
-            # A start that waited for another must not undo what that one has just done.
+            # A start that has waited for another one must not replace the Host that was just launched.
             server = usable_server(request, folders.registry, observer, with_addins=not waited)
             if server is not None:
                 return _reuse(server, request, observer)
@@ -76,7 +76,7 @@ def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], o
 
 
 def _acquire(lock: FileLock, request: StartRequest, observer: StartObserver) -> bool:
-    """Acquire the lock; whether another start had it."""
+    """Acquire the lock, if it can be used at all; returns whether another start held it."""
     waited = False
 
     def on_wait(holder: int | None) -> None:
@@ -94,8 +94,8 @@ def _acquire(lock: FileLock, request: StartRequest, observer: StartObserver) -> 
         raise LaunchFailure(LaunchFailureReason.GIVEN_UP, request.port)
     if not acquired:
         holder = lock.holder()
-        message = f"Another start of {request.folder} (process {holder or 'unknown'}) does not come to an end."
-        raise UserError("WorkspaceBusy", message, "Look at what it does, end it, then run start again.")
+        message = f"Another start of {request.folder} (process {holder or 'unknown'}) does not finish."
+        raise UserError("WorkspaceBusy", message, "Find out what that process does, or end it; then run start again.")
     return waited
 
 
@@ -110,21 +110,21 @@ def _open_output(path: str) -> Output:
     try:
         return Output(path)
     except OSError as error:
-        message = f"What the Host prints cannot be written to {path}: {error.strerror}."
-        next_step = "See that the disk has room, and that folder and file are yours; then run start again."
+        message = f"The output of the Host cannot be written to {path}: {error.strerror}."
+        next_step = "Make sure that the disk has room, and that you own the folder and the file; then run start again."
         raise UserError("StateNotWritable", message, next_step) from error
 
 
-# A Host that is registered.
+# Registered Hosts.
 
 
 def usable_server(
     request: StartRequest, registry: str, observer: StartObserver, *, with_addins: bool
 ) -> RegisteredServer | None:
-    """The registered server of the workspace, if it can be used; one that cannot has been stopped when this returns.
+    """The registered server of the workspace if it can be used; otherwise it is stopped, and the result is None.
 
-    A server that does not answer may still be starting, for `ready_seconds` after its creation. `with_addins`: replace
-    one that was launched without its add-ins, because they may have been repaired since.
+    A server that does not answer may still be starting, so it has `ready_seconds` after its creation. `with_addins`
+    also stops a server that was launched without its add-ins, because they may have been fixed since.
     """
     loopback = Loopback()
     begun = time.monotonic()
@@ -153,9 +153,9 @@ def usable_server(
 
 
 def _registered(request: StartRequest, registry: str) -> RegisteredServer | None:
-    """The server of the solution or workspace, else the one on the port of the request.
+    """The server of the solution or workspace, else the one on the port of the request, if any.
 
-    Where that one serves something else, it is an error, unless the server is an orphan.
+    Raises UserError if the server on that port serves another workspace and is not an orphan.
     """
     server = serving(registry, solution=request.solution, workspace=request.folder)
     if server is not None:
@@ -174,24 +174,24 @@ def _registered(request: StartRequest, registry: str) -> RegisteredServer | None
 
 
 def is_orphan(server: RegisteredServer) -> bool:
-    """Whether its parent has ended. A server without a parent (0) is meant to stay."""
+    """Whether the server's parent has ended. A server without a parent (0) is not an orphan."""
     parent = server.parent_process_id
     if parent <= 0:
         return False
     if not is_alive(parent):
         return True
-    # A process that is younger than its child has only got the id of the one that was the parent.
+    # A process that is younger than the server cannot be its parent, and only has the same id.
     born, created = process_started(parent), creation_time(server)
     return born is not None and created is not None and born > created + START_SLACK_SECONDS
 
 
 def _is_used(server: RegisteredServer) -> bool:
-    """Whether a program relies on it: its parent, or an IDE."""
+    """Whether a program relies on the server: its parent, or an IDE."""
     return server.parent_process_id > 0 or server.ide_channel is not None
 
 
 def _answers(server: RegisteredServer, loopback: Loopback, seconds: float) -> bool:
-    """Whether HTTP is answered on its port, and by its process."""
+    """Whether the server's own process answers HTTP requests on its port."""
     if loopback.ask("GET", server.port, MCP_PATH, seconds) is None:
         return False
     return listens_on(server.process_id, server.port)
@@ -218,7 +218,7 @@ def _unresponsive(server: RegisteredServer) -> UserError:
 def _stop(registry: str, server: RegisteredServer) -> None:
     outcome = stop_server(registry, server)
     if not outcome.gone:
-        message = f"{_server_name(server)} has to be replaced and cannot be stopped: {outcome.problem}."
+        message = f"{_server_name(server)} must be replaced, but cannot be stopped: {outcome.problem}."
         raise UserError("HostUnreachable", message, f"End process {server.process_id}, then run start again.")
 
 
@@ -245,7 +245,7 @@ def _reuse(server: RegisteredServer, request: StartRequest, observer: StartObser
 
     if request.ide_channel is not None:
         _rebind(server, request.ide_channel)
-    tell_projects(request.solution, server.port, observer)  # a project may be new
+    tell_projects(request.solution, server.port, observer)  # the solution may have a new project
     return RunningHost(
         StartOutcome.REUSED if request.ide_channel is None else StartOutcome.REBOUND,
         server.process_id,
@@ -272,7 +272,7 @@ def _rebind(server: RegisteredServer, channel: str) -> None:
         raise UserError("IdeChannelRefused", message, next_step)
 
 
-# What is kept of a workspace.
+# State that is kept for each workspace.
 
 
 def log_path(state: str, folder: str, solution: str | None) -> str:
@@ -281,7 +281,7 @@ def log_path(state: str, folder: str, solution: str | None) -> str:
 
 
 def remembered_port(state: str, folder: str, solution: str | None) -> int:
-    """The port that the workspace's last Host had; 0: it is not known."""
+    """The port of the workspace's last Host; 0 if it is not known."""
     kept = read_state(_port_path(state, folder, solution))
     port = kept.get("port")
     if type(port) is not int or not 0 < port <= MAX_PORT:

@@ -1,4 +1,4 @@
-"""Stop servers and remove their registration: each is asked to end, then killed. Bounded; never another process."""
+"""Stop servers within a time limit (each is asked to end, then killed), and remove their registration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stop_servers(
 
 
 def stop_server(folder: str, server: RegisteredServer, *, grace_seconds: float = GRACE_SECONDS) -> StopOutcome:
-    """Stop a running server of this user, and remove its registration."""
+    """Stop a server of this user if it runs, and remove its registration if it has ended."""
     created = creation_time(server)
     outcome = (
         StopOutcome() if created is None else stop_process(server.process_id, created, grace_seconds=grace_seconds)

@@ -1,8 +1,8 @@
 """Which of the running servers belong to a workspace, and their ancestors.
 
-Paths are compared as all launchers do: as a whole, and ignoring case on every system. Unlike theirs, the comparison
-follows links, so that a workspace that is entered through a link does not get a second Host; and it distinguishes two
-folders that differ in case alone where the file system has both.
+Paths are compared as by all launchers: as a whole, and ignoring case on every system. Unlike theirs, the comparison
+follows links, so that a workspace that is entered through a link does not get a second Host. It also distinguishes two
+folders that differ only in case, if the file system has both.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def of_workspace(servers: Iterable[RegisteredServer], workspace: Workspace) -> tuple[RegisteredServer, ...]:
     """The servers of the workspace; if it is not resolved, those of the requested folder or the nearest above it.
 
-    If there are none of these either, the servers of the solutions below that folder: a caller that stops or restarts
-    one should do so only if there is exactly one.
+    If there are none of these either, the result is the servers of the solutions below that folder. A caller that stops
+    or restarts a server should do so only if there is exactly one.
     """
     servers = tuple(servers)
     if workspace.resolved:
@@ -35,7 +35,7 @@ def of_workspace(servers: Iterable[RegisteredServer], workspace: Workspace) -> t
     directory = workspace.requested_directory
     homes = [(server, home) for server in servers if (home := _home(server)) and _holds(home, directory)]
     if homes:
-        nearest = max(len(home) for _, home in homes)  # each is inside the next shorter one
+        nearest = max(len(home) for _, home in homes)  # all are above the directory, so the longest is the nearest
         return tuple(server for server, home in homes if len(home) == nearest)
     return tuple(
         server
@@ -50,7 +50,7 @@ def _belongs(server: RegisteredServer, workspace: Workspace) -> bool:
         return True
     if solution is None or not is_inside(solution, directory):
         return same_place(solution, workspace.solution)
-    # A global.json between them makes it another workspace, for example that of a submodule.
+    # A global.json between the directory and the solution makes it another workspace, e.g. that of a submodule.
     nearest = find_global_json(os.path.dirname(solution))
     return nearest is None or same_place(nearest, workspace.global_json) or not is_inside(nearest, directory)
 
