@@ -156,7 +156,7 @@ def test_what_a_strict_reader_would_not_take_is_told(local: Place, here: Here) -
 
     assert lenient.warnings == ()
     assert strict.status is RegistrationStatus.REGISTERED
-    assert f"Config file '{local.path}' has a comment in line 2, which Cursor does not take" in strict.warnings
+    assert f"Config file '{local.path}' has a comment in line 2, which Cursor does not accept" in strict.warnings
     assert len(strict.warnings) == 2
 
 

@@ -187,7 +187,7 @@ def launch(
     environ: Mapping[str, str],
     observer: StartObserver,
 ) -> RunningHost:
-    """Launch a Host and return it when it serves. If the request names no port, `usual_port` is tried first, unless 0."""
+    """Launch a Host and return it when it serves. If no port is requested, `usual_port` is tried first, unless 0."""
     launcher = _Launcher(request, plan.program, output, registry, environ, observer)
     try:
         return launcher.launch(plan.addins, usual_port)

@@ -1,1 +1,1 @@
-"""Registers MCP servers with AI clients: status, install, uninstall, restore and doctor."""
+"""The registration of MCP servers with AI clients: status, install, uninstall, restore and doctor."""

@@ -11,7 +11,7 @@ from .change_records import FOLDER, stem
 from .config_file import MAX_BYTES
 
 BACKUPS = "backups"
-MAX_BACKUPS = 10  # per file; not more, because configurations may contain secrets
+MAX_BACKUPS = 10  # the limit per file, because configurations may contain secrets
 
 
 class Backup(Value):
@@ -60,11 +60,11 @@ def _clear(folder: str, beginning: str) -> None:
         try:
             os.unlink(os.path.join(folder, name))
         except OSError:
-            pass  # one more than the limit
+            pass  # the old backup stays, one more than the limit
 
 
 def _names(folder: str, beginning: str) -> list[str]:
-    """The backups, the oldest first, without temporary files."""
+    """The names of the backups, the oldest first, without temporary files."""
     try:
         found = os.listdir(folder)
     except OSError:

@@ -1,8 +1,8 @@
 """Records of our changes to a configuration file, from which its original content can be computed to the byte.
 
-There is one record per file, from our first change to the last. It stores the difference to the original for two
-contents of the file: before and after our last change. It is written before the file, so that it is valid whenever the
-process is killed. For a file that others have changed it gives no original.
+A file has one record from our first change until the file is the original again. The record stores the difference to
+the original for two contents of the file: before and after our last change. It is written before the file, so that it
+is valid whenever the process is killed. If others have changed the file, the original cannot be computed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLDER = "registration"
-MAX_RECORD_BYTES = 64 * 1024 * 1024  # a record holds at most the region of a file that we replaced
-MAX_NAMESAKES = 8  # paths that get the same name for their record, because they differ only in case
+MAX_RECORD_BYTES = 64 * 1024 * 1024  # a record contains at most the region of a file that we replaced
+MAX_NAMESAKES = 8  # how many paths may have the same name for their record, because they differ only in case
 
 
 class FileState(Value):
@@ -39,12 +39,12 @@ class Original(Value):
 
 
 class ChangeRecord(Value):
-    path: str  # with links resolved
+    path: str  # the path with links resolved
     existed: bool
     states: tuple[FileState, ...]
-    folders: tuple[str, ...]  # that we made for the file, the outermost first
-    backup: str | None  # path of a copy of the original
-    time: str  # of the first change
+    folders: tuple[str, ...]  # the folders that we created for the file, the outermost first
+    backup: str | None  # the path of a copy of the original
+    time: str  # the time of the first change
 
     def original(self, content: bytes | None) -> Original | None:
         """The content before our first change; None if others have changed the file since."""
@@ -79,7 +79,7 @@ def keep_record(folder: str, record: ChangeRecord) -> None:
     data = {
         "path": record.path,
         "existed": record.existed,
-        # Bytes as characters of the same code: exact, and readable if they are ASCII.
+        # Bytes are stored as characters with the same code, which is exact, and readable for ASCII.
         "states": [
             {"sha256": one.sha256, "at": one.at, "length": one.length, "was": one.was.decode("latin-1")}
             for one in record.states
@@ -94,13 +94,13 @@ def keep_record(folder: str, record: ChangeRecord) -> None:
 
 
 def forget_record(folder: str, record: ChangeRecord, *, keep_backup: bool = False) -> None:
-    """Remove the record of a file that is the original again, and usually its backup."""
+    """Remove the record of a file, and its backup unless that is to be kept."""
     for path in (f"{stem(folder, record.path)}.json", None if keep_backup else record.backup):
         try:
             if path is not None:
                 os.unlink(path)
         except OSError:
-            pass  # a remaining record is for a content that the file no longer has, or is used by the next change
+            pass  # a remaining record does no harm: it does not fit the file any more, or the next change uses it
 
 
 def stem(folder: str, path: str) -> str:
@@ -109,7 +109,7 @@ def stem(folder: str, path: str) -> str:
 
 
 def _find(folder: str, path: str) -> tuple[str, ChangeRecord | None]:
-    """Find the record among all possible names, since an earlier name may be free by now; or the first free name."""
+    """The name and the record of a file, from all possible names; without a record, the first free name and None."""
     first = os.path.join(folder, FOLDER, name_for(path))
     names = [f"{first}-{number}" if number else first for number in range(MAX_NAMESAKES)]
     records = [_read(f"{name}.json") for name in names]
@@ -127,7 +127,7 @@ def _read(path: str) -> ChangeRecord | None:
     try:
         return _record(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        return None  # not written by this program
+        return None  # this program has not written the file
 
 
 def _record(data: Any) -> ChangeRecord:
@@ -159,7 +159,7 @@ def _state(content: bytes | None, original: bytes | None) -> FileState:
 
 
 def _common(one: bytes, other: bytes, *, from_end: bool) -> int:
-    """The number of equal bytes at that end, by bisection, because comparing slices is fast."""
+    """The number of equal bytes at the beginning or end, found by bisection, because comparing slices is fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

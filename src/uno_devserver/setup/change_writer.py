@@ -1,7 +1,7 @@
 """Writes planned changes: under a lock, with a record and a backup, one atomic replacement per file.
 
-The record that undoes a change is on the disk before the change. An error in one file does not stop the others. A file
-that another program changes at the same moment is planned again, once.
+The record that undoes a change is on the disk before the change. An error in one file does not prevent the changes of
+others. If another program changes a file at the same moment, its change is planned again, once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 LOCK = "registration.lock"
-WAIT_SECONDS = 10.0  # a run takes a tenth of a second; one that holds the lock longer hangs at a network drive
+WAIT_SECONDS = 10.0  # a run takes a tenth of a second; one that holds the lock longer waits for a network drive
 READ_ONLY = "File is read-only"
 CLASH = "Another program keeps changing it; nothing was written. Run this again"
 WORKSPACE_MODE = 0o644  # before the umask: such files are shared through the repository
@@ -42,7 +42,7 @@ _HUNK = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 
 
 class WriteOptions(Value):
-    folder: str  # for records and backups
+    folder: str  # the folder for records and backups
     backup: bool = True  # whether to keep a copy of the whole file
     dry_run: bool = False
 
@@ -52,9 +52,9 @@ class ClashError(Exception):
 
 
 def exclusively(folder: str, work: Callable[[], T], *, required: bool) -> T:
-    """Do the work while no other run does, by a lock in that folder; raises UserError.
+    """Do the work while holding a lock in that folder; raises UserError if another run holds it too long.
 
-    If the lock cannot be made and is not `required`, the work is done without it.
+    If the lock cannot be used and is not `required`, the work is done without it.
     """
     lock = FileLock(os.path.join(folder, LOCK))
     try:
@@ -64,7 +64,7 @@ def exclusively(folder: str, work: Callable[[], T], *, required: bool) -> T:
     except OSError as error:
         if required:
             raise _unusable(folder, error) from error
-        log.warn(f"other runs cannot be kept out: {error}")
+        log.warn(f"other runs at the same time cannot be prevented: {error}")
         return work()
     try:
         return work()
@@ -73,8 +73,8 @@ def exclusively(folder: str, work: Callable[[], T], *, required: bool) -> T:
 
 
 def _unusable(folder: str, error: OSError) -> UserError:
-    message = f"The folder '{folder}', for backups and what undoes a change, cannot be used: {error.strerror}."
-    next_step = "Make it writable; install and uninstall can do without: --no-backup."
+    message = f"The folder '{folder}', for backups and records of changes, cannot be used: {error.strerror}."
+    next_step = "Make it writable; install and uninstall can do without it: --no-backup."
     return UserError("StateNotWritable", message, next_step)
 
 
@@ -83,7 +83,7 @@ def _named(holder: int | None) -> str:
 
 
 def apply_plan(plan: Callable[[], ChangePlan], options: WriteOptions) -> tuple[Operation, ...]:
-    """Make a plan, apply it, and return what was done."""
+    """Call `plan`, apply the result, and return the operations that were done or failed."""
     done: list[Operation] = []
     clashed: list[FileChange] = []
     for item in plan():
@@ -100,7 +100,7 @@ def apply_plan(plan: Callable[[], ChangePlan], options: WriteOptions) -> tuple[O
 def _apply_again(
     plan: ChangePlan, clashed: list[FileChange], reported: list[Operation], options: WriteOptions
 ) -> list[Operation]:
-    """Apply the part of the new plan that concerns these files, and servers without a reported operation."""
+    """Apply the part of the new plan that concerns the clashed files, or servers without a reported operation."""
     paths = {change.path for change in clashed}
     servers = {one.server for change in clashed for one in change.operations} - {one.server for one in reported}
     done: list[Operation] = []
@@ -173,7 +173,7 @@ def _write_recorded(change: FileChange, options: WriteOptions) -> tuple[Operatio
 
 
 def _keep(record: ChangeRecord, original: Original, options: WriteOptions) -> ChangeRecord:
-    """Store the record, and before the first change a backup of the original."""
+    """Store the record, with a backup of the original if there is none yet; returns the record."""
     if options.backup and record.backup is None and original.content is not None:
         record = record.replace(backup=keep_backup(options.folder, record.path, original.content))
     keep_record(options.folder, record)
@@ -181,7 +181,7 @@ def _keep(record: ChangeRecord, original: Original, options: WriteOptions) -> Ch
 
 
 def _keep_present(change: FileChange, folder: str) -> str | None:
-    """Back up the content that is replaced by an older one, unless there is a backup of it."""
+    """The path of a backup of the content that is replaced; it is created unless there is one."""
     if change.before is None:
         return None
     same = (one.path for one in backups_of(folder, change.path) if one.content == change.before)
@@ -200,7 +200,7 @@ def _take_back(folder: str, record: ChangeRecord, earlier: ChangeRecord | None) 
 
 
 def write(change: FileChange, folders: tuple[str, ...]) -> None:
-    """Create, replace or remove the file; `folders` were made for it, and are removed with it.
+    """Create, replace or remove the file; `folders` were created for it, and are removed with it.
 
     Raises ClashError, FileProblem, OSError.
     """
@@ -222,7 +222,7 @@ def write(change: FileChange, folders: tuple[str, ...]) -> None:
 
 
 def missing_folders(path: str) -> tuple[str, ...]:
-    """The folders that have to be made for a file, the outermost first."""
+    """The folders that must be created for a file, the outermost first."""
     missing: list[str] = []
     folder = os.path.dirname(path)
     while not os.path.lexists(folder) and os.path.dirname(folder) != folder:  # the drive itself may be missing
@@ -263,14 +263,14 @@ def _remove_empty(folders: tuple[str, ...]) -> None:
         try:
             os.rmdir(folder)
         except OSError:
-            return  # it is not empty, or gone
+            return  # the folder is not empty, or does not exist
 
 
 def unified_diff(path: str, before: bytes | None, after: bytes | None) -> str:
     from difflib import unified_diff as compare
 
     old, new = _lines(before), _lines(after)
-    # A big file is almost the same before and after; comparing all of its lines takes seconds.
+    # Equal lines at both ends are skipped, because comparing all lines of a big file would take seconds.
     skipped = max(0, _common(old, new) - CONTEXT)
     tail = max(0, _common(old[skipped:][::-1], new[skipped:][::-1]) - CONTEXT)
     name = path.replace("\\", "/").lstrip("/")

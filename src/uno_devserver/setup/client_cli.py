@@ -1,7 +1,7 @@
 """Asks a client's own command which servers it sees; imported only on request.
 
-The client is run in the workspace, without a terminal and within a time limit; whatever it does, there is an answer.
-A server is seen if the name of its entry is a word in the output, or a name in JSON.
+The client is run in the workspace, without a terminal and within a time limit, so there is always an answer. The client
+sees a server if the name of its entry is a word in the output, or a name in JSON.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
 
 SECONDS = 30.0  # clients take one to five seconds; some connect to every server first
 KEEP_BYTES = 1024 * 1024  # a list of servers has a few hundred bytes
-AT_ONCE = 4  # clients are large programs
-MAX_LINES = 8  # of the output that is reported
+AT_ONCE = 4  # the number of clients that run at the same time, because they are large programs
+MAX_LINES = 8  # the number of lines of the output that are reported
 MAX_LINE = 200
-MAX_DEPTH = 8  # a list of servers has three
+MAX_DEPTH = 8  # the limit for nested JSON; a list of servers has three levels
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][0-9A-B]")
 # Lines with the reason why a client ignores servers; other lines are reported only if none names a server.
 _EXPLAINS = re.compile(r"untrusted|not trusted|malformed|\binvalid\b|not a valid|\[error\]", re.IGNORECASE)
-_NAMES = ("name", "id", "key")  # of servers in JSON lists
+_NAMES = ("name", "id", "key")  # the members that name a server in JSON lists
 _STATES = ("status", "state", "enabled", "disabled", "disabled_reason", "connected", "approved", "trusted", "error")
 
 
 class ClientAnswer(Value):
     client: str
-    command: str  # as typed in a shell
-    sees: Mapping[str, bool]  # by server
-    said: tuple[str, ...] = ()  # the client's output about them
-    problem: str = ""  # why there is no answer
+    command: str  # the command as it is typed in a shell
+    sees: Mapping[str, bool]  # for each server, whether the client sees it
+    said: tuple[str, ...] = ()  # the client's output about the servers
+    problem: str = ""  # the reason why there is no answer
 
 
 def ask_all(
     profiles: Sequence[Profile], servers: tuple[ServerDefinition, ...], workspace: str
 ) -> tuple[ClientAnswer, ...]:
-    """Ask all clients that have such a command, some at a time; the answers have the order of the profiles."""
+    """Ask all clients that can list their servers, several at a time; the answers are in the order of the profiles."""
     asked = [profile for profile in profiles if profile.cli is not None and profile.cli.list]
     if len(asked) < 2:
         return tuple(ask(profile, servers, workspace) for profile in asked)
@@ -63,7 +63,7 @@ def ask_all(
 
 
 def ask(profile: Profile, servers: tuple[ServerDefinition, ...], workspace: str) -> ClientAnswer:
-    """Ask one client."""
+    """Ask one client; the answer has a problem if the client cannot be asked or fails."""
     if profile.cli is None or not profile.cli.list:
         return ClientAnswer(profile.id, "", {}, problem=f"{profile.name} has no command that lists its servers")
     name = profile.cli.executable

@@ -1,4 +1,4 @@
-"""Whether a client is installed on this machine: by its files, its own folders, and its program."""
+"""Detects whether a client is installed on this machine, by its files, its own folders, and its program."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from .paths import Here
     from .profiles import Profile
 
-# Folders that clients read and that often exist for other reasons: GitHub's own, and those for skills of any agent.
+# Folders that clients read, but that often exist for other reasons: GitHub's own, and those for skills of any agent.
 _COMMON_NAMES = (".github", ".agents", ".agent", "_agents")
 
 
 def detected(profile: Profile, here: Here) -> bool:
-    """Whether the client is installed; files of other clients and common folders do not count."""
+    """Whether the client is installed; files of other clients and common folders are no evidence."""
     if profile.hidden:
         return False
     paths = [place.path for place in profile.places if place.use is not Use.SHARED]

@@ -1,6 +1,6 @@
 """One place of a client's configuration: its file read, parsed, and its entries matched with our servers.
 
-A file that is missing or broken is described by `problem`; it never raises.
+Reading never raises: the `problem` of the result says what is wrong with a broken file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .profiles import Place
     from .servers import ServerDefinition
 
-# Some clients store conversations beside the servers, so that their files have tens of megabytes.
+# Some clients store conversations in the same file as the servers, so that it has tens of megabytes.
 MAX_BYTES = 64 * 1024 * 1024
 
 _FORMATS = {Format.JSON: "JSON", Format.JSONC: "JSON", Format.TOML: "TOML", Format.YAML: "YAML"}
@@ -36,7 +36,7 @@ class ConfigFile(Value):
     matches: tuple[Match, ...] = ()
 
     def entries_of(self, server: ServerDefinition, *, certain: bool = True) -> tuple[Match, ...]:
-        """The entries that are certainly the server's, or those that may belong to another program."""
+        """The entries of the server; with `certain=False`, those that may belong to another program instead."""
         return tuple(one for one in self.matches if one.server.name == server.name and one.certain is certain)
 
 
@@ -74,7 +74,7 @@ def read_place(place: Place, servers: Iterable[ServerDefinition]) -> ConfigFile:
 
 
 def content_of(path: str) -> bytes | None:
-    """The bytes of a configuration file, None if it does not exist; raises FileProblem."""
+    """The bytes of a configuration file; None if it does not exist. Raises FileProblem."""
     try:
         return read_bytes(path, MAX_BYTES)
     except FileNotFoundError:
@@ -122,6 +122,6 @@ def encode_text(text: str, bom: bytes, encoding: str) -> bytes:
 
 def repair(path: str) -> str:
     """A sentence: the next step for a broken file."""
-    if os.path.lexists(path) and not os.path.isfile(path):  # a folder, or a dangling link
+    if os.path.lexists(path) and not os.path.isfile(path):  # it is a folder, or a dangling link
         return f"Take '{path}' away, or make it a file, and run this again."
     return f"Fix or remove the file '{path}', and run this again."

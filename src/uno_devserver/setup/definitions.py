@@ -1,7 +1,7 @@
-"""Loads the client profiles and server definitions: from this package, or from files that the user names.
+"""Loads the client profiles and server definitions, from this package or from files that the user names.
 
 A user's file replaces ours completely, and is validated completely before it is used. An error in it is a UserError
-(exit code 2) with the file and the place in it.
+(exit code 2) that names the file and the position.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Definitions(Value):
     servers: tuple[ServerDefinition, ...]
 
     def profile(self, name: str) -> Profile | None:
-        """The profile with this identifier or alias, ignoring case."""
+        """The profile with this identifier or alias, ignoring case; None if there is none."""
         wanted = name.lower()
         by_id = (one for one in self.profiles if one.id.lower() == wanted)
         by_alias = (one for one in self.profiles if wanted in (alias.lower() for alias in one.aliases))
@@ -51,7 +51,7 @@ def _data(kind: str, path: str | None) -> dict[str, Any]:
 
         return read_external(kind, path)
     data = packaged(f"{kind}.json")
-    del data["$schema"]  # for editors
+    del data["$schema"]  # only editors use it
     return data
 
 
@@ -66,7 +66,7 @@ def packaged_path(name: str) -> str:
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
 
 
-# Keys that a profile has for all its places, and a place for itself.
+# Keys that a profile may have for all its places, and a place for itself.
 DIALECT_KEYS = frozenset(
     ("commandKey", "argsKey", "envKey", "urlKey", "mergeCommandArgs", "includeType", "typeMap", "extra", "nameKey")
 )
@@ -111,8 +111,8 @@ def _places(
             continue
         dialect = usual if DIALECT_KEYS.isdisjoint(own) else _dialect({**data, **own})
         place = _place({**data, **own}, dialect, variables, here)
-        # One file can be two places of a client, e.g. if the workspace is the home folder. The first counts, with the
-        # user's scope, because other workspaces use it, too.
+        # One file can be two places of a client, e.g. if the workspace is the home folder. The first place is kept,
+        # with the user's scope, because other workspaces use the file, too.
         at = place.path, place.root
         if at in places:
             place = places[at].replace(scope=place.scope if place.scope is Scope.USER else places[at].scope)

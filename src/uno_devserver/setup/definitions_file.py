@@ -1,6 +1,6 @@
-"""Reads and validates a user's definitions file; apart from `definitions`, because validation is seldom needed.
+"""Reads and validates a user's definitions file; separate from `definitions`, because validation is seldom needed.
 
-Definitions that pass need no further checks. Comments and trailing commas are allowed.
+Valid definitions need no further checks. Comments and trailing commas are allowed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-MAX_BYTES = 4 * 1024 * 1024  # ours has 20 KB
-SCHEMA = "$schema"  # for editors
+MAX_BYTES = 4 * 1024 * 1024  # our own file has 20 KB
+SCHEMA = "$schema"  # a key that only editors use
 
 
 def read_external(kind: str, path: str) -> dict[str, Any]:
-    """Read the definitions in a file, by name; raises UserError."""
+    """The definitions in a file, by their names; raises UserError if the file is invalid."""
     definitions = _read(path)
     schema = f"{kind}.schema.json"
     problem = first_problem(definitions, packaged(schema)) or next(_further_problems(kind, definitions), None)
@@ -53,7 +53,7 @@ def _invalid(message: str, next_step: str) -> UserError:
 
 
 def _further_problems(kind: str, definitions: Mapping[str, Any]) -> Iterator[SchemaProblem]:
-    """Rules that the schema cannot express."""
+    """Violations of rules that the schema cannot express."""
     names = [name for name in definitions if name != SCHEMA]
     if not names:
         yield SchemaProblem("", "must have at least one definition")

@@ -1,6 +1,6 @@
-"""Commands in entries: names, paths, whether they exist; and the command of this program itself.
+"""Commands in entries: their names and paths, whether they exist; and the command of this program itself.
 
-Names and paths follow the rules of all systems, because files are copied between them.
+Names and paths follow the rules of all systems, because files are copied between systems.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ def on_path(name: str, environ: Mapping[str, str], platform: str) -> bool:
 
 
 def command_problem(command: str, environ: Mapping[str, str], platform: str) -> str:
-    """Why a command cannot be started, as the end of a sentence; "" if it can, or if only the client can tell."""
+    """The end of a sentence: why a command cannot be started; "" if it can, or if only the client knows."""
     if is_absolute(command):
         return "" if os.path.exists(command) else f"'{command}' does not exist"
     if any(sign in command for sign in "/\\$~%"):
-        return ""  # relative to a folder, or with a variable, that only the client knows
+        return ""  # only the client knows the folder or the variable
     return "" if on_path(command, environ, platform) else f"'{command}' is not on PATH"
 
 
 PROGRAM_NAMES = ("uno-devserver", "uno.devserver")
 MODULE = "uno_devserver"
-# -P: clients start servers in the folder that they show, and without it Python would import files from there.
+# Clients start servers in the folder that they show; without -P Python would import files from there.
 RUNS_MODULE = ("-P", "-m", MODULE)
 _SCRIPT_ENDINGS = ("", ".exe")
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  # only compared
-# Runners such as uvx and pipx install for one run into their caches, and clear these.
+# Runners such as uvx and pipx install programs for a single run into their caches, which are cleared at times.
 _CLEARED = ("UV_CACHE_DIR", "TMPDIR", "TEMP", "TMP")
 
 
@@ -68,7 +68,7 @@ def own_command(executable: str = sys.executable, called: str | None = None) -> 
 
 
 def is_temporary(path: str, environ: Mapping[str, str]) -> bool:
-    """Whether a file is in a folder that is cleared at times, so that an entry with it would break."""
+    """Whether a file is in a folder that is cleared at times, so that an entry with this command would break."""
     if not os.path.isabs(path):
         return False  # a name is searched for at each start
     cleared = [environ[name] for name in _CLEARED if environ.get(name)]
@@ -78,7 +78,7 @@ def is_temporary(path: str, environ: Mapping[str, str]) -> bool:
 
 
 def _scripts(executable: str, called: str) -> list[str]:
-    """Candidates for the console script; first the one that was called: a link on PATH outlives its environment."""
+    """Candidates for the console script, first the one that was called: a link on PATH outlives its environment."""
     name = os.path.basename(called).lower()
     scripts = (
         [os.path.abspath(called)] if name.removesuffix(".exe") in PROGRAM_NAMES and os.path.dirname(called) else []

@@ -1,7 +1,7 @@
 """Converts between the settings of an entry, in its client's dialect, and an `EntrySpec`.
 
 Reading is lenient: a command may be a string or a list, an address may have any of the names that clients use, and a
-value of an unexpected type counts as absent. No content of a file makes this raise.
+value of an unexpected type is ignored. Reading never raises.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"  # the transport of an entry that has neither a command nor an address
 
-_NAME = "{name}"  # in extra settings of a dialect: the name of the server
+_NAME = "{name}"  # a value in the extra settings of a dialect that stands for the server's name
 
 # Names that clients use for the same setting; the dialect's own name comes first.
 _COMMAND_KEYS = ("command", "cmd")
 _ARGS_KEYS = ("args",)
 _ENV_KEYS = ("env", "environment", "envs")
 _URL_KEYS = ("url", "serverUrl", "httpUrl", "uri")
-# Further settings of one transport that would confuse a client beside the other one.
+# Further settings of one transport that would confuse a client in an entry of the other transport.
 _ONLY_STDIO = ("envFile", "env_file", "cwd", "working_directory")
 _ONLY_HTTP = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var", "transport")
 
 
 def spec_of(entry: ServerEntry, dialect: Dialect) -> EntrySpec:
-    """Read an entry, whatever dialect it is really written in."""
+    """Read an entry, even if it is not written in the client's dialect."""
     settings = entry.settings
     if settings is None:
         return EntrySpec()
@@ -64,7 +64,7 @@ def transport_of(definition: EntrySpec) -> str:
 
 
 def is_disabled(entry: ServerEntry) -> bool:
-    """Whether the entry is switched off, in either of the ways that clients use."""
+    """Whether the entry is switched off, in one of the two ways that clients use."""
     settings = entry.settings or {}
     return settings.get("disabled") is True or settings.get("enabled") is False
 
@@ -72,7 +72,7 @@ def is_disabled(entry: ServerEntry) -> bool:
 def settings_for(
     definition: EntrySpec, server: ServerDefinition, dialect: Dialect, was: Match | None = None
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """The settings that write a definition into a new entry, or into the one that `was` there, and those to drop.
+    """The settings for a new entry, or for the entry that `was` there, and the names of those to remove from it.
 
     Settings of the user stay, except those that belong to the old transport.
     """

@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from .profiles import Dialect
     from .servers import ServerDefinition
 
-# Patterns may come from a user's file, and may take time quadratic in the length of the text, so it is limited. A real
-# command has a few hundred characters.
+# The length of the searched text is limited, because patterns may come from a user's file and take quadratic time. A
+# real command has a few hundred characters.
 SEEN_CHARACTERS = 4096
 
-PATH_RUNNER = "path"  # this program itself, by name or path
+PATH_RUNNER = "path"  # the runner of entries that start this program itself, by name or path
 
 # `name@1.2.3` of uvx, dnx and npx, and `name==1.2.3` of pip.
 _PINNED_NAME = r"(@?[\w.-]+(?:/[\w.-]+)?)(?:@|==)([^\s@/:]+)"
 _NEWEST = "latest"
-_STABLE_AFTER_ALL = ("disallow", "if-necessary")  # values of uvx's --prerelease; dnx's has none
+_STABLE_AFTER_ALL = ("disallow", "if-necessary")  # values of --prerelease that uvx has, and dnx has not
 
 
 class Match(Value):
-    """An entry of a server."""
+    """An entry that was recognised as a server's."""
 
     server: ServerDefinition
     entry: ServerEntry
     says: EntrySpec
-    index: int  # among the entries of the file
+    index: int  # the index among the entries of the file
     transport: str  # stdio, http or unknown
     variant: str  # stable, prerelease, pinned:<version> or legacy-http
-    runner: str | None  # None: not started by one of the server's runners
-    certain: bool  # False if the address may be another program's, and the name does not tell
-    own_way: bool  # it is started in a way that no definition has: a user's choice, not an old form of ours
-    shadowed: bool = False  # a later entry has the same name; clients use the last one
+    runner: str | None  # None if the entry uses none of the server's runners
+    certain: bool  # False if the address may be another program's, and the name does not show whose it is
+    own_way: bool  # whether the user has chosen a way to start it that no definition has
+    shadowed: bool = False  # whether a later entry has the same name; clients use the last one
 
 
 def matches(entries: Sequence[ServerEntry], servers: Iterable[ServerDefinition], dialect: Dialect) -> tuple[Match, ...]:
-    """All entries of the servers, in the order of the file. All servers' names are compared before any content."""
+    """All entries of the servers, in the order of the file. An entry's name is more important than its content."""
     known = tuple(servers)
     last = {entry.name: index for index, entry in enumerate(entries)}
     found = []
@@ -96,7 +96,7 @@ def _line(says: EntrySpec) -> str:
 
 
 def _any(patterns: tuple[str, ...], text: str) -> bool:
-    # `re` caches compiled patterns, so that each is compiled once, and only if it is needed.
+    # `re` caches compiled patterns, so each is compiled only once, and only if it is needed.
     return any(re.search(pattern, text[:SEEN_CHARACTERS], re.IGNORECASE) for pattern in patterns)
 
 
@@ -118,7 +118,7 @@ def _variant(says: EntrySpec, server: ServerDefinition) -> str:
 
 
 def _runner(says: EntrySpec, server: ServerDefinition) -> str | None:
-    """The runner, recognised by its program, whatever the version and further arguments are."""
+    """The runner, recognised by its program, with any version and further arguments; None if it is none of ours."""
     if not says.command or not (_ends(server).intersection(says.args) or _any(server.detection.commands, _line(says))):
         return None
     program = base_name(without_dotnet(says).command)
@@ -146,7 +146,7 @@ def _is_own_way(says: EntrySpec, server: ServerDefinition) -> bool:
 
 
 def _unpinned(word: str) -> str:
-    """An argument without version or option value, which distinguish variants, but not ways to start."""
+    """An argument without its version or option value, which differ between variants of the same way to start."""
     named = re.fullmatch(_PINNED_NAME, word.replace("{version}", "0"))
     return named[1] if named is not None else word.partition("=")[0] if word.startswith("--") else word
 
@@ -159,7 +159,7 @@ def divided(args: tuple[str, ...], server: ServerDefinition) -> tuple[tuple[str,
 
 
 def _ends(server: ServerDefinition) -> set[str]:
-    """The last argument of each definition: for UnoApp always `--mcp-app`."""
+    """The last argument of each definition, such as `--mcp-app`."""
     return {one.args[-1] for one in _definitions(server) if one.args}
 
 
@@ -174,6 +174,6 @@ def without_dotnet(definition: EntrySpec) -> EntrySpec:
 
 
 def runs_our_module(says: EntrySpec) -> bool:
-    """Whether it is `python -m uno_devserver`, with or without -P."""
+    """Whether the command is `python -m uno_devserver`, with or without -P."""
     args = says.args[1:] if says.args[:1] == RUNS_MODULE[:1] else says.args
     return base_name(says.command).startswith("python") and args[:2] == RUNS_MODULE[1:]

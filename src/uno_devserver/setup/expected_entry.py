@@ -1,7 +1,7 @@
-"""What an entry should say, whether it does, and what an outdated one becomes.
+"""The expected content of an entry, whether an entry has it, and the new content of an outdated entry.
 
-The runner of an entry and further arguments are the user's choice, and are kept. An entry that is started in a way of
-its own is up to date until another runner or variant is asked for.
+The runner of an entry and further arguments are the user's choice, and are kept. An entry with a way to start of its
+own is up to date until another runner or variant is requested.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from .profiles import Dialect
     from .servers import ServerDefinition, VariantChoice
 
-_PROGRAM = "{program}"  # in a definition: the command of this program
+_PROGRAM = "{program}"  # stands for the command of this program in a definition
 
 
 def expected(server: ServerDefinition, choice: VariantChoice, runner: str | None = None) -> EntrySpec:
-    """What an entry should say; the runner is `runner`, else the chosen one, else the server's default."""
+    """The expected content of an entry, for `runner`, else for the chosen runner, else for the server's default."""
     kind, _, version = choice.variant.partition(":")
     variants = server.runners.get(runner or choice.runner or server.runner, server.variants)
     wanted = variants.get(kind) or variants.get(STABLE) or next(iter(variants.values()))
@@ -40,21 +40,21 @@ def expected(server: ServerDefinition, choice: VariantChoice, runner: str | None
 
 
 def renewed(match: Match, choice: VariantChoice) -> EntrySpec:
-    """What an outdated entry becomes, with the user's arguments after ours."""
+    """The new content of an outdated entry, with the user's arguments after ours."""
     definition = expected(match.server, meant(choice, match), kept_runner(match, choice))
     _, users = divided(match.says.args, match.server)
     return definition.replace(args=(*definition.args, *users))
 
 
 def kept_runner(match: Match, choice: VariantChoice) -> str | None:
-    """The runner of an entry after a change; None: the server's default."""
+    """The runner of an entry after a change; None for the server's default."""
     if choice.runner is None and choice.asked and match.runner == PATH_RUNNER:
         return None  # a path cannot select a version
     return choice.runner or match.runner
 
 
 def meant(choice: VariantChoice, match: Match) -> VariantChoice:
-    """The choice for an entry: without an explicit variant, one with another runner keeps its own."""
+    """The choice for an entry: unless the user chose a variant, an entry with another runner keeps its own."""
     if choice.asked or choice.runner is not None or match.runner in (None, match.server.runner):
         return choice
     return choice.replace(variant=match.variant)
@@ -63,7 +63,7 @@ def meant(choice: VariantChoice, match: Match) -> VariantChoice:
 def up_to_date(
     match: Match, choice: VariantChoice, dialect: Dialect, exists: Callable[[str], bool] = os.path.exists
 ) -> bool:
-    """Whether the entry is as expected for any runner, or for the chosen one."""
+    """Whether the entry has the expected content for the chosen runner, or for any runner if none was chosen."""
     if match.transport != match.server.transport or not _has_kind_of_command(match.entry, dialect):
         return False
     says = match.says
@@ -84,18 +84,18 @@ def up_to_date(
 
 
 def _has_kind_of_command(entry: ServerEntry, dialect: Dialect) -> bool:
-    """Whether the command is a list or a string as the client expects; it refuses or ignores others."""
+    """Whether the command is a list or a string, whichever the client needs; it refuses or ignores the other."""
     command = (entry.settings or {}).get(dialect.command_key)
     return command is None or isinstance(command, list if dialect.one_array else str)
 
 
 def _has_needed_type(entry: ServerEntry, dialect: Dialect) -> bool:
-    """Whether the type is there if the client needs it: one that has types only for addresses fails without."""
+    """Whether the entry has a type if the client needs it: a client that has types only for addresses requires them."""
     return set(dialect.types) != {HTTP} or "type" in (entry.settings or {})
 
 
 def _same_command(says: EntrySpec, wanted: EntrySpec) -> bool:
-    """Whether both start the same: `dotnet dnx` is `dnx`, and a path, which some clients need, is like a bare name."""
+    """Whether both start the same program: `dotnet dnx` equals `dnx`, and a path in `says` equals its bare name."""
     says, wanted = without_dotnet(says), without_dotnet(wanted)
     if says.args != wanted.args:
         return False

@@ -2,8 +2,8 @@
 
 Supports the part of JSON Schema that our schemas use, as listed in `KEYWORDS`.
 
-Hand-written: importing `jsonschema` takes longer than any command runs, and its messages do not name the place in a
-user's file.
+Hand-written, because importing `jsonschema` takes longer than any command, and its messages do not name the position in
+a user's file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
     "string": (str,),
-    "boolean": (bool,),  # before the numbers: in Python a bool is an int
+    "boolean": (bool,),  # comes before the numbers, because in Python a bool is an int
     "number": (int, float),
     "null": (type(None),),
 }
@@ -45,7 +45,7 @@ def first_problem(value: object, schema: Mapping[str, Any]) -> SchemaProblem | N
 def _problems(value: object, schema: Mapping[str, Any], whole: Mapping[str, Any], path: str) -> Iterator[SchemaProblem]:
     schema = _resolved(schema, whole)
     if "anyOf" in schema:
-        # The option with the value's type can name the error inside; if there is none, the type is the error.
+        # The option with the value's type shows the error inside the value; without such an option, the type is wrong.
         options = [_resolved(option, whole) for option in schema["anyOf"]]
         schema = next((one for one in options if _has_type(value, one)), {"type": [one["type"] for one in options]})
     if not _has_type(value, schema):
@@ -67,7 +67,7 @@ def _object_problems(
 ) -> Iterator[SchemaProblem]:
     known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
     names = schema.get("propertyNames", {})
-    for name in value:  # before missing names, since one of these may be mistyped
+    for name in value:  # reported before missing names, since one of them may be mistyped
         if others is False and name not in known:
             yield SchemaProblem(f"{path}.{name}" if path else name, f"is not known{_close(name, known)}")
     for name in schema.get("required", ()):

@@ -27,14 +27,14 @@ _TOKEN = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class Here(Value):
-    """The facts of a machine that paths depend on."""
+    """The facts about a machine and workspace on which paths depend."""
 
     workspace: str
     home: str
     appdata: str
     localappdata: str
     environ: Mapping[str, str]
-    platform: str  # as sys.platform
+    platform: str  # a value of sys.platform
 
     @property
     def path_rules(self) -> Any:
@@ -53,7 +53,7 @@ def expand(template: str, here: Here, variables: Mapping[str, str]) -> str:
 
 
 def filled_in(template: str, here: Here, variables: Mapping[str, str]) -> str:
-    """Replace the tokens of a template by folders without a separator at the end."""
+    """The template with its tokens replaced by folders, which have no separator at the end."""
     return _TOKEN.sub(lambda token: _folder(token[1], here, variables).rstrip("/\\"), template)
 
 

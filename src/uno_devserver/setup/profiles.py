@@ -30,12 +30,12 @@ class Scope(Enum):
 
 
 class Use(Enum):
-    """How the client, and so this program, uses a place."""
+    """How the client, and therefore this program, uses a place."""
 
     WRITE = "write"  # the client reads it, and entries may be added
     READ = "read"  # the client reads it; entries are found and removed, but never added
-    SHARED = "shared"  # like READ, but the file belongs to other clients: removed only with --all-scopes
-    LEGACY = "legacy"  # the client does not read it (any more); entries are found and removed
+    SHARED = "shared"  # like READ, but the file belongs to other clients, so entries are removed only with --all-scopes
+    LEGACY = "legacy"  # the client never reads it, or no longer; entries are found and removed
 
 
 class Dialect(Value):
@@ -45,16 +45,16 @@ class Dialect(Value):
     args_key: str = "args"
     env_key: str = "env"
     url_key: str = "url"
-    one_array: bool = False  # program and arguments in one array, under `command_key`
+    one_array: bool = False  # whether program and arguments are in one array, under `command_key`
     types: Mapping[str, str] = {}  # by transport: the value of `type`, if it is written
     extra: Mapping[str, Mapping[str, object]] = {}  # by transport: further settings of a new entry
-    name_key: str | None = None  # the servers are a list, and this key of an entry is its name
+    name_key: str | None = None  # if the servers are a list: the key of an entry that has its name
 
 
 class Place(Value):
     """A file, and the path of keys to the servers in it."""
 
-    path: str  # absolute
+    path: str  # the absolute path
     scope: Scope
     use: Use
     format: Format
@@ -74,36 +74,36 @@ class ClientCli(Value):
     """The client's own command, which can list the servers that it sees."""
 
     executable: str
-    list: tuple[str, ...]  # its arguments; none: the command only shows that the client is installed
+    list: tuple[str, ...]  # its arguments; none if the command only shows that the client is installed
     environ: Mapping[str, str] = {}
 
 
 class Profile(Value):
     id: str
-    name: str  # for people
+    name: str  # the name for people
     places: tuple[Place, ...]  # in the order in which the client uses them
     default_scope: Scope
     preferred: Place | None = None  # where an entry goes by default; None if no place can be written to
     aliases: tuple[str, ...] = ()  # other identifiers, e.g. those of the .NET tool
     transports: tuple[str, ...] = TRANSPORTS
     signs: tuple[str, ...] = ()  # further folders and files that show that the client is installed
-    hidden: bool = False  # never detected: not a client, but a way to write a file
+    hidden: bool = False  # whether it is never detected, because it is not a client, but a way to write a file
     cli: ClientCli | None = None
-    in_terminal: bool = False  # it has the PATH of the user's shell; others are started with a minimal one
+    in_terminal: bool = False  # whether it has the PATH of the user's shell; others have a minimal one
     starts_in: Mapping[Scope, Scope] = {}  # by the entry's scope: the workspace (the default) or the home folder
     connect_seconds: float | None = None  # how long it waits for a server, if known
     gates: tuple[Gate, ...] = ()
-    no_client: str = ""  # why nothing can be registered there, as a sentence
+    no_client: str = ""  # a sentence: why nothing can be registered there
 
     def holder(self, place: Place) -> Scope:
-        """The scope of the whole file: Claude Code stores entries of a workspace in the user's file."""
+        """The scope of the whole file: Claude Code stores entries of workspaces in the user's file, too."""
         users = any(one.path == place.path and one.scope is Scope.USER for one in self.places)
         return Scope.USER if users else place.scope
 
     def targets(self, scope: Scope) -> tuple[Place, ...]:
         """The places where an entry of that scope may be added, the preferred one first.
 
-        A shared file counts only if the client has no file of its own.
+        A shared file is included only if the client has no file of its own.
         """
         places = [place for place in self.places if place.scope is scope]
         own = [place for place in places if place.use is Use.WRITE]

@@ -16,7 +16,7 @@ LEGACY_HTTP = "legacy-http"
 
 
 class EntrySpec(Value):
-    """How a server is started or reached, in no client's dialect: `command` and `args`, or `url`."""
+    """How a server is started or reached, independent of dialects: `command` and `args`, or `url`."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -25,10 +25,10 @@ class EntrySpec(Value):
 
 
 class Detection(Value):
-    """Regular expressions, ignoring case."""
+    """Regular expressions, which ignore case, to recognise the entries of a server."""
 
     keys: tuple[str, ...]
-    commands: tuple[str, ...] = ()  # over the command and its arguments, joined by blanks
+    commands: tuple[str, ...] = ()  # for the command and its arguments, joined by blanks
     urls: tuple[str, ...] = ()
     weak_urls: tuple[str, ...] = ()  # addresses that other programs use, too: the entry is uncertain ...
     weak_keys: tuple[str, ...] = ()  # ... unless its name matches one of these
@@ -47,5 +47,5 @@ class VariantChoice(Value):
     """The version and runner that an entry should have."""
 
     variant: str  # stable, prerelease or pinned:<version>
-    runner: str | None = None  # None: the default for new entries; an existing entry keeps its runner
+    runner: str | None = None  # None for the default in new entries; an existing entry keeps its runner
     asked: bool = True  # False if the variant is that of this program, and does not apply to other runners

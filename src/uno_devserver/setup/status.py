@@ -1,7 +1,7 @@
 """The status of a client: for each server, whether it is registered, where, and what is wrong with that.
 
-The effective entry is the first in the order in which the client reads its files. Nothing is changed, and no content
-of a file makes this fail.
+The effective entry is the first in the order in which the client reads its files. Nothing is changed, and no content of
+a file raises an error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Registration(Value):
 
     @property
     def effective(self) -> Location | None:
-        """The entry that the client uses."""
+        """The entry that the client uses; None if there is none."""
         return _effective(self.locations)
 
 
@@ -72,7 +72,7 @@ def _registration(
         status = RegistrationStatus.REGISTERED
     else:
         status = RegistrationStatus.OUTDATED
-    # A file can be two places, so a warning can come twice.
+    # One file can be two places, so a warning can occur twice.
     warnings = tuple(dict.fromkeys(_warnings(profile, configs, server, locations, here)))
     return Registration(server, status, locations, warnings)
 
@@ -131,13 +131,13 @@ def _registered_twice(locations: tuple[Location, ...]) -> Iterator[str]:
 
 
 def several(config: ConfigFile, server: ServerDefinition) -> tuple[str, ...]:
-    """The names of a server's entries in one place, if there is more than one."""
+    """The names of a server's entries in one place; empty unless there is more than one."""
     names = tuple(match.entry.name for match in config.entries_of(server))
     return names if len(names) > 1 else ()
 
 
 def in_words(place: Place, here: Here) -> str:
-    """The quoted path of a place; Claude Code stores the servers of all projects in the user's file."""
+    """The quoted path of a place, with a remark if that part of the file is for this project only."""
     return f"'{place.path}'" + (", this project" if here.workspace in place.root else "")
 
 
@@ -148,7 +148,7 @@ def warnings_of_file(profile: Profile, config: ConfigFile) -> Iterator[str]:
     if config.document is not None and config.place.format is Format.JSON:
         for remark in config.document.remarks:
             where = f"Config file '{config.place.path}' has {remark.what} in line {remark.line}"
-            yield f"{where}, which {profile.name} does not take"
+            yield f"{where}, which {profile.name} does not accept"
 
 
 def _warnings_of_entry(location: Location, here: Here) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _warnings_of_entry(location: Location, here: Here) -> Iterator[str]:
 
 
 def cannot_start(location: Location, here: Here) -> str:
-    """Why the entry cannot start, as the end of a sentence; "" if it can, or if only the client can tell."""
+    """The end of a sentence: why the entry cannot start; "" if it can, or if only the client knows."""
     says = location.match.says
     if location.match.transport != STDIO or "$" in says.env.get("PATH", ""):  # the client expands that
         return ""

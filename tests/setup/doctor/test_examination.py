@@ -251,7 +251,7 @@ def test_a_file_that_the_client_refuses_for_a_comment_registers_nothing_that_wor
 
     one = desk.the_one()
 
-    assert one.problem == f"Config file '{desk.config}' has a comment in line 1, which Editor does not take."
+    assert one.problem == f"Config file '{desk.config}' has a comment in line 1, which Editor does not accept."
     assert one.next_step == "Remove that from the file."
 
 

@@ -233,7 +233,7 @@ def test_a_scope_that_is_asked_for_gets_an_entry_although_the_other_has_one(tmp_
 
     assert change.path == str(tmp_path / "user.json")
     (note,) = change.operations[0].notes
-    assert f"takes the entry in '{workspace}' first" in note
+    assert f"uses the entry in '{workspace}' first" in note
     assert "'uno-devserver mcp uninstall cursor --scope workspace'" in note
 
 
@@ -286,7 +286,7 @@ def test_an_entry_that_the_client_does_not_read_says_nothing_about_the_new_one(t
     (operation,) = change.operations
     assert operation.action is Action.UPDATED
     assert operation.reason == f"Added UnoApp stdio server; Cursor does not read '{legacy}'"
-    assert f"'uno-devserver mcp uninstall cursor' takes the entry out of '{legacy}', too." in operation.notes
+    assert f"'uno-devserver mcp uninstall cursor' removes the entry from '{legacy}', too." in operation.notes
 
 
 def test_of_two_targets_the_one_that_is_there_is_taken(tmp_path: Path) -> None:

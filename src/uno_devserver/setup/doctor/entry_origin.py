@@ -1,7 +1,7 @@
-"""Whether an entry may have come with the workspace, and so start whatever its author wants.
+"""Finds out whether an entry may have come with the workspace, and could start anything that its author wants.
 
-A repository can contain a client's file. An entry in it is started, or connected to, without asking only if it says
-exactly what `mcp install` writes, and no file of the workspace can influence what that starts.
+A repository can contain a client's file. An entry in it is used without the user's consent only if it is exactly what
+`mcp install` writes, and no file of the workspace can influence which program it starts.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from ..paths import Here
     from ..profiles import Place
 
-# uvx takes no settings from its working folder. Others do: dnx uses the feeds of a NuGet.config there, npx prefers
+# uvx uses no settings from its working folder. Others do: dnx uses the feeds of a NuGet.config there, npx prefers
 # node_modules, and `python -m` imports from the folder itself.
 _ISOLATED_RUNNER = "uvx"
-# `name@` can also be followed by a file of the workspace.
+# After `name@` there can also be a file of the workspace.
 _VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.dev|\.post)\d+)*")
 _FURTHER_SETTINGS = ("cwd", "working_directory", "headers", "http_headers", "bearer_token_env_var", "bearerTokenEnvVar")
 
@@ -58,7 +58,7 @@ def _is_as_installed(match: Match, here: Here) -> bool:
 
 
 def _is_the_users(command: str, here: Here) -> bool:
-    """Whether the command is a bare name, a file of that name on PATH, or this program; not a file anywhere else."""
+    """Whether the command is a bare name, the file of that name on PATH, or this program, not any other file."""
     if not any(separator in command for separator in "/\\"):
         return True
     return command == own_command()[0] or command in named_program_candidates(

@@ -1,7 +1,7 @@
 """How a client would start or reach a server: command, folder, environment.
 
-A graphical client is started by the desktop and not by a shell, so that it has neither the shell's PATH nor its
-variables. Its servers get even less: the official SDKs pass on only a few named variables.
+A graphical client is started by the desktop instead of a shell, so it has neither the shell's PATH nor its variables.
+Its servers have even fewer variables, because the official SDKs pass on only a few of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..paths import Here
     from ..profiles import Place, Profile
 
-# The PATH that a desktop gives to its programs. Windows has one PATH for all.
+# The PATH that a desktop gives to its programs. Windows has the same PATH for all programs.
 BARE_PATHS = {
     "linux": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "darwin": "/usr/bin:/bin:/usr/sbin:/sbin",
@@ -31,7 +31,7 @@ PASSED_ON_WINDOWS = (
     *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES"),
     *("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE"),
 )
-# A larger limit is in milliseconds: no client waits for a quarter of an hour.
+# A limit above this is in milliseconds, because no client waits for a quarter of an hour.
 MOST_SECONDS = 900
 
 _HEADER_KEYS = ("headers", "http_headers")
@@ -39,7 +39,7 @@ _VARIABLE = re.compile(r"\$\{(?:(?P<kind>env|input|config|command):)?(?P<name>[\
 
 
 class LaunchSpec(Value):
-    """`command` is empty for a server with an address, `url` for one with a command."""
+    """How to start or reach a server. `command` is empty for a server with an address, `url` for one with a command."""
 
     command: tuple[str, ...]
     folder: str
@@ -47,7 +47,7 @@ class LaunchSpec(Value):
     url: str
     headers: Mapping[str, str]
     limit_seconds: float | None  # how long the client waits; None if unknown
-    unset: tuple[str, ...]  # variables that the entry refers to and that are not set
+    unset: tuple[str, ...]  # the variables that the entry uses, but that are not set
 
 
 def launch_spec_of(entry: ServerEntry, place: Place, profile: Profile, here: Here) -> LaunchSpec:
@@ -68,7 +68,7 @@ def launch_spec_of(entry: ServerEntry, place: Place, profile: Profile, here: Her
 
 
 def limit_of(settings: Mapping[str, object], profile: Profile) -> float | None:
-    """The entry's own limit, in the unit of its client; else the client's limit."""
+    """The entry's own limit, or else the client's limit, in seconds; None if it is unknown."""
     for key in ("startup_timeout_sec", "startupTimeoutMs", "timeout"):
         value = settings.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:

@@ -1,7 +1,7 @@
 """Asks a proxy, of this program or of its .NET counterpart, for the health of the server behind it.
 
-A proxy answers even if its server does not run, so its first answers say nothing about that. Its report is JSON from
-a foreign process, so any field may have any type.
+A proxy answers even if its server does not run, so its first answers do not show whether it does. The report is JSON
+from a foreign process, so any field may have any type.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 SETTLE_SECONDS = 15.0  # a .NET Host starts in 1 to 3 s; a server that a runner has to build needs longer
 POLL_SECONDS = 0.1  # one request takes a millisecond
 DEGRADED = "Degraded"  # the connection state in the report of a proxy that has given up
-MAX_ISSUES = 2  # the first says what is wrong, the second usually why
-MAX_CHARACTERS = 1000  # of their messages
+MAX_ISSUES = 2  # the first issue says what is wrong, the second usually why
+MAX_CHARACTERS = 1000  # the limit for the messages of the issues
 
 
 class ProxyHealth(Value):
     health: str  # as in the report: Healthy, Degraded or Unhealthy
     tools: int | None  # the number of tools of the server behind it; None if there is no server
-    problem: str = ""  # as sentences
+    problem: str = ""  # one or more sentences
     next_step: str = ""
-    fatal: bool = False  # the problem makes the server unusable
-    no_workspace: bool = False  # the problem is that the proxy does not know its workspace; a client may tell it later
+    fatal: bool = False  # whether the problem makes the server unusable
+    no_workspace: bool = False  # whether the problem is an unknown workspace, which a client may name later
 
 
 async def probe_proxy(connection: Connection, peer: Peer, connected: Callable[[], None]) -> ProxyHealth | None:
@@ -45,7 +45,7 @@ async def probe_proxy(connection: Connection, peer: Peer, connected: Callable[[]
     """
     deadline = time.monotonic() + SETTLE_SECONDS
     is_connected = False
-    before: ProxyHealth | None = None  # facts arrive one by one, so a report counts when it comes twice
+    before: ProxyHealth | None = None  # facts arrive one by one, so a report is final when it comes twice
     while (report := await _asked(connection, peer)) is not None:
         if report.get("upstreamConnected") is True and not is_connected:
             is_connected = True

@@ -1,7 +1,7 @@
-"""One attempt to use a server as a client does: start or reach it, shake hands, list its tools; with timings.
+"""One attempt to use a server as a client does: start or reach it, shake hands, and list its tools; with timings.
 
-A proxy is also asked for the health of its server. Whatever the server does, a trial returns within a bound and says
-what happened, and leaves no process behind.
+A proxy is also asked for the health of its server. Whatever the server does, a trial returns within a time limit, says
+what happened, and leaves no process running.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ if TYPE_CHECKING:
     from .launch_spec import LaunchSpec
     from .proxy_probe import ProxyHealth
 
-PATIENCE_SECONDS = 60.0  # more than the usual limits of clients: at the first start a runner downloads
-MORE_SECONDS = 10.0  # beyond the client's limit, to tell a slow server from one that never answers
-INPUT_SECONDS = 2.0  # for a server to end by itself after its input was closed, as MCP asks for
-STOP_SECONDS = 2.0  # after a signal, before it is killed
+PATIENCE_SECONDS = 60.0  # more than the usual limits of clients, because a runner downloads at its first start
+MORE_SECONDS = 10.0  # in addition to the client's limit, to distinguish a slow server from one that never answers
+INPUT_SECONDS = 2.0  # how long a server may take to end after its input was closed, as MCP requires
+STOP_SECONDS = 2.0  # how long a server may take to end after a signal, before it is killed
 LAST_OUTPUT_SECONDS = 0.5  # between the exit of a process and the end of its output, in either order
-POLL_SECONDS = 0.05  # for the exit of a process, on systems that do not report it
+POLL_SECONDS = 0.05  # used on systems that do not report the exit of a process
 LAST_LINES = 5
 MAX_STRAYS = 3
-MAX_CHARACTERS = 500  # of each message of a server
-MAX_PAGES = 100  # of a list of tools
-READY = "ready"  # until a proxy has a server; the client does not wait for that
+MAX_CHARACTERS = 500  # the limit for each message of a server
+MAX_PAGES = 100  # the limit for a list of tools
+READY = "ready"  # the step until a proxy has a server; the client does not wait for it
 
 T = TypeVar("T")
 
 
 class Trial(Value):
-    milliseconds: Mapping[str, int]  # of each completed step: `spawn`, `initialize`, `tools`, `ready`
-    tools: int | None = None  # their number
-    problem: str = ""  # why the server cannot be used, as sentences; "": it can
-    behind: ProxyHealth | None = None  # of the server behind a proxy
+    milliseconds: Mapping[str, int]  # the time of each completed step: `spawn`, `initialize`, `tools`, `ready`
+    tools: int | None = None  # the number of tools
+    problem: str = ""  # sentences: why the server cannot be used; "" if it can
+    behind: ProxyHealth | None = None  # the health of the server behind a proxy
 
     @property
     def seconds(self) -> float:
@@ -69,7 +69,7 @@ def patience_of(spec: LaunchSpec) -> float:
 
 
 def try_command(program: str, spec: LaunchSpec) -> Trial:
-    """`program` is the file that the command's first word stands for."""
+    """Start and try a server; `program` is the executable file of the command."""
     with tempfile.TemporaryDirectory(prefix="uno-devserver-") as folder:
         output = Output(os.path.join(folder, "stderr.log"))
         try:
@@ -141,7 +141,7 @@ async def _talk(connection: StdioConnection, watch: _Stopwatch) -> list[object]:
 
 
 async def _until_it_ends(talk: Coroutine[Any, Any, T], child: Child, spec: LaunchSpec) -> tuple[str, T | None]:
-    """Talk until the process exits: its output alone may be held open by a process that it started."""
+    """Talk to the server until its process exits; a process that it started may hold the output open for longer."""
     talking = asyncio.ensure_future(talk)
     gone = asyncio.ensure_future(process_exit(child.pid, POLL_SECONDS))
     try:
@@ -186,7 +186,7 @@ async def _over_http(spec: LaunchSpec) -> Trial:
 
 
 async def _tools(connection: Connection) -> list[object]:
-    """List the names of all tools."""
+    """The names of all tools."""
     if "tools" not in connection.server.capabilities:
         return []
     names: list[object] = []
@@ -237,7 +237,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _explained(problem: str, strays: list[bytes], child: Child) -> str:
-    """The problem with what the server printed, to its output and to its error output."""
+    """The problem, followed by what the server printed to its output and to its error output."""
     if strays:
         lines = "; ".join(shown(line.decode("utf-8", "replace").strip()) for line in strays)
         problem += f" On its output, where only MCP belongs, it printed: {lines}"

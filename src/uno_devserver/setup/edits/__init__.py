@@ -1,1 +1,1 @@
-"""Edits one entry of a configuration file, and keeps all other bytes."""
+"""Edits of one entry of a configuration file, which keep all other bytes."""

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Document(Protocol):
-        """The servers in a text. Texts are decoded, without a byte order mark, and keep their line endings."""
+        """The servers in a decoded text, which has no byte order mark and keeps its line endings."""
 
         @property
         def entries(self) -> tuple[ServerEntry, ...]:
-            """In the order of the file, including entries that have the same name."""
+            """The entries in the order of the file, including those that have the same name."""
 
         @property
         def remarks(self) -> tuple[Remark, ...]:
-            """What a strict JSON parser rejects: the first comment, the first trailing comma."""
+            """The parts that a strict JSON parser rejects: the first comment and the first trailing comma, if any."""
 
         def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
             """Return the text with `settings` in the entry at that index, or in a new last entry of that name.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
             """
 
         def remove(self, indexes: Collection[int]) -> str:
-            """Return the text without these entries; the object that held them stays, even if it is empty."""
+            """Return the text without these entries; the object around them stays, even if it is empty."""
 
 
 NO_ROOT_OBJECT = "does not contain a JSON object at root level"  # reasons of an EditProblem
@@ -41,11 +41,11 @@ UNSAFE = "is written in a way that cannot be changed safely"
 
 class ServerEntry(Value):
     name: str
-    settings: Mapping[str, object] | None  # None: the value is not an object
+    settings: Mapping[str, object] | None  # None if the value is not an object
 
 
 class Remark(Value):
-    what: str  # "a comment"
+    what: str  # a noun with its article, such as "a comment"
     line: int
 
 
@@ -59,11 +59,11 @@ class EditProblem(Exception):
 
 
 class WrongKind(EditProblem):
-    """The text is valid, but the value that should hold the servers has another type."""
+    """The text is valid, but the value that should contain the servers has another type."""
 
 
 def open_document(text: str, form: Format, root: tuple[str, ...], name_key: str | None = None) -> Document:
-    """Parse a text; raises EditProblem. A blank text, or one with comments only, has no entries and can get some."""
+    """Parse a text; raises EditProblem. Entries can be added to a blank text, or to one with comments only."""
     if form is Format.TOML:
         from .toml_document import TomlDocument
 
@@ -91,7 +91,7 @@ def spliced(text: str, splices: Iterable[Splice]) -> str:
 
 
 def newline_of(text: str) -> str:
-    """The line ending of the first line."""
+    """The line ending of the first line; a line feed if there is only one line."""
     first = text.find("\n")
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
 

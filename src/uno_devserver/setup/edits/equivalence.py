@@ -1,4 +1,4 @@
-"""Whether a file without our entries means the same as the file before they were added."""
+"""Finds out whether a file without our entries means the same as the file before they were added."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def means_the_same(original: str, removed: str, form: Format) -> bool:
-    """Whether both texts mean the same, apart from empty collections that were added to hold the entries.
+    """Whether both texts mean the same, apart from empty collections that were added for the entries.
 
-    A text that cannot be compared is not the same.
+    False if a text cannot be parsed.
     """
     try:
         now = _value(removed, form)
         try:
             before = _value(original, form)
         except ValueError:
-            before = {}  # only blanks and comments: any other content would be in the second text, too
+            before = {}  # the text has only blanks and comments: other content would be in the second text, too
         return _same({} if before is None else before, now, set())  # an empty document can get settings
     except (ValueError, RecursionError):
         return False
@@ -72,7 +72,7 @@ def _value_of_node(node: YamlNode, known: dict[int, Any]) -> Any:
 
 def _same(original: Any, removed: Any, compared: set[tuple[int, int]]) -> bool:
     pair = id(original), id(removed)
-    if pair in compared:  # through an alias
+    if pair in compared:  # reached before through an alias
         return True
     if isinstance(original, dict | list):
         compared.add(pair)

@@ -37,12 +37,12 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _LINE_END = re.compile(r"[ \t]*[\r\n]")
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)  # for use between tokens, where no string can be
-_USUAL_COLONS = (": ", ":", " : ", " :")  # others align something
+_USUAL_COLONS = (": ", ":", " : ", " :")  # a colon with other blanks aligns values
 _KINDS = {"[": "an array", '"': "a string", "n": "null", "t": "a boolean", "f": "a boolean"}
 
 
 class JsonDocument:
-    """The servers are the members of the object at the path `root`; of duplicate names on the path the last counts."""
+    """The servers are the members of the object at the path `root`; of duplicate names on the path the last is used."""
 
     def __init__(self, text: str, root: tuple[str, ...]) -> None:
         self._text = text
@@ -154,7 +154,7 @@ class JsonDocument:
         return spliced(self._text, [(at, at, new if self._text[at:] else new + style.newline)])
 
     def _checked(self, text: str, as_wanted: Callable[[JsonDocument, Pairs, Pairs], bool]) -> str:
-        """Return the new text if the servers are as wanted, and everything else means the same; else raise."""
+        """Return the new text; raises EditProblem unless the servers are as wanted, and all else means the same."""
         if text == self._text:
             return text
         try:
@@ -244,7 +244,7 @@ class JsonObject:
         self.members = members(self._plain, 0)
 
     def edited(self, settings: Mapping[str, object], drop: Collection[str]) -> JsonObject:
-        """Set these values; a member that has the value already stays as written. Of duplicates the last counts."""
+        """Set these values; a member that already has the value stays as written. Of duplicates the last is changed."""
         result = self
         for name, value in settings.items():
             at = result._last(name)
@@ -384,7 +384,7 @@ class JsonObject:
         return isinstance(value, dict) and value != {} and not _has_newline(self.text[member.value : member.end])
 
     def _local_style(self) -> JsonStyle:
-        """The style of the last member, beside which new text is written."""
+        """The style of the last member, next to which new text is written."""
         number = len(self.members) - 1
         last = self.members[number]
         colon = self.text[last.key_end : last.value]
@@ -412,11 +412,11 @@ class JsonStyle(Value):
     colon: str = ": "
     gap: str = " "  # after a comma on the same line
     pad: str = ""  # inside the braces of an object on one line
-    one_line: bool = False  # the whole text
+    one_line: bool = False  # whether the whole text is on one line
 
 
 def _style_of(text: str, start: int, end: int) -> JsonStyle:
-    """The style of a text whose object stands between these positions."""
+    """The style of a text whose object is between these positions."""
     unit = re.search(r'[\r\n]([ \t]+)"', text)
     key = re.compile(r'\{\s*"[^"\\]*"( ?: ?)').match(text, start)
     colon = key[1] if key else ": "
@@ -430,7 +430,7 @@ def _style_of(text: str, start: int, end: int) -> JsonStyle:
 
 
 def _gap_after(colon: str) -> str:
-    """A text with a blank after colons gets one after commas."""
+    """The text after commas: a blank if there is one after colons."""
     return " " if colon.endswith(" ") else ""
 
 

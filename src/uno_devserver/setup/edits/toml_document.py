@@ -1,10 +1,9 @@
 """TOML documents, as Codex stores its servers.
 
-`tomllib` parses the text before and after a change. A change is returned only if the new text means the old one with
+`tomllib` parses the text before and after a change. The new text is returned only if it differs in meaning by exactly
 that change, and if everything outside the entry is still written as before.
 
-Hand-written because tomlkit keeps comments but not all other bytes; `tomllib` judges, and changes are spliced into the
-text.
+Hand-written, because tomlkit keeps comments but not all other bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")  #
 
 
 class TomlDocument:
-    """A Document. TOML names are unique, so adding an entry with an existing name changes that entry."""
+    """A Document for TOML. Its names are unique, so adding an entry with an existing name changes that entry."""
 
     remarks: tuple[Remark, ...] = ()  # comments are part of TOML, for every reader
 
@@ -42,7 +41,7 @@ class TomlDocument:
         )
 
     def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
-        from . import toml_edit  # lazily: its patterns cost 3 ms
+        from . import toml_edit  # imported late, because its patterns take 3 ms
 
         name = name if at is None else self.entries[at].name
         new = dict(settings)
@@ -63,7 +62,7 @@ class TomlDocument:
         return self._changed(names, servers, toml_edit.without)
 
     def _changed(self, names: Sequence[str], servers: Table, change: Callable[[str, Path], str]) -> str:
-        """Apply a change to each of these entries, and check that it leaves these `servers` and everything else."""
+        """Apply a change to each of these entries; raises EditProblem unless these `servers` and all else result."""
         from .toml_edit import foreign
 
         text = self._text
@@ -94,7 +93,7 @@ class TomlDocument:
 
 
 def _meaning(text: str) -> Table:
-    import tomllib  # costs 9 ms
+    import tomllib  # imported late, because it takes 9 ms
 
     try:
         return tomllib.loads(text)

@@ -1,7 +1,7 @@
-"""Edits of a TOML text; apart from `toml_document`, because compiling these patterns costs 3 ms that reading saves.
+"""Edits of a TOML text; separate from `toml_document`, because reading does not need these patterns, which take 3 ms.
 
-A table can be written in four ways: under a header, as dotted keys, inline, or only through the headers of its sub
-tables. Additions follow the way that the text uses. `without` takes out what `add` has put in, to the byte.
+A table can be written in four ways: under a header, as dotted keys, inline, or only through the headers of its
+subtables. Additions follow the way that the text uses. `without` removes exactly the bytes that `add` has added.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def add(text: str, path: Path, settings: Settings) -> str:
 
 
 def update(text: str, path: Path, old: Settings, settings: Settings, drop: Collection[str]) -> str:
-    """Put these `settings` into the table at a path, which holds `old`, and take out those of `drop`."""
+    """Put these `settings` into the table at a path, whose value is `old`, and remove those of `drop`."""
     missing = {}
     for key, value in settings.items():
         before, outline, place = old.get(key), scan(text), (*path, key)
@@ -53,7 +53,7 @@ def update(text: str, path: Path, old: Settings, settings: Settings, drop: Colle
         elif isinstance(value, dict) and isinstance(before, dict) and _has_header(outline, place):
             text = update(text, place, before, value, before.keys() - value.keys())
         else:
-            text = without(text, place)  # dotted keys, or tables of an array
+            text = without(text, place)  # the table is written as dotted keys, or is in an array
             missing[key] = value
     if missing:
         text = _with_keys(text, path, missing)
@@ -63,7 +63,7 @@ def update(text: str, path: Path, old: Settings, settings: Settings, drop: Colle
 
 
 def replace(text: str, path: Path, settings: Settings) -> str:
-    """Replace another value by a table."""
+    """Replace a value that is not a table by a table."""
     span = _value_at(scan(text), path)
     if span is None:
         return add(without(text, path), path, settings)
@@ -113,7 +113,7 @@ def _with_keys(text: str, path: Path, settings: Settings) -> str:
     if inline is not None:
         return _with_members(text, inline, path[len(inline.path) :], settings)
     parts = [one for one in outline.statements if is_under(one.path, path)]
-    own = [one for one in parts if len(one.table) <= len(path)]  # not those of its sub tables
+    own = [one for one in parts if len(one.table) <= len(path)]  # without those of its subtables
     if own:
         return _with_lines(text, own[-1], path, settings)
     if parts:
@@ -205,7 +205,7 @@ def _end_of_content(text: str) -> int:
 
 
 def _behind_comments(text: str, at: int) -> int:
-    """The position after comments that follow directly, unless a statement follows directly: they belong to that."""
+    """The position after directly following comments, unless they belong to a statement that directly follows them."""
     end = at
     while text[end : _end_of_line(text, end)].lstrip(_BLANKS).startswith("#"):
         end = _end_of_line(text, end)
@@ -234,12 +234,12 @@ class Statement(Value):
     """A header, or a key with its value, with all of its lines."""
 
     path: Path  # from the top of the file
-    table: Path  # of the header it stands under; a header's own path
-    start: int  # of its first line
-    at: int  # where it begins in that line
+    table: Path  # the path of the header above it; for a header, its own path
+    start: int  # the beginning of its first line
+    at: int  # the beginning of the statement, after the indentation
     end: int  # after its last line
-    value: tuple[int, int] | None = None  # None: a header
-    array: bool = False  # the header of an element: [[path]]
+    value: tuple[int, int] | None = None  # the span of the value; None for a header
+    array: bool = False  # whether it is the header of an array element: [[path]]
 
 
 class InlineMember(Value):
@@ -252,7 +252,7 @@ class InlineMember(Value):
 
 class InlineTable(Value):
     path: Path
-    start: int  # of its opening brace
+    start: int  # the position of its opening brace
     members: tuple[InlineMember, ...]
 
 
@@ -321,7 +321,7 @@ def _key(text: str, at: int) -> tuple[Path, int]:
 def _name(part: str) -> str:
     if part[0] not in "\"'":
         return part
-    import tomllib  # costs 9 ms
+    import tomllib  # imported late, because it takes 9 ms
 
     return next(iter(tomllib.loads(f"{part} = 0")))
 

@@ -3,8 +3,7 @@
 The servers are a mapping by name, or a list whose items have a name. After each step the text is parsed again; a step
 that would change anything else is refused.
 
-Hand-written because ruamel.yaml keeps comments but not all other bytes; PyYAML's parser judges, and changes are spliced
-into the text.
+Hand-written, because ruamel.yaml keeps comments but not all other bytes. PyYAML's parser checks the result.
 """
 
 from __future__ import annotations
@@ -41,15 +40,15 @@ if TYPE_CHECKING:
 
 
 class YamlDocument:
-    """`root` is the path of keys to the servers. With `name_key` they are a list, and this key holds an item's name."""
+    """`root` is the path of keys to the servers. With `name_key` they are a list, and this key has an item's name."""
 
     remarks: tuple[Remark, ...] = ()  # comments are part of YAML, for every reader
 
     def __init__(self, text: str, root: tuple[str, ...], name_key: str | None) -> None:
         self._text, self._root, self._name_key = text, root, name_key
         self._stream = read(text)
-        self._way: list[YamlNode] = []  # from the top to the servers, as far as they exist; aliases resolved
-        self._positions: list[int] = []  # index of the pair that was followed, in each node of the way but the last
+        self._way: list[YamlNode] = []  # the existing nodes from the top to the servers, with aliases resolved
+        self._positions: list[int] = []  # in each node of the way except the last, the index of the next pair
         self._missing = root  # the keys that do not exist
         self._find_servers()
         self._slots = self._find_slots()
@@ -63,7 +62,7 @@ class YamlDocument:
             document, at = self._with_entry(name, wanted), len(self.entries)
         else:
             document = self._with_settings(at, name, wanted, unwanted)
-        found = document.entries[at].settings or {}  # with what is merged into the entry
+        found = document.entries[at].settings or {}  # including merged settings
         done = all(key in found and same_value(found[key], value) for key, value in wanted.items())
         if not done or any(key in found for key in unwanted):
             raise self._unsafe()
@@ -115,7 +114,7 @@ class YamlDocument:
 
     @property
     def _servers(self) -> YamlNode | None:
-        """None if there are none, or null."""
+        """The node of the servers; None if it does not exist, or is null."""
         return None if self._missing or is_null(self._way[-1]) else self._way[-1]
 
     def _entry(self, slot: int, meanings: ValueReader) -> ServerEntry:
@@ -197,7 +196,7 @@ class YamlDocument:
             splices = yaml_splices.emptied(self._text, servers, behind)
         return self._changed(splices, self._way, gone, _lost(servers, gone))
 
-    # Steps: the last node of a way is the one that is changed
+    # Steps. Each changes the last node of the way.
 
     def _with_first_pair(self, key: str, value: object) -> YamlDocument:
         document = self._again(yaml_splices.added_at_end(self._text, self._stream.end, 0, key, value, self._style))
@@ -272,7 +271,7 @@ def _positions_of(node: YamlNode, key: str) -> list[int]:
 
 
 def _gained(node: YamlNode, *values: object) -> Check:
-    """The node has its old items, and these values after them."""
+    """A check whether a node has its old items, followed by these values."""
 
     def fits(new: YamlNode) -> bool:
         kept, more = new.items[: -len(values)], new.items[-len(values) :]

@@ -69,9 +69,9 @@ def end_with_comments(text: str, end: int, column: int) -> int:
 
 
 def whole_lines(text: str, begin: int, end: int, before: YamlNode | None = None) -> tuple[int, int]:
-    """The span from the line of `begin` to the line end `end`, with its line break, or the one before if it has none.
+    """The span from the line of `begin` to the line end `end`, with the line break after it, or else the one before it.
 
-    If the node `before` ends with a block scalar, that keeps its line break, and gets no further blank lines.
+    A block scalar at the end of the node `before` keeps its line break, and does not gain blank lines.
     """
     start = line_start(text, begin)
     leaf = deque(walk(before), maxlen=1).pop() if before is not None else None
@@ -120,7 +120,7 @@ def _block_pairs(nodes: tuple[YamlNode, ...]) -> Iterator[tuple[YamlNode, YamlNo
 
 
 def _gaps(text: str, nodes: tuple[YamlNode, ...]) -> Iterator[int]:
-    """Columns from dashes to the keys beside them."""
+    """Columns from dashes to the keys on the same line."""
     for node in (inner for outer in nodes for inner in walk(outer)):
         if node.kind == SEQUENCE and not node.flow:
             for dash, item in zip(dashes(text, node), node.items, strict=True):
@@ -134,7 +134,7 @@ class YamlStyle(Value):
     newline: str
     step: int  # from a key to the keys below it
     dash: int  # from a key to the dashes of the list below it
-    gap: int  # from a dash to the keys beside it
+    gap: int  # from a dash to the key on the same line
 
 
 # In lower case: parsers differ in which spellings they accept.
@@ -171,7 +171,7 @@ def pair_in_flow(key: str, value: object, *, quote: str = "") -> str:
 
 
 def pairs_in_lines(settings: Mapping[str, object], column: int, style: YamlStyle) -> list[str]:
-    """Write a block mapping whose keys stand in that column."""
+    """Write a block mapping whose keys begin in that column."""
     lines: list[str] = []
     for key, value in settings.items():
         head = f"{' ' * column}{scalar(key)}:"
@@ -181,7 +181,7 @@ def pairs_in_lines(settings: Mapping[str, object], column: int, style: YamlStyle
 
 
 def in_lines(value: object, column: int, style: YamlStyle) -> list[str]:
-    """Write a collection below a key in that column; a scalar gets no lines, it stands after the key."""
+    """Write a collection below a key in that column; no lines for a scalar, which is written after the key."""
     if isinstance(value, dict):
         return pairs_in_lines(value, column + style.step, style)
     if isinstance(value, list):
@@ -190,7 +190,7 @@ def in_lines(value: object, column: int, style: YamlStyle) -> list[str]:
 
 
 def items_in_lines(values: Sequence[object], column: int, style: YamlStyle) -> list[str]:
-    """Write the items of a block list whose dashes stand in that column."""
+    """Write the items of a block list whose dashes are in that column."""
     lines: list[str] = []
     dash = f"{' ' * column}-"
     for value in values:

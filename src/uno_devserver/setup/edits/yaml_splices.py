@@ -1,7 +1,7 @@
 """Edits of one YAML collection, as splices of its text.
 
-A flow collection stands in brackets, on one line or on several: `{key: value}`, `[item]`. A block collection consists
-of lines: `key: value`, `- item`.
+A flow collection is in brackets, on one or more lines: `{key: value}`, `[item]`. A block collection consists of lines:
+`key: value`, `- item`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def replaced_item(text: str, node: YamlNode, at: int, value: object, style: Yaml
 
 
 def without(text: str, node: YamlNode, at: int) -> list[Splice]:
-    """Remove a pair or an item; a block collection has others (else see `emptied`)."""
+    """Remove a pair or an item. A block collection must have others; for the last one use `emptied`."""
     if node.flow:
         return _flow_without(text, node, at)
     return _block_without_pair(text, node, at) if node.kind == MAPPING else _block_without_item(text, node, at)
@@ -121,7 +121,7 @@ def _flow_added(text: str, node: YamlNode, written: str, style: YamlStyle) -> li
     comma = _after_comma(text, end)
     behind = comma or end
     indent = text[line_start(text, begin) : begin]
-    if indent.strip():  # entries stand beside one another
+    if indent.strip():  # the entries are on the same line
         return [(behind, behind, f" {written}," if comma else f", {written}")]
     last = line_end(text, behind)
     line = (newline_at(text, last) or style.newline) + indent + written + ("," if comma else "")
@@ -153,7 +153,7 @@ def _flow_without(text: str, node: YamlNode, at: int) -> list[Splice]:
         return [(begin, spans[at + 1][0], "")]
     if at and not text[former:begin].strip(", \t\r\n"):
         return [(before, behind, "")] if comma else [(former, end, "")]
-    return [*needless, (begin, behind, "")]  # a comment stands before it
+    return [*needless, (begin, behind, "")]  # there is a comment before it
 
 
 def _block_without_pair(text: str, node: YamlNode, at: int) -> list[Splice]:
@@ -163,7 +163,7 @@ def _block_without_pair(text: str, node: YamlNode, at: int) -> list[Splice]:
         return [(*whole_lines(text, key.begin, end, node.items[2 * at - 1] if at else None), "")]
     if at + 1 == len(node.pairs):
         raise unsafe(text, key.begin)
-    following = node.pairs[at + 1][0].begin  # the pair stands after the dash of a list
+    following = node.pairs[at + 1][0].begin  # the pair is on the line of a dash
     if line_start(text, following) <= end + 2 and after_blanks(text, end) == following:
         return [(key.begin, following, "")]
     return [(len(text[: key.begin].rstrip(" \t")), end, "")]  # comments are between them
@@ -178,7 +178,7 @@ def _block_without_item(text: str, node: YamlNode, at: int) -> list[Splice]:
 
 
 def _quote_of(node: YamlNode) -> str:
-    """The quote of the last key or item: JSON within YAML is continued as JSON."""
+    """The quote of the last key or item, so that JSON within YAML is continued as JSON."""
     if node.kind == SCALAR:
         return node.style
     return _quote_of(node.items[-2 if node.kind == MAPPING else -1]) if node.items else ""

@@ -1,1 +1,1 @@
-"""Plans what a registration changes in a client's files."""
+"""Plans the changes of a client's files: install, uninstall and restore."""

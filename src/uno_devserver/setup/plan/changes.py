@@ -33,17 +33,17 @@ class Action(Enum):
 
 
 class Operation(Value):
-    server: str | None  # None: the whole file
+    server: str | None  # None for an operation on the whole file
     ide: str
     action: Action
     path: str | None
     reason: str
     notes: tuple[str, ...] = ()  # consequences for the user: shared files, other workspaces, remaining entries
-    backup: str | None = None  # path of the file's content before the change
-    scope: Scope | None = None  # of the entry: a file may hold entries of both scopes
+    backup: str | None = None  # the path of a backup of the content before the change
+    scope: Scope | None = None  # the scope of the entry; a file may contain entries of both scopes
     keys: tuple[str, ...] = ()  # the names of the entries
-    next_step: str = ""  # after an error
-    diff: str = ""  # of a dry run: the first operation on a file has all of it
+    next_step: str = ""  # the next step after an error
+    diff: str = ""  # the diff of a dry run; the first operation on a file has all of it
 
     def failed(self, reason: str, next_step: str = "") -> Operation:
         """This operation as an error."""
@@ -56,12 +56,12 @@ def nothing_done(operations: tuple[Operation, ...]) -> bool:
 
 
 class FileChange(Value):
-    path: str  # as the client names it; if it is a link, its target is changed
+    path: str  # the path that the client uses; if it is a link, its target is changed
     scope: Scope
     before: bytes | None  # None if there is no file
-    after: bytes | None  # None: the file is removed
-    operations: tuple[Operation, ...]  # what the change does, by server
-    closes: bool = False  # afterwards the file counts as never changed by us
+    after: bytes | None  # None to remove the file
+    operations: tuple[Operation, ...]  # the operations on single servers
+    closes: bool = False  # whether the record of our changes is removed afterwards
 
 
 ChangePlan = tuple[FileChange | Operation, ...]

@@ -1,8 +1,8 @@
-"""Plans `mcp install`: where each server's entry goes in a client's files, and what it says.
+"""Plans `mcp install`: where each server's entry goes in a client's files, and its content.
 
-An entry that is up to date is left alone. An outdated one is changed in place, unless it is in another client's file
-or another scope: then it is shadowed by a new entry, if the client reads that first. A missing entry goes into the
-client's own file.
+An entry that is up to date is not changed. An outdated one is changed in place, unless it is in another client's file
+or another scope and the client would read a new entry first: then a new entry replaces it. A missing entry goes into
+the client's own file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def plan_install(request: ChangeRequest, choice: VariantChoice, files: PlannedFi
 
 
 class _Case(Value):
-    """One server to install, and what the decision about it depends on."""
+    """One server to install, and the facts on which the decision about it depends."""
 
     request: ChangeRequest
     choice: VariantChoice
@@ -58,7 +58,7 @@ class _Case(Value):
         return self.request.operation(self.server, action, place.path, reason).replace(scope=place.scope)
 
     def effective(self, config: ConfigFile) -> Match | None:
-        """The entry that counts in a file: clients use the last duplicate; of other entries the first will do."""
+        """The server's first entry in a file that no later duplicate hides; None if there is none."""
         return next((one for one in config.entries_of(self.server) if not one.shadowed), None)
 
     def is_before(self, one: ConfigFile, other: ConfigFile) -> bool:
@@ -66,7 +66,7 @@ class _Case(Value):
 
 
 class _Edit(Value):
-    """The settings for an entry: for the one that `was` there, or for a new one."""
+    """A change of the entry that `was` there, or a new entry if that is None."""
 
     config: ConfigFile
     name: str
@@ -108,14 +108,14 @@ def _already(match: Match, choice: VariantChoice) -> str:
 
 
 def _target(case: _Case) -> ConfigFile:
-    """The first existing file, so that a client with two names for its file never gets both; else the preferred one."""
+    """The first existing file, so that a client with two possible files never has both; else the preferred one."""
     by_place = {(one.place.path, one.place.root): one for one in case.configs}
     targets = [by_place[place.path, place.root] for place in case.request.profile.targets(case.scope)]
     return next((one for one in targets if one.content is not None or one.problem), targets[0])
 
 
 def _is_shadowed_by(case: _Case, target: ConfigFile, found: ConfigFile) -> bool:
-    """Whether a new entry in `target` replaces the one in `found`, which is not a file of the client in that scope."""
+    """Whether a new entry in `target` hides the one in `found`, and `found` is shared or has another scope."""
     own = found.place.scope is case.scope and found.place.use is not Use.SHARED
     return not own and case.is_before(target, found)
 
@@ -132,7 +132,7 @@ def _change(case: _Case, current: Location, notes: Notes) -> _Edit:
 
 
 def _was(match: Match, choice: VariantChoice) -> str:
-    """The old runner and variant of an entry, if they change, and how to keep a pinned version."""
+    """A remark on the old runner and variant of an entry, if they change, and on how to keep a pinned version."""
     kind, _, version = match.variant.partition(":")
     runner = [match.runner] if match.runner is not None and kept_runner(match, choice) != match.runner else []
     was = " ".join([*runner, *([match.variant] if match.variant != meant(choice, match).variant else [])])
@@ -152,7 +152,7 @@ def _add(case: _Case, target: ConfigFile, outdated: Match | None, notes: Notes) 
     unread = next((one.place.path for one in legacy), None) if outdated is None else None
     if unread is not None:
         reason += f"; {profile.name} does not read '{unread}'"
-        notes += (f"'uno-devserver mcp uninstall {profile.id}' takes the entry out of '{unread}', too.",)
+        notes += (f"'uno-devserver mcp uninstall {profile.id}' removes the entry from '{unread}', too.",)
     action = Action.CREATED if outdated is None and unread is None else Action.UPDATED
     operation = case.operation(action, target, reason).replace(notes=notes + _about_file(case, target, definition))
     return _Edit(target, name, None, definition, server, operation)
@@ -184,13 +184,13 @@ def _put(edit: _Edit, text: str) -> tuple[str, str]:
 
 
 def _index_now(was: Match, document: Document) -> int:
-    """The entry's index after earlier edits, which may have moved entries of TOML, where names are unique."""
+    """The entry's present index: earlier edits may have moved entries of TOML, where names are unique."""
     names = [entry.name for entry in document.entries]
     return was.index if names[was.index] == was.entry.name else names.index(was.entry.name)
 
 
 def _free_name(edit: _Edit, document: Document) -> str:
-    """A name that no entry has: clients use the last of two entries with one name, so ours would hide another."""
+    """A name that no entry has, because a second entry with a name would hide the first; raises EditProblem."""
     taken = {entry.name for entry in document.entries}
     free = next((name for name in (edit.name, edit.server.name) if name not in taken), None)
     if free is None:
@@ -209,7 +209,7 @@ def _about_variant(server: ServerDefinition, choice: VariantChoice) -> Notes:
 
 
 def _about_other_entries(current: Location) -> Notes:
-    """Further entries of the server in the same file; only the user can decide which one to keep."""
+    """Notes on further entries of the server in the same file; only the user can decide which one to keep."""
     match = current.match
     return tuple(
         f"The entry '{one.entry.name}' in '{current.path}' is for {match.server.name}, too, and stays as it is: "
@@ -236,7 +236,7 @@ def _about_own_way(match: Match) -> Notes:
 
 
 def _about_users_part(current: Location) -> Notes:
-    """Arguments and variables that an entry of the workspace keeps: they may have come with the workspace."""
+    """A note on arguments and variables that a workspace's entry keeps: they may have come with the workspace."""
     from shlex import join
 
     says = current.match.says
@@ -255,21 +255,21 @@ def _about_shadowed(current: Location) -> Notes:
 
 
 def _about_order(case: _Case, target: ConfigFile, found: list[Location]) -> Notes:
-    """An entry that the client uses before the new one."""
+    """A note on an entry that the client uses instead of the new one."""
     first = next((one.place for one in found if case.is_before(one.config, target)), None)
     if first is None:
         return ()
     same_file = first.path == target.place.path
     where = f"under '{' > '.join(first.root)}' in '{first.path}'" if same_file else f"in '{first.path}'"
     profile = case.request.profile
-    step = f"take it out by 'uno-devserver mcp uninstall {profile.id} --scope {first.scope.value}'"
+    step = f"remove that one by 'uno-devserver mcp uninstall {profile.id} --scope {first.scope.value}'"
     if first.use is Use.SHARED:
-        step = "take it out there"
-    return (f"{profile.name} takes the entry {where} first: for the new one to count, {step}.",)
+        step = "remove that one from the file"
+    return (f"{profile.name} uses the entry {where} first: for the new one to take effect, {step}.",)
 
 
 def _about_file(case: _Case, config: ConfigFile, definition: EntrySpec) -> Notes:
-    """Why the client may not read the file, whether it can be shared, and who else reads it."""
+    """Notes on why the client may not read the file, whether it can be shared, and which other clients read it."""
     request, place = case.request, config.place
     notes: list[str] = []
     if place.format is Format.JSON and config.document is not None:

@@ -1,4 +1,4 @@
-"""What a registration command is asked to do to one client, and the files as its planner sees them."""
+"""The request of a registration command for one client, and the files as its planner sees them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 class ChangeRequest(Value):
     profile: Profile
-    servers: tuple[ServerDefinition, ...]  # those to change
-    definitions: Definitions  # all that are known, so that an entry of another server is not taken for one of these
-    scope: Scope | None = None  # None: the command's default
+    servers: tuple[ServerDefinition, ...]  # the servers to change
+    definitions: Definitions  # all known servers, so that an entry of another server is not taken for one of these
+    scope: Scope | None = None  # None for the command's default
 
     def operation(self, server: ServerDefinition, action: Action, path: str | None, reason: str) -> Operation:
         return Operation(server.name, self.profile.id, action, path, reason)
@@ -44,8 +44,8 @@ class ChangeRequest(Value):
     def reach(self, *, all_scopes: bool) -> tuple[Place, ...]:
         """The places whose entries may be removed.
 
-        A shared file was perhaps written for another client. It is included only with `all_scopes`, or if the client
-        has no other file of the requested scope, so that `install` wrote there.
+        A shared file may have been written for another client. It is included only with `all_scopes`, or if the client
+        has no other file of the requested scope, so that `install` writes there.
         """
         targets = self.profile.targets(self.scope) if self.scope is not None else ()
         return tuple(
@@ -55,7 +55,7 @@ class ChangeRequest(Value):
         )
 
     def also_read_by(self, place: Place) -> tuple[str, ...]:
-        """The names of the other clients that read the same servers."""
+        """The names of the other clients that read the servers at this place."""
         return tuple(
             other.name
             for other in self.definitions.profiles
@@ -110,7 +110,7 @@ def listed(names: tuple[str, ...]) -> str:
 
 
 def scope_problem(profile: Profile, scope: Scope, known: set[Scope]) -> tuple[str, str]:
-    """Why a client cannot have that scope, and what to do."""
+    """The error for a scope that a client does not have, and the next step."""
     has = " and ".join(f"--scope {one.value}" for one in Scope if one in known)
     reason = f"{profile.name} has no {scope.value} configuration" + (f"; it has: {has}" if has else "")
     return reason, "Take a scope that it has, or leave --scope out."

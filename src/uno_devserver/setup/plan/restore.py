@@ -1,6 +1,6 @@
 """Plans `mcp restore`: which of a client's files become what they were before our changes.
 
-Our changes are undone as long as nothing else has changed the file after them. Otherwise a backup is put back, but only
+Our changes are undone if no other program has changed the file after them. Otherwise a backup is restored, but only
 with `force`, because that also undoes the changes of others; the present content is kept as a backup. Repeated runs go
 to the next older backup each time, and after the oldest to the newest, so that every backup can be reached.
 """
@@ -39,7 +39,7 @@ def plan_restore(
     force: bool,
     put_back: frozenset[str] = frozenset(),
 ) -> ChangePlan:
-    """`places` have the files to restore; `folder` holds our state; `put_back` are all files that this run restores."""
+    """Plan to restore the files of `places`. `folder` has our records; `put_back` are all files of this run."""
     profile = request.profile
     nothing = Operation(None, profile.id, Action.NOT_FOUND, None, NOTHING)
     known = {place.scope for place in profile.places}
@@ -84,7 +84,7 @@ def _plan_file(request: ChangeRequest, place: Place, folder: str, *, force: bool
 
 
 def _changed_by_others(file: _File, record: ChangeRecord, *, force: bool) -> FileChange | Operation:
-    """Others changed the file after our last change, so that restoring it undoes their change, too."""
+    """The change or error for a file that others have changed after us: restoring it undoes their change, too."""
     changed = "It was removed" if file.content is None else "It was changed by others"
     if not record.existed:
         if force:
@@ -116,7 +116,7 @@ class _File(Value):
 
     @property
     def next_older(self) -> Backup | None:
-        """The backup after the present content; after the oldest, and for a content without backup, the newest."""
+        """The backup before that of the present content; the newest if there is none, None if no content differs."""
         at = next((number for number, one in enumerate(self.backups) if one.content == self.content), -1)
         others = (*self.backups[at + 1 :], *self.backups[: at + 1])
         return next((one for one in others if one.content != self.content), None)

@@ -1,7 +1,7 @@
 """Plans `mcp uninstall`: which entries are removed from a client's files.
 
-A file that only we have changed becomes what it was before, to the byte, or is removed if it did not exist. From any
-other file the entries are removed, and the rest stays as it is.
+A file that only we have changed gets its original bytes back, or is removed if it did not exist. From any other file
+the entries are removed, and the rest stays as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def plan_uninstall(
     all_scopes: bool,
     cleaned: frozenset[str] = frozenset(),
 ) -> ChangePlan:
-    """`folder` holds our change records; `cleaned` are the files that this run removes entries from, for any client."""
+    """Plan to remove entries. `folder` has our records; `cleaned` are all files from which this run removes entries."""
     places = [place for place in request.profile.places if request.scope in (None, place.scope)]
     if request.scope is not None and not places:
         return request.no_such_scope(request.scope, {place.scope for place in request.profile.places})
@@ -102,7 +102,7 @@ def _remaining(
     """Notes on entries of the server that are not removed, and why."""
     shared = [
         f"Still reachable through '{one.place.path}', shared with {listed(request.also_read_by(one.place))}; "
-        "--all-scopes takes it out there, too."
+        "--all-scopes removes it from there, too."
         for one in staying
         if one.entries_of(server)
     ]
@@ -131,7 +131,7 @@ def _file_change(removals: list[_Removal], folder: str) -> FileChange:
 
 
 def _as_before(folder: str, place: Place, before: bytes, removed: str, data: bytes) -> bytes | None:
-    """The original content, if it means the same as the text without the entries; else that text."""
+    """The original content if it means the same as the text without the entries; else `data`, the encoded text."""
     record = record_of(folder, place.path)
     original = record.original(before) if record is not None else None
     if original is None:
