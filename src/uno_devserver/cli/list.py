@@ -32,10 +32,10 @@ _HOST = "Uno.UI.RemoteControl.Host"
 
 class Listed(Value):
     server: RegisteredServer
-    foreign: bool  # whether it belongs to another machine or user, so that its process id has no meaning here
+    foreign: bool  # whether it belongs to another machine or user; its process is not looked up then
     in_workspace: bool
     links: tuple[Process, ...]
-    kind: HostKind | None  # None if the command line does not show it
+    kind: HostKind | None  # None if the server is foreign, or its command line does not show it
 
 
 def run(invocation: Invocation) -> Result:
@@ -112,7 +112,7 @@ def _process(pid: int, names: dict[int, str | None]) -> str:
 
 
 def server_data(server: RegisteredServer, links: Sequence[Process], *, in_workspace: bool) -> dict[str, object]:
-    """A server as `list --json` and `disco --json` show it; names and order are those of the .NET tool."""
+    """What `list --json` and `disco --json` both show of a server; names and order are those of the .NET tool."""
     return {
         "processId": server.process_id,
         "port": server.port,

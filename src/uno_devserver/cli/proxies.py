@@ -42,7 +42,7 @@ def _running() -> Sequence[Status]:
 
 
 def serves_workspace(status: Status, workspace: Workspace) -> bool:
-    """Whether the proxy serves the workspace. A proxy that is starting has the folder in which it was started."""
+    """Whether the proxy serves the workspace, or, while it starts, was started in the workspace's folder."""
     place, homes = status.get("directory"), (workspace.working_directory, workspace.requested_directory)
     if not isinstance(place, str):
         return False

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 class ProjectInfo(Value):
     path: str
-    frameworks: tuple[str, ...]  # as written; empty if the project names none
+    frameworks: tuple[str, ...]  # after evaluation; empty if none is named, or the project cannot be evaluated
     sdks: tuple[str, ...]  # `Name` or `Name/Version`
-    references: tuple[tuple[str, str], ...]  # package and version as written ("" if the version is elsewhere)
+    references: tuple[tuple[str, str], ...]  # package and version after evaluation ("" without a version)
     restore_folder: str
     before: tuple[str, ...]  # Directory.Build.props
     after: tuple[str, ...]  # Directory.Build.targets
@@ -55,7 +55,7 @@ def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) 
 
 
 def known_properties(project: ProjectInfo, framework: str | None, solution: str | None) -> dict[str, str]:
-    """The properties that the .NET SDK sets before it imports the files of packages, which may change them."""
+    """The properties that are set before the files of packages are imported; those files may change them."""
     known = _usual(project.path)
     if any(sdk.lower().startswith("uno.sdk") for sdk in project.sdks):
         known["UsingUnoSdk"] = "true"

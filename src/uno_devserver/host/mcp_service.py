@@ -51,7 +51,7 @@ class HostService:
         """Ignored: add-ins announce every change, and the endpoint knows the subscribers."""
 
     async def log_level_set(self, session: Session, level: str) -> None:
-        """Ignored: the endpoint filters by level."""
+        """Ignored: `Context.log` filters by the level of the call."""
 
     def opened(self, session: Session) -> None:
         """Ignored: the Host keeps no state per session."""

@@ -163,7 +163,7 @@ class _Parser:
 
 
 class _Side:
-    """The value of one side of a comparison: its text, and its truth value if it has one."""
+    """The value of a part of a condition: its text and its truth value, each None if it has none."""
 
     __slots__ = ("text", "truth", "unknown")
 
@@ -258,7 +258,7 @@ class _Evaluation:
         text = side.text or ""
         number, version = _number(text), parse_system(text)
         if number is None and version is None:
-            raise _problem("MSB4086", self.condition, f"{quoted(text)} is not a number")
+            raise _problem("MSB4086", self.condition, f"{quoted(text)} is neither a number nor a version")
         return number, version
 
     def _call(self, node: ConditionNode) -> bool | None:
@@ -310,8 +310,8 @@ _WORD = re.compile(r"[^\W\d]\w*").match
 _NUMBER = r"(?s)0[xX](?=.)[0-9A-Fa-f]*|[-+]?[\d.]*"
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "!", "(", ")", ",")
 
-# Kind and text. The kinds are 'text' (quoted, or a $() @() %() reference), 'number', 'call', 'and', 'or', 'end', and
-# each operator.
+# Kind and text. The kinds are 'text' (quoted, a word, or a $() @() %() reference), 'number', 'call', 'and', 'or',
+# 'end', and each operator.
 Token = tuple[str, str]
 END: Token = ("end", "")
 
@@ -462,7 +462,7 @@ def _end(match: re.Match[str] | None) -> int:
 
 
 class PropertyOperands:
-    """The operands of a condition that may refer only to properties."""
+    """The operands of a condition, expanded by `expand`, or by the scope if that is not given."""
 
     def __init__(self, scope: EvaluationScope, folder: str, expand: Callable[[str], str] | None = None) -> None:
         """`folder` is the base of relative paths in Exists; `expand` may replace more than properties."""

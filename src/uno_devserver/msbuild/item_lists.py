@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .expressions import EvaluationScope
 
     class Lists(Protocol):
-        """The items so far; None for an undefined type if undefined types are unknown."""
+        """The items so far; `entries` returns None if the items of a type are unknown."""
 
         scope: EvaluationScope
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-SHOWN_CHARACTERS = 40  # the part of a folder's name that is used; enough to recognise it
+SHOWN_CHARACTERS = 40  # how many characters of the name are used; enough to recognise it
 
 
 def name_for(path: str, shown: str = "") -> str:

@@ -1,4 +1,4 @@
-"""`Context`, the request that a function of an add-in answers: its client, and messages to that client."""
+"""`Context`: tells a function of an add-in about the request it answers, and sends messages to the client."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Context:
         self._call.close_stream()
 
     async def ask(self, method: str, params: Mapping[str, Any], *, name: str | None = None) -> dict[str, Any]:
-        """Send any request of MCP to the client; clients of 2026-07-28 see it under `name`."""
+        """Send any MCP request to the client; in 2026-07-28, `name` is the key under which the client gets it."""
         return await self._call.ask(method, params, name)
 
     async def sample(
@@ -100,7 +100,7 @@ class Context:
         return await self.ask("sampling/createMessage", params, name=name)
 
     async def elicit(self, message: str, schema: type | Mapping[str, Any], *, name: str | None = None) -> Elicited:
-        """Ask the user for values. If `schema` is a flat type, the content is an instance of it."""
+        """Ask the user for values. If `schema` is a type, the content of an accepted answer is an instance of it."""
         from .signatures import form_schema
 
         requested = dict(schema) if isinstance(schema, Mapping) else form_schema(schema)
@@ -117,7 +117,7 @@ class Context:
         return list(result.get("roots", []))
 
     def abandon(self) -> None:
-        """Called by the Host when the client cancelled the call or disconnected."""
+        """Called by `context_of` when the call is cancelled."""
         self._cancelled = True
 
 

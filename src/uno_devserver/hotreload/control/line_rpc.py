@@ -41,10 +41,10 @@ LINES_PER_TURN = 32  # the most that are handled before other tasks of the loop 
 class RpcLimits(Value):
     line_bytes: int = 1024 * 1024  # requests have a few hundred bytes
     requests: int = 32  # the most that are handled at a time; further ones wait unread
-    unread_bytes: int = 256 * 1024  # with more than this unsent, the other end is not reading just now
-    unread_seconds: float = 10.0  # an end that has not read for this long is disconnected
+    unread_bytes: int = 256 * 1024  # if more than this is unsent, the other end is taken not to be reading
+    unread_seconds: float = 10.0  # if that is still so after this time, it is disconnected
     unsent_bytes: int = 64 * 1024 * 1024  # the most that is kept: a few outputs of large builds
-    finish_seconds: float = 1.0  # for requests of an end that stopped sending but may still read, as in a pipe
+    finish_seconds: float = 1.0  # how long requests may run after the other end stopped sending
     close_seconds: float = 0.1  # for the other end to read the rest; a proxy must end within 300 ms
 
 
@@ -78,7 +78,7 @@ class LineRpc:
         self._watch: asyncio.TimerHandle | None = None  # disconnects an end that does not read
         self._loop = asyncio.get_running_loop()
         self.last_heard = self._loop.time()
-        self.ended = False  # the other end has stopped sending
+        self.ended = False  # the other end has stopped sending, or the connection was lost or closed
 
     async def serve(self) -> None:
         """Read and answer until either end closes the connection."""
@@ -157,7 +157,7 @@ class LineRpc:
             tell_service(self._heard, message)
         elif isinstance(message, RpcResponse):
             answered = self._asked.get(message.id) if isinstance(message.id, int) else None
-            if answered is not None and not answered.done():  # otherwise the request was cancelled
+            if answered is not None and not answered.done():  # otherwise nothing waits for it
                 answered.set_result(message)
         else:
             self._send(error_message(message.id, message.error))

@@ -1,4 +1,4 @@
-"""Finds the source files of a package: the files in its root tell its kind, and each kind has its own rules.
+"""Finds the source files of a package, by rules for its kind: add-ins, or what the files in its root show.
 
 Files that `hotReload.include` matches are added; files that `hotReload.exclude` matches are left out. Nothing raises:
 what cannot be read becomes a sentence in `problems`.
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 PACKAGE_JSON = "package.json"
 JAVASCRIPT_EXTENSIONS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts")  # Node runs TypeScript too
-JAVASCRIPT_ENDINGS = frozenset({*JAVASCRIPT_EXTENSIONS, ".json"})  # .json: a manifest makes its folder a package
+JAVASCRIPT_ENDINGS = frozenset(
+    {*JAVASCRIPT_EXTENSIONS, ".json"}
+)  # .json: package.json decides which folders are output
 _JAVASCRIPT_OUTPUT = frozenset({"dist", "build", "out", "coverage"})
 _MANIFESTS = (*TSCONFIGS, PACKAGE_JSON, python.MANIFEST)
 
@@ -46,7 +48,7 @@ def find_sources(package: WatchedPackage, cache: dict[str, Any] | None = None) -
     if not os.path.isdir(package.root):
         tree.problems.append(f"The folder {package.root} does not exist, so there is no code to watch.")
     kind = kind_of(package)
-    if kind is not PackageKind.ADDINS:  # these files decide the kind
+    if kind is not PackageKind.ADDINS:  # the manifests decide the kind
         tree.folders.add(package.root)
         tree.deciding.update(tree.path(name) for name in _MANIFESTS)
     endings = _ADD[kind](tree, {} if cache is None else cache)
@@ -87,7 +89,7 @@ def _add_typescript(tree: SourceTree, cache: dict[str, Any]) -> frozenset[str]:
 
 
 def _add_javascript(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
-    """Add all JavaScript below the root, without packages and the output of builds."""
+    """Add all JavaScript and TypeScript below the root, except in foreign, hidden and output folders."""
 
     def skipped(_folder: str, names: Collection[str]) -> Collection[str]:
         # Builds write next to a manifest; a folder `src/build` is code.

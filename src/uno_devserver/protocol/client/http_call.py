@@ -1,6 +1,6 @@
 """Calls over Streamable HTTP that need no task: they use an open connection, and the answer is plain JSON.
 
-Any other answer (an event stream, a redirect, an error, a forgotten session) is handled in a task.
+Any other answer (an event stream, a redirect, an HTTP error, a forgotten session) is handled in a task.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class HttpCall:
         endpoint: Endpoint,
         finish: Callable[[Reply, int], Coroutine[Any, Any, msgspec.Raw]],
     ) -> None:
-        """`finish` reads the result of an answer that is not plain JSON."""
+        """`finish` reads the result of an answer that `replied` cannot settle at once."""
         self._call: PendingCall | None = call
         self._id = b"%d" % request_id
         self._endpoint = endpoint
         self._finish = finish
         self._connection: ClientConnection | None = None
-        self._reply: Reply | None = None  # the answer that the task reads, if it is not plain JSON
+        self._reply: Reply | None = None  # the answer that the task reads, if `replied` could not settle it
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -79,7 +79,7 @@ class HttpCall:
         self._settle(self._endpoint.lost(failure))
 
     def cancel(self) -> None:
-        """Cancel the call by closing its connection, which could not be used before the answer has come."""
+        """Cancel the call by closing its connection: no other request could use it until the answer came."""
         self._detach()
         if self._task is not None:
             self._task.cancel()

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from ..service import Params
     from .connection import Peer, PendingCall
 
-ACKNOWLEDGE_SECONDS = 2.0  # servers acknowledge a subscription at once, over a connection of its own
+ACKNOWLEDGE_SECONDS = 2.0  # how long `watch` waits until the server acknowledges a subscription
 MAX_PAGES = 100  # of a list of tools; some servers always name a next page
 LEFT_OUT = NOTIFICATIONS_REMOVED_IN_MODERN | {CANCELLED}  # a request is cancelled by closing its connection
 
@@ -120,7 +120,7 @@ class ModernConnection:
         reply.release()
 
     async def watch(self, uris: frozenset[str]) -> dict[str, RpcError]:
-        """Replace the subscription. The old one ends after the new one has begun, so that no change is missed."""
+        """Replace the subscription; the old one ends when the new one is acknowledged, or after a limited time."""
         async with self._watching:
             listener = None
             if uris or notifies_changes(self._server):
@@ -162,8 +162,8 @@ class ModernConnection:
         return await self._result(await self._endpoint.send("POST", headers, body), request_id, peer)
 
     async def _finished(self, call: PendingCall, params: bytes, reply: Reply, request_id: int) -> msgspec.Raw:
-        """The result of a call whose answer is not plain JSON."""
-        if reply.status in KEEPS_METHOD:  # not followed by calls without a task, but by `_call`
+        """The result of a reply that `HttpCall` leaves to this class: a redirect, an error or a stream."""
+        if reply.status in KEEPS_METHOD:  # a redirect: `HttpCall` does not follow it, `_call` does
             reply.release()
             return await self._call("tools/call", opened_params(params), call)
         try:
@@ -269,7 +269,7 @@ def _hear(peer: Peer) -> Callable[[RawMessage], None]:
 
 # --- headers that repeat parts of the body
 
-MARK = "x-mcp-header"  # a key in the schema of an argument; its value names the header that repeats the argument
+MARK = "x-mcp-header"  # a key in an argument's schema; the header `Mcp-Param-<value>` repeats the argument
 MAX_DEPTH = 20  # how deep marks are looked for in nested objects
 
 # The path of an argument, and the name of its header.

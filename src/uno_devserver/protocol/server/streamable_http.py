@@ -1,6 +1,6 @@
 """Streamable HTTP, the server's end: one endpoint for clients of both eras at the same time.
 
-Every request gets an answer, whatever it contains: an HTTP status, and a JSON-RPC message that says more.
+Every request gets an answer, whatever it contains; every HTTP error except 405 carries a JSON-RPC error that says why.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class StreamableHttp:
         if version in MODERN_VERSIONS:
             return Response(405, headers=(("Allow", "POST"),))
         if request.method == "GET" and not ("accept" in request.headers and accepted_types(request.headers).events):
-            # This comes first, because launchers probe the server without Accept, and take 400 for a failure.
+            # Before all checks that answer 400: launchers probe the server without Accept, and take 400 for a failure.
             return _error(406, INVALID_REQUEST, "The client must accept text/event-stream.")
         if version is not None and version not in HANDSHAKE_VERSIONS:
             return _error_response(400, unsupported_version(version))
@@ -270,9 +270,9 @@ class HandshakeHttp:
     async def _run(
         self, session: HttpSession, requests: list[RpcRequest], accepts: Accepts, refusals: list[bytes] | None = None
     ) -> Answer:
-        """Run the calls of one POST; answer with JSON if nothing else is to be sent, else with a stream.
+        """Run the calls of one POST; answer with JSON, or with a stream if that takes long or other messages come.
 
-        `refusals` are the answers to the other messages of a batch; None if this is not a batch.
+        `refusals` are the errors for the invalid messages of a batch; None if this is not a batch.
         """
         stream = session.open_stream(needs_connection=not accepts.json)
         for message in refusals or ():
@@ -349,7 +349,7 @@ class ModernHttp:
         return Streaming(200, sse.HEADERS, run)
 
     async def _answer(self, call: ModernCall, stream: MessageStream, accepts: Accepts) -> Answer:
-        """Answer with JSON if there is no other message, else with a stream. A client that leaves cancels the call."""
+        """Answer with JSON, or with a stream if other messages come first. A client that leaves cancels the call."""
         try:
             answers = await stream.plain_answers(self._limits.plain_answer_seconds if accepts.events else None)
         except asyncio.CancelledError:

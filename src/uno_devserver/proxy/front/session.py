@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 UNKNOWN_CLIENT = ClientInfo(None, None, {}, NEWEST_HANDSHAKE)
 UNKNOWN_MODERN_CLIENT = ClientInfo(None, None, {}, MODERN_VERSIONS[-1])
 
-# The only client may have many open requests, because the limit on unread output already bounds their memory.
+# There is only one client, and the limit on unread output bounds the memory of its requests: many may be open.
 SESSION_LIMITS = DEFAULT_ENDPOINT_LIMITS.replace(calls=100_000)
 
 Write = Callable[[bytes], None]
@@ -110,13 +110,13 @@ class StdioSession:
     ) -> None:
         """Run the request until it is answered, by `answer` if given, else by the service; then call `ended`."""
         if request.id in self.open:
-            message = "A request with this id still runs; it goes on, and this one does not begin."
+            message = "A request with this id is still running. It continues; the new one is refused."
             self._write(error_message(request.id, RpcError(INVALID_REQUEST, message)))
             return
         line = _RequestLine(self._write, request.id, partial(self._over, ended))
         try:
             withdraw = self._start(request, line, answer)
-            if not line.ended:  # a call that continues a waiting one may be answered at once
+            if not line.ended:  # the request may have ended already
                 self.open[request.id] = _Open(line, withdraw)
         except RpcError as error:
             line.answer(error)

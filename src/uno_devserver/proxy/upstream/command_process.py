@@ -1,7 +1,7 @@
 """The process of an MCP server that was started as a command.
 
-Its exit, or the loss of its pipes, is noticed at once. After `stop` neither the process nor its children are left. All
-clients share one conversation with it.
+Its exit, or the loss of its pipes, is noticed within 0.2 s. After `stop` neither the process nor its children are left.
+All clients share one conversation with it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CommandLimits(Value):
     input_seconds: float = 0.08  # for a server to exit when its input ends, as MCP asks it to
     stop_seconds: float = 0.12  # then for its whole process group to exit on a signal, before it is killed
     patient_seconds: float = 2.0  # replaces stop_seconds in a restart: the server may have to save something
-    exit_seconds: float = 0.2  # how long we wait for its exit after the end of its output
+    exit_seconds: float = 0.2  # how long we wait for its exit after it closed its input or output
     drain_seconds: float = 0.1  # to read its last output, if another process keeps that open
     poll_seconds: float = 0.2  # between two checks for its exit, where the system cannot report that
     output_check_seconds: float = 1.0  # between two checks of its output file
@@ -71,7 +71,7 @@ class CommandProcess(RunningUpstream):
         self._connection: StdioConnection | None = None
         self._conversation: asyncio.Future[Connection] | None = None
         self._ending: asyncio.Future[Ending] | None = None
-        self._broken = asyncio.Event()  # set when it closed its input or output, although it may still run
+        self._broken = asyncio.Event()  # set when its input or output is closed, by it or by us; it may still run
         self._too_slow = False
         self._stopping: asyncio.Future[None] | None = None
         self._cleared = False  # whether all its processes are gone; then its process id may be reused
@@ -142,7 +142,7 @@ class CommandProcess(RunningUpstream):
         """End all its processes, after its exit or when its pipes cannot be used any more."""
         by_itself, reason = self._stopping is None, "" if exited else self._why_useless()
         if exited and by_itself:
-            self._clear()  # its children may keep its output open
+            self._clear()  # end its children, which may keep its output open
         else:
             await self.stop()  # gives its children time to end
         if exited:

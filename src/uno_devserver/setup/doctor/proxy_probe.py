@@ -1,6 +1,6 @@
 """Asks a proxy, of this program or of its .NET counterpart, for the health of the server behind it.
 
-A proxy answers even if its server does not run, so its first answers do not show whether it does. The report is JSON
+A proxy answers whether or not its server runs, so its first answers prove nothing about the server. The report is JSON
 from a foreign process, so any field may have any type.
 """
 
@@ -39,7 +39,7 @@ class ProxyHealth(Value):
 
 
 async def probe_proxy(connection: Connection, peer: Peer, connected: Callable[[], None]) -> ProxyHealth | None:
-    """Poll the proxy until its start has succeeded or failed; call `connected` when it has a server.
+    """Poll the proxy until its server has started or failed, for a limited time; call `connected` when it has one.
 
     Returns None if the answer is not a health report.
     """
@@ -70,7 +70,7 @@ async def _asked(connection: Connection, peer: Peer) -> Mapping[str, Any] | None
 def _is_settled(report: Mapping[str, Any]) -> bool:
     if report.get("connectionState") == DEGRADED:
         return True
-    # A proxy asks our Host about its add-ins soon after it is connected; until then this field is null.
+    # `ideChannelConnected` is null until the proxy has asked the bundled Host, soon after it is connected.
     unasked = report.get("hostKind") == HostKind.BUNDLED.value and report.get("ideChannelConnected") is None
     fresh = _object(report.get("proxy")).get("listsFresh", True)
     return report.get("upstreamConnected") is True and bool(fresh) and not unasked and not report.get("addInsLoading")

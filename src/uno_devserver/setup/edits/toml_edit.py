@@ -53,7 +53,7 @@ def update(text: str, path: Path, old: Settings, settings: Settings, drop: Colle
         elif isinstance(value, dict) and isinstance(before, dict) and _has_header(outline, place):
             text = update(text, place, before, value, before.keys() - value.keys())
         else:
-            text = without(text, place)  # the table is written as dotted keys, or is in an array
+            text = without(text, place)  # the key is missing, or its table cannot be updated in place
             missing[key] = value
     if missing:
         text = _with_keys(text, path, missing)
@@ -127,7 +127,7 @@ def _with_table(text: str, at: int, path: Path, settings: Settings) -> str:
     table = _table(path, settings, newline)
     if at == 0:
         return table + newline + (newline if text else "") + text
-    if text[at - 1] != "\n":  # keep the missing line end at the end of the file
+    if text[at - 1] != "\n":  # a file without a final line end gets none
         return text + newline + newline + table
     return text[:at] + newline + table + newline + text[at:]
 
@@ -153,7 +153,7 @@ def _with_members(text: str, table: InlineTable, keys: Path, settings: Settings)
         at = table.members[-1].value[1]
         return f"{text[:at]}, {added}{text[at:]}"
     at = table.start + 1
-    space = " " if text[at] == " " else ""  # in {} none, so that removing them leaves {}
+    space = " " if text[at] == " " else ""  # no space in {}, so that removing the members leaves {} again
     return text[:at] + space + added + text[at:]
 
 
@@ -178,7 +178,7 @@ def _without_lines(text: str, start: int, end: int) -> str:
         start = before
     elif start == 0 and (blank := _BLANK_LINE.match(text, end)):
         end = blank.end()
-    if end == len(text) and not text.endswith("\n"):  # keep the missing line end at the end of the file
+    if end == len(text) and not text.endswith("\n"):  # a file without a final line end gets none
         start = len(text[:start].removesuffix("\n").removesuffix("\r"))
     return text[:start] + text[end:]
 
