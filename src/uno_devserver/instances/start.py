@@ -95,7 +95,7 @@ def _acquire(lock: FileLock, request: StartRequest, observer: StartObserver) -> 
     if not acquired:
         holder = lock.holder()
         message = f"Another start of {request.folder} (process {holder or 'unknown'}) does not finish."
-        raise UserError("WorkspaceBusy", message, "Find out what that process does, or end it; then run start again.")
+        raise UserError("WorkspaceBusy", message, "Look at what that process does, or end it; then run start again.")
     return waited
 
 
