@@ -220,7 +220,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(text=PROJECTS, undefined_is_unknown=st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_project_has_a_result_or_a_problem(folder: Path, text: str, undefined_is_unknown: bool) -> None:
     # One name for all examples: a wildcard import must not meet the files of the others.
     path = write(folder / "any.targets", text)

@@ -87,7 +87,7 @@ async def _ask(call: Call) -> Result:
     return await call.ask("elicitation/create", {})
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(methods, headers, bodies), max_size=4), st.sampled_from(HANDSHAKE_VERSIONS))
 def test_every_request_gets_a_sane_answer(requests: list[tuple[str, dict[str, str], bytes]], version: str) -> None:
     asyncio.run(_converse(requests, version))

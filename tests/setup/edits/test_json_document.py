@@ -407,8 +407,8 @@ def test_nothing_to_take_out_changes_nothing() -> None:
 
 # --- any text -----------------------------------------------------------------------------------------------------
 
-MANY = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is
-FEW = settings(MANY, max_examples=60)
+MANY = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is
+FEW = settings(MANY, max_examples=40)
 
 
 @MANY

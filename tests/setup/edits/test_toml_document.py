@@ -341,7 +341,7 @@ def test_a_long_file_is_changed_in_a_moment() -> None:
 
 NAMES = st.sampled_from(("UnoApp", "Uno App", "é.[x]\n"))
 SETTINGS = st.dictionaries(st.sampled_from(("command", "args", "env", "odd key")), plain_settings, max_size=3)
-MANY = settings(max_examples=70, deadline=None)
+MANY = settings(max_examples=40, deadline=None)
 
 
 @MANY

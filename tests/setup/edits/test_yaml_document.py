@@ -397,7 +397,7 @@ def test_an_item_behind_the_colon_of_a_long_key_does_not_go(gone: list[int]) -> 
 @given(
     st.text(max_size=8) | st.sampled_from(["y", "NO", "1e3", "0o7", "1:2", "=", "<<", "---", "- ", "+.inf", "a:", ":a"])
 )
-@settings(max_examples=70)
+@settings(max_examples=40)
 def test_any_text_is_written_so_that_old_and_new_readers_take_it_as_text(value: str) -> None:
     for text in ("", "{extensions: {a: {}}}", '{extensions: {"a": {}}}'):
         put = goose(text).put(None, "n", {"k": value, "l": [value], value: 1})
@@ -407,7 +407,7 @@ def test_any_text_is_written_so_that_old_and_new_readers_take_it_as_text(value: 
 
 
 @given(yaml_texts(), SETTINGS)
-@settings(max_examples=70)
+@settings(max_examples=40)
 def test_putting_a_new_entry_keeps_all_else_and_removing_it_gives_the_text_back(
     file: YamlText, values: dict[str, object]
 ) -> None:
@@ -428,7 +428,7 @@ def test_putting_a_new_entry_keeps_all_else_and_removing_it_gives_the_text_back(
 
 
 @given(yaml_texts(min_servers=1), SETTINGS, st.data())
-@settings(max_examples=70)
+@settings(max_examples=40)
 def test_changing_or_removing_an_entry_keeps_all_else(
     file: YamlText, values: dict[str, object], data: st.DataObject
 ) -> None:

@@ -77,8 +77,8 @@ formats = pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.client not in ("vscode", "amp", "opencode")], ids=lambda kind: kind.client
 )
 _unhurried = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-many = settings(max_examples=25, suppress_health_check=_unhurried)
-some = settings(max_examples=15, suppress_health_check=_unhurried)
+many = settings(max_examples=15, suppress_health_check=_unhurried)
+some = settings(max_examples=10, suppress_health_check=_unhurried)
 
 
 class Scratch:
