@@ -11,7 +11,7 @@ from .. import __version__
 from ..discovery.discover import DiscoveryRequest, discover
 from ..instances.health import HealthFacts, HealthStatus, health, judged
 from ..instances.host_kind import HostKind
-from ..instances.probe import Probe
+from ..instances.probe import Probe, probe_loaded
 from ..instances.registry import full_solution, log_of, scan_registry
 from ..instances.workspace_servers import of_workspace, with_ancestors
 from ..issues import Issue, Severity, fatal
@@ -97,8 +97,6 @@ def _config_problems(config: Config, workspace: Workspace, proxies: list[Status]
 
 
 def _with_host(facts: HealthFacts, server: RegisteredServer) -> HealthFacts:
-    from ..instances.probe import probe_loaded
-
     say(f"Asking the Host (process {server.process_id}, port {server.port})")
     return facts.replace(
         started=True,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from .expressions import EvaluationScope
     from .globs import Glob
-    from .metadata import ItemEntry
     from .xml import Element
 
 # Items and metadata together: stops lists that double themselves before the memory is full. The largest projects have

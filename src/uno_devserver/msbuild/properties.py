@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from .project_files import ProjectFile
-    from .xml import Element
 
 # Nested imports. Those of the .NET SDK have about ten levels.
 MAX_IMPORT_DEPTH = 60

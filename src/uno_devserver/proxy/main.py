@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-from ..issues import UserError
+from ..issues import UserError, fatal
 from ..system.folders import folders
 from ..system.log import ERROR, log
 from .front.first_answers import Front
@@ -214,8 +214,6 @@ class Proxy:
     def _fail(self, failure: BaseException) -> None:
         """Answer without the engine from now on; requests that need it are refused with the reason."""
         import traceback
-
-        from ..issues import fatal
 
         why = f"Something went wrong inside uno-devserver: {type(failure).__name__}: {failure}"
         log.write(ERROR, why)

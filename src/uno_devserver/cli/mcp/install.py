@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ...setup.entry_match import Match
     from ...setup.paths import Here
     from ...setup.plan.changes import ChangePlan, Operation
-    from ...setup.plan.request import ChangeRequest, PlannedFiles
     from ...setup.profiles import Place, Profile
     from ..parse import Invocation
     from .arguments import McpArguments

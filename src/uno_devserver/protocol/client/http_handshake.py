@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from ..http.client_connection import Reply
     from ..service import Params
     from .connection import Peer, PendingCall
-    from .raw_messages import RawMessage
 
 LISTENING_SECONDS = 0.5  # for the answer to the GET request; most servers answer at once
 CLOSE_SECONDS = 1.0

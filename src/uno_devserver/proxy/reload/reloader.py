@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ...hotreload.authority import AuthorityProblem, RestartResult
 from ...hotreload.control.messages import NO_ANSWER
-from ...hotreload.digest_store import UNKNOWN
+from ...hotreload.digest_store import UNKNOWN, DigestStore
 from ...instances.host_kind import HostKind
 from ...issues import Issue
 from ...protocol.jsonrpc import RpcError
@@ -250,7 +250,6 @@ class Reloader:
 
     async def _open_own_authority(self, subject: WatchedCode) -> LocalAuthority:
         from ...hotreload.control.server import ControlServer
-        from ...hotreload.digest_store import DigestStore
         from ...hotreload.local_authority import LocalAuthority
         from ...system.pipes import PipeProblem
 

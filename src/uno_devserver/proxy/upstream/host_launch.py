@@ -11,7 +11,7 @@ import os
 from ...instances.host_kind import HostKind
 from ...instances.host_program import NO_ADDINS
 from ...instances.launch import LaunchFailure, LaunchFailureReason, StartObserver, StartRequest
-from ...instances.start import start
+from ...instances.start import ServerOwned, is_orphan, start
 from ...issues import Issue, UserError, fatal, printed_in, warning
 from ...system.folders import folders
 from ...system.processes import how_it_ended
@@ -100,7 +100,6 @@ class HostUpstream(Upstream):
     def replace(self, running: HostProcess) -> str:
         """Let the next start replace this Host, if it has no owner; return why it cannot be replaced, or "". Blocks."""
         from ...instances.registry import running_servers
-        from ...instances.start import ServerOwned, is_orphan
 
         if running.kind is not HostKind.BUNDLED:
             return "The Host is not one that loads Python code, so a restart would change nothing."
