@@ -22,7 +22,7 @@ from uno_devserver.proxy.calls.failure_answers import (
     unavailable,
     unreachable,
 )
-from uno_devserver.proxy.calls.forwarding import ForwardedRequest
+from uno_devserver.proxy.calls.forwarder import ForwardedRequest
 from uno_devserver.proxy.state import ConnectionState
 
 ACT = ForwardedRequest("tools/call", {"name": "act"})

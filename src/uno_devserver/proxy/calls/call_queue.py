@@ -19,7 +19,7 @@ from ...system.log import log
 from ...workspace.config import Strategy
 from . import reload_messages as messages
 from .failure_answers import UnansweredRequest
-from .forwarding import QUEUE_STEP, Progress
+from .forwarder import QUEUE_STEP, Progress
 from .reload_messages import ReloadNote, ReloadState, ResultNotes, not_run
 from .upstream_link import DEFAULT_LIMITS, CallLimits
 

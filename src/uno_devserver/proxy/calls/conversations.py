@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...protocol.client.connection import Connection, Peer
     from ...protocol.service import Params, Result, Session
     from ..state import ProxyState
-    from .forwarding import Caller
+    from .forwarder import Caller
     from .upstream_link import CallLimits, Link
 
 LIST_CHANGES = frozenset(method for _, method, _ in LISTS)

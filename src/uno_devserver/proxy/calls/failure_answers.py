@@ -15,7 +15,7 @@ from ..state import ConnectionState
 if TYPE_CHECKING:
     from ...protocol.service import Result
     from ..state import ProxyState
-    from .forwarding import ForwardedRequest
+    from .forwarder import ForwardedRequest
     from .upstream_link import Link
 
 

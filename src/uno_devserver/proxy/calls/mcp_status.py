@@ -9,7 +9,7 @@ from ..health.upstream_issues import TRY_AGAIN
 from ..own_tools import HEALTH, STATUS
 from ..state import ConnectionState
 from .failure_answers import known_issues, unavailable
-from .forwarding import report
+from .forwarder import report
 from .reload_messages import QUOTED_CHARACTERS, ReloadNote, ReloadState, capitalised, fenced, noted_result, printed_last
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ...protocol.service import Call, Result
     from ..state import ProxyState
-    from .forwarding import Forwarding
+    from .forwarder import Forwarder
     from .upstream_link import CallLimits, Link
 
 UNNAMED = "The MCP server"
@@ -25,7 +25,7 @@ NOT_LOADED = "AddInLoadFailed"
 
 
 class McpStatus:
-    def __init__(self, link: Link, state: ProxyState, forwarding: Forwarding, limits: CallLimits) -> None:
+    def __init__(self, link: Link, state: ProxyState, forwarding: Forwarder, limits: CallLimits) -> None:
         self._link = link
         self._state = state
         self._forwarding = forwarding

@@ -13,14 +13,14 @@ import msgspec
 from ...protocol.jsonrpc import RpcError, encode, shown
 from ..own_tools import DISCOVER, EXECUTE, HEALTH, INITIALIZE, SELECT_SOLUTION, SET_ROOTS, STATUS, health_result
 from .failure_answers import failed
-from .forwarding import ForwardedRequest
+from .forwarder import ForwardedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from ...protocol.service import Call, Params, Result
     from ..state import ProxyState
-    from .forwarding import Forwarding
+    from .forwarder import Forwarder
     from .upstream_link import CallLimits, Link
 
 
@@ -37,7 +37,7 @@ class BadArgument(Exception):
 
 
 class OwnToolAnswers:
-    def __init__(self, link: Link, state: ProxyState, forwarding: Forwarding, limits: CallLimits) -> None:
+    def __init__(self, link: Link, state: ProxyState, forwarding: Forwarder, limits: CallLimits) -> None:
         self._link = link
         self._state = state
         self._forwarding = forwarding

@@ -29,7 +29,7 @@ from ...protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VE
 from ...system.log import ERROR, log
 from ..state import ConnectionState
 from .failure_answers import ended, silent
-from .forwarding import ForwardedRequest
+from .forwarder import ForwardedRequest
 
 if TYPE_CHECKING:
     from ...protocol.peer_info import ClientInfo

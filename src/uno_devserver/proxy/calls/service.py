@@ -15,7 +15,7 @@ from ..own_tools import health_contents, is_health_uri
 from ..state import LISTS
 from .conversations import Conversations
 from .failure_answers import UnansweredRequest
-from .forwarding import ForwardedRequest, Forwarding
+from .forwarder import ForwardedRequest, Forwarder
 from .own_tool_answers import OwnToolAnswers
 from .upstream_link import DEFAULT_LIMITS, CallLimits
 
@@ -55,7 +55,7 @@ class ProxyService:
         self._roots_changed = roots_changed
         self.limits = limits
         self.conversations = Conversations(link, state, resource_updated, limits)
-        self.forwarding = Forwarding(link, state, self.conversations, limits, waits=wait_calls)
+        self.forwarding = Forwarder(link, state, self.conversations, limits, waits=wait_calls)
         self._own = OwnToolAnswers(link, state, self.forwarding, limits)
 
     @property

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ...hotreload.local_authority import LocalAuthority
     from ...hotreload.watched_package import WatchedPackage
     from ..calls.call_queue import CallQueue
-    from ..calls.forwarding import Forwarding
+    from ..calls.forwarder import Forwarder
     from ..options import ProxyOptions
     from ..upstream.keeper import Keeper
     from .restart import Restarter
@@ -73,7 +73,7 @@ class Reloader:
         content: str | None,
         *,
         keeper: Keeper,
-        forwarding: Forwarding,
+        forwarding: Forwarder,
         open_inspector: Callable[[int | None], Awaitable[str | Issue]],
     ) -> None:
         """`channel_name`: names our control channel. `content`: the digest of the running code, if it is known."""

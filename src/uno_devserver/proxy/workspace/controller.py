@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ...workspace.config import Config
     from ...workspace.resolver import Workspace
     from ..announcements import Announcements
-    from ..calls.forwarding import Forwarding
+    from ..calls.forwarder import Forwarder
     from ..lists.catalogue import Catalogue, CatalogueIdentity
     from ..lists.publisher import ListPublisher
     from ..options import ProxyOptions
@@ -71,7 +71,7 @@ class WorkspaceController:
         keeper: Keeper,
         state: ProxyState,
         publisher: ListPublisher,
-        forwarding: Forwarding,
+        forwarding: Forwarder,
         announcements: Announcements,
         changed: Callable[[], None],
         reload_code: Callable[[], bool],

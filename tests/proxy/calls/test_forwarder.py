@@ -25,7 +25,7 @@ from support.waiting import until
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import STOPPED, RpcError
 from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
-from uno_devserver.proxy.calls.forwarding import QUEUE_STEP, Caller, ForwardedRequest, Progress, report
+from uno_devserver.proxy.calls.forwarder import QUEUE_STEP, Caller, ForwardedRequest, Progress, report
 from uno_devserver.proxy.state import ConnectionState
 
 READ_ONLY = {"name": "look", "annotations": {"readOnlyHint": True}}

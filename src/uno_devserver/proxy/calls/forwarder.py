@@ -54,7 +54,7 @@ class ForwardedRequest(Value):
     sent: bool = False  # whether that upstream may have run it
 
 
-class Forwarding:
+class Forwarder:
     def __init__(
         self, link: Link, state: ProxyState, conversations: Conversations, limits: CallLimits, *, waits: bool = False
     ) -> None:
