@@ -7,32 +7,40 @@ STAMP := $(VENV)/.installed
 PROGRAMS := $(VENV)/.programs
 PROOF := $(VENV)/.proof
 DOTNET := .dotnet-test
+# Only files whose hashes are in requirements/, and no build of anything but this program, by a locked backend.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all:
+INSTALL_OURSELVES = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 # More workers than cores of a small machine: the slow tests wait for processes, not for the CPU.
 PYTEST_WORKERS ?= 4
 # Some machines forbid .pyc files; then each worker, and each program that tests start, would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test .tests test-dotnet test-clients lint screenshots conformance bench chaos fuzz soak coverage release-check demo clean
+.PHONY: help setup lock test .tests test-dotnet test-clients lint screenshots conformance bench chaos fuzz soak coverage release-check demo clean
 
 help:  ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 # The program and what it depends on: enough for the demo, which is the first thing that people try.
-$(RUNNABLE): pyproject.toml
+$(RUNNABLE): pyproject.toml requirements/run.txt requirements/build.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "uno-devserver needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(INSTALL) -r requirements/run.txt -r requirements/build.txt
+	$(INSTALL_OURSELVES)
 	@touch $@
 
-$(STAMP): $(RUNNABLE)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+$(STAMP): $(RUNNABLE) requirements/dev.txt
+	$(INSTALL) -r requirements/dev.txt
 	@touch $@
 
-$(PROOF): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[proof]'
+$(PROOF): $(STAMP) requirements/proof.txt
+	$(INSTALL) -r requirements/proof.txt
 	@touch $@
 
 setup: $(STAMP)  ## create .venv with everything the other targets need
+
+# The present lock may lack what pyproject.toml asks for; uv, which writes the next one, is in it.
+lock: $(PROOF)  ## take the newest versions of all packages into requirements/
+	$(BIN)/python tests/support/lock.py
 
 # Side by side: tests wait for processes most of the time, and mypy uses what they leave idle.
 test: $(PROGRAMS)  ## lint, and every test

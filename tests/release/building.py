@@ -7,23 +7,36 @@ that lies about in a checkout.
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from email.message import Message
 from email.parser import BytesParser
 from pathlib import Path
 
 from release.machine import installer_environment
-from release.pythons import UV
+from release.pythons import UV, Python
 from uno_devserver import __version__
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 300  # it takes 3, and longer where the build backend is downloaded first
 # What `make test` reads. Everything else in a checkout is generated, or the concern of one machine.
-SDIST = {"src", "tests", "docs", "examples", "benchmarks", "Makefile", "LICENSE", "pyproject.toml", ".gitignore"}
+SDIST = {
+    "src",
+    "tests",
+    "docs",
+    "examples",
+    "benchmarks",
+    "requirements",
+    "Makefile",
+    "LICENSE",
+    "pyproject.toml",
+    ".gitignore",
+}
 SDIST |= {"AGENTS.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "PKG-INFO"}
 GENERATED = {"__pycache__", "node_modules", "work", ".venv", "dist"}
 
@@ -34,6 +47,25 @@ class Built:
     sdist: Path
     wheel: Path
     by_pip: Path
+
+
+def download(folder: Path, pythons: Iterable[Python]) -> dict[str, str]:
+    """The locked packages that the program needs, and those that build it; and the settings to install from there only.
+
+    So what is tried is what was locked, also where an installer makes an environment of its own to build in.
+    """
+    locks = [word for part in ("run", "build") for word in ("-r", str(ROOT / "requirements" / f"{part}.txt"))]
+    for python in pythons:
+        pip = [sys.executable, "-m", "pip", "--python", python.path, "download", "--quiet", "--dest", str(folder)]
+        _run(*pip, "--require-hashes", "--only-binary", ":all:", *locks)
+    return {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(folder),
+        "UV_NO_CONFIG": "1",
+        "UV_OFFLINE": "1",
+        "UV_FIND_LINKS": str(folder),
+    }
 
 
 def build(folder: Path) -> Built:

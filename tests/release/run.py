@@ -3,12 +3,14 @@
 The sdist and the wheel are built once, and looked into. Then they are installed in every way that the documents name,
 each on a machine of its own in a temporary folder, with nothing of this checkout in reach: with every Python that is
 here (or those that are named), by pip, uv and pipx. What was installed is used as users would use it, and must leave
-nothing running. Exit code 1: something of that is not so. Only packages are downloaded, never a Python.
+nothing running. Exit code 1: something of that is not so. Only the packages of `requirements/` are downloaded, and
+never a Python.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,7 +21,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from release.building import Built, build, problems_of
+from release.building import Built, build, download, problems_of
 from release.machine import ReleaseMachine
 from release.pythons import OLDEST, Python, of_path, on_this_machine
 from release.smoke import ENVIRONMENT, FROM_RUNNER, Check
@@ -66,6 +68,7 @@ def _release(pythons: list[Python]) -> int:
         return 1
     newest = pythons[-1]
     with tempfile.TemporaryDirectory(prefix="uno-release-") as folder:
+        os.environ.update(download(Path(folder) / "packages", pythons))  # for all installers from here on
         built = build(Path(folder))
         rows = [_told("the files themselves", problems_of(built), 0.0)]
         trials: list[tuple[str, Installed, Python, Iterable[Check]]] = [

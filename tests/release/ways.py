@@ -31,8 +31,7 @@ def by_uv_tool(machine: ReleaseMachine, built: Built, python: Python) -> None:
 
 
 def by_pipx(machine: ReleaseMachine, _built: Built, python: Python) -> None:
-    pipx = [UV, "tool", "run", "--python", python.path, "pipx"]
-    machine.install(*pipx, "install", "--python", python.path, ".", cwd=ROOT)
+    machine.install(sys.executable, "-m", "pipx", "install", "--python", python.path, ".", cwd=ROOT)
     machine.program = [str(Path(machine.tool_folders()["PIPX_BIN_DIR"], "uno-devserver"))]
 
 
@@ -46,8 +45,6 @@ def from_checkout(machine: ReleaseMachine, _built: Built, python: Python) -> Non
 
 
 def _run_by_uv(machine: ReleaseMachine, source: str, python: Python) -> None:
-    """With the option for prereleases, which `mcp install` writes into entries while there is no release."""
-    machine.program = [UV, "tool", "run", "--python", python.path, "--prerelease", "allow"]
-    machine.program += ["--from", source, "uno-devserver"]
+    machine.program = [UV, "tool", "run", "--python", python.path, "--from", source, "uno-devserver"]
     # Here it is the program's call that downloads.
     machine.environment = installer_environment() | machine.environment | machine.tool_folders()
