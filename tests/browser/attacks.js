@@ -21,12 +21,14 @@ async ({address, token, call, headers, seconds}) => {
   const body = JSON.stringify(call);
   const bearer = {Authorization: `Bearer ${token}`};
   const results = {};
-  for (const path of ["/", "/health", "/events", "/mcp"]) {
+  for (const path of ["/", "/health", "/events", "/mcp", "/code", "/key", "/other-page"]) {
     results[`fetch ${path}`] = await bounded(read(`${path}?${asked}`));
     results[`fetch ${path} with a header`] = await bounded(read(path, {headers: bearer}));
     results[`fetch ${path} without cors`] = await bounded(read(`${path}?${asked}`, {mode: "no-cors"}));
   }
   results["post"] = await bounded(read(`/mcp?${asked}`, {method: "POST", body, headers: {...headers, ...bearer}}));
+  for (const path of ["/code", "/key", "/other-page"])
+    results[`post ${path}`] = await bounded(read(`${path}?${asked}`, {method: "POST", body: token, headers: bearer}));
   results["post without cors"] = await bounded(read(`/mcp?${asked}`, {method: "POST", body, mode: "no-cors"}));
   navigator.sendBeacon(`${address}/mcp?${asked}`, body);
   results["event source"] = await bounded((resolve) => {

@@ -45,7 +45,7 @@ def visited(inspected: Inspected, browser: Browser) -> Iterator[Page]:
     """Of the same origin and policy, but without a script of its own: nobody who is refused gets one."""
     with Visit(browser, inspected.address) as visit:
         visit.expected += [REFUSED]
-        yield visit.open(inspected.address)
+        yield visit.open(f"{inspected.address}/refused")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def opened(browser: Browser) -> Iterator[Opener]:
 
         def open_page(inspected: Inspected, view: str = "", **options: Any) -> Screen:
             visit = visits.enter_context(Visit(browser, inspected.address, **options))
-            screen = Screen(visit.open(f"{inspected.url}#{view}"), visit)
+            screen = Screen(visit.open(f"{inspected.new_url()}#{view}"), visit)
             screen.wait_connected()
             return screen
 

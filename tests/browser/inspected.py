@@ -2,7 +2,7 @@
 
     with Inspected(folder) as inspected:
         inspected.agent.call("greet", name="you")
-        browser.goto(inspected.url)
+        browser.goto(inspected.new_url())
 
 Nothing of it is left when the block ends, and nothing of the user's own folders is touched.
 """
@@ -11,22 +11,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
+from support.inspectors import inspector_of
 from support.machine import Machine
 from support.proxies import Proxies, ProxyClient
-from support.waiting import wait_for
 
 GALLERY = Path(__file__).with_name("gallery.py")
-SAID = re.compile(r"\bInspector: (http://localhost:\d+/\?token=\S+)")
-OPEN_SECONDS = 10  # it opens behind the first start, or a second after the proxy's
 
 
 class Inspected:
@@ -61,9 +57,8 @@ class Inspected:
         """A proxy of this workspace, with an agent; its inspector on this port, 0: on any."""
         agent = self.proxies.connected("--inspector", str(port))
         self._agents.append(agent)
-        said = wait_for(lambda: SAID.search(agent.stderr), "the address of the inspector on stderr", OPEN_SECONDS)
-        self.url: str = said[1]
-        assert port in (0, self.port), f"asked for port {port}, got {self.url}"
+        self.program = inspector_of(agent)
+        assert port in (0, self.port), f"asked for port {port}, got {self.port}"
 
     def end_proxy(self) -> None:
         self.agent.close_stdin()
@@ -75,18 +70,20 @@ class Inspected:
 
     @property
     def address(self) -> str:
-        """The origin: `http://localhost:<port>`."""
+        """Where programs ask: `http://localhost:<port>`. A page has a name of its own before `localhost`."""
         return f"http://localhost:{self.port}"
 
     @property
     def port(self) -> int:
-        port = urlsplit(self.url).port
-        assert port
-        return port
+        return self.program.port
 
     @property
     def token(self) -> str:
-        return parse_qs(urlsplit(self.url).query)["token"][0]
+        return self.program.token
+
+    def new_url(self) -> str:
+        """What `inspect` opens the browser with; it can be used once."""
+        return self.program.new_url()
 
     # --- what is behind it
 

@@ -35,7 +35,7 @@ def main(folder: Path | None) -> None:
         launched() as browser,
         Visit(browser, inspected.address) as visit,
     ):
-        Screen(visit.open(inspected.url), visit).wait_connected()  # calls are only recorded while somebody looks
+        Screen(visit.open(inspected.new_url()), visit).wait_connected()  # calls are only recorded while somebody looks
         _let_things_happen(inspected)
         if folder is None:
             for view, theme, name in DOCUMENTED:
@@ -71,7 +71,7 @@ def _take(
     browser: Browser, inspected: Inspected, theme: str, viewport: dict[str, int], paths: Mapping[str, Path]
 ) -> None:
     with Visit(browser, inspected.address, color_scheme=theme, viewport=viewport) as visit:
-        screen = Screen(visit.open(inspected.url), visit)
+        screen = Screen(visit.open(inspected.new_url()), visit)
         screen.wait_connected()
         for view, path in paths.items():
             _fill(screen, view)

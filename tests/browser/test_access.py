@@ -1,4 +1,4 @@
-"""Who gets nothing: who has no token, and pages of other origins, even with the token."""
+"""Who gets in: a page that was opened with a code. Who gets nothing: everybody else, and pages of other origins."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ATTACK_SECONDS = 8  # for what is refused at once; a stream that stays silent co
 ATTACKS = Path(__file__).with_name("attacks.js").read_text("utf-8")
 
 
-@pytest.mark.parametrize("path", ["/", "/mcp", "/health", "/events"])
+@pytest.mark.parametrize("path", ["/mcp", "/health", "/events", "/code", "/other-page"])
 def test_without_the_token_nothing_is_told(inspected: Inspected, path: str) -> None:
     for query, headers in (
         ("", {}),
@@ -67,22 +67,77 @@ def test_without_the_token_nothing_is_told(inspected: Inspected, path: str) -> N
 def test_with_the_token_each_of_them_answers(inspected: Inspected) -> None:
     """The test above shows something only because of this."""
     bearer = {"Authorization": f"Bearer {inspected.token}"}
-    assert _ask(inspected, "GET", "/", bearer)[0] == 200
     assert _ask(inspected, "GET", f"/health?token={inspected.token}")[0] == 200
     before = len(inspected.calls())
     assert _ask(inspected, "POST", "/mcp", bearer | CALL_HEADERS, json.dumps(CALL))[0] == 200
     assert len(inspected.calls()) == before + 1
 
 
-@pytest.mark.parametrize("query", ["", "?token=wrong"])
-def test_a_browser_without_the_token_shows_what_to_do(inspected: Inspected, browser: Browser, query: str) -> None:
+@pytest.mark.parametrize("query", ["", "?code=wrong", "?token={token}", "?code={token}"])
+def test_a_browser_without_a_code_shows_what_to_do(inspected: Inspected, browser: Browser, query: str) -> None:
     with Visit(browser, inspected.address) as visit:
         visit.expected += [REFUSED]
-        page = visit.open(f"{inspected.address}/{query}")
+        page = visit.open(f"{inspected.address}/{query.format(token=inspected.token)}")
 
-        expect(page.locator("body")).to_contain_text("Not allowed")
+        expect(page.get_by_role("heading", name="Not allowed")).to_be_visible()
         expect(page.locator("body")).to_contain_text("uno-devserver inspect")
         assert inspected.machine.workspace.name not in page.locator("body").inner_text().split()
+
+
+def test_the_code_is_gone_from_the_address_and_the_history_before_anything_else_is_loaded(
+    inspected: Inspected, browser: Browser
+) -> None:
+    url = inspected.new_url()
+    address, _, code = url.partition("/?code=")
+    with Visit(browser, inspected.address) as visit:
+        page = visit.open(f"{address}/refused")
+        visit.expected += [REFUSED]
+        asked: list[tuple[str, str]] = []
+        page.on("request", lambda request: asked.append((request.url, request.headers.get("referer", ""))))
+
+        page.goto(f"{url}#calls")
+        Screen(page, visit).wait_connected()
+
+        assert page.url == f"{address}/#calls"
+        assert [each for each in asked if code in "".join(each)] == [(url, "")]
+        page.go_back()
+        page.wait_for_url(f"{address}/refused")
+        page.go_forward()
+        page.wait_for_url(f"{address}/#calls")
+        Screen(page, visit).wait_connected()
+        assert code not in page.content()
+
+
+def test_the_key_is_kept_for_the_tab_and_in_no_cookie(inspected: Inspected, browser: Browser) -> None:
+    """Cookies would be sent to every port of this machine."""
+    with Visit(browser, inspected.address) as visit:
+        visit.expected += [REFUSED]
+        url = inspected.new_url()
+        page = visit.open(url)
+        Screen(page, visit).wait_connected()
+
+        page.reload()
+        Screen(page, visit).wait_connected()
+
+        assert page.context.cookies() == []
+        kept = page.evaluate("JSON.stringify([document.cookie, localStorage])")
+        assert page.evaluate("window.pageKey") not in kept
+        other = visit.open(url.partition("?")[0])  # a second tab, whose user typed the address
+        expect(other.get_by_role("heading", name="Not allowed")).to_be_visible()
+        with page.expect_popup() as popup:
+            page.evaluate("void window.open('/')")  # a duplicate: browsers copy the storage of the tab
+        Screen(popup.value, visit).wait_connected()
+
+
+def test_a_url_opens_the_page_in_one_tab_only(inspected: Inspected, browser: Browser) -> None:
+    url = inspected.new_url()
+    with Visit(browser, inspected.address) as visit:
+        Screen(visit.open(url), visit).wait_connected()
+        visit.expected += [REFUSED]
+
+        again = visit.open(url)
+
+        expect(again.get_by_role("heading", name="Not allowed")).to_be_visible()
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
@@ -126,7 +181,7 @@ def test_the_same_page_at_its_other_address_gets_nothing(inspected: Inspected, b
 
 
 def test_a_link_on_another_page_may_lead_to_it(inspected: Inspected, browser: Browser) -> None:
-    with _other_site(f'<a href="{inspected.url}">the inspector</a>') as port:
+    with _other_site(f'<a href="{inspected.new_url()}">the inspector</a>') as port:
         other = f"http://127.0.0.1:{port}"
         with Visit(browser, inspected.address, other) as visit:
             page = visit.open(f"{other}/")

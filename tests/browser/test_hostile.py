@@ -5,6 +5,7 @@ The modules of the page are called in a browser, under the page's policy, with w
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from playwright.sync_api import Page, expect
@@ -194,19 +195,38 @@ def test_a_list_that_changes_keeps_the_focus_and_one_that_is_empty_shows_what_wa
 
 
 def test_the_address_of_another_inspector_is_only_followed_on_this_machine(page: Page) -> None:
-    addresses = ["http://localhost:6275/?token=t", "http://localhost:80@evil.example/", "javascript:owned=1", None]
-    proxies = [{"inspector": each, "directory": "/ws", "state": "constructor"} for each in addresses]
+    """The page asks its proxy for it, which has it from a file of another process."""
+    name = "http://0123456789abcdef0123.localhost"
+    addresses = [f"{name}:6275/?code=c", f"{name}:80@evil.example/", "javascript:owned=1", None]
+    proxies = [{"inspector": "http://localhost:1/", "processId": number} for number in range(4)]
+    proxies.append({"inspector": None, "processId": 4})
 
     evaluate(
         page,
         """const {create} = await import("/assets/views/servers.js");
-        const view = create();
+        window.asked = [];
+        const note = (...what) => stage.append(Object.assign(document.createElement("pre"), {
+          textContent: JSON.stringify(what)}));
+        window.open = note;
+        window.fetch = async (path, {body, headers}) => {
+          window.asked.push([path, body, headers.Authorization]);
+          return Response.json({url: addresses[Number(body)]});
+        };
+        const view = create({key: "secret", announce: note});
         view.update({servers: [], proxies}, "snapshot");
         stage.append(view.element);""",
-        {"proxies": proxies},
+        {"proxies": proxies, "addresses": addresses},
     )
+    buttons = page.get_by_role("button", name="Open the inspector of process")
+    for number in range(buttons.count()):
+        buttons.nth(number).click()
+    expect(page.locator("pre")).to_have_count(4)
 
-    assert page.locator("a").evaluate_all("links => links.map(link => link.href)") == addresses[:1]
+    told = {tuple(json.loads(text)) for text in page.locator("pre").all_inner_texts()}
+    refused = {(f"The inspector of process {number} cannot be opened.",) for number in (1, 2, 3)}
+    assert told == {(addresses[0], "_blank", "noopener,noreferrer"), *refused}
+    assert page.evaluate("window.asked[0]") == ["/other-page", "0", "Bearer secret"]
+    expect(page.locator("tbody tr").last).to_contain_text("not open")
 
 
 def _calling(page: Page, run: str, properties: dict[str, Any]) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from browser.conftest import Opener
 from browser.inspected import Inspected
 from browser.screen import Screen, expect_outcome
-from browser.watching import LOST, REFUSED
+from browser.watching import LOST, NAME, REFUSED, Visit
+from support.inspectors import exchange
 from support.reloading import state_of, wait_ready
 
 TIME = re.compile(r"\d\s*m?s(?![a-z])")
@@ -111,6 +112,7 @@ def test_a_crash_and_its_healing_are_seen(own: Inspected, opened: Opener) -> Non
 
 def test_the_page_finds_the_next_proxy_of_its_workspace_by_itself(own: Inspected, opened: Opener) -> None:
     screen, port, token = opened(own), own.port, own.token
+    unused = own.new_url()
     screen.visit.expected += [LOST]
     screen.page.evaluate("window.same_page = true")
 
@@ -119,12 +121,13 @@ def test_the_page_finds_the_next_proxy_of_its_workspace_by_itself(own: Inspected
     own.start(port)
 
     screen.wait_connected()
-    assert own.token == token
+    assert own.token != token
+    assert exchange(unused).status == 401, "the code of the proxy that has gone"
     expect_outcome(screen.call("greet", name="Ada"), "ok")
     assert screen.page.evaluate("window.same_page")
 
 
-def test_a_page_whose_token_no_longer_counts_says_what_to_do(own: Inspected, opened: Opener) -> None:
+def test_a_page_whose_key_is_unknown_to_the_next_proxy_says_what_to_do(own: Inspected, opened: Opener) -> None:
     screen, port = opened(own), own.port
     screen.visit.expected += [LOST, REFUSED]
 
@@ -134,6 +137,25 @@ def test_a_page_whose_token_no_longer_counts_says_what_to_do(own: Inspected, ope
 
     expect(screen.connection).to_contain_text("Not allowed")
     expect(screen.page.get_by_text("uno-devserver inspect")).to_be_visible()
+    screen.page.reload()
+    expect(screen.page.get_by_role("heading", name="Not allowed")).to_be_visible()
+    expect(screen.page.locator("body")).to_contain_text("uno-devserver inspect")
+
+
+def test_the_page_of_another_proxy_is_opened_from_the_list_of_servers(own: Inspected, browser: Browser) -> None:
+    """Its address alone would not open it."""
+    address, first = own.address, own.agent.process.pid
+    own.start()
+    with Visit(browser, address, own.address) as visit:
+        page = visit.open(own.new_url())
+        screen = Screen(page, visit)
+        screen.wait_connected()
+
+        with page.context.expect_page() as popup:
+            screen.go("Servers").get_by_role("button", name=f"Open the inspector of process {first}").click()
+
+        Screen(popup.value, visit).wait_connected()
+        assert NAME.sub("//", popup.value.url) == f"{address}/"
 
 
 def test_the_log_is_filtered_by_level_and_by_words(inspected: Inspected, opened: Opener) -> None:

@@ -21,4 +21,4 @@ def test_what_a_good_page_never_does_is_noticed(
     inspected: Inspected, browser: Browser, script: str, problem: str
 ) -> None:
     with pytest.raises(AssertionError, match=problem), Visit(browser, inspected.address) as visit:
-        visit.open(inspected.url).evaluate(script)
+        visit.open(inspected.new_url()).evaluate(script)

@@ -157,7 +157,7 @@ def _view(page: Page, name: str, snapshot: dict[str, Any]) -> Locator:
         window.stage = stage;
         window.store = new Store();
         store.receive("snapshot", {version: "1", directory: "/ws", now: Date.now() / 1000, ...snapshot});
-        window.view = create({store, token: "", announce() {}});
+        window.view = create({store, key: "", announce() {}});
         stage.replaceChildren(view.element);
         view.update(store.state, "snapshot", []);""",
         {"name": name, "snapshot": snapshot},

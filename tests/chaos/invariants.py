@@ -50,7 +50,7 @@ RELOAD_META = "uno-devserver/hotReload"
 KNOWN_FILES = re.compile(
     r"uno\.devserver/("
     r"logs/[^/]+\.log|ports/[^/]+\.json|locks/[^/]+\.lock|catalogue/[^/]+\.json|proxies/\d+\.json|hotreload/[^/]+\.json"
-    r"|addins/[^/]+\.json|inspector/[^/]+\.json|trust/[^/]+\.json|dotnet-version-cache\.json"
+    r"|addins/[^/]+\.json|inspector/[0-9a-f]{64}|trust/[^/]+\.json|dotnet-version-cache\.json"
     r")|DevServers/devserver-\d+(\.aux)?\.json"
 )
 

@@ -11,7 +11,7 @@ import pytest
 from support.waiting import wait_for
 from uno_devserver.cli.inspect import has_screen, open_in_browser
 
-URL = "http://localhost:6274/?token=abc&more='1'"
+URL = "http://localhost:6274/?code=abc&more='1'"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,17 @@ def test_what_is_stale_goes_and_is_named(machine: Machine, registry: Registry, p
     assert registry.names() == sorted([f"devserver-{alive.pid}.json", f"devserver-{DEAD + 1}.json", kept.name])
     assert reused.runs
     assert alive.runs
+
+
+def test_expired_keys_of_pages_and_tokens_of_earlier_versions_go(machine: Machine) -> None:
+    now = {"a": "0", "b": f"{time.time():.0f}"}
+    expired, used = (write(machine.state / "inspector" / (digit * 64), now[digit]) for digit in "ab")
+    token = write(machine.state / "inspector" / "app-01234567.json", '{"token": "t"}')
+
+    removed = machine.run("cleanup", "--json").json["removed"]
+
+    assert sorted(removed) == sorted(map(str, (expired, token)))
+    assert [file.name for file in used.parent.iterdir()] == [used.name]
 
 
 def test_the_text_names_each_file(machine: Machine, registry: Registry) -> None:

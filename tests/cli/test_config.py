@@ -84,6 +84,27 @@ def test_programs_get_all_of_it_as_json(workspace: WorkspaceBuilder, machine: Ma
     assert found["client"] == {"command": ["sh"], "cwd": root}
 
 
+@pytest.mark.parametrize(
+    "command", [("config",), ("config", "--json"), ("trust", "--dry-run"), ("trust", "--dry-run", "--json"), ("trust",)]
+)
+def test_secrets_of_the_config_are_not_shown_and_what_decides_is(
+    workspace: WorkspaceBuilder, machine: Machine, command: tuple[str, ...]
+) -> None:
+    env = {"API_KEY": "SECRET", "NODE_OPTIONS": "--require=/evil.js", "OTHER": "ghp_SECRET0123456789SECRET0123456789"}
+    args = ["server.js", "--token", "SECRET", "--password=SECRET", "https://me:SECRET@host/x?k=SECRET"]
+    client = {"command": "code", "args": ["--api-key", "SECRET"]}
+    workspace.file("server.js", "").file("package.json", '{"main": "server.js"}')
+    config = {"mcpServerRoot": "..", "mcpServer": {"command": "node", "args": args, "env": env}, "client": client}
+    workspace.file(CONFIG, json.dumps(config))
+
+    shown = machine.run(*command).stdout
+
+    assert "SECRET" not in shown
+    assert "server.js" in shown
+    assert "--require=/evil.js" in shown
+    assert all(name in shown for name in ("API_KEY", "OTHER", "--token", "--password=", "--api-key", "host/x?k="))
+
+
 def test_problems_are_listed_and_the_exit_code_tells_of_them(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(CONFIG, '{\n  "mcpServer": {"command": "no-such-program"},\n  "hotReload": {"enabled": "no"}\n}')
 

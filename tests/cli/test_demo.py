@@ -316,4 +316,7 @@ def test_the_commands_to_try_next_are_typed_as_this_installation_wants_them(tmp_
     assert typed([str(on_path)], environ) == "uno-devserver"
     assert typed([str(elsewhere)], environ) == f"'{elsewhere}'"
     assert typed(["/usr/bin/python3", "-m", "uno_devserver"], environ) == "/usr/bin/python3 -m uno_devserver"
-    assert typed([str(cached)], {**environ, "UV": "/usr/bin/uv"}) == "uvx uno-devserver"
+    assert typed([str(cached)], {**environ, "UV": "/usr/bin/uv"}, "1.2.3") == "uvx uno-devserver"
+    assert typed([str(cached)], {**environ, "UV": "/usr/bin/uv"}, "1.2.3.dev0") == str(cached), (
+        "its name may be another's"
+    )

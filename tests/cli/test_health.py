@@ -239,7 +239,7 @@ def test_a_dotnet_host_with_its_recorded_answers_is_healthy(app: WorkspaceBuilde
 @pytest.fixture
 def started(plain: WorkspaceBuilder) -> Iterator[Callable[[], Result]]:
     """Start the real Host; it is stopped at the end."""
-    yield lambda: plain.machine.run("start", timeout=START_SECONDS)
+    yield lambda: plain.machine.run("start", "--trust", timeout=START_SECONDS)
     plain.machine.run("stop", timeout=START_SECONDS)
 
 

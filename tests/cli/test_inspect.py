@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from support.bundled import ask
 from support.files import write
-from support.inspectors import InspectorClient, inspector_of, last_port_taken
+from support.inspectors import InspectorClient, exchange, inspector_of, last_port_taken
 from support.machine import Machine
 from support.odd_servers import odd_server
 from support.ports import lasting_port
@@ -52,7 +53,7 @@ class Inspecting:
     """The running command."""
 
     def __init__(self, machine: Machine, *options: str) -> None:
-        self.process = machine.spawn("inspect", *options)
+        self.process = machine.spawn("inspect", "--trust", *options)
 
     def url(self) -> str:
         assert self.process.stdout
@@ -78,20 +79,22 @@ def test_the_page_of_a_running_proxy_is_printed(trusted: Proxies) -> None:
 
     first, second = (trusted.machine.run("inspect") for _ in range(2))
 
-    assert (first.exit_code, first.stdout) == (0, f"{page.url}\n")
-    assert (second.exit_code, second.stdout, second.stderr) == (0, f"{page.url}\n", "")
+    assert (first.exit_code, second.exit_code, second.stderr) == (0, 0, "")
+    assert first.stdout != second.stdout, "each opens the page once"
+    for printed in (first.stdout, second.stdout):
+        assert opened(printed, page).ask("GET", "/health").status == 200
     wait_for(lambda: sorted(trusted.processes()) == sorted([client.process.pid, host]))
 
 
-def test_it_is_the_users_agreement_for_a_running_proxy_too(proxies: Proxies) -> None:
+def test_with_trust_it_is_the_users_agreement_for_a_running_proxy_too(proxies: Proxies) -> None:
     client = proxies.start("--inspector", "0")
     client.initialize()
     page = inspector_of(client)
     client.wait_health(lambda report: "WorkspaceNotTrusted" in json.dumps(report["issues"]), "the missing agreement")
 
-    result = proxies.machine.run("inspect")
+    result = proxies.machine.run("inspect", "--trust")
 
-    assert result.stdout == f"{page.url}\n"
+    assert opened(result.stdout, page)
     assert "may run from now on: " in result.stderr
     client.wait_connected()
     assert page.call("greet", name="page") == "Hello, page!"
@@ -103,12 +106,13 @@ def test_programs_get_it_as_json(trusted: Proxies) -> None:
 
     told = trusted.machine.run("inspect", "--json").json
 
+    assert opened(told.pop("url"), page)
     assert told == {
-        "url": page.url,
         "port": page.port,
         "processId": client.process.pid,
         "started": False,
         "directory": str(trusted.machine.workspace),
+        "token": page.token,
     }
 
 
@@ -119,8 +123,9 @@ def test_a_proxy_that_has_none_is_asked_to_open_it(trusted: Proxies) -> None:
     told = trusted.machine.run("inspect", "--json", "--port", "0").json
 
     assert (told["processId"], told["started"]) == (client.process.pid, False)
-    assert inspector_of(client).url == told["url"]
-    assert InspectorClient(told["url"]).call("greet", name="page") == "Hello, page!"
+    page = inspector_of(client)
+    assert (page.port, page.token) == (told["port"], told["token"])
+    assert opened(told["url"], page).call("greet", name="page") == "Hello, page!"
 
 
 def test_it_is_opened_on_the_port_of_the_config_unless_another_is_named(trusted: Proxies) -> None:
@@ -168,7 +173,7 @@ def test_from_a_folder_inside_the_workspace_it_is_the_same(trusted: Proxies) -> 
     folder = trusted.machine.workspace / "src"
     folder.mkdir()
 
-    assert trusted.machine.run("inspect", cwd=folder).stdout == f"{page.url}\n"
+    assert opened(trusted.machine.run("inspect", cwd=folder).stdout, page)
 
 
 # --- the browser ------------------------------------------------------------------------------------------------------
@@ -190,7 +195,26 @@ def test_the_browser_shows_it_unless_that_is_not_wanted(trusted: Proxies, browse
     for options in (["--no-open"], ["--json"], []):
         assert trusted.machine.run("inspect", *options).exit_code == 0
 
-    assert _opened(browser) == f"{page.url}\n"
+    assert opened(_shown(browser), page)
+
+
+def test_what_the_arguments_of_the_browser_show_is_worth_nothing_once_the_page_is_open(
+    trusted: Proxies, browser: Path
+) -> None:
+    page = inspector_of(trusted.connected("--inspector", "0"))
+    printed = trusted.machine.run("inspect").stdout.strip()
+    shown = _shown(browser).strip()
+    assert page.token not in shown
+    assert shown != printed, "the one on the terminal can still be used"
+    assert opened(shown, page)
+
+    code = shown.rpartition("?code=")[2]
+
+    assert exchange(shown).status == 401
+    for headers in ({}, {"Authorization": f"Bearer {code}"}):
+        for path in ("/health", f"/health?token={code}", f"/health?code={code}", f"/mcp/{code}"):
+            assert ask(page.port, "GET", path, headers=headers).status == 401
+    assert opened(printed, page)
 
 
 def test_a_browser_that_cannot_be_started_is_no_failure(trusted: Proxies) -> None:
@@ -199,7 +223,8 @@ def test_a_browser_that_cannot_be_started_is_no_failure(trusted: Proxies) -> Non
 
     result = trusted.machine.run("inspect")
 
-    assert (result.exit_code, result.stdout) == (0, f"{page.url}\n")
+    assert result.exit_code == 0
+    assert opened(result.stdout, page)
 
 
 # --- a proxy of its own -----------------------------------------------------------------------------------------------
@@ -208,10 +233,10 @@ def test_a_browser_that_cannot_be_started_is_no_failure(trusted: Proxies) -> Non
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_where_no_proxy_runs_one_runs_until_the_command_is_ended(proxies: Proxies, number: int) -> None:
     inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
-    page = InspectorClient(inspecting.url())
+    page = InspectorClient.opened(inspecting.url())
     _until_connected(page)
     assert page.call("greet", name="page") == "Hello, page!"
-    assert proxies.machine.run("inspect").stdout == f"{page.url}\n", "it is found as any other"
+    assert opened(proxies.machine.run("inspect").stdout, page), "it is found as any other"
 
     code, errors = inspecting.end(number)
 
@@ -238,7 +263,7 @@ def test_its_json_is_one_document_and_it_keeps_running(proxies: Proxies) -> None
 
 def test_nothing_is_left_when_the_command_is_killed(proxies: Proxies) -> None:
     inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
-    page = InspectorClient(inspecting.url())
+    page = InspectorClient.opened(inspecting.url())
     _until_connected(page)
 
     inspecting.process.kill()
@@ -253,9 +278,9 @@ def test_it_goes_on_when_the_shell_that_started_it_has_ended(proxies: Proxies, a
     write(told, "")
     begin = f'{apart} "$@" > {told} 2>&1 & until /usr/bin/grep -q http: {told}; do /usr/bin/sleep 0.05; done'
 
-    machine.run("inspect", "--no-open", "--port", "0", prefix=["/bin/bash", "-c", begin, "bash"])
+    machine.run("inspect", "--trust", "--no-open", "--port", "0", prefix=["/bin/bash", "-c", begin, "bash"])
 
-    page = InspectorClient(next(line for line in told.read_text().splitlines() if line.startswith("http:")))
+    page = InspectorClient.opened(next(line for line in told.read_text().splitlines() if line.startswith("http:")))
     _until_connected(page)
     (proxy,) = machine.run("list", "--json").json["proxies"]
     assert page.call("greet", name="page") == "Hello, page!"
@@ -280,7 +305,7 @@ def test_nothing_is_left_when_it_is_interrupted_before_there_is_a_page(proxies: 
 
 def test_a_proxy_that_ends_is_a_failure_that_shows_its_last_lines(proxies: Proxies) -> None:
     inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
-    page = InspectorClient(inspecting.url())
+    page = InspectorClient.opened(inspecting.url())
     _until_connected(page)
     (proxy,) = proxies.machine.run("list", "--json").json["proxies"]
 
@@ -352,7 +377,7 @@ def test_another_proxy_is_started_beside_one_that_cannot_be_asked(trusted: Proxi
     client = trusted.connected()
 
     inspecting = Inspecting(trusted.machine, "--no-open", "--port", "0")
-    page = InspectorClient(inspecting.url())
+    page = InspectorClient.opened(inspecting.url())
     _until_connected(page)
 
     health: Any = page.ask("GET", "/health").json
@@ -393,23 +418,30 @@ def test_a_wrong_call_is_refused(machine: Machine, options: list[str], code: str
     assert (result.json["error"]["code"], result.exit_code) == (code, exit_code)
 
 
-@pytest.mark.parametrize("url", ["https://example.com/", "http://localhost:many/", 6274, None])
+@pytest.mark.parametrize("url", ["https://example.com/", "http://localhost:many/", "http://localhost:1/", 6274, None])
 def test_a_file_cannot_misdirect_the_browser(
     proxies: Proxies, processes: Processes, browser: Path, url: object
 ) -> None:
     machine, pid = proxies.machine, processes.start().pid
-    status = {"processId": pid, "directory": str(machine.workspace), "inspector": url, "created": process_started(pid)}
+    status = {"processId": pid, "directory": str(machine.workspace), "inspector": url}
+    status |= {"inspectorToken": "t" * 32, "created": process_started(pid)}
     write(machine.state / "proxies" / f"{pid}.json", json.dumps(status))
     inspecting = Inspecting(machine, "--port", "0")
 
-    own = inspecting.url()
+    page = InspectorClient.opened(inspecting.url())
 
-    assert own.startswith("http://localhost:")
-    assert _opened(browser) == f"{own}\n"
+    assert opened(_shown(browser), page)
     inspecting.end()
 
 
-def _opened(browser: Path) -> str:
+def opened(printed: str, page: InspectorClient) -> InspectorClient:
+    """Open the URL that was printed as a browser does; it must be that of this page."""
+    found = InspectorClient.opened(printed.strip())
+    assert found.port == page.port
+    return found
+
+
+def _shown(browser: Path) -> str:
     """What the browser was told to show: whole lines, for it writes them in a process of its own."""
     return str(wait_for(lambda: browser.exists() and browser.read_text()))
 

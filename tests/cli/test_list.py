@@ -234,10 +234,11 @@ def marked(output: str) -> list[int]:
 
 
 def test_running_proxies_are_listed_with_their_inspectors(machine: Machine, processes: Processes) -> None:
-    url = "http://localhost:6274/?token=" + "t" * 32
+    url, token = "http://localhost:6274/", "t" * 32
     one, other = sorted((processes.start().pid, processes.start().pid))
     told = {"state": "Connected", "status": "Healthy", "directory": "/src/app", "solution": "/src/app/App.sln"}
-    keep_status(machine, one, {**told, "clients": ["claude-code"], "inspector": url, "toolCount": 7})
+    page = {"inspector": url, "inspectorToken": token}
+    keep_status(machine, one, {**told, "clients": ["claude-code"], **page, "toolCount": 7})
     keep_status(machine, other, {**told, "clients": [], "solution": None})
 
     as_json, text = machine.run("list", "--json").json, machine.run("list").stdout
@@ -249,6 +250,7 @@ def test_running_proxies_are_listed_with_their_inspectors(machine: Machine, proc
     assert f"Proxy: process {one}\n  State: Connected (Healthy)\n  Workspace: /src/app\n" in text
     assert f"  Clients: claude-code\n  Inspector: {url}\n" in text
     assert f"Proxy: process {other}\n" in text
+    assert token not in text
     assert max(len(line) for line in text.splitlines()) <= 80
 
 

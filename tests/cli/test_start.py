@@ -122,7 +122,7 @@ def test_where_discovery_has_no_answer_the_host_may_look_itself(
     package = workspace.machine.nuget / "uno.sdk" / "6.5.31" / "targets" / "netstandard2.0" / "packages.json"
     package.write_text("{ broken")
 
-    workspace.machine.run("start", "--host", dll)
+    workspace.machine.run("start", "--host", dll, "--trust")
 
     [launch] = hosts.launches()
     assert "--addins" not in launch["argv"]
@@ -308,7 +308,7 @@ def test_python_addins_of_the_workspace_beside_a_dotnet_host_are_mentioned(
 ) -> None:
     uno.file(".devtools/addins/hello.py", "")
 
-    result = uno.machine.run("start", "--json")
+    result = uno.machine.run("start", "--trust", "--json")
 
     [warning] = result.json["warnings"]
     assert "hello.py" in warning

@@ -38,8 +38,9 @@ ADDIN = ".devtools/addins/greeter.py"
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    """An empty machine, on which no process is left when the test ends."""
+    """An empty machine whose user trusts every workspace; no process is left on it when the test ends."""
     machine = Machine(tmp_path)
+    machine.environment["UNO_DEVSERVER_TRUST"] = "1"
     yield machine
     for process in _processes_of(machine):
         process.kill()

@@ -93,7 +93,7 @@ def test_a_host_that_dies_of_what_it_discovers_itself_is_started_once_more_witho
     dll = nuget / host().path / "tools/rc/host/net10.0/Uno.UI.RemoteControl.Host.dll"
     (nuget / "uno.sdk/6.5.31/targets/netstandard2.0/packages.json").write_text("{ broken")
 
-    result = workspace.machine.run("start", "--host", str(dll), "--json")
+    result = workspace.machine.run("start", "--host", str(dll), "--trust", "--json")
 
     first, second = hosts.launches()
     assert "--addins" not in first["argv"]

@@ -78,7 +78,7 @@ def traced_start(machine: Machine) -> list[tuple[str, str]]:
     write(machine.workspace / ".devtools" / "addins" / "greeter.py", "def register(addin):\n    pass\n")
     target = machine.root / "trace.json"
     started = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(SOURCE), str(target), "start"],
+        [sys.executable, "-c", PROGRAM, str(SOURCE), str(target), "start", "--trust"],
         cwd=machine.workspace,
         env=machine.variables(),
         capture_output=True,

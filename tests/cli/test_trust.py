@@ -1,4 +1,4 @@
-"""`trust`: what is agreed to is shown and kept, and can be revoked; other commands agree by `agree_to`."""
+"""`trust`: what is agreed to is shown and kept, and can be revoked; other commands ask before they run code."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from support.files import snapshot, write
 from support.hosts import StandInHosts
 from support.machine import Machine
 from support.packages import APP_MCP, CORE, host, tools_only
+from support.terminals import Terminal, shown
 from support.workspace import WorkspaceBuilder
 from uno_devserver.cli import trust
 from uno_devserver.cli.parse import parse
-from uno_devserver.cli.trust import agree_to
 from uno_devserver.issues import UserError
 from uno_devserver.workspace.config import Config, read_config
-from uno_devserver.workspace.trust import TRUST_VARIABLE, is_agreed, is_trusted
+from uno_devserver.workspace.trust import TRUST_VARIABLE, is_agreed
 
 CONFIG = ".devtools/host.config.jsonc"
 ADDIN = ".devtools/addins/greeter.py"
@@ -43,8 +43,9 @@ def test_what_may_run_is_shown_and_kept(workspace: WorkspaceBuilder, machine: Ma
         "",
         "What may run:",
         f"- {root / ADDIN}",
+        f"- The settings of {root / CONFIG}, which name no command",
         "",
-        "A changed config needs a new agreement; edited code does not. 'uno-devserver trust --revoke' revokes this.",
+        trust.REMARK,
     ]
     assert _trusts(machine)
 
@@ -82,6 +83,7 @@ def test_programs_get_the_same_as_json(workspace: WorkspaceBuilder, machine: Mac
         "trusted": True,
         "addIns": [str(machine.workspace / ADDIN)],
         "commands": [],
+        "msBuild": False,
         "config": None,
         "problems": [],
         "agreement": str(next((machine.state / "trust").iterdir())),
@@ -173,7 +175,7 @@ def test_a_config_that_is_saved_while_it_is_shown_is_not_agreed_to(
 
     monkeypatch.setattr("uno_devserver.cli.trust.read_config", saved_before)
 
-    with pytest.raises(UserError, match="was saved while it was read"):
+    with pytest.raises(UserError, match="was changed meanwhile"):
         trust.run(parse(["trust", "--solution-dir", str(machine.workspace)]))
 
     assert not machine.state.exists()
@@ -194,14 +196,14 @@ def test_all_agreements_are_listed_with_what_became_of_them(workspace: Workspace
     assert listed == {
         f"{root}/edited": (False, "its config was changed since the user agreed to it"),
         f"{root}/fine": (True, None),
-        f"{root}/gone": (False, "it does not exist any more"),
+        f"{root}/gone": (False, "the workspace does not exist any more"),
     }
     assert {one["agreedBy"] for one in data["agreements"]} == {"trust"}
     first, _, edited, fine, gone = shown.stdout.splitlines()
     assert (shown.exit_code, first) == (0, "3 workspaces were agreed to.")
     assert fine.startswith(f"  {root}/fine: agreed by 'trust' at 20")
     assert edited.endswith("it does not count any more, because its config was changed since the user agreed to it")
-    assert gone.endswith("because it does not exist any more")
+    assert gone.endswith("because the workspace does not exist any more")
 
 
 def test_a_list_without_agreements_says_so_and_names_the_environment(machine: Machine) -> None:
@@ -345,84 +347,175 @@ def test_nothing_is_written_into_the_workspace(workspace: WorkspaceBuilder, mach
     assert snapshot(machine.workspace) == before
 
 
-# --- agreements by other commands ---------------------------------------------------------------------------------
+def test_where_no_code_is_nothing_is_agreed_to_since_code_may_come_later(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    (machine.workspace / ".devtools" / "addins").mkdir(parents=True)
+
+    result, data = machine.run("trust"), machine.run("trust", "--json").json
+
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"The workspace {machine.workspace} has no code that could run")
+    assert (data["trusted"], data["agreement"]) == (False, None)
+    assert not machine.state.exists()
+
+
+def test_the_build_that_may_run_for_discovery_is_shown(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.uno_sdk().solution("A.slnx", [])
+
+    assert _may_run(machine) == [f"- {trust.BUILDS}"]
+    assert machine.run("trust", "--json").json["msBuild"] is True
+
+
+def test_a_page_that_the_config_opens_is_shown(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, '{"inspector": {"enabled": true, "port": 7000}}')
+
+    assert _may_run(machine) == ["- The inspector page, served on this machine at port 7000"]
+
+
+# --- commands that run code -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def folder(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a workspace, for calls in this process."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(machine.data))
-    return machine.workspace
+def uno_code(uno: WorkspaceBuilder, hosts: StandInHosts) -> Machine:
+    """A workspace with an add-in and a command, to which the user has not agreed."""
+    uno.file(ADDIN, "").file(CONFIG, '{"mcpServer": {"command": "sh"}}')
+    return uno.machine
 
 
-def test_what_may_run_is_returned_once_and_counts_from_then_on(folder: Path, machine: Machine) -> None:
-    addin = write(folder / ADDIN, "")
-
-    foreseen, trusted = agree_to(str(folder), "start", dry_run=True), _trusts(machine)
-    first, second = agree_to(str(folder), "start"), agree_to(str(folder), "start")
-
-    assert (foreseen, trusted) == ((str(addin),), False), "a dry run agrees to nothing"
-    assert (first, second) == ((str(addin),), ())
-    assert is_trusted({"HOME": str(machine.home), "XDG_DATA_HOME": str(machine.data)}, str(folder))
+def _code(machine: Machine) -> list[str]:
+    return [str(machine.workspace / ADDIN), f"The MCP server: sh, in {machine.workspace}", trust.BUILDS]
 
 
-@pytest.mark.parametrize("config", [None, "{}", '{"proxy": {"waitCalls": true}}', '{"nonsense": 1}', "{ broken"])
-def test_a_workspace_that_runs_nothing_is_not_agreed_to_since_code_may_come_later(
-    folder: Path, machine: Machine, config: str | None
-) -> None:
-    if config is not None:
-        write(folder / CONFIG, config)
+def test_a_start_with_trust_agrees_and_says_to_what(uno_code: Machine) -> None:
+    first, again = uno_code.run("start", "--trust"), uno_code.run("start", "--trust", "--json")
 
-    assert agree_to(str(folder), "start") == ()
-    assert not _trusts(machine)
+    said = ["", "Code of this workspace that may run from now on:"]
+    said += [*(f"- {each}" for each in _code(uno_code)), "", "'uno-devserver trust --revoke' revokes this."]
+    assert first.stdout.splitlines()[-len(said) :] == said
+    assert again.json["agreedTo"] == []
+    assert _trusts(uno_code)
+
+
+def test_elsewhere_than_on_a_terminal_a_start_runs_no_code_without_trust(uno_code: Machine) -> None:
+    result = uno_code.run("start", "--json").json
+
+    (warning,) = [each for each in result["warnings"] if each.startswith("Not run")]
+    assert warning == f"Not run until you agree: {'; '.join(_code(uno_code))}. {trust.HOW_TO_AGREE}"
+    assert result["agreedTo"] == []
+    assert not _trusts(uno_code)
+
+
+def test_on_a_terminal_the_code_is_shown_and_the_user_is_asked(uno_code: Machine) -> None:
+    terminal = Terminal(uno_code, "start")
+    asked = shown(terminal.until(trust.MAY_IT_RUN))
+    terminal.press(b"y\n")
+    lines = shown(terminal.end())
+
+    assert asked == [trust.QUESTION, *(f"- {each}" for each in _code(uno_code)), trust.MAY_IT_RUN.rstrip()]
+    assert "Code of this workspace that may run from now on:" in lines
+    assert _trusts(uno_code)
+
+
+@pytest.mark.parametrize(("keys", "code"), [(b"n\n", 0), (b"\n", 0), (b"\x04", 0), (b"yesterday\n", 0), (b"\x03", 130)])
+def test_any_other_answer_is_a_no(uno_code: Machine, keys: bytes, code: int) -> None:
+    terminal = Terminal(uno_code, "start")
+    terminal.until(trust.MAY_IT_RUN)
+    terminal.press(keys)
+    sent = terminal.end()
+
+    assert terminal.process.returncode == code
+    assert ("DevServer is ready" in sent) is (code == 0), "the Host starts without that code"
+    assert not _trusts(uno_code)
+
+
+@pytest.mark.parametrize("options", [("--json",), ("--trust",)])
+def test_programs_and_those_who_have_said_it_are_not_asked(uno_code: Machine, options: tuple[str, ...]) -> None:
+    sent = Terminal(uno_code, "start", *options).end()
+
+    assert trust.MAY_IT_RUN not in sent
+    assert _trusts(uno_code) is ("--trust" in options)
+
+
+def test_what_the_question_shows_cannot_move_the_cursor(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    uno.file(".devtools/addins/a\x1b[2K\n- harmless.py", "")
+    terminal = Terminal(uno.machine, "start")
+    sent = terminal.until(trust.MAY_IT_RUN)
+    terminal.press(b"n\n")
+    terminal.end()
+
+    assert "\x1b[2K" not in sent.replace("\r\x1b[K", "")
+    assert r"a\x1b[2K\n- harmless.py" in sent
+
+
+@pytest.mark.parametrize("config", ["{}", '{"proxy": {"waitCalls": true}}', '{"nonsense": 1}', "{ broken"])
+def test_nobody_is_asked_where_nothing_would_run(uno: WorkspaceBuilder, hosts: StandInHosts, config: str) -> None:
+    uno.file(CONFIG, config)
+
+    assert trust.MAY_IT_RUN not in Terminal(uno.machine, "start").end()
+    uno.file(ADDIN, "")
+    assert not _trusts(uno.machine), "code that came later was not agreed to"
+
+
+def test_nobody_is_asked_about_add_ins_that_the_user_names(uno_code: Machine) -> None:
+    terminal = Terminal(uno_code, "start", "--host", "bundled", "--addins", ADDIN)
+    sent = terminal.end()
+
+    assert trust.MAY_IT_RUN not in sent
+    assert "Not run until" not in sent
+    assert not _trusts(uno_code)
+    uno_code.run("stop")
+
+
+def test_nor_about_commands_that_a_start_does_not_run(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    uno.file(CONFIG, '{"mcpServer": {"command": "sh"}}')
+
+    assert trust.MAY_IT_RUN not in Terminal(uno.machine, "start").end()
+    assert not _trusts(uno.machine)
+
+
+def test_who_agrees_while_a_host_runs_is_told_how_it_loads_the_code(workspace: WorkspaceBuilder) -> None:
+    machine = workspace.file(ADDIN, "def register(addin):\n    pass\n").machine
+    try:
+        machine.run("start")
+        agreed = machine.run("start", "--trust", "--json").json
+        again = machine.run("start", "--restart", "--json").json
+    finally:
+        machine.run("stop")
+
+    assert any("use --restart" in warning for warning in agreed["warnings"])
+    assert again["addIns"] == [str(machine.workspace / ADDIN)]
+
+
+def test_a_command_that_fails_keeps_no_agreement(uno_code: Machine) -> None:
+    result = uno_code.run("start", "--trust", "--host", str(uno_code.workspace / "gone"))
+
+    assert result.exit_code == 1
+    assert not _trusts(uno_code)
+
+
+def test_what_cannot_be_shown_cannot_be_agreed_to(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    uno.file(CONFIG, '{"mcpServer": {"comm')
+
+    result = uno.machine.run("start", "--trust")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"error: {uno.machine.workspace / CONFIG}:1:16: this is not valid JSON: ")
+    assert not _trusts(uno.machine)
 
 
 def test_an_agreement_that_cannot_be_kept_is_a_warning(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(folder / ADDIN, "")
+    write(machine.workspace / ADDIN, "")
     (tmp_path / "gone").symlink_to(tmp_path / "gone")  # no folder can be made there, not even by root
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "gone" / "data"))
 
-    assert agree_to(str(folder), "start") == ()
+    trust.consent_to(str(machine.workspace), parse(["start", "--trust"])).keep("start")
+
     said = capsys.readouterr().err
     assert str(tmp_path / "gone" / "data") in said
     assert "Make the folder writable" in said
-
-
-def test_a_start_is_an_agreement(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
-    uno.file(ADDIN, "").file(CONFIG, '{"mcpServer": {"command": "sh"}}')
-
-    first, again = uno.machine.run("start"), uno.machine.run("start", "--json")
-
-    root = uno.machine.workspace
-    said = [
-        "",
-        "Code of this workspace that may run from now on:",
-        f"- {root / ADDIN}",
-        f"- The MCP server: sh, in {root}",
-        "",
-        "'uno-devserver trust --revoke' revokes this.",
-    ]
-    assert first.stdout.splitlines()[-len(said) :] == said
-    assert again.json["agreedTo"] == []
-    assert _trusts(uno.machine)
-
-
-def test_a_start_does_not_agree_to_an_unreadable_config(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
-    uno.file(CONFIG, '{"mcpServer": {"comm')
-
-    assert uno.machine.run("start", "--json").json["agreedTo"] == []
-
-    assert not _trusts(uno.machine)
-
-
-def test_a_start_does_not_agree_to_code_that_comes_later(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
-    uno.machine.run("start")
-
-    uno.file(ADDIN, "")
-
-    assert not _trusts(uno.machine)
 
 
 def test_a_workspace_that_is_trusted_may_run_its_build_for_discovery(workspace: WorkspaceBuilder) -> None:

@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from support.npm import NODE, installed
+from support.waiting import wait_for
+from uno_devserver.proxy.health.status_file import inspector_page
+from uno_devserver.system.folders import folders
 
 ADDIN = Path(__file__).with_name("addin.py")
 SDK_SERVER = Path(__file__).with_name("sdk_server.py")
@@ -62,7 +65,7 @@ def host() -> Iterator[str]:
 
 # How a proxy is told to serve MCP over HTTP as well, and how it says where.
 HTTP_FACE = ("--http", r"Serving MCP over HTTP at (http://\S+/mcp)")
-INSPECTOR = ("--inspector", r"Inspector: (http://\S+)")
+INSPECTOR = ("--inspector", r"Inspector: (http://\S+/) ")
 
 
 @contextmanager
@@ -103,8 +106,10 @@ def proxy(
         assert process.stdin is not None
         process.stdin.write(json.dumps(DISCOVER if modern else INITIALIZE) + "\n")
         process.stdin.flush()
-        address, _, token = _said(process, process.stderr, told).partition("?token=")
-        address = address.removesuffix("mcp").rstrip("/")
+        address = _said(process, process.stderr, told).removesuffix("mcp").rstrip("/")
+        state = folders(_environment(home)).state
+        page = wait_for(lambda: inspector_page(state, process.pid)) if face is INSPECTOR else None
+        token = page[1] if page else ""
         _await_connection(f"{address}/health?token={token}")
         yield f"{address}/mcp/{token}".rstrip("/")  # the suite drops the query of a URL here and there
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -16,8 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.files import write
+from support.privileges import AS_A_USER, needs_a_user
 from uno_devserver.discovery import dotnet
-from uno_devserver.discovery.dotnet import DotNet, DotNetQuestion, installed_runtimes, resolve_dotnet
+from uno_devserver.discovery.dotnet import (
+    DotNet,
+    DotNetQuestion,
+    installed_runtimes,
+    resolve_dotnet,
+    searched_by_dotnet,
+)
 from uno_devserver.discovery.dotnet_roll_forward import SdkChoice, SdkVerdict, choose_sdk
 
 RECORDS = json.loads((Path(__file__).parent.parent / "golden/dotnet-version/dotnet-version.json").read_text("utf-8"))
@@ -101,15 +109,114 @@ def test_the_version_is_the_recorded_one(machine: Machine, record: Mapping[str, 
         assert "global.json" in message
 
 
-@pytest.mark.parametrize("name", ['"paths"', r'"\u0070aths"'])
-def test_an_untrusted_workspace_cannot_make_dotnet_run_an_sdk_of_its_own(machine: Machine, name: str) -> None:
+EVIL = '{"sdk": {"paths": [".dotnet"]}}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        EVIL.encode(),
+        rb'{"sdk": {"\u0070aths": [".dotnet"]}}',
+        b'{"sdk": {}, "sdk": {"paths": [".dotnet"]},}',
+        b'{"sdk": {"version": "10.0.401"}, /* "paths" */}',
+        EVIL.encode() + b"rest",
+        EVIL.replace("}}", "},}").encode(),
+        EVIL.encode("utf-16"),
+        EVIL.encode("utf-16-le"),
+        EVIL.encode("utf-32"),
+        b"\xff\xfe" + EVIL.encode() + b" ",
+        EVIL.encode()[:-1] + b', "x": "\xc1\xb0"}',
+        b'{"sdk": {"\xc1\xb0aths": [".dotnet"]}}',
+        EVIL.encode() + b" " * dotnet.GLOBAL_JSON_BYTES,
+        b" " * dotnet.GLOBAL_JSON_BYTES + EVIL.encode(),
+        b"{" * (dotnet.GLOBAL_JSON_BYTES + 1),
+    ],
+    ids=lambda content: f"{content[:44]!r} {len(content)}",
+)
+def test_an_untrusted_workspace_cannot_make_dotnet_run_an_sdk_of_its_own(machine: Machine, content: bytes) -> None:
     machine.installation(INSTALLED, "echo 10.0.401\n")
-    write(machine.workspace / "global.json", f'{{"sdk": {{{name}: [".dotnet"]}}}}')
+    write(machine.workspace / "global.json", content)
 
-    code, message = problem(machine.resolve())
+    found = machine.resolve()
 
+    refused(machine, found, machine.workspace / "global.json")
+    machine.environ["UNO_DEVSERVER_TRUST"] = "1"
+    assert machine.resolve().version == "10.0.401"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_a_file_without_the_word_is_asked_about_in_every_encoding(machine: Machine, encoding: str) -> None:
+    machine.installation(INSTALLED, "echo 10.0.401\n")
+    write(machine.workspace / "global.json", DOUBTFUL.encode(encoding))
+
+    assert machine.resolve().source == "asked"
+
+
+def refused(machine: Machine, found: DotNet, named: Path) -> None:
+    """The issue names the file and the command by which the user agrees, and nothing was started."""
+    code, message = problem(found)
     assert (code, machine.calls()) == ("DotNetVersionUnsupported", [])
-    assert str(machine.workspace / "global.json") in message
+    assert str(named) in message
+    assert found.issue is not None
+    assert "'uno-devserver trust'" in found.issue.remediation
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        os.mkfifo,
+        os.mkdir,
+        lambda path: os.symlink("global.json", path),
+        lambda path: os.symlink("/dev/zero", path),
+        lambda path: os.symlink("evil.json", path),
+        lambda path: os.symlink("/proc/self/cwd/evil.json", path),
+    ],
+    ids=["FIFO", "folder", "loop", "device", "link", "link that leads each process elsewhere"],
+)
+def test_what_stands_in_the_place_of_global_json_and_is_no_file_starts_nothing(
+    machine: Machine, make: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.installation(INSTALLED, "echo 10.0.401\n")
+    write(machine.workspace / "evil.json", EVIL)
+    write(machine.workspace.parent / "global.json", DOUBTFUL)  # this one alone would be asked about
+    make(machine.workspace / "global.json")
+    monkeypatch.chdir("/")
+
+    refused(machine, machine.resolve(), machine.workspace / "global.json")
+
+
+@needs_a_user
+def test_a_file_that_the_user_may_not_read_starts_nothing(machine: Machine) -> None:
+    machine.installation(INSTALLED, "echo 10.0.401\n")
+    write(machine.workspace / "global.json", EVIL).chmod(0)
+    ask = "import sys, uno_devserver.discovery.dotnet as d; print(d.resolve_dotnet(sys.argv[1], {'PATH': sys.argv[2]}, "
+    ask += "cache_path=sys.argv[3]).issue.message)"
+    arguments = [str(machine.workspace), machine.environ["PATH"], str(machine.cache)]
+
+    said = subprocess.run(
+        [*AS_A_USER, sys.executable, "-c", ask, *arguments], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert f"{machine.workspace / 'global.json'} cannot be read (permission denied), so it may set sdk.paths." in said
+    assert machine.calls() == []
+
+
+def test_the_nearest_file_counts_whatever_is_above_it(machine: Machine) -> None:
+    machine.installation(INSTALLED, "echo 10.0.401\n")
+    write(machine.workspace / "global.json", EVIL)
+    write(machine.workspace / "src" / "global.json", DOUBTFUL)
+
+    assert machine.resolve(machine.workspace / "src").source == "asked"
+    assert machine.resolve().issue is not None
+
+
+def test_windows_searches_the_folder_as_it_is_spelled_and_others_the_real_one(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+
+    searched = [searched_by_dotnet(str(tmp_path / "link"), windows=windows) for windows in (True, False)]
+
+    assert searched == [str(tmp_path / "link"), str(tmp_path / "real")]
 
 
 def test_nearly_all_recorded_cases_are_decided_without_asking() -> None:
@@ -314,22 +421,32 @@ def test_what_an_uninstaller_left_behind_is_no_sdk(machine: Machine) -> None:
     assert machine.resolve().version == "9.0.305"
 
 
-def test_a_launcher_is_asked_for_its_list_in_the_workspace(machine: Machine) -> None:
+def test_a_launcher_is_asked_for_its_lists_in_the_workspace_only_if_that_is_trusted(
+    machine: Machine, tmp_path: Path
+) -> None:
     machine.program("echo 'a notice' >&2; echo '9.0.305 [/opt/a b/sdk]'; echo '10.0.401 [/opt/a b/sdk]'\n")
+    machine.environ["HOME"] = str(tmp_path)
+    for trust, folder in (("", tmp_path), ("1", machine.workspace)):
+        machine.environ["UNO_DEVSERVER_TRUST"] = trust
 
-    found = machine.resolve()
+        found = machine.resolve()
+        installed_runtimes(str(machine.workspace), machine.environ)
 
-    assert found == DotNet("10.0.401", "net10.0", "installed")
-    assert (machine.bin / "calls").read_text("utf-8") == f"--list-sdks in {machine.workspace}\n"
+        assert found == DotNet("10.0.401", "net10.0", "installed")
+        asked = (machine.bin / "calls").read_text("utf-8").splitlines()[-2:]
+        assert asked == [f"--list-sdks in {folder}", f"--list-runtimes in {folder}"]
 
 
-def test_a_launcher_without_a_list_is_asked_for_the_version(machine: Machine) -> None:
+def test_a_launcher_without_a_list_is_asked_for_the_version_if_the_workspace_is_trusted(machine: Machine) -> None:
     machine.program('[ "$1" = --version ] && echo 10.0.401-rc.1\n')
+    assert "is a launcher" in problem(machine.resolve())[1]
+    assert machine.calls() == ["--list-sdks"]
+    machine.environ["UNO_DEVSERVER_TRUST"] = "1"
 
     found = machine.resolve()
 
     assert found == DotNet("10.0.401-rc.1", "net10.0", "asked")
-    assert machine.calls() == ["--list-sdks", "--version"]
+    assert machine.calls() == ["--list-sdks", "--list-sdks", "--version"]
 
 
 def test_an_installation_without_an_sdk_is_an_issue(machine: Machine) -> None:
@@ -487,6 +604,7 @@ def test_an_answer_counts_although_something_keeps_the_pipe_open(machine: Machin
 
 def test_a_file_that_cannot_be_started_is_an_issue(machine: Machine) -> None:
     write(machine.bin / "dotnet", "#!/no/such/interpreter\n").chmod(0o755)
+    machine.environ["UNO_DEVSERVER_TRUST"] = "1"
 
     code, message = problem(machine.resolve())
 
@@ -496,6 +614,7 @@ def test_a_file_that_cannot_be_started_is_an_issue(machine: Machine) -> None:
 
 def test_a_folder_that_is_gone_is_an_issue(machine: Machine) -> None:
     machine.program("echo 10.0.401\n")
+    machine.environ["UNO_DEVSERVER_TRUST"] = "1"
 
     assert "could not be started" in problem(machine.resolve(machine.workspace / "gone"))[1]
 
@@ -509,8 +628,6 @@ def test_a_cache_that_cannot_be_written_is_no_problem(machine: Machine) -> None:
 
 
 def test_importing_it_stays_cheap() -> None:
-    import subprocess
-
     listed = subprocess.run(
         [sys.executable, "-c", "import sys, uno_devserver.discovery.dotnet; print(*sys.modules)"],
         capture_output=True,

@@ -12,7 +12,6 @@ import re
 import shlex
 import signal
 import subprocess
-import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ OPERATORS = {"|", "||", "&&", ";", ">", ">>", "<", "&"}
 PORT = re.compile(r"(--(?:httpPort|http|port|inspector) )[1-9]\d*")
 LISTENING = re.compile(r"Now listening on: (http://\S+)")
 READY = re.compile(r"(DevServer is ready)")
-INSPECTOR = re.compile(r"(http://localhost:\d+/\?token=[^\s\"]+)")
+INSPECTOR = re.compile(r"http://(?:[0-9a-f]{20}\.)?(localhost:\d+/)[\s?]")
 SETTLED = (ConnectionState.CONNECTED.value, ConnectionState.DEGRADED.value)
 HELLO = {
     "protocolVersion": NEWEST_HANDSHAKE,
@@ -88,6 +87,11 @@ class Console:
         codes = [_ended(process) for process in self._open]
         assert not any(codes), codes
 
+    def _settled(self, page: str) -> bool:
+        """Whether the first start of the proxy behind a page has come to its end, well or not."""
+        proxies = json.loads(self.ask("list", "--json").output)["proxies"]
+        return any(proxy["inspector"] == page and proxy["state"] in SETTLED for proxy in proxies)
+
     def _served(self, line: str, serving: str, *, inspected: bool) -> Outcome:
         self._started += 1
         log = self._machine.root / f"console-{self._started}.txt"
@@ -110,9 +114,9 @@ class Console:
             elif serving == "host":
                 _reach(_printed(process, log, LISTENING) + "/health")
             if inspected or serving == "inspector":
-                page = _printed(process, log, INSPECTOR)
+                page = f"http://{_printed(process, log, INSPECTOR)}"
                 _reach(page)
-                wait_for(lambda: _settled(page))  # a reader is slower than the next line here
+                wait_for(lambda: self._settled(page))  # a reader is slower than the next line here
             if serving == "inspector" and not self._open:
                 self._open.append(process)
             elif serving != "inspector":  # a second one has found the page of the first, and ends by itself
@@ -182,16 +186,6 @@ def _talk(process: subprocess.Popen[bytes]) -> None:
 def _reach(url: str) -> None:
     with urllib.request.urlopen(url, timeout=RUN_SECONDS) as reply:
         assert reply.status == 200, url
-
-
-def _settled(page: str) -> bool | None:
-    """Whether the first start of the proxy behind a page has come to its end, well or not."""
-    try:
-        with urllib.request.urlopen(page.replace("/?", "/health?"), timeout=RUN_SECONDS) as reply:
-            report = json.load(reply)
-    except urllib.error.HTTPError as unhealthy:
-        report = json.load(unhealthy)
-    return True if report["proxy"]["state"] in SETTLED else None
 
 
 def _printed(process: subprocess.Popen[bytes], log: Path, pattern: re.Pattern[str]) -> str:

@@ -61,6 +61,8 @@ def prepare(block: Block, machine: Machine) -> None:
     for snippet in blocks("json", pages=(example,)):
         for name in words & {f"{key}.json" for key in json.loads(snippet.text)}:
             write(machine.workspace / name, snippet.text)
+    if "trust" not in words and machine.run("trust").exit_code:  # a reader on a terminal is asked, and says yes
+        raise AssertionError("what the commands run could not be agreed to")
 
 
 def _install_programs(machine: Machine) -> None:

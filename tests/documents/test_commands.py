@@ -150,6 +150,7 @@ OF_OTHERS = {
     "--reload",
     "--stateful",
     "--tick-seconds",
+    "--token",
 }
 
 

@@ -85,7 +85,7 @@ def test_every_character_is_written_as_both_serializers_write_it(client: Client)
 def test_linq_to_xml_reads_the_port(tmp_path: Path, client: Client, shape: str) -> None:
     solution = _solution(tmp_path, shape)
 
-    assert write_port(solution, PORT).warnings == ()
+    assert write_port(solution, PORT, str(tmp_path)).warnings == ()
 
     properties = client.ask("properties", str(tmp_path / shape / f"{shape}.csproj.user"))
     assert ["UnoRemoteControlPort", f"{PORT}#"] in properties
@@ -95,7 +95,7 @@ def test_msbuild_evaluates_the_port_in_every_shape_of_file(tmp_path: Path, sdk: 
     shapes = ["new", *(shape for shape in SHAPES if shape != NOT_FOR_MSBUILD)]
     solution = _solution(tmp_path, *shapes)
 
-    assert write_port(solution, PORT).warnings == ()
+    assert write_port(solution, PORT, str(tmp_path)).warnings == ()
 
     said = sdk.run("msbuild", solution, "-nologo", "-t:Say", "-nodeReuse:false", home=tmp_path)
     ports = {line.split()[0]: line.split()[2] for line in said.splitlines() if " has " in line}

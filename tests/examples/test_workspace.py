@@ -46,7 +46,7 @@ def test_start_list_a_tool_call_and_stop_without_net(
             return tools, await client.call_tool("find_todos", {"kind": "FIXME"})
 
     try:
-        started = machine.run("start", "--json", cwd=example)
+        started = machine.run("start", "--trust", "--json", cwd=example)
         assert started.exit_code == 0
         assert processes_of(machine) == [started.json["processId"]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,10 +17,13 @@ from support.assemblies import MVID, TARGET_PLATFORM, assembly
 from support.golden import GOLDEN
 from support.waiting import until
 from uno_devserver.host import app_launches as module
+from uno_devserver.host import routes as routes_module
 from uno_devserver.host.app_launches import LaunchKey, LaunchMonitor, guid, register_message, timeout_from
+from uno_devserver.host.assemblies import Assembly, assembly_reads, read_assembly
 from uno_devserver.host.remote_control.frames import Members
 from uno_devserver.host.routes import announce_launch
 from uno_devserver.protocol.http.server import HttpServer, open_sockets
+from uno_devserver.system.event_loop import WorkQueue
 
 OTHER = "11111111-2222-3333-4444-555555555555"
 KEY = LaunchKey(MVID, "Desktop", True)
@@ -222,8 +226,11 @@ Reply = tuple[int, dict[str, str], str]
 
 
 @asynccontextmanager
-async def routes(monitor: LaunchMonitor) -> AsyncIterator[Callable[..., Coroutine[Any, Any, Reply]]]:
-    server = HttpServer(lambda request: announce_launch(request, monitor), open_sockets(0))
+async def routes(
+    monitor: LaunchMonitor, reads: WorkQueue | None = None
+) -> AsyncIterator[Callable[..., Coroutine[Any, Any, Reply]]]:
+    queue = reads or assembly_reads()
+    server = HttpServer(lambda request: announce_launch(request, monitor, queue), open_sockets(0))
     await server.start()
 
     async def get(target: str, method: str = "GET") -> Reply:
@@ -345,3 +352,59 @@ async def test_a_platform_is_answered_as_it_was_asked_and_escaped() -> None:
 
     assert replies[0][2] == f'{{"mvid":"{MVID}","targetPlatform":"net10.0\\u002Bx\\u0022"}}'
     assert known[0]["platform"] == 'net10.0+x"'
+
+
+async def test_launches_that_come_while_too_many_assemblies_are_read_are_told_to_try_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given: a disk that does not answer
+    app = tmp_path / "App.dll"
+    app.write_bytes(assembly())
+    disk_is_back = threading.Event()
+    reading: list[str] = []
+
+    def hang(path: str) -> Assembly:
+        reading.append(path)
+        disk_is_back.wait(30)
+        return Assembly(MVID, "1.0.0.0", None, ())
+
+    monkeypatch.setattr(routes_module, "read_assembly", hang)
+    target = f"/applaunch/asm/{quote(str(app), safe='')}"
+
+    async with routes(LaunchMonitor(), WorkQueue(30, most_waiting=2, most_hanging=8)) as get:
+        # when
+        first = asyncio.create_task(get(target))
+        await until(lambda: bool(reading))
+        others = [asyncio.create_task(get(target)) for _ in range(5)]
+        await until(lambda: sum(task.done() for task in others) == 3)
+        refused = [task.result() for task in others if task.done()]
+        disk_is_back.set()
+        read = [await first, *[await task for task in others]]
+
+    # then
+    assert [(status, headers["retry-after"]) for status, headers, _ in refused] == [(503, "1")] * 3
+    assert all("try again" in body for _, _, body in refused)
+    assert sorted(status for status, _, _ in read) == [200, 200, 200, 503, 503, 503]
+
+
+async def test_a_disk_that_does_not_answer_is_given_up_and_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, here = tmp_path / "lost.dll", tmp_path / "here.dll"
+    for path in (lost, here):
+        path.write_bytes(assembly())
+    disk_is_back = threading.Event()
+
+    def hang(path: str) -> Assembly:
+        if path == str(lost):
+            disk_is_back.wait(30)
+        return read_assembly(path)
+
+    monkeypatch.setattr(routes_module, "read_assembly", hang)
+
+    async with routes(LaunchMonitor(), assembly_reads(0.2)) as get:
+        replies = [await get(f"/applaunch/asm/{quote(str(path), safe='')}") for path in (lost, here)]
+        disk_is_back.set()
+
+    assert [status for status, _, _ in replies] == [503, 200]
+    assert "does not answer" in replies[0][2]

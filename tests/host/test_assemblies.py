@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,42 @@ def test_a_damaged_assembly_is_refused_or_read(seed: int) -> None:
 def test_a_folder_is_no_assembly(tmp_path: Path) -> None:
     with pytest.raises(NotAnAssembly, match="not a regular file"):
         read_assembly(str(tmp_path))
+
+
+def test_of_a_file_of_any_size_a_few_pages_are_read(tmp_path: Path) -> None:
+    # given: an assembly, and native code, of a gigabyte each
+    large, native = tmp_path / "large.dll", tmp_path / "native.dll"
+    for path, content in ((large, APP), (native, b"MZ" + b"\0" * 200)):
+        path.write_bytes(content)
+        os.truncate(path, 1 << 30)
+
+    # when
+    tracemalloc.start()
+    try:
+        found = read_assembly(str(large))
+        with pytest.raises(NotAnAssembly, match="not a PE file"):
+            read_assembly(str(native))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    # then
+    assert found == parse_assembly(APP)
+    assert peak < 1 << 20
+
+
+@pytest.mark.parametrize("path", ["/proc/self/status", "/proc/kmsg", "/proc/self/mem"])
+def test_files_without_a_size_are_not_read(path: str) -> None:
+    if not os.path.exists(path):
+        pytest.skip(f"there is no {path} here")
+
+    with pytest.raises(NotAnAssembly):
+        read_assembly(path)
+
+
+def test_a_pipe_and_a_device_are_no_assemblies(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.dll")
+
+    for path in (str(tmp_path / "pipe.dll"), "/dev/zero"):
+        with pytest.raises(NotAnAssembly, match="not a regular file"):
+            read_assembly(path)

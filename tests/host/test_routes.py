@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from .ide.client import Ide, open_channel
 pytestmark = pytest.mark.usefixtures("temp")
 
 PREFIX = "/devserver/idechannel/"
+GUID = "7d444840-9dc0-11d1-b245-5ffdce74fad2"
 RECORDS = [
     record
     for record in json.loads((GOLDEN / "host/http/without-addin.json").read_text("utf-8"))
@@ -27,7 +29,7 @@ RECORDS = [
 # Where our answer is another one: its status, and why.
 DIFFERENCES = {
     "POST /devserver/idechannel/ (empty)": (400, "a blank id, like %20; routing may answer 404 before we are asked"),
-    "POST /devserver/idechannel/a%2Fb": (500, "%2F is a slash, which a pipe's name cannot have; .NET keeps the three"),
+    "POST /devserver/idechannel/a%2Fb": (400, "%2F is a slash, which a pipe's name cannot have; .NET keeps the three"),
 }
 
 
@@ -62,7 +64,14 @@ async def test_answers_are_as_recorded(record: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("segment", "channel_id"),
-    [("abc", "abc"), ("a%20b", "a b"), ("%C3%A4", "ä"), ("a+b", "a+b"), ("100%25", "100%"), ("%zz", "%zz")],
+    [
+        ("abc", "abc"),
+        ("%C3%A4", "ä"),
+        (GUID, GUID),
+        (f"%7B{GUID}%7D", f"{{{GUID}}}"),
+        (f"({GUID})", f"({GUID})"),
+        ("my_ide.2", "my_ide.2"),
+    ],
 )
 async def test_the_id_is_percent_decoded_once(segment: str, channel_id: str) -> None:
     async with open_channel(None) as (channel, _):
@@ -72,12 +81,34 @@ async def test_the_id_is_percent_decoded_once(segment: str, channel_id: str) -> 
         await Ide.greeted(channel_id)
 
 
-async def test_a_pipe_can_be_named_by_its_full_path(temp: Path) -> None:
-    async with open_channel(None) as (channel, _):
-        response = await post(channel, f"{temp}/y.sock".replace("/", "%2F"))
+async def test_a_path_is_refused_and_nothing_is_made_or_removed_there(temp: Path) -> None:
+    stale = temp / "stale.sock"
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(stale))
+    before = stale.stat()
 
-        assert response.status == 200
-        assert (temp / "y.sock").is_socket()
+    async with open_channel() as (channel, _):
+        for path in (temp / "new.sock", stale):
+            response = await post(channel, str(path).replace("/", "%2F"))
+            assert response.status == 400
+            assert "must be a plain name" in json.loads(response.body)
+
+        assert channel.channel_id == "one"
+        assert sorted(os.listdir(temp)) == ["CoreFxPipe_one", "stale.sock"]
+        assert stale.stat() == before
+
+
+@pytest.mark.parametrize(
+    "segment",
+    ["a%2Fb", "a/b", "..%2Fb", "a%5Cb", "a%20b", "a%0A", "a%1B%5B31m", "a%00", "100%25", "%2541"],  # the last: "%41"
+)
+async def test_an_id_that_is_no_plain_name_is_refused(segment: str) -> None:
+    async with open_channel() as (channel, _):
+        response = await post(channel, segment)
+
+        assert response.status == 400
+        assert "must be a plain name" in json.loads(response.body)
+        assert channel.channel_id == "one"
 
 
 @pytest.mark.parametrize("segment", ["", "%20", "%09%0A", "%FF"])

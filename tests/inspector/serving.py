@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-from collections.abc import AsyncIterator, Callable
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlsplit
 
+from uno_devserver.inspector.access import PageKeys
 from uno_devserver.inspector.feed import Feed
 from uno_devserver.inspector.server import Inspector, open_inspector
+from uno_devserver.issues import Issue
 from uno_devserver.protocol.http.messages import Answer, Request, Response
 from uno_devserver.protocol.http.sse import EventReader, SseEvent
 
-TOKEN = "t" * 32
 PATIENCE = 10.0
+OTHER_PROXY = 4711  # the process id of one that has a page
+OTHER_URL = "http://localhost:6275/?code=other"
 
 
 class Answered:
@@ -35,19 +42,61 @@ def feed(on_watched: Callable[[bool], None] = lambda _: None, **facts: object) -
     return Feed(snapshot, on_watched, linger_seconds=0.05)
 
 
-@asynccontextmanager
-async def inspecting(told: Feed | None = None, *, port: int = 0, status: str = "Healthy") -> AsyncIterator[Inspector]:
-    opened = await open_inspector(
-        port, TOKEN, mcp=mcp, health=lambda: {"status": status}, feed=told if told is not None else feed()
+async def opened_inspector(
+    folder: Path, told: Feed | None = None, port: int = 0, status: str = ""
+) -> Inspector | Issue:
+    return await open_inspector(
+        port,
+        PageKeys(str(folder / "state"), str(folder)),
+        mcp=mcp,
+        health=lambda: {"status": status},
+        feed=told if told is not None else feed(),
+        other_page=lambda pid: OTHER_URL if pid == OTHER_PROXY else None,
     )
-    assert isinstance(opened, Inspector), opened
-    try:
-        yield opened
-    finally:
-        await opened.close()
 
 
-async def ask(inspector: Inspector, path: str, method: str = "GET", body: bytes = b"", **headers: str) -> Answered:
+@asynccontextmanager
+async def inspecting(
+    told: Feed | None = None, *, folder: Path | None = None, port: int = 0, status: str = "Healthy"
+) -> AsyncIterator[Inspector]:
+    """`folder`: the workspace, and the state in it."""
+    with TemporaryDirectory() as temporary:
+        opened = await opened_inspector(folder or Path(temporary), told, port, status)
+        assert isinstance(opened, Inspector), opened
+        try:
+            yield opened
+        finally:
+            await opened.close()
+
+
+async def opened_page(inspector: Inspector) -> dict[str, str]:
+    """What the requests of a page have, once it has exchanged its code."""
+    url = inspector.new_url()
+    key = json.loads((await exchange(inspector, url)).body)["key"]
+    return {"Host": urlsplit(url).netloc, "Authorization": f"Bearer {key}"}
+
+
+async def exchange(inspector: Inspector, url: str, host: str = "") -> Answered:
+    """As a page exchanges the code of its URL for a key, at the URL's host or at this one."""
+    code = url.rpartition("?code=")[2]
+    return await ask(inspector, "/key", "POST", code.encode(), Host=host or urlsplit(url).netloc)
+
+
+async def ask(
+    inspector: Inspector,
+    path: str,
+    method: str = "GET",
+    body: bytes = b"",
+    *,
+    bearer: str = "",
+    page: Mapping[str, str] | None = None,
+    **headers: str,
+) -> Answered:
+    """`bearer`: the token, or the key of a page; `page`: the headers of one that was opened."""
+    headers |= page or {}
+    if bearer:
+        headers["Authorization"] = f"Bearer {bearer}"
+
     def run() -> Answered:
         connection = http.client.HTTPConnection("127.0.0.1", inspector.port, timeout=PATIENCE)
         try:
@@ -86,9 +135,12 @@ class Viewer:
 
 
 @asynccontextmanager
-async def viewing(inspector: Inspector, **options: Any) -> AsyncIterator[Viewer]:
+async def viewing(inspector: Inspector, page: Mapping[str, str] | None = None, **options: Any) -> AsyncIterator[Viewer]:
+    """`page`: the headers of one that was opened; a program that has the token, without."""
     reader, writer = await asyncio.open_connection("127.0.0.1", inspector.port, **options)
-    writer.write(f"GET /events?token={TOKEN} HTTP/1.1\r\nHost: localhost:{inspector.port}\r\n\r\n".encode())
+    headers = page or {"Host": f"localhost:{inspector.port}", "Authorization": f"Bearer {inspector.token}"}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    writer.write(f"GET /events HTTP/1.1\r\n{lines}\r\n".encode())
     try:
         async with asyncio.timeout(PATIENCE):
             head = await reader.readuntil(b"\r\n\r\n")

@@ -11,7 +11,7 @@ from support.waiting import until
 from uno_devserver.inspector import feed as module
 from uno_devserver.inspector.feed import Feed
 
-from .serving import PATIENCE, TOKEN, ask, feed, inspecting, viewing
+from .serving import PATIENCE, ask, feed, inspecting, viewing
 
 
 async def test_a_page_hears_a_snapshot_and_then_what_changes_in_order() -> None:
@@ -123,7 +123,7 @@ async def test_when_it_ends_pages_are_told() -> None:
         with pytest.raises(EOFError):
             await viewer.event()
         assert not told.watched
-        assert (await ask(inspector, f"/events?token={TOKEN}")).status == 503
+        assert (await ask(inspector, f"/events?token={inspector.token}")).status == 503
 
 
 async def test_more_pages_than_anybody_can_look_at_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ async def test_more_pages_than_anybody_can_look_at_are_refused(monkeypatch: pyte
     async with inspecting() as inspector, viewing(inspector) as viewer:
         await viewer.event()
 
-        answer = await ask(inspector, f"/events?token={TOKEN}")
+        answer = await ask(inspector, f"/events?token={inspector.token}")
 
         assert answer.status == 503
         assert b"close some" in answer.body
@@ -143,7 +143,7 @@ async def test_a_page_hears_that_the_connection_lives(monkeypatch: pytest.Monkey
 
     async with inspecting() as inspector:
         reader, writer = await asyncio.open_connection("127.0.0.1", inspector.port)
-        writer.write(f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+        writer.write(f"GET /events?token={inspector.token} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         async with asyncio.timeout(PATIENCE):
             await reader.readuntil(b": keep-alive\n\n")
         writer.transport.abort()

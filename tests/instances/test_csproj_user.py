@@ -63,7 +63,7 @@ def merge(text: str) -> str:
 def test_a_new_file_has_the_recorded_bytes(tmp_path: Path) -> None:
     path = tmp_path / "App" / "App.csproj.user"
 
-    result = write_port(solution(tmp_path, "App/App.csproj"), 53821)
+    result = write_port(solution(tmp_path, "App/App.csproj"), 53821, str(tmp_path))
 
     assert [(file.path, file.action) for file in result.files] == [(str(path), PortFileAction.CREATED)]
     assert path.read_bytes() == (RECORDED / "csproj-user-new.xml").read_bytes()
@@ -77,7 +77,7 @@ def test_the_recorded_start_gives_the_recorded_files(tmp_path: Path) -> None:
         write(tmp_path / name, base64.b64decode(file["base64"]))
     path = solution(tmp_path, *(name.removesuffix(".user") for name in after))
 
-    write_port(path, 5651)
+    write_port(path, 5651, str(tmp_path))
 
     for name, file in after.items():
         theirs, ours = base64.b64decode(file["base64"]), (tmp_path / name).read_bytes()
@@ -91,7 +91,7 @@ def test_the_recorded_second_start_changes_the_port(tmp_path: Path) -> None:
         write(tmp_path / name, base64.b64decode(file["base64"]))
     path = solution(tmp_path, *(name.removesuffix(".user") for name in first))
 
-    result = write_port(path, 5652)
+    result = write_port(path, 5652, str(tmp_path))
 
     assert {file.action for file in result.files} == {PortFileAction.UPDATED}
     assert {name: (tmp_path / name).read_bytes() for name in second} == {
@@ -314,7 +314,7 @@ BAD = {
 def test_a_file_that_is_not_understood_is_left_alone_and_the_others_are_written(tmp_path: Path, content: bytes) -> None:
     bad = write(tmp_path / "A" / "A.csproj.user", content)
 
-    result = write_port(solution(tmp_path, "A/A.csproj", "B/B.csproj"), 5611)
+    result = write_port(solution(tmp_path, "A/A.csproj", "B/B.csproj"), 5611, str(tmp_path))
 
     assert [file.path for file in result.files] == [str(tmp_path / "B" / "B.csproj.user")]
     (warning,) = result.warnings
@@ -325,12 +325,12 @@ def test_a_file_that_is_not_understood_is_left_alone_and_the_others_are_written(
 
 def test_a_file_that_is_right_is_not_even_touched(tmp_path: Path) -> None:
     path = solution(tmp_path, "App.csproj")
-    write_port(path, 5611)
+    write_port(path, 5611, str(tmp_path))
     user_file = tmp_path / "App.csproj.user"
     os.utime(user_file, ns=(1, 1))
     before = user_file.stat()
 
-    result = write_port(path, 5611)
+    result = write_port(path, 5611, str(tmp_path))
 
     assert [file.action for file in result.files] == [PortFileAction.UNCHANGED]
     assert (user_file.stat().st_mtime_ns, user_file.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
@@ -340,7 +340,7 @@ def test_a_write_protected_file_is_respected(tmp_path: Path) -> None:
     path = write(tmp_path / "App.csproj.user", "<Project/>")
     path.chmod(0o444)
 
-    (warning,) = write_port(solution(tmp_path, "App.csproj"), 5611).warnings
+    (warning,) = write_port(solution(tmp_path, "App.csproj"), 5611, str(tmp_path)).warnings
 
     assert warning.endswith(
         "App.csproj.user was left as it is, so its app does not learn port 5611: it is write-protected."
@@ -353,7 +353,7 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
     target.chmod(0o640)
     (tmp_path / "App.csproj.user").symlink_to("shared.user")
 
-    write_port(solution(tmp_path, "App.csproj"), 53821)
+    write_port(solution(tmp_path, "App.csproj"), 53821, str(tmp_path))
 
     assert os.readlink(tmp_path / "App.csproj.user") == "shared.user"
     assert target.read_text() == f"<Project>{GROUP}</Project>"
@@ -367,7 +367,7 @@ def test_links_to_nowhere_folders_and_pipes_are_left_alone(tmp_path: Path) -> No
     (tmp_path / "B.csproj.user").mkdir()
     os.mkfifo(tmp_path / "C.csproj.user")
 
-    result = write_port(path, 5611)
+    result = write_port(path, 5611, str(tmp_path))
 
     assert (result.files, len(result.warnings)) == ((), 3)
     assert not (tmp_path / "missing").exists()
@@ -378,7 +378,7 @@ def test_what_root_makes_in_a_users_project_is_the_users(tmp_path: Path) -> None
     path = solution(tmp_path, "App.csproj")
     os.chown(tmp_path / "App.csproj", 12345, 23456)
 
-    write_port(path, 5611)
+    write_port(path, 5611, str(tmp_path))
 
     made = (tmp_path / "App.csproj.user").stat()
     assert (made.st_uid, made.st_gid) == (12345, 23456)
@@ -393,7 +393,7 @@ def test_what_an_ide_writes_at_the_same_moment_is_not_lost(
         write(user_file, "<Project/>")
     monkeypatch.setattr(os, "fsync", lambda _: user_file.write_text(theirs))  # the moment before it is replaced
 
-    result = write_port(solution(tmp_path, "App.csproj"), 53821)
+    result = write_port(solution(tmp_path, "App.csproj"), 53821, str(tmp_path))
 
     assert ([file.action for file in result.files], result.warnings) == ([PortFileAction.UPDATED], ())
     assert user_file.read_text() == merge(theirs)
@@ -406,7 +406,7 @@ def test_a_file_that_another_program_changes_again_and_again_is_left_alone(
     names = iter("ABCDEFG")
     monkeypatch.setattr(os, "fsync", lambda _: user_file.write_text(f"<Project><{next(names)}/></Project>"))
 
-    (warning,) = write_port(solution(tmp_path, "App.csproj"), 5611).warnings
+    (warning,) = write_port(solution(tmp_path, "App.csproj"), 5611, str(tmp_path)).warnings
 
     assert warning.endswith("does not learn port 5611: another program changed it at the same moment.")
     assert user_file.read_text() == "<Project><C/></Project>"
@@ -418,7 +418,7 @@ def test_a_folder_that_cannot_be_written_does_not_stop_the_others(tmp_path: Path
     (tmp_path / "A").chmod(0o555)
     code = (
         "from uno_devserver.instances.csproj_user import write_port; "
-        f"result = write_port({path!r}, 1); print(len(result.files), *result.warnings)"
+        f"result = write_port({path!r}, 1, {str(tmp_path)!r}); print(len(result.files), *result.warnings)"
     )
 
     result = subprocess.run([*AS_A_USER, sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
@@ -437,7 +437,7 @@ def test_only_c_sharp_projects_that_exist_get_a_file(tmp_path: Path) -> None:
         tmp_path / "App.slnx", Path(path).read_text().replace("</Solution>", '<Project Path="Gone.csproj"/></Solution>')
     )
 
-    result = write_port(path, 5611)
+    result = write_port(path, 5611, str(tmp_path))
 
     assert [os.path.basename(file.path) for file in result.files] == ["A.csproj.user", "C.CSPROJ.user"]
     assert result.warnings == ()
@@ -447,9 +447,62 @@ def test_only_c_sharp_projects_that_exist_get_a_file(tmp_path: Path) -> None:
 def test_a_project_beside_the_solutions_folder_belongs_to_it(tmp_path: Path) -> None:
     (tmp_path / "App").mkdir()
 
-    write_port(solution(tmp_path / "App", "App.csproj", "../Lib/Lib.csproj"), 5611)
+    write_port(solution(tmp_path / "App", "App.csproj", "../Lib/Lib.csproj"), 5611, str(tmp_path))
 
     assert (tmp_path / "Lib" / "Lib.csproj.user").exists()
+
+
+def outside_warning(path: str, folder: Path, *files: Path) -> str:
+    return (
+        f"{path} names projects outside of the workspace {folder}, or by links that lead out of it. Nothing is written "
+        f"there, so their apps do not learn port 5611: {', '.join(map(str, files))}. To let them, set "
+        "UnoRemoteControlPort to 5611# in these files yourself."
+    )
+
+
+def test_projects_outside_of_the_workspace_are_named_and_left_alone(tmp_path: Path) -> None:
+    workspace = tmp_path / "ws"
+    workspace.mkdir()
+    other = write(tmp_path / "other" / "Other.csproj", "<Project />")
+    write(tmp_path / "ws-similar" / "B.csproj.user", "<Project/>")
+    path = solution(workspace, "../ws-similar/B.csproj", str(other), "App.csproj", "a/../../ws/In.csproj")
+    before = snapshot(tmp_path / "other"), snapshot(tmp_path / "ws-similar")
+
+    result = write_port(path, 5611, str(workspace))
+
+    assert [os.path.basename(file.path) for file in result.files] == ["App.csproj.user", "In.csproj.user"]
+    files = (tmp_path / "ws-similar" / "B.csproj.user", tmp_path / "other" / "Other.csproj.user")
+    assert result.warnings == (outside_warning(path, workspace, *files),)
+    assert (snapshot(tmp_path / "other"), snapshot(tmp_path / "ws-similar")) == before
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_links_that_lead_out_of_the_workspace_are_not_followed(tmp_path: Path, exists: bool) -> None:
+    workspace, outside = tmp_path / "ws", tmp_path / "outside"
+    write(outside / "In" / "In.csproj", "<Project />")
+    if exists:
+        write(outside / "A.csproj.user", "<Project/>")
+        write(outside / "In" / "In.csproj.user", "<Project/>")
+    path = solution(workspace, "A.csproj", "B.csproj")
+    write(workspace / "App.slnx", Path(path).read_text().replace("B.csproj", "In/In.csproj"))
+    (workspace / "A.csproj.user").symlink_to("../outside/A.csproj.user")
+    (workspace / "In").symlink_to(outside / "In")
+    before = snapshot(outside)
+
+    result = write_port(path, 5611, str(workspace))
+
+    files = (workspace / "A.csproj.user", workspace / "In" / "In.csproj.user")
+    assert (result.files, result.warnings) == ((), (outside_warning(path, workspace, *files),))
+    assert snapshot(outside) == before
+
+
+def test_a_warning_names_a_few_of_many_projects(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    path = solution(tmp_path / "ws", *(f"../{number}.csproj" for number in range(50)))
+
+    (warning,) = write_port(path, 5611, str(tmp_path / "ws")).warnings
+
+    assert f"{tmp_path}/4.csproj.user and 45 more. " in warning
 
 
 def test_a_damaged_solution_is_named_and_what_it_still_tells_is_used(tmp_path: Path) -> None:
@@ -459,7 +512,7 @@ def test_a_damaged_solution_is_named_and_what_it_still_tells_is_used(tmp_path: P
     )
     path = write(tmp_path / "App.sln", header)
 
-    result = write_port(str(path), 5611)
+    result = write_port(str(path), 5611, str(tmp_path))
 
     assert [os.path.basename(file.path) for file in result.files] == ["A.csproj.user"]
     assert result.warnings[0].startswith(f"{path}: ")
@@ -471,7 +524,7 @@ def test_without_a_solution_nothing_is_written(tmp_path: Path, name: str) -> Non
     write(tmp_path / "App.txt", "x")
     before = snapshot(tmp_path)
 
-    result = write_port(str(tmp_path / name), 5611)
+    result = write_port(str(tmp_path / name), 5611, str(tmp_path))
 
     assert (result.files, len(result.warnings)) == ((), 1)
     assert snapshot(tmp_path) == before

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,9 +42,21 @@ DOTNET = HostProgram(HostKind.DOTNET, ("/usr/bin/dotnet", "/p/Host.dll"))
 # --- the plan -------------------------------------------------------------------------------------------------------
 
 
-def _plan(workspace: WorkspaceBuilder, *, trusted: bool) -> LaunchPlan:
-    request = StartRequest(resolve(str(workspace.root)), needs_trust=True)
+def _plan(workspace: WorkspaceBuilder, *, trusted: bool, **settings: Any) -> LaunchPlan:
+    request = StartRequest(resolve(str(workspace.root)), **settings)
     return plan_launch(request, {**workspace.machine.variables(), TRUST_VARIABLE: "1" if trusted else ""})
+
+
+@pytest.mark.parametrize("flag", ["--force-msbuild-discovery", "/Force-MSBuild-Discovery=true"])
+def test_a_proxys_host_asks_msbuild_only_where_the_user_agreed_to_the_build(
+    workspace: WorkspaceBuilder, flag: str
+) -> None:
+    """The options of a proxy may stand in a file of the repository."""
+    settings = {"forwarded": (flag,), "by_user": False}
+
+    with pytest.raises(UserError, match="would run the build of"):
+        _plan(workspace, trusted=False, **settings)
+    assert _plan(workspace, trusted=True, **settings).program.kind is HostKind.BUNDLED
 
 
 @pytest.mark.parametrize(("trusted", "addins"), [(True, None), (False, NO_ADDINS)])

@@ -65,6 +65,22 @@ def test_a_server_that_ended_and_was_not_asked_about_is_gone(folder: Registry, p
     assert folder.names() == []
 
 
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a file to another user")
+def test_an_entry_that_another_user_has_written_is_no_server(folder: Registry, processes: Processes) -> None:
+    pid = processes.start().pid
+    folder.sign_in(pid)
+    entry = folder.folder / f"devserver-{pid}.json"
+    os.chown(entry, 65534, -1)
+
+    pruned = prune(str(folder))
+
+    assert (pruned.running, pruned.unreadable) == ((), (str(entry),))
+    os.chown(folder.folder, 65534, -1)
+    pruned = prune(str(folder))
+    assert pruned.problems == (f"The registry {folder} cannot be read: it belongs to another user.",)
+    assert not pruned.complete
+
+
 def test_looking_removes_nothing(folder: Registry) -> None:
     folder.sign_in(DEAD)
     folder.file(f"devserver-{DEAD + 1}.json", "garbage")

@@ -11,10 +11,11 @@ import pytest
 from support.files import write
 from support.servers import Processes, Registry
 from support.stand_in_host import StandInHost, answer
-from uno_devserver.instances.launch import LaunchFailure, LaunchFailureReason, StartObserver
+from uno_devserver.instances.launch import LaunchFailure, LaunchFailureReason, StartObserver, StartOutcome
 from uno_devserver.instances.registry import RegisteredServer
-from uno_devserver.instances.start import log_path, remember_port, remembered_port, usable_server
+from uno_devserver.instances.start import log_path, remember_port, remembered_port, start, usable_server
 from uno_devserver.issues import UserError
+from uno_devserver.system.folders import folders
 from uno_devserver.system.ports import free_port
 from uno_devserver.system.processes import process_started
 
@@ -100,6 +101,26 @@ def test_a_port_that_another_process_answers_on_does_not_speak_for_the_server(
 
 
 # --- what is kept of a workspace ------------------------------------------------------------------------------------
+
+
+def test_a_proxy_tells_the_port_of_a_host_that_it_finds_only_in_a_trusted_workspace(tmp_path: Path) -> None:
+    environ = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "UNO_DEVSERVER_TRUST": ""}
+    write(tmp_path / "ws" / "App.csproj", "<Project/>")
+    solution = write(tmp_path / "ws" / "App.slnx", '<Solution><Project Path="App.csproj"/></Solution>')
+    told = tmp_path / "ws" / "App.csproj.user"
+    request = start_request(tmp_path / "ws", str(solution), host="bundled", parent=os.getpid())
+    running = start(request, folders(environ), environ, StartObserver())
+    assert running.child is not None
+    try:
+        told.unlink()
+        for trust, writes in (("", False), ("1", True)):
+            environ["UNO_DEVSERVER_TRUST"] = trust
+
+            found = start(request.replace(by_user=False), folders(environ), environ, StartObserver())
+
+            assert (found.outcome, told.exists()) == (StartOutcome.REUSED, writes)
+    finally:
+        running.child.stop(10)
 
 
 @pytest.fixture

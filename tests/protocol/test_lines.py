@@ -104,6 +104,8 @@ ID_FIRST = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"id":99,"te
 ID_LAST = b'{"method":"tools/call","params":{"id":99,"text":"%s"},"jsonrpc":"2.0","id":"seven"}'
 ANSWER = b'{"jsonrpc":"2.0","id":7,"result":{"text":"%s"}}'
 ANSWER_LAST = b'{"result":{"method":"x","text":"%s"},"jsonrpc":"2.0","id":7}'
+MEMBERS_AFTER = b'{"result":{"text":"%s","id":99},"id":7,"_meta":{"id":98,"more":[{"id":97}]},"x":null}'
+QUOTED_AFTER = b'{"result":{"text":"%s,\\"id\\":99,","id":98},"id":"seven","x":",\\"id\\":97}"}'
 UNKNOWN = b'{"params":{"id":99,"text":"%s","more":{"id":98}}}'
 
 
@@ -114,6 +116,8 @@ UNKNOWN = b'{"params":{"id":99,"text":"%s","more":{"id":98}}}'
         (ID_LAST, {"method": "tools/call", "params": None, "jsonrpc": "2.0", "id": "seven"}),
         (ANSWER, {"jsonrpc": "2.0", "id": 7, "result": None}),
         (ANSWER_LAST, {"result": None, "jsonrpc": "2.0", "id": 7}),
+        (MEMBERS_AFTER, {"result": None, "id": 7, "_meta": {"id": 98, "more": [{"id": 97}]}, "x": None}),
+        (QUOTED_AFTER, {"result": None, "id": "seven", "x": ',"id":97}'}),
         (UNKNOWN, {"params": None}),
         (b"%s", {}),
     ],

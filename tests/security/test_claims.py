@@ -23,6 +23,18 @@ def test_every_row_of_a_table_of_claims_is_one_with_a_name_of_its_own() -> None:
     assert len(rows) == len(CLAIMS) > 0
 
 
+def test_each_no_to_an_attacker_is_a_claim() -> None:
+    matrix = PAGE.partition("## Who against what")[2].partition("\n## ")[0]
+    cells = [
+        cell for line in matrix.splitlines() if line.startswith(("| a ", "| an")) for cell in line.split("|")[2:-1]
+    ]
+    named = {name for cell in cells for name in re.findall(r"`([a-z][a-z-]+)`", cell)}
+
+    assert len(cells) == 7 * 5
+    assert all("no: `" in cell or "**yes**" in cell or "it may" in cell for cell in cells)
+    assert named <= CLAIMS.keys()
+
+
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_claim_has_a_test(name: str) -> None:
     assert _TEST.search(CLAIMS[name]["tests"]) is not None

@@ -1,4 +1,7 @@
-"""Another user of the same machine gets no answer from a port, no access to a socket, and can read no file."""
+"""Another user of the same machine gets no answer from a port, no access to a socket, and can read no file.
+
+Nor does code of another user run where this user has agreed to code of the same path.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ import pytest
 
 from support.files import write
 from support.machine import Machine
+from support.privileges import SETPRIV
 from support.proxies import Proxies, ProxyClient
 from support.waiting import wait_for
 
@@ -60,6 +64,8 @@ for port, lines in targets["requests"]:
     told["answers"][f"{port} {lines.split()[1]}"] = peer.makefile("rb").readline().decode()
 print(json.dumps(told))
 """
+VICTIM, NOBODY = 54321, 65534
+PROGRAM = [sys.executable, "-P", "-m", "uno_devserver"]
 POST = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 UPGRADE = (
     "GET /rc HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -100,7 +106,7 @@ def test_another_user_reaches_no_port_no_socket_and_no_file(machine: Machine) ->
 
 def _ports_of(client: ProxyClient) -> list[int]:
     """Of the proxy itself, for MCP and for the inspector, as it tells them on standard error."""
-    pattern = re.compile(r"http://localhost:(\d+)/(?:mcp|\?token)")
+    pattern = re.compile(r"http://localhost:(\d+)/(?:mcp| )")
     wait_for(lambda: len(set(pattern.findall(client.stderr))) == 2, "both addresses")
     return sorted({int(port) for port in pattern.findall(client.stderr)})
 
@@ -116,3 +122,52 @@ def _as_nobody(targets: dict[str, Any]) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
     return told
+
+
+@pytest.mark.skipif(SETPRIV is None, reason="needs setpriv")
+def test_code_that_another_user_puts_where_a_trusted_workspace_was_is_not_trusted(machine: Machine) -> None:
+    shared, home = machine.root / "shared", machine.home
+    for folder in (shared, home):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o1777)  # as /tmp is
+    _make_workspace(VICTIM, shared)
+    assert _trust(home, shared / "demo").returncode == 0
+    assert _list(home)["trusted"] is True
+
+    _as_user(VICTIM, ["rm", "-r", str(shared / "demo")])
+    _make_workspace(NOBODY, shared)
+
+    refused = _trust(home, shared / "demo")
+    started = _as_user(VICTIM, [*PROGRAM, "start", "--trust"], home=home, cwd=shared / "demo")
+    told = f"{shared}/demo belongs to another user (id {NOBODY}"
+    assert _list(home) == {"trusted": False, "outdated": f"{told})"}
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"error: {told}; yours is {VICTIM})" in refused.stderr
+    assert (started.returncode, started.stderr) == (1, refused.stderr)
+    assert "next: Copy the workspace, or make it yours with chown." in refused.stderr
+
+
+def _make_workspace(user: int, shared: Path) -> None:
+    code = "import os, sys; os.makedirs('demo/.devtools/addins'); open('demo/.devtools/addins/greeter.py', 'x').close()"
+    _as_user(user, [sys.executable, "-ISc", code], cwd=shared).check_returncode()
+
+
+def _list(home: Path) -> dict[str, Any]:
+    listed = _as_user(VICTIM, [*PROGRAM, "trust", "--list", "--json"], home=home)
+    (one,) = json.loads(listed.stdout)["agreements"]
+    return {name: one[name] for name in ("trusted", "outdated")}
+
+
+def _trust(home: Path, workspace: Path) -> subprocess.CompletedProcess[str]:
+    return _as_user(VICTIM, [*PROGRAM, "trust"], home=home, cwd=workspace)
+
+
+def _as_user(
+    user: int, line: list[str], *, home: Path | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program as a user who may read everything, because our Python may be below the home folder of root."""
+    reads = "+dac_read_search"
+    become = [str(SETPRIV), f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    become += [f"--inh-caps={reads}", f"--ambient-caps={reads}"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    return subprocess.run([*become, *line], cwd=cwd or "/", env=environment, capture_output=True, text=True, timeout=60)

@@ -16,14 +16,18 @@ from uno_devserver.setup.servers import Detection, EntrySpec, ServerDefinition, 
 
 URL = "https://mcp.platform.uno/v1"
 APP = ("--mcp-app",)
-STABLE = EntrySpec("uvx", ("uno-devserver", *APP))
+TOOL = "1.2.3"  # a release of this program
+STABLE = EntrySpec("uvx", ("--from", "uno-devserver==1.2.*", "uno-devserver", *APP))
+UNPINNED = EntrySpec("uvx", ("uno-devserver", *APP))  # what was written before versions were named
 DNX = EntrySpec("dnx", ("-y", "uno.devserver", *APP))
 UNO_APP = ServerDefinition(
     "UnoApp",
     "stdio",
     {
-        "stable": STABLE,
-        "prerelease": EntrySpec("uvx", ("--prerelease", "allow", "uno-devserver", *APP)),
+        "stable": EntrySpec("uvx", ("--from", "uno-devserver=={minor}.*", "uno-devserver", *APP)),
+        "prerelease": EntrySpec(
+            "uvx", ("--prerelease", "allow", "--from", "uno-devserver=={minor}.*", "uno-devserver", *APP)
+        ),
         "pinned": EntrySpec("uvx", ("uno-devserver@{version}", *APP)),
     },
     Detection(
@@ -52,7 +56,14 @@ UNO_DOCS = ServerDefinition(
 SERVERS = (UNO_APP, UNO_DOCS)
 PLAIN = Dialect()
 MERGED = Dialect(env_key="environment", one_array=True, types={"stdio": "local", "http": "remote"})
-CHOICE = VariantChoice("stable")
+
+
+def chosen(variant: str, runner: str | None = None, *, asked: bool = True, tool: str = TOOL) -> VariantChoice:
+    """What somebody wants who runs this version of the program."""
+    return VariantChoice(variant, runner, asked, tool)
+
+
+CHOICE = chosen("stable")
 
 
 def match_of(settings: Any, name: str = "UnoApp", dialect: Dialect = PLAIN) -> Match:

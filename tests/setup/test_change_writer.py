@@ -45,6 +45,21 @@ def path(tmp_path: Path) -> Path:
     return write(tmp_path / "mcp.json", "{}")
 
 
+def test_a_link_that_was_put_there_after_the_plan_is_not_followed(options: WriteOptions, tmp_path: Path) -> None:
+    outside = write(tmp_path / "outside.json", "{}")
+    path = tmp_path / "ws" / "mcp.json"
+    path.parent.mkdir()
+    path.symlink_to(outside)
+
+    done = write_change(options, path, b"{}", b"changed", within=str(path.parent))
+
+    assert actions(done) == FAILED
+    assert done[0].reason == (
+        f"Not written: '{path}' is a link to '{outside}', outside of the workspace '{path.parent}'"
+    )
+    assert (outside.read_bytes(), os.path.exists(options.folder)) == (b"{}", False)
+
+
 def original(options: WriteOptions, path: Path) -> bytes | None:
     """The content before our changes, by the record and the present content."""
     record = record_of(options.folder, str(path))
@@ -449,27 +464,75 @@ def test_without_a_folder_for_the_lock_only_those_go_on_who_need_none(tmp_path: 
 
 # --- diffs, which `patch` can apply ---
 
-LINES = st.lists(st.sampled_from(["a\n", "b\n", "}\n", "@@ -1 +1 @@\n"]), max_size=30).map("".join)
+LINES = st.lists(st.sampled_from(["a: {\n", "{\n", "}\n", "],\n"]), max_size=30).map("".join)
 
 
-def test_a_changed_line_stands_between_three_of_its_neighbours() -> None:
-    lines = [f"{number}\n" for number in range(1, 21)]
-    before, after = "".join(lines), "".join(lines).replace("10\n", "ten\n")
+def test_a_changed_line_stands_between_three_of_its_neighbours_that_have_no_values() -> None:
+    lines = [f'"{number}": {{\n' for number in range(1, 21)]
+    lines[11] = '"secret": "x"\n'
+    before, after = "".join(lines), "".join(lines).replace('"10": {\n', "ten\n")
 
     diff = unified_diff("/ws/mcp.json", before.encode(), after.encode())
 
     assert diff.splitlines() == [
         "--- a/ws/mcp.json",
         "+++ b/ws/mcp.json",
-        "@@ -7,7 +7,7 @@",
-        " 7",
-        " 8",
-        " 9",
-        "-10",
+        "@@ -7,5 +7,5 @@",
+        ' "7": {',
+        ' "8": {',
+        ' "9": {',
+        '-"10": {',
         "+ten",
-        " 11",
-        " 12",
-        " 13",
+        ' "11": {',
+    ]
+
+
+OTHER = '"other":{"url":"https://x","headers":{"Authorization":"Bearer SECRET"},"env":{"A":"SECRET"}}'
+OURS = '"uno":{"command":"uvx","args":["uno-devserver"]}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (f'{{"mcpServers":{{{OTHER}}}}}', f'{{"mcpServers":{{{OTHER},{OURS}}}}}', f"+…}}}},{OURS}}}}}"),
+        (f'{{"mcpServers":{{{OURS},{OTHER}}}}}\n', f'{{"mcpServers":{{{OTHER}}}}}\n', "-…uno"),
+        (
+            f'{{"mcpServers":{{{OTHER},{OURS}}}}}',
+            f'{{"mcpServers":{{{OTHER},{OURS}}}}}'.replace("uvx", "npx"),
+            "+…npx…]}}}",
+        ),
+        (f"{{{OTHER},\n\n}}", f"{{{OTHER},\n{OURS}\n}}", f"+{OURS}"),
+        (f"{{\n  {OTHER}\n}}", f"{{\n  {OTHER},\n  {OURS}\n}}", '+  "other":…}},'),
+        ('a = {b = "SECRET"}\n', 'a = {b = "SECRET", uno = {command = "uvx"}}\n', "+a = …"),
+        ('k: {h: "SECRET"}\n', 'k: {h: "SECRET", uno: {command: uvx}}\n', "+k: …"),
+        ('"x": "SECRET",\n"args": ["a"]\n', '"x": "SECRET",\n"args": ["b"]\n', '+"args": ["b"]'),
+        ("", '"uno": {\n"env": {"API_KEY": "SECRET"}\n}\n', '+"env": {"API_KEY": …}'),
+    ],
+)
+def test_what_belongs_to_others_is_not_shown(before: str, after: str, shown: str) -> None:
+    diff = unified_diff("/x", before.encode(), after.encode())
+
+    assert "SECRET" not in diff
+    assert any(line.startswith(shown) for line in diff.splitlines()), diff
+
+
+def test_of_a_whole_file_the_names_of_settings_are_shown() -> None:
+    before = f'{{"mcpServers":{{{OTHER}}}}}\n'
+    after = '{\n  "a": {\n    "b": "SECRET",\n    "c": [\n      "SECRET"\n    ]\n  }\n}\n- k: SECRET words\n'
+
+    diff = unified_diff("/x", before.encode(), after.encode(), hide_values=True)
+
+    assert diff.splitlines()[3:] == [
+        "-…}}}}",
+        "+{",
+        '+  "a": {',
+        '+    "b": …,',
+        '+    "c": [',
+        "+…",
+        "+    ]",
+        "+  }",
+        "+}",
+        "+- k: …",
     ]
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.setup.config_file import decode_text, encode_text, read_place
+from support.files import write
+from uno_devserver.setup.config_file import LINK_STEP, decode_text, encode_text, read_place, way_out
 from uno_devserver.setup.edits.document import EditProblem
 from uno_devserver.setup.profiles import Format
 
@@ -108,3 +109,21 @@ def test_what_is_no_file_is_told_and_not_waited_for(tmp_path: Path) -> None:
 def test_text_that_an_encoding_does_not_have_is_refused() -> None:
     with pytest.raises(EditProblem, match="UTF-8"):
         encode_text("\udc80", b"", "utf-8")
+
+
+def test_a_link_that_leads_out_of_the_workspace_is_named_with_its_target(tmp_path: Path) -> None:
+    workspace, outside = tmp_path / "ws", tmp_path / "outside"
+    write(outside / "deep" / "mcp.json", '{"mcpServers": {}}')
+    (workspace / "a").mkdir(parents=True)
+    (workspace / "a" / "link").symlink_to(outside)
+    (workspace / "in").symlink_to("a")
+    paths = [workspace / "a" / "link" / "deep" / "mcp.json", workspace / "in" / "link" / "new.json"]
+
+    for path, link in zip(paths, (workspace / "a" / "link", workspace / "in" / "link"), strict=True):
+        reading = read_place(place(path, within=str(workspace)), SERVERS)
+
+        said = f"'{link}' is a link to '{outside}', outside of the workspace '{workspace}'"
+        assert reading.problem == f"Could not read config file '{path}': {said}"
+        assert (reading.content, reading.next_step) == (None, LINK_STEP)
+        assert read_place(place(path), SERVERS).problem == "", "a user's own file may be anywhere"
+    assert way_out(str(workspace / "in" / "mcp.json"), str(workspace)) == ""

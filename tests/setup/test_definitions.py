@@ -228,7 +228,18 @@ def test_a_file_that_is_twice_a_place_is_one_and_the_users() -> None:
 
     assert at_home is not None
     assert [(place.path, place.scope) for place in at_home.places] == [("/home/me/.cursor/mcp.json", Scope.USER)]
+    assert at_home.places[0].within is None, "it may be a link, as all files of the user"
     assert at_home.places[0] is at_home.preferred
+
+
+@pytest.mark.parametrize("platform", [LINUX, MACOS, WINDOWS])
+def test_paths_that_depend_on_the_workspace_must_stay_in_it_and_others_need_not(platform: str) -> None:
+    here = machine(platform)
+    for profile in load(here).profiles:
+        for place in profile.places:
+            inside = place.path.startswith(here.workspace)
+            assert place.within == (here.workspace if inside else None), place.path
+    assert all(place.within for place in _profile("codex", CODEX_HOME="relative").places)
 
 
 def test_the_entrys_form_is_that_of_each_client() -> None:
@@ -337,6 +348,7 @@ COMMANDS = [
     "uvx uno-devserver --mcp-app",
     "uvx --prerelease allow uno-devserver --mcp-app",
     "uvx uno-devserver@1.2.3 --mcp-app",
+    "uvx --prerelease allow --from uno-devserver==1.2.* uno-devserver --mcp-app",
     "uvx --from uno-devserver uno-devserver --mcp-app --port 5000",
     "/home/me/.local/bin/uno-devserver --mcp-app",
     "C:\\Users\\me\\.local\\bin\\uno-devserver.exe --mcp-app",
@@ -383,7 +395,9 @@ def test_what_we_write_is_recognised(definitions: Definitions) -> None:
     for variants in (app.variants, *app.runners.values()):
         for definition in variants.values():
             line = " ".join((definition.command, *definition.args))
-            line = line.replace("{version}", "6.0.0").replace("{program}", "/opt/uno-devserver")
+            line = (
+                line.replace("{version}", "6.0.0").replace("{minor}", "6.0").replace("{program}", "/opt/uno-devserver")
+            )
             assert any(one.search(line) for one in patterns), line
     assert re.search(docs.detection.urls[0], docs.variants[STABLE].url)
 

@@ -77,6 +77,9 @@ def test_the_real_one_is_absolute_and_there() -> None:
         ("/home/u/.cache/uv/archive-v0/x/bin/uno-devserver", True),
         ("/big/uv/x/bin/uno-devserver", True),
         ("/scratch/venv/bin/uno-devserver", True),
+        ("/home/u/.local/pipx/.cache/x/bin/uno-devserver", True),
+        ("/home/u/.local/share/pipx/.cache/x/bin/uno-devserver", True),
+        ("/home/u/.local/share/pipx/venvs/uno-devserver/bin/uno-devserver", False),
         ("/home/u/.local/bin/uno-devserver", False),
         ("/home/u/.local/share/uv/tools/uno-devserver/bin/uno-devserver", False),
         ("/big/uv-tools/bin/uno-devserver", False),
@@ -87,3 +90,10 @@ def test_what_lies_in_a_cache_or_a_temporary_folder_will_not_stay(path: str, tem
     environ = {"HOME": "/home/u", "UV_CACHE_DIR": "/big/uv", "TMPDIR": "/scratch"}
 
     assert is_temporary(path, environ) is temporary
+
+
+def test_the_cache_of_pipx_is_where_its_variable_says() -> None:
+    environ = {"HOME": "/home/u", "PIPX_HOME": "/opt/pipx"}
+
+    assert is_temporary("/opt/pipx/.cache/x/bin/uno-devserver", environ)
+    assert not is_temporary("/opt/pipx/venvs/uno-devserver/bin/uno-devserver", environ)

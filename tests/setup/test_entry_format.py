@@ -21,7 +21,7 @@ def test_a_new_entry_has_the_dialects_names_type_and_additions() -> None:
     assert settings == {
         "type": "stdio",
         "cmd": "uvx",
-        "args": ["uno-devserver", "--mcp-app"],
+        "args": [*STABLE.args],
         "envs": {"A": "1"},
         "name": "UnoApp",
         "enabled": True,
@@ -29,7 +29,7 @@ def test_a_new_entry_has_the_dialects_names_type_and_additions() -> None:
     assert "uri" in drop
     assert "httpUrl" in settings_for(EntrySpec(url=URL), UNO_DOCS, Dialect(url_key="serverUrl"))[1]
     assert list(settings_for(EntrySpec(url=URL), UNO_DOCS, MERGED)[0].items()) == [("type", "remote"), ("url", URL)]
-    assert settings_for(STABLE, UNO_APP, MERGED)[0]["command"] == ["uvx", "uno-devserver", "--mcp-app"]
+    assert settings_for(STABLE, UNO_APP, MERGED)[0]["command"] == ["uvx", *STABLE.args]
 
 
 def test_an_entry_that_was_there_keeps_what_the_user_added() -> None:
@@ -66,7 +66,7 @@ def test_a_nested_transport_makes_room_for_the_flat_form() -> None:
 def test_an_array_of_program_and_arguments_leaves_no_second_list_beside_it() -> None:
     settings, drop = settings_for(STABLE, UNO_APP, MERGED, match_of(stdio(DNX)))
 
-    assert settings == {"type": "local", "command": ["uvx", "uno-devserver", "--mcp-app"]}
+    assert settings == {"type": "local", "command": ["uvx", *STABLE.args]}
     assert "args" in drop
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from uno_devserver.setup.edits.document import ServerEntry
 from uno_devserver.setup.entry_format import settings_for
-from uno_devserver.setup.entry_match import matches
-from uno_devserver.setup.expected_entry import up_to_date
+from uno_devserver.setup.entry_match import index_version, matches
+from uno_devserver.setup.expected_entry import index_problem, up_to_date
 from uno_devserver.setup.profiles import Dialect
 from uno_devserver.setup.servers import Detection, ServerDefinition
 
@@ -101,6 +101,7 @@ def test_nothing_that_stands_in_an_entry_makes_it_fail(settings: object) -> None
 
     assert match.transport in ("stdio", "http", "unknown")
     assert isinstance(up_to_date(match, CHOICE, PLAIN), bool)
+    assert isinstance(index_problem(match.says, UNO_APP, CHOICE), str)
     assert settings_for(STABLE, UNO_APP, PLAIN, match)[0]["command"] == "uvx"
 
 
@@ -132,6 +133,8 @@ def test_a_costly_pattern_sees_a_bounded_text_only() -> None:
         (("uno-devserver@latest", "--mcp-app"), "stable"),
         (("uno-devserver@1.2.3", "--mcp-app"), "pinned:1.2.3"),
         (("--from", "uno-devserver==1.2.3", "uno-devserver", "--mcp-app"), "pinned:1.2.3"),
+        (("--from", "uno-devserver==1.2.*", "uno-devserver", "--mcp-app"), "stable"),
+        (("--prerelease", "allow", "--from", "uno-devserver==1.2.*", "uno-devserver", "--mcp-app"), "prerelease"),
         (("-y", "--version", "5.6.0-dev.42", "uno.devserver", "--mcp-app"), "pinned:5.6.0-dev.42"),
         (("-y", "--version=5.6.0", "uno.devserver", "--mcp-app"), "pinned:5.6.0"),
         (("--prerelease", "allow", "uno-devserver@1.2.3", "--mcp-app"), "pinned:1.2.3"),
@@ -145,6 +148,36 @@ def test_a_costly_pattern_sees_a_bounded_text_only() -> None:
 )
 def test_the_variant_is_read_from_the_arguments(args: tuple[str, ...], variant: str) -> None:
     assert match_of(command("uvx", *args)).variant == variant
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("uvx uno-devserver --mcp-app", ""),
+        ("uvx uno-devserver@latest --mcp-app", ""),
+        ("uvx --prerelease allow uno-devserver --mcp-app", ""),
+        ("uvx --python 3.12 Uno_DevServer --mcp-app", ""),
+        ("/opt/uvx.exe uno-devserver@1.2.3 --mcp-app", "1.2.3"),
+        ("uvx --from uno-devserver==1.2.* uno-devserver --mcp-app", "1.2.*"),
+        ("uvx --from=uno-devserver[sdk]~=1.2.0 uno-devserver --mcp-app", "1.2.0"),
+        ("cmd /c uvx uno-devserver --mcp-app", ""),
+        ("uv tool run uno-devserver --mcp-app", ""),
+        ("pipx run --spec uno-devserver>=1 uno-devserver --mcp-app", "1"),
+        ("uvx --from git+https://example.com/x uno-devserver --mcp-app", None),
+        ("uvx --from . uno-devserver --mcp-app", None),
+        ("uvx uno-devserver@git+https://example.com/x --mcp-app", None),
+        ("uvx --from ./uno-devserver.whl uno-devserver --mcp-app", None),
+        ("uv run uno-devserver --mcp-app", None),
+        ("pipx uno-devserver --mcp-app", None),
+        ("uvx other --mcp-app uno-devserver", None),
+        ("dnx -y uno.devserver --mcp-app", None),
+        ("/opt/uno-devserver --mcp-app", None),
+        ("uvx", None),
+        ("uvx --from", None),
+    ],
+)
+def test_what_an_entry_asks_a_package_index_for_is_seen_in_every_form(line: str, version: str | None) -> None:
+    assert index_version(match_of(command(*line.split())).says, UNO_APP) == version
 
 
 def test_an_address_for_a_server_that_is_started_is_the_old_way() -> None:

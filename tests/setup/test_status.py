@@ -13,7 +13,7 @@ from uno_devserver.setup.profiles import Format, Place, Profile, Scope, Use
 from uno_devserver.setup.servers import VariantChoice
 from uno_devserver.setup.status import Registration, RegistrationStatus, status_of
 
-from .made import CHOICE, DNX, SERVERS, STABLE, URL, client, here_at, place, stdio
+from .made import CHOICE, DNX, SERVERS, STABLE, URL, chosen, client, here_at, place, stdio
 
 PRERELEASE = {"command": "dnx", "args": ["-y", "--prerelease", "uno.devserver", "--mcp-app"]}
 WEAK = {"url": "http://localhost:5000/mcp"}
@@ -54,7 +54,7 @@ def test_the_first_file_in_the_clients_order_counts(local: Place, users: Place, 
     _write(local, {"UnoApp": stdio(DNX)})
     _write(users, {"UnoApp": PRERELEASE})
 
-    app = _app(client(local, users), here, VariantChoice("prerelease"))
+    app = _app(client(local, users), here, chosen("prerelease"))
 
     assert app.status is RegistrationStatus.OUTDATED
     assert [(one.path, one.match.variant) for one in app.locations] == [
@@ -180,7 +180,7 @@ def test_a_command_that_cannot_be_found_is_told(local: Place, here: Here, tmp_pa
     assert bare.warnings == ("The entry 'UnoApp' cannot start: 'uvx' is not on PATH",)
     assert path.status is RegistrationStatus.OUTDATED
     assert path.warnings == (f"The entry 'UnoApp' cannot start: '{gone}' does not exist",)
-    assert own.warnings == ()
+    assert not any("cannot start" in one for one in own.warnings)
 
 
 def test_what_is_wrong_with_a_file_that_the_client_does_not_read_is_no_matter(
@@ -198,3 +198,22 @@ def test_what_has_no_mcp_client_says_so(users: Place, here: Here) -> None:
 
     assert (app.status, app.warnings) == (RegistrationStatus.OUTDATED, ("It has none.",))
     assert (docs.status, docs.warnings) == (RegistrationStatus.MISSING, ("It has none.",))
+
+
+def test_what_a_workspaces_file_decides_of_what_runs_is_outdated_and_told(
+    local: Place, users: Place, here: Here
+) -> None:
+    entry = {"UnoApp": {**stdio(STABLE), "env": {"UNO_DEVSERVER_TRUST": "1", "LD_PRELOAD": "./x.so", "API_KEY": "k"}}}
+
+    theirs = _app(client(_write(local, entry)), here)
+    mine = _app(client(_write(users, entry)), here)
+
+    assert (theirs.status, mine.status) == (RegistrationStatus.OUTDATED, RegistrationStatus.REGISTERED)
+    agrees, decides, kept = theirs.warnings
+    assert agrees.startswith(
+        f"The entry 'UnoApp' in '{local.path}' sets UNO_DEVSERVER_TRUST, which agrees in your name"
+    )
+    assert decides.startswith(f"The entry 'UnoApp' in '{local.path}' has settings that decide what runs")
+    assert decides.endswith(": UNO_DEVSERVER_TRUST=1, LD_PRELOAD=./x.so")
+    assert kept.endswith("sets variables that may have come with the workspace: API_KEY=…")
+    assert mine.warnings == ()

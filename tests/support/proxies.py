@@ -28,6 +28,7 @@ import pytest
 
 from support.hosts import is_running
 from support.machine import Machine
+from uno_devserver.system.folders import folders
 
 PATIENCE = 20.0  # seconds for what takes milliseconds on an idle machine
 END_SECONDS = 6.0  # for everything to be gone when a proxy has ended; the promise is one second, on an idle machine
@@ -115,6 +116,7 @@ class ProxyClient:
 
     def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stderr: Path) -> None:
         self._stderr = stderr
+        self.state = Path(folders(env).state)
         with stderr.open("wb") as errors:
             self.process = subprocess.Popen(
                 argv, cwd=cwd, env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors

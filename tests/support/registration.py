@@ -10,6 +10,7 @@ import json
 import os
 import re
 import stat
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,36 @@ from typing import Any
 from support.files import write
 from support.golden import GOLDEN
 from support.machine import Machine, Result
+from uno_devserver import __version__
+from uno_devserver.setup.servers import is_release
 
 SEED_SERVERS = GOLDEN / "registration-seed" / "server-definitions.json"
 
 DOCS_URL = "https://mcp.platform.uno/v1"
 DNX = {"command": "dnx", "args": ["-y", "uno.devserver", "--mcp-app"]}
-UVX = {"command": "uvx", "args": ["uno-devserver", "--mcp-app"]}
-UVX_PRERELEASE = {"command": "uvx", "args": ["--prerelease", "allow", "uno-devserver", "--mcp-app"]}
+BY_PATH = {"command": str(Path(sys.executable).with_name("uno-devserver")), "args": ["--mcp-app"]}
+
+
+def by_uvx(version: str, *options: str) -> dict[str, Any]:
+    """The entry that takes the minor version of `version` from the package index."""
+    minor = ".".join(version.split(".")[:2])
+    return {"command": "uvx", "args": [*options, "--from", f"uno-devserver=={minor}.*", "uno-devserver", "--mcp-app"]}
+
+
+UVX, UVX_PRERELEASE = by_uvx(__version__), by_uvx(__version__, "--prerelease", "allow")
+WRITTEN = UVX if is_release(__version__) else BY_PATH  # by `mcp install` without options
+# What it wrote before versions were named.
+UNPINNED = {"command": "uvx", "args": ["uno-devserver", "--mcp-app"]}
+UNPINNED_PRERELEASE = {"command": "uvx", "args": ["--prerelease", "allow", "uno-devserver", "--mcp-app"]}
 DOCS = {"url": DOCS_URL}
+
+
+def as_version(machine: Machine, version: str) -> str:
+    """Have the programs on this machine run as this version of ours; returns it."""
+    folder = machine.root / f"version-{version}"  # a file of the same size and second would be taken for the same
+    write(folder / "sitecustomize.py", f"import uno_devserver; uno_devserver.__version__ = {version!r}\n")
+    machine.environment["PYTHONPATH"] = str(folder)
+    return version
 
 
 class Clients:

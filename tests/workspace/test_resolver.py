@@ -429,3 +429,28 @@ class TestSelectingASolution:
         assert selected.kind is ResolutionKind.NoValidWorkspace
         assert selected.issues[0].severity is Severity.FATAL
         assert str(tmp_path / "c" / "C.slnx") in selected.issues[0].message
+
+
+def test_what_a_link_in_the_folder_leads_to_is_not_its_own(tmp_path: Path) -> None:
+    """Neither is written into, although the solution there is selected."""
+    for name in ("outside", "ws/inside"):
+        write(tmp_path / name / "global.json", '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}')
+        write(tmp_path / name / "App.slnx", "<Solution/>")
+    workspace = tmp_path / "ws"
+
+    own = resolve(str(workspace)).own_directory
+    (workspace / "inside" / "App.slnx").unlink()
+    (workspace / "link").symlink_to(tmp_path / "outside")
+    found = resolve(str(workspace))
+
+    assert own == str(workspace / "inside")
+    assert (found.working_directory, found.own_directory) == (str(workspace / "link"), str(workspace))
+    below = resolve(str(tmp_path / "outside" / "src"), explicit=True)
+    assert below.own_directory == str(tmp_path / "outside" / "src")
+
+
+def test_the_folder_of_a_global_json_above_the_requested_one_is_its_own(tmp_path: Path) -> None:
+    write(tmp_path / "global.json", '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}')
+    write(tmp_path / "src" / "App.slnx", "<Solution/>")
+
+    assert resolve(str(tmp_path / "src")).own_directory == str(tmp_path)

@@ -174,10 +174,18 @@ def test_uv_is_looked_for_where_the_server_will_look_for_it(tmp_path: Path) -> N
             "'project.scripts' of {root}/pyproject.toml names no program",
         ),
         ({"pyproject.toml": "[project\n"}, "{root}/pyproject.toml: "),
+        ({"pyproject.toml": "a." * 15_000 + "a = 1\n"}, "{root}/pyproject.toml: a key has more than 64 parts"),
         ({"A.csproj": "", "B.csproj": ""}, "has several projects: A.csproj, B.csproj"),
         ({}, "{root} has no package.json with 'bin' or 'main'"),
     ],
-    ids=["several scripts", "a name that no program can have", "a broken file", "several projects", "nothing"],
+    ids=[
+        "several scripts",
+        "a name that no program can have",
+        "a broken file",
+        "an endless key",
+        "several projects",
+        "nothing",
+    ],
 )
 def test_a_folder_that_does_not_tell_is_a_problem(tmp_path: Path, files: Mapping[str, str], why: str) -> None:
     write_all(tmp_path, files)

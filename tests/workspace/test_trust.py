@@ -1,4 +1,4 @@
-"""The user's agreement: kept outside the workspace, for its real path and its config, and never given by itself."""
+"""The user's agreement: kept outside the workspace, for its path, its config and its kinds of code."""
 
 from __future__ import annotations
 
@@ -10,17 +10,27 @@ import pytest
 
 from support.files import write, write_all
 from uno_devserver.system.files import FileProblem
+from uno_devserver.system.folders import folders
 from uno_devserver.workspace.trust import (
     NOT_AGREED,
+    ForeignCode,
     TrustQuestion,
     agree,
     agreement_path,
+    agreements,
     is_agreed,
     is_trusted,
     refusal,
     revoke,
     trust_question,
+    was_trusted,
 )
+
+SERVER = {
+    ".devtools/host.config.jsonc": '{"mcpServerRoot": "../server", "extensionPath": "../app"}',
+    "server/package.json": '{"bin": "main.js", "scripts": {"test": "t"}}',
+    "app/pyproject.toml": "",
+}
 
 
 @pytest.fixture
@@ -52,17 +62,104 @@ def test_an_agreement_is_kept_and_can_be_taken_back(workspace: Path, state: str,
     assert revoke(state, str(workspace)) is False
 
 
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a file to another user")
+def test_an_agreement_that_another_user_has_written_agrees_to_nothing(
+    workspace: Path, state: str, tmp_path: Path
+) -> None:
+    agree(state, trust_question(str(workspace)), "trust")
+    os.chown(agreement_path(state, str(workspace)), 65534, -1)
+
+    assert not is_trusted(_environ(tmp_path), str(workspace))
+    assert agreements(state) == []
+
+
+@pytest.fixture
+def ordinary_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process seems to be one of a user other than root, to whom the files of the tests belong."""
+    if os.name == "nt" or os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".",
+        ".devtools",
+        ".devtools/host.config.jsonc",
+        ".devtools/addins",
+        ".devtools/addins/greeter.py",
+        ".devtools/addins/package",
+        ".devtools/addins/package/__init__.py",
+        "server",
+        "server/package.json",
+        "app",
+    ],
+)
+@pytest.mark.usefixtures("ordinary_user")
+def test_code_of_another_user_is_never_agreed_to(workspace: Path, state: str, tmp_path: Path, path: str) -> None:
+    write_all(workspace, {**SERVER, ".devtools/addins/package/__init__.py": ""})
+    agree(state, trust_question(str(workspace)), "trust")
+    assert is_agreed(state, str(workspace)), "what root has installed is not another user's"
+
+    os.chown(workspace / path, 65534, -1)
+
+    whose = f"{workspace / path} belongs to another user (id 65534)"
+    assert not is_trusted(_environ(tmp_path), str(workspace))
+    assert refusal(state, str(workspace)) == whose
+    assert [one.outdated for one in agreements(state)] == [whose]
+    with pytest.raises(ForeignCode, match=f"{workspace / path}: it belongs to another user"):
+        trust_question(str(workspace))
+    assert is_trusted(_environ(tmp_path, "1"), str(workspace)), "automation may agree to everything"
+
+
+@pytest.mark.parametrize("others", ["link", "target"])
+@pytest.mark.usefixtures("ordinary_user")
+def test_neither_a_link_of_another_user_nor_one_to_his_code_is_agreed_to(
+    workspace: Path, state: str, tmp_path: Path, others: str
+) -> None:
+    agree(state, trust_question(str(workspace)), "trust")
+    (workspace / ".devtools").rename(tmp_path / "target")
+    (workspace / ".devtools").symlink_to(tmp_path / "target")
+    assert is_agreed(state, str(workspace))
+
+    os.chown({"link": workspace / ".devtools", "target": tmp_path / "target"}[others], 65534, -1, follow_symlinks=False)
+
+    assert not is_agreed(state, str(workspace))
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_a_server_whose_workspace_became_another_users_does_not_go_on(workspace: Path, tmp_path: Path) -> None:
+    environ = _environ(tmp_path)
+    agree(folders(environ).state, trust_question(str(workspace)), "trust")
+    (workspace / ".devtools" / "host.config.jsonc").write_text("{ changed")
+    assert was_trusted(environ, str(workspace))
+
+    os.chown(workspace, 65534, -1)
+
+    assert not was_trusted(environ, str(workspace))
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a file to another user")
+def test_root_may_agree_to_code_of_users_as_in_a_container(workspace: Path, state: str) -> None:
+    for path in (workspace, *workspace.rglob("*")):
+        os.chown(path, 65534, -1)
+
+    agree(state, trust_question(str(workspace)), "trust")
+
+    assert is_agreed(state, str(workspace))
+
+
 def test_what_there_is_to_agree_to_is_named(workspace: Path) -> None:
     asked = trust_question(str(workspace))
 
     assert asked.addins == (str(workspace / ".devtools" / "addins" / "greeter.py"),)
     assert asked.config == str(workspace / ".devtools" / "host.config.jsonc")
-    assert not asked.empty
+    assert asked.kinds == ("the add-in greeter.py",)
 
 
 def test_a_workspace_without_code_has_nothing_to_agree_to(tmp_path: Path) -> None:
-    assert trust_question(str(tmp_path)) == TrustQuestion(str(tmp_path), (), None, "")
-    assert trust_question(str(tmp_path)).empty
+    assert trust_question(str(tmp_path)) == TrustQuestion(str(tmp_path))
 
 
 @pytest.mark.parametrize(("value", "trusted"), [("1", True), (" 1 ", True), ("0", False), ("true", False), ("", False)])
@@ -73,22 +170,61 @@ def test_automation_agrees_by_the_environment(workspace: Path, tmp_path: Path, v
 @pytest.mark.parametrize(
     ("files", "why"),
     [
-        ({"host.config.jsonc": '{"command": "rm -rf"}'}, "its config was changed since the user agreed to it"),
-        ({"addins/greeter.py": "print('edited')", "addins/second.py": ""}, ""),
+        ({".devtools/addins/greeter.py": "print('edited')", "server/package.json": '{"bin": "other.js"}'}, ""),
+        ({".devtools/addins/_helper.py": "", "server/main.js": "new", "server/yarn.lock": "", "notes.csproj": ""}, ""),
+        ({".devtools/host.config.jsonc": "{}"}, "its config was changed since the user agreed to it"),
+        ({".devtools/addins/second.py": ""}, "the add-in second.py"),
+        ({".devtools/addins/more/__init__.py": ""}, "the add-in more"),
+        ({"global.json": "{}"}, "the build of its projects"),
+        ({"server/package.json": '{"scripts": {"build": "make"}}'}, "the script 'build' of server/package.json"),
+        ({"app/package.json": '{"scripts": {"compile": "make"}}'}, "the package of app/package.json"),
+        ({"server/package.json": "{ broken"}, "the script 'build' of server/package.json"),
+        ({"server/Server.csproj": ""}, "the package of server/Server.csproj"),
     ],
-    ids=["another config is another question", "an edited or new add-in is not"],
 )
-def test_what_was_agreed_to_counts_until_the_config_changes(
+def test_edits_are_agreed_to_and_a_changed_config_or_a_new_kind_of_code_is_not(
     workspace: Path, state: str, files: dict[str, str], why: str
 ) -> None:
+    write_all(workspace, SERVER)
     agree(state, trust_question(str(workspace)), "trust")
+    before = {path: workspace / path for path in files if (workspace / path).exists()}
+    kept = {path: file.read_text() for path, file in before.items()}
 
-    write_all(workspace / ".devtools", files)
+    write_all(workspace, files)
 
     assert is_agreed(state, str(workspace)) is not bool(why)
-    assert not why or refusal(state, str(workspace)) == why
-    write(workspace / ".devtools" / "host.config.jsonc", "{}")
+    assert not why or refusal(state, str(workspace)).endswith(why)
+    for path in files:
+        (workspace / path).unlink()
+    for folder in {(workspace / path).parent for path in files}:
+        if not any(folder.iterdir()):
+            folder.rmdir()
+    write_all(workspace, kept)
     assert is_agreed(state, str(workspace)), "what was agreed to is back"
+
+
+def test_a_package_that_no_relative_path_leads_to_can_be_agreed_to(
+    workspace: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows, if it is on another drive."""
+    write_all(workspace, SERVER)
+
+    def on_another_drive(path: str, start: str) -> str:
+        raise ValueError(f"{path} is on another drive than {start}")
+
+    monkeypatch.setattr(os.path, "relpath", on_another_drive)
+
+    assert f"the package of {workspace}/server/package.json" in trust_question(str(workspace)).kinds
+
+
+def test_an_agreement_without_kinds_is_one_to_no_code(workspace: Path, state: str) -> None:
+    agree(state, trust_question(str(workspace)), "trust")
+    path = Path(agreement_path(state, str(workspace)))
+    kept = json.loads(path.read_bytes())
+
+    path.write_text(json.dumps({name: value for name, value in kept.items() if name != "kinds"}))
+
+    assert not is_agreed(state, str(workspace))
 
 
 @pytest.mark.parametrize("content", ["", "{}"])

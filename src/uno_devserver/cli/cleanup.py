@@ -1,6 +1,11 @@
-"""`cleanup`: removes the registrations, status files and sockets of servers and proxies that no longer run."""
+"""`cleanup`: removes the registrations, status files and sockets of servers and proxies that no longer run.
+
+Also keys of inspector pages that have expired.
+"""
 
 from __future__ import annotations
+
+import os
 
 from ..hotreload.control.channel_name import remove_left_channels
 from ..instances.registry import prune
@@ -20,7 +25,8 @@ def run(_: Invocation) -> Result:
     for problem in pruned.problems:
         log.warn(problem)
     lines = ["Cleaning up stale DevServer registrations..."]
-    removed = (*pruned.removed, *remove_stale(folders().state), *remove_left_channels())
+    state = folders().state
+    removed = (*pruned.removed, *remove_stale(state), *remove_left_channels(), *_remove_old_keys(state))
     lines += [f"Removed {path}" for path in removed]
     lines += [f"Left {path}: it is not a registration and may not be stale." for path in pruned.unreadable]
     lines += ["Cleanup completed." if not pruned.problems else "Cleanup not completed."]
@@ -31,3 +37,12 @@ def run(_: Invocation) -> Result:
         "problems": list(pruned.problems),
     }
     return Result(data, visible("\n".join(lines), keep_odd_bytes=True), 1 if pruned.problems else 0)
+
+
+def _remove_old_keys(state: str) -> list[str]:
+    folder = os.path.join(state, "inspector")
+    if not os.path.isdir(folder):
+        return []
+    from ..inspector.access import remove_old_keys  # takes 10 ms, and few use the inspector
+
+    return remove_old_keys(folder)

@@ -83,8 +83,11 @@ GLOBAL_OPTIONS = (
 
 _SOLUTION = Option(("--solution",), "The solution to use if there are several", value=PATH)
 _FORCE_MSBUILD = Option(
-    ("--force-msbuild-discovery",), "Ask MSBuild for the add-ins (10-30 s) instead of reading the restored packages"
+    ("--force-msbuild-discovery",),
+    "Run MSBuild on the projects to find the add-ins (10-30 s), also where it is not trusted",
 )
+
+_TRUST = Option(("--trust",), "Agree that code of the workspace may run, instead of being asked on a terminal")
 
 _PROXY = (
     Option(("--port", "-p"), "Port of the Host that the proxy starts (default: a free one)", value="<port>"),
@@ -109,8 +112,10 @@ _CLIENT = (
     Option(("--server-definitions",), "Server definitions to use instead of the built-in ones", value=PATH),
 )
 _VARIANT = (
-    Option(("--release",), "Write ('install') or expect ('status') the newest stable version"),
-    Option(("--prerelease",), "Write or expect the newest version, including prereleases"),
+    Option(
+        ("--release",), "Write ('install') or expect ('status') the newest release; with uvx, of this minor version"
+    ),
+    Option(("--prerelease",), "The same, including prereleases"),
     Option(("--version", "--tool-version"), "Write or expect exactly this version", value="<version>"),
     Option(
         ("--channel",),
@@ -120,7 +125,8 @@ _VARIANT = (
     ),
     Option(
         ("--runner",),
-        "What starts the server: uvx, dnx (the .NET tool), or path (this program; no version to choose)",
+        "What starts the server: uvx, dnx (the .NET tool), or path (this program; no version to choose). By default "
+        "uvx, and path until this program is released",
         value="<runner>",
         choices=("uvx", "dnx", "path"),
     ),
@@ -184,6 +190,7 @@ COMMANDS = (
             ),
             Option(("--timeoutMs",), "How long the Host may take to start (default: 30000)", value="<ms>"),
             _FORCE_MSBUILD,
+            _TRUST,
         ),
         unknown=Unknown.FORWARD,
         doing="Starting the Host",
@@ -218,12 +225,15 @@ COMMANDS = (
         "Open the inspector page of the workspace's proxy in the browser",
         "inspect:run",
         (
-            Option(("--no-open",), "Print the address of the page without opening a browser"),
+            Option(
+                ("--no-open",), "Print a URL that opens the page once, within five minutes, without opening a browser"
+            ),
             Option(
                 ("--port",),
                 "Port of the page if it is not open yet (default: the config's, or 6274; 0: any free one)",
                 value="<port>",
             ),
+            _TRUST,
         ),
     ),
     Command(
@@ -292,7 +302,7 @@ COMMANDS = (
         ("mcp", "install"),
         "Register the servers with an AI client",
         "mcp.install:install",
-        (*_CLIENT, *_VARIANT, _SERVERS, _SCOPE, *_CHANGE, _NO_BACKUP, _VERIFY),
+        (*_CLIENT, *_VARIANT, _SERVERS, _SCOPE, *_CHANGE, _NO_BACKUP, _VERIFY, _TRUST),
         (CLIENT,),
         doing="Working on the clients' files",
     ),

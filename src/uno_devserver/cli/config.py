@@ -15,6 +15,7 @@ from ..issues import REMEDIES, Issue, UserError, fatal
 from ..proxy.reload.watched_code import packages_of
 from ..system.folders import folders
 from ..system.programs import named_program_candidates
+from ..system.text import shown_variable, shown_words
 from ..system.values import Value
 from ..workspace.config import FIELDS, ClientCommand, Config, ServerCommand, read_config
 from ..workspace.server_command import server_command
@@ -25,7 +26,7 @@ from .terminal import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..hotreload.build_command import BuildCommand
     from ..hotreload.sources.source_tree import Sources
@@ -123,9 +124,10 @@ class ConfigCommands(Value):
         if isinstance(self.server, Issue):
             words.append(f"An MCP server. {self.server.message}")
         elif self.server is not None:
-            variables = "".join(f" {shell_line((f'{name}={value}',))}" for name, value in self.server.environment)
-            environment = f", with{variables}" if variables else ""
-            words.append(f"The MCP server: {shell_line(self.server.line)}, in {self.server.folder}{environment}")
+            variables = [shell_line((f"{name}={value}",)) for name, value in shown_env(self.server.environment)]
+            environment = f", with {' '.join(variables)}" if variables else ""
+            line = shell_line(shown_words(self.server.line))
+            words.append(f"The MCP server: {line}, in {self.server.folder}{environment}")
         for package, build in self.packages:
             if build is not None:
                 whose = "the server" if package.role is Role.SERVER else "the extension"
@@ -134,7 +136,7 @@ class ConfigCommands(Value):
             whose = "a server that you start by 'mcp start -- <command>'"
             words.append(f"When code of {whose} has changed: {self.typed.named}, in {self.typed.folder}")
         if self.client is not None:
-            words.append(f"The client: {shell_line(self.client[0])}, in {self.client[1]}")
+            words.append(f"The client: {shell_line(shown_words(self.client[0]))}, in {self.client[1]}")
         return words
 
 
@@ -154,6 +156,10 @@ def commands_of(folder: str, config: Config) -> ConfigCommands:
 
 def _built(packages: Sequence[WatchedPackage]) -> tuple[tuple[WatchedPackage, BuildCommand | None], ...]:
     return tuple((package, build_of(package, os.environ, sys.platform)) for package in packages)
+
+
+def shown_env(variables: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    return ((name, shown_variable(name, value)) for name, value in variables)
 
 
 def shell_line(line: Sequence[str]) -> str:
@@ -304,7 +310,7 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
         unknown = server is not None or any(issue.fatal for issue in found.config.issues)
         yield Row("server", "not known" if unknown else _A_HOST)
     else:
-        yield Row("server", shell_line(server.line))
+        yield Row("server", shell_line(shown_words(server.line)))
         yield Row("runs in", server.folder)
         yield Row("as said by", server.origin)
     yield Row("hot reload", found.strategy)
@@ -317,7 +323,7 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
         yield Row(f"sources of the {role}", f"{kind_of(package).value}, {counted}")
         yield Row(f"build of the {role}", f"{build.named}, in {build.folder}" if build else "none needed")
     if client is not None:
-        yield Row("client", f"{shell_line(client[0])}, in {client[1]}")
+        yield Row("client", f"{shell_line(shown_words(client[0]))}, in {client[1]}")
 
 
 def _problem(message: str, step: str) -> str:
@@ -334,11 +340,14 @@ def _value(config: Config, field: Field) -> object:
     }
     if field.section == "client":
         holders["client"] = config.client or ClientCommand("")
-    value = getattr(holders.get(field.section, config), field.name)
+    holder = holders.get(field.section, config)
+    value = getattr(holder, field.name)
     if isinstance(value, Enum):
         return value.value
     if field.name == "env":
-        return dict(value)
+        return dict(shown_env(value))
+    if field.name == "args":
+        return list(shown_words((getattr(holder, "command", None) or "", *value))[1:])
     if isinstance(value, tuple):
         return list(value)
     return None if value == "" else value
@@ -358,9 +367,9 @@ def _data(found: ConfigFindings) -> dict[str, object]:
         "server": None
         if server is None or isinstance(server, Issue)
         else {
-            "command": list(server.line),
+            "command": list(shown_words(server.line)),
             "cwd": server.folder,
-            "env": dict(server.environment),
+            "env": dict(shown_env(server.environment)),
             "origin": server.origin,
         },
         "hotReload": found.reloads,
@@ -374,7 +383,7 @@ def _data(found: ConfigFindings) -> dict[str, object]:
             }
             for package, build, files in found.sources
         ],
-        "client": {"command": list(client[0]), "cwd": client[1]} if client else None,
+        "client": {"command": list(shown_words(client[0])), "cwd": client[1]} if client else None,
         "remarks": list(found.remarks),
         "problems": [{"message": message, "nextStep": step or None} for message, step in found.problems],
     }

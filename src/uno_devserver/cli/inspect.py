@@ -7,12 +7,12 @@ proxy, which runs as long as the command.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 
+from ..inspector.access import page_url
 from ..issues import UserError
-from ..proxy.health.status_file import running_proxies, status_of
+from ..proxy.health.status_file import inspector_page, running_proxies, status_of
 from ..proxy.reload.watched_code import NOT_YET
 from ..system.folders import folders
 from ..system.log import INFORMATION, level_named, log
@@ -22,31 +22,36 @@ from ..workspace.paths import is_inside, same_place
 from .parse import MAX_PORT, workspace_of
 from .proxies import serves_workspace
 from .result import Result
+from .trust import MAY_RUN, REVOKE, consent_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ..proxy.health.status_file import Status
     from ..workspace.resolver import Workspace
     from .interrupts import Interrupts
     from .parse import Invocation
     from .proxy_child import ProxyChild
+    from .trust import Consent
 
 SETTLE_SECONDS = 0.1  # a client may just have launched a proxy, whose status file is written about 30 ms later
 START_SECONDS = 10.0  # limit of waiting for a proxy's first start
 POLL_SECONDS = 0.02
 STARTING = frozenset({"Initializing", "Discovering", "Launching", "Connecting", "Connected", "Reconnecting"})
 ASK_SECONDS = 5.0  # a proxy opens its page in about 50 ms
-# An address comes from a file that may contain anything, so only addresses of this machine are accepted.
-_ADDRESS = re.compile(r"http://localhost:(\d{1,5})/\S*")
 _AGAIN = "Run 'uno-devserver inspect' again."
 
 
 class Page(Value):
-    url: str
+    port: int
+    token: str
     process_id: int
     directory: str
+
+    def new_url(self) -> str | None:
+        """A URL by which a browser opens the page, once; None if the proxy does not answer."""
+        return page_url(self.port, self.token)
 
 
 def run(invocation: Invocation) -> Result:
@@ -57,26 +62,24 @@ def run(invocation: Invocation) -> Result:
     port = invocation.number("port", 0, MAX_PORT)  # None for the default port
     if port is None and workspace.config is not None:
         port = read_config(workspace.config).inspector.port
-    _agree(workspace)
+    consent = consent_to(workspace.working_directory, invocation)
     proxies = _proxies(workspace)
     if not proxies:
         time.sleep(SETTLE_SECONDS)
         proxies = _proxies(workspace)
-    open_pages = (page for status in proxies if (page := _page(status, status.get("inspector"))))
-    page = next(open_pages, None) or _asked_for(proxies, port)
-    if page is None:
-        return _start(invocation, workspace, port, proxies)
-    _show(page, invocation)
-    return _result(page, started=False)
+    for page in _pages(proxies, port):
+        if result := _shown(page, invocation, started=False):
+            consent.keep("inspect")  # the running proxy notices it
+            _tell(consent)
+            return result
+    return _start(invocation, workspace, port, proxies, consent)
 
 
-def _agree(workspace: Workspace) -> None:
-    """Record the user's agreement to the workspace's code, which this command implies."""
-    from .trust import MAY_RUN, REVOKE, agree_to
-
-    agreed = agree_to(workspace.working_directory, "inspect")
-    if agreed:
-        log.info(f"{MAY_RUN}: {', '.join(agreed)}. {REVOKE}")
+def _tell(consent: Consent) -> None:
+    if consent.agreed:
+        log.info(f"{MAY_RUN}: {', '.join(consent.agreed)}. {REVOKE}")
+    if consent.refused:
+        log.warn(consent.refused)
 
 
 # The page of a running proxy.
@@ -120,8 +123,9 @@ def _process_id(status: Status) -> int:
     return pid
 
 
-def _asked_for(proxies: list[Status], port: int | None) -> Page | None:
-    """The page of the first proxy that opens one when asked; None if no proxy does."""
+def _pages(proxies: list[Status], port: int | None) -> Iterator[Page]:
+    """The pages that are open, then those of proxies that open one when asked."""
+    yield from (page for status in proxies if (page := _page(status)))
     for status in proxies:
         channel = status.get("controlChannel")
         if isinstance(channel, str):
@@ -130,25 +134,29 @@ def _asked_for(proxies: list[Status], port: int | None) -> Page | None:
             from ..hotreload.control.messages import OPEN_INSPECTOR
 
             try:
-                answer = ask(channel, OPEN_INSPECTOR, {} if port is None else {"port": port}, ASK_SECONDS)
+                ask(channel, OPEN_INSPECTOR, {} if port is None else {"port": port}, ASK_SECONDS)
             except AuthorityProblem as problem:  # the proxy has just ended, or has an older version
                 log.warn(f"The proxy {status.get('processId')} opens no page. {problem}")
                 continue
-            if page := _page(status, answer.get("url")):
-                return page
-    return None
+            deadline = time.monotonic() + ASK_SECONDS
+            while (page := _page(status)) is None and time.monotonic() < deadline:
+                time.sleep(POLL_SECONDS)  # the page is in the status file a moment later
+            if page is not None:
+                yield page
 
 
-def _page(status: Status, url: object) -> Page | None:
-    if not isinstance(url, str) or not _ADDRESS.fullmatch(url):
-        return None
-    return Page(url, _process_id(status), str(status.get("directory")))
+def _page(status: Status) -> Page | None:
+    pid = _process_id(status)
+    found = inspector_page(folders().state, pid)
+    return Page(*found, pid, str(status.get("directory"))) if found else None
 
 
 # The page of a proxy that is started here.
 
 
-def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxies: list[Status]) -> Result:
+def _start(
+    invocation: Invocation, workspace: Workspace, port: int | None, proxies: list[Status], consent: Consent
+) -> Result:
     from .interrupts import Interrupts
     from .proxy_child import NO_PAGE, ProxyChild
 
@@ -161,25 +169,29 @@ def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxi
     interrupts = Interrupts()
     interrupts.hold()
     options = (*_log_level(invocation), "--inspector", *([] if port is None else [str(port)]))
+    consent.keep("inspect")  # before the start, at which the proxy looks for it
     try:
         proxy = ProxyChild(workspace.requested_directory, options)
     except OSError as error:
+        consent.withdraw()
         message = f"No proxy can be started: {error.strerror}."
         raise UserError("ProxyNotStarted", message, "Run 'uno-devserver mcp start' to see why.") from error
-    url = proxy.url(lambda: interrupts.received is not None)
-    if url is None:
+    opened = proxy.status_with_page(lambda: interrupts.received is not None)
+    page = _page({**opened, "directory": workspace.working_directory}) if opened else None
+    result = _shown(page, invocation, started=True) if page else None
+    if result is None:
+        consent.withdraw()
         no_port, ended, code = proxy.found_no_port(), proxy.has_ended(), proxy.end()
         if interrupts.received is not None:
             raise KeyboardInterrupt
         raise _ended(proxy, code) if ended else _no_page(proxy, code, no_port=no_port)
-    page = Page(url, proxy.pid, workspace.working_directory)
-    _show(page, invocation)
+    _tell(consent)
     log.info("The page is served until this command ends (Ctrl+C).")
-    return _result(page, started=True).replace(afterwards=lambda: _stay_with(proxy, interrupts, workspace))
+    return result.replace(afterwards=lambda: _stay_with(proxy, interrupts, workspace))
 
 
 def _log_level(invocation: Invocation) -> tuple[str, ...]:
-    """The --log-level option for the proxy, if it is below Information: a higher one would hide the page's address."""
+    """The --log-level option for the proxy, if it is below Information: a higher one would hide its last lines."""
     name = invocation.value("log-level")
     level = None if name is None else level_named(name)
     return ("--log-level", str(name)) if level is not None and level < INFORMATION else ()
@@ -215,21 +227,23 @@ def _last_output(proxy: ProxyChild, code: int) -> str:
 # The output.
 
 
-def _show(page: Page, invocation: Invocation) -> None:
+def _shown(page: Page, invocation: Invocation, *, started: bool) -> Result | None:
+    """Open the browser, if that is wanted; None if the proxy does not answer, because it has just ended."""
+    url = page.new_url()
+    if url is None:
+        return None
     if not invocation.on("no-open") and not invocation.on("json"):
-        open_in_browser(page.url, os.environ)
-
-
-def _result(page: Page, *, started: bool) -> Result:
-    address = _ADDRESS.fullmatch(page.url)
+        # The browser gets another URL than the terminal: each works once.
+        open_in_browser(page.new_url() or url, os.environ)
     data = {
-        "url": page.url,
-        "port": int(address[1]) if address else None,
+        "url": url,
+        "port": page.port,
         "processId": page.process_id,
         "started": started,
         "directory": page.directory,
+        "token": page.token,
     }
-    return Result(data, page.url)
+    return Result(data, url)
 
 
 def open_in_browser(url: str, environ: Mapping[str, str]) -> bool:

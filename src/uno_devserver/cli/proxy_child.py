@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from ..proxy.health.status_file import Status
+
 OPEN_SECONDS = 15.0  # the page is open a second after the start; a busy machine takes longer
 POLL_SECONDS = 0.1  # the longest delay before Ctrl+C is noticed
 LAST_LINES = 10
@@ -36,7 +38,7 @@ LAST_OUTPUT_SECONDS = 1.0  # the longest time from the end of the process to the
 WAITING_LINES = 10_000  # lines that wait to be shown: a stopped terminal must not block the proxy
 NO_PAGE = "InspectorNotServed"
 NOT_STARTED = "HostNotStarted"  # reported together with another issue that gives the reason
-_PAGE = re.compile(r"Inspector: (\S+)")
+_PAGE = re.compile(r"Inspector: http://")  # a line for people who start a proxy by hand
 
 
 class ProxyChild:
@@ -67,16 +69,18 @@ class ProxyChild:
     def last_lines(self) -> tuple[str, ...]:
         return tuple(self._last)
 
-    def url(self, interrupted: Callable[[], bool]) -> str | None:
-        """Wait for the address of the page; None if no port is free, the proxy ended, or at a timeout or interrupt."""
+    def status_with_page(self, interrupted: Callable[[], bool]) -> Status | None:
+        """Wait for the page; None if no port is free, the proxy ended, or at a timeout or interrupt."""
         deadline = time.monotonic() + OPEN_SECONDS
         while time.monotonic() < deadline and not interrupted() and not self.found_no_port():
+            status = status_of(folders().state, self.pid)
+            if status is not None and status.get("inspector"):
+                return status
             line = self._next()
             if line is None:
                 return None
-            if found := _PAGE.search(line):
-                return found[1]
-            self._show(line)
+            if not _PAGE.search(line):
+                self._show(line)
         return None
 
     def stay(self, interrupted: Callable[[], bool], steps: Mapping[str, str]) -> bool:

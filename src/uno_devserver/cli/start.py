@@ -21,11 +21,12 @@ from ..system.log import level_named, log
 from ..workspace.addins import ADDINS_FOLDER, workspace_addins
 from ..workspace.config import read_config
 from ..workspace.resolver import ResolutionKind, resolve, select_solution
+from ..workspace.trust import is_trusted
 from .interrupts import Interrupts
 from .parse import MAX_PORT, workspace_of
 from .progress import say
 from .result import Bullets, Report, Result, Row, Section
-from .trust import MAY_RUN, REVOKE, agree_to
+from .trust import MAY_RUN, REVOKE, Consent, consent_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ RESTART = (
 
 def run(invocation: Invocation) -> Result:
     request = _request(invocation)
-    agreed = agree_to(request.folder, "start")
+    consent = _consent(invocation, request)
+    request = request.replace(trusted=consent.given)
     config = read_config(request.workspace.config)
     interrupts = Interrupts()
     observer = _Observer(request, interrupts)
@@ -60,13 +62,21 @@ def run(invocation: Invocation) -> Result:
         raise _owned_by_proxy(refusal) or refusal from None
     except LaunchFailure as failure:
         raise _launch_error(failure, interrupts.received) from failure
-    for remark in _remarks(running, request, invocation):
+    for remark in _remarks(running, request, invocation, consent):
         observer.warned(remark)
-    result = _result(running, request, config, observer.warnings, agreed)
+    consent.keep("start")
+    result = _result(running, request, config, observer.warnings, consent.agreed)
     if running.child is not None and request.parent == os.getpid():
         child = running.child
         return result.replace(afterwards=lambda: _stay_with(child, interrupts, request.ide_channel))
     return result
+
+
+def _consent(invocation: Invocation, request: StartRequest) -> Consent:
+    """Whether code of the workspace may run; nobody is asked about its add-ins if the user names other ones."""
+    if request.addins is not None and not invocation.on("trust"):
+        return Consent(given=is_trusted(os.environ, request.folder))
+    return consent_to(request.folder, invocation, runs_commands=False)
 
 
 # The request.
@@ -210,7 +220,7 @@ def _result(
         rows.append(Row("addIns", _loaded(running.report) or count))
     if running.log_file:
         rows.append(Row("logFile", running.log_file))
-    hint = _about_edits(running, request.folder, config)
+    hint = _about_edits(running, request, config)
     sections = (
         Section("", tuple(rows)),
         *((Section(hint, ()),) if hint else ()),
@@ -226,13 +236,13 @@ def _loaded(report: Probe | None) -> str | None:
     return f"{count} of {len(report.add_ins)} loaded" + (", still loading" if report.loading else "")
 
 
-def _about_edits(running: RunningHost, folder: str, config: Config) -> str | None:
+def _about_edits(running: RunningHost, request: StartRequest, config: Config) -> str | None:
     """A sentence: how edits of the workspace's add-ins take effect; None if the Host has no such add-ins."""
-    if running.kind is not HostKind.BUNDLED or not workspace_addins(folder):
+    if running.kind is not HostKind.BUNDLED or not request.trusted or not workspace_addins(request.folder):
         return None
     from ..proxy.reload.watched_code import count_addin_sources
 
-    count = count_addin_sources(folder, config)
+    count = count_addin_sources(request.folder, config)
     if count is None:
         return None if running.child is not None else RESTART
     files = f"{count} source file{'' if count == 1 else 's'} in {ADDINS_FOLDER}"
@@ -248,10 +258,11 @@ def _title(running: RunningHost) -> str:
     return f"DevServer already running for {what} (PID {running.process_id}, Port {running.port}). {done}"
 
 
-def _remarks(running: RunningHost, request: StartRequest, invocation: Invocation) -> list[str]:
+def _remarks(running: RunningHost, request: StartRequest, invocation: Invocation, consent: Consent) -> list[str]:
     """Warnings: requests that were not fulfilled although there is a Host, and effects that may not be wanted."""
     remarks = []
     if running.child is not None:
+        remarks += [consent.refused] if consent.refused else []
         failed = [addin for addin in running.report.add_ins if addin.error] if running.report else []
         remarks += [f"{addin.failure} Run 'uno-devserver health' for the next step." for addin in failed]
         if not running.has_mcp:
@@ -267,6 +278,8 @@ def _remarks(running: RunningHost, request: StartRequest, invocation: Invocation
                 "without authentication. Leave --bind out where that is not wanted."
             )
         return remarks
+    if consent.agreed and running.kind is HostKind.BUNDLED:
+        remarks.append("The Host that runs was started before you agreed. To load this code, use --restart.")
     if request.port not in (0, running.port):
         remarks.append(f"The server has port {running.port}, not {request.port}: a workspace has one server.")
     if running.left_out is not None:

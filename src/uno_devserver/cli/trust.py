@@ -1,30 +1,35 @@
 """`trust`: shows what code of the workspace would run, and stores or revokes the user's agreement to it.
 
-`agree_to` does the same for the commands that imply an agreement: `start`, `inspect` and `mcp install`.
+`consent_to` is for the commands that run such code: `start`, `inspect` and `mcp install`. They ask on a terminal, or
+take `--trust` for a yes. The agreement stays stored only if the command succeeds.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 from ..issues import UserError
 from ..system.files import FileProblem
 from ..system.folders import folders
 from ..system.log import log
+from ..system.values import Value
 from ..workspace.config import read_config
 from ..workspace.trust import (
+    BUILD,
     TRUST_VARIABLE,
+    ForeignCode,
     agree,
     agreement_path,
     agreements,
-    is_agreed,
     is_trusted,
     revoke,
     trust_question,
+    trusts_all,
 )
 from .parse import workspace_of
 from .result import Bullets, Report, Result, Row, Section
-from .terminal import Style
+from .terminal import Style, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,15 +40,22 @@ if TYPE_CHECKING:
 MAY_RUN = "Code of this workspace that may run from now on"
 WOULD_RUN = "Code of this workspace that would be agreed to"
 REVOKE = "'uno-devserver trust --revoke' revokes this."
-RUNS_AFTER_TRUST = "Code of this workspace runs only after 'uno-devserver trust'."
 STILL_TRUSTED = "Code of this workspace may still run; 'uno-devserver trust --revoke' revokes that."
-NOTHING_AGREED = "Nothing was agreed to; 'uno-devserver trust' without --dry-run agrees."
-REMARK = f"A changed config needs a new agreement; edited code does not. {REVOKE}"
-NOTHING_YET = "Nothing yet: it has no add-ins, and its config names no commands."
+NOTHING_AGREED = "Nothing was agreed to."
+REMARK = f"A changed config and new kinds of code need a new agreement; edited code does not. {REVOKE}"
+NOTHING_YET = "The workspace {} has no code that could run: no add-ins, no commands in a config, no global.json."
+BUILDS = "If its add-ins cannot be found otherwise: MSBuild with its projects, and packages that lie in it"
+QUESTION = "You have not agreed yet that this code of the workspace runs, now and after later edits of it:"
+MAY_IT_RUN = "May it run? [y/N] "
 STILL_RUNS = "A running Host keeps what it has loaded; 'uno-devserver stop' ends it."
 STILL_SERVES = "A server of the config is no longer reloaded, and ends with the AI client that started its proxy."
 BY_ENVIRONMENT = f"{TRUST_VARIABLE}=1 is set, which agrees for every workspace."
+HOW_TO_AGREE = "To agree, use --trust, or run 'uno-devserver trust'."
 MAKE_WRITABLE = "Make the folder writable, then run it again."
+OF_OTHERS = "Code of other users is not agreed to: they could replace it at any time."
+MAKE_YOURS = (
+    f"Copy the workspace, or make it yours with chown. {TRUST_VARIABLE}=1 runs code of every workspace, of others too."
+)
 NOT_SEEN = "What cannot be shown cannot be agreed to."
 
 
@@ -58,7 +70,9 @@ def run(invocation: Invocation) -> Result:
     try:
         return _revoke(workspace) if invocation.on("revoke") else _agree(workspace, dry_run=invocation.on("dry-run"))
     except OSError as error:
-        message = f"The agreement could not be written to {error.filename or folders().state}: {error.strerror}."
+        message = (
+            f"The agreement in {error.filename or folders().state} could not be changed: {error.strerror or error}."
+        )
         raise UserError("StateNotWritable", message, MAKE_WRITABLE) from error
 
 
@@ -70,37 +84,49 @@ def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
         asked = trust_question(workspace.working_directory)
         commands = _commands(asked)
         problems = tuple(issue.message for issue in read_config(asked.config).issues)
-        seen = trust_question(workspace.working_directory)
     except FileProblem as problem:
-        message = f"{problem.path} cannot be read: {problem.reason}. {NOT_SEEN}"
-        raise UserError("ConfigInvalid", message, "Make it a readable file, or remove it.") from problem
-    if seen.digest != asked.digest:
-        message = f"{asked.config or seen.config} was saved while it was read, so what would be shown is not what runs."
-        raise UserError("ConfigInvalid", message, "Run it again.")
+        raise _cannot_agree(problem) from problem
+    _check_unchanged(asked)
     state = folders().state
     path = agreement_path(state, asked.directory)
+    runs = _shown(asked, commands)
+    keeps = bool(runs) and not dry_run  # an agreement to nothing has no meaning
     rows: tuple[Row, ...] = (Row("config", asked.config or "none"),)
-    if not dry_run:
+    if keeps:
         agree(state, asked, "trust")
         rows += (Row("kept in", path),)
     data = {
         "workspaceDirectory": asked.directory,
-        "trusted": not dry_run or is_trusted(os.environ, asked.directory),
+        "trusted": is_trusted(os.environ, asked.directory),
         "addIns": list(asked.addins),
         "commands": list(commands),
+        "msBuild": BUILD in asked.kinds,
         "config": asked.config,
         "problems": list(problems),
-        **({"dryRun": True} if dry_run else {"agreement": path}),
+        **({"dryRun": True} if dry_run else {"agreement": path if keeps else None}),
     }
     title = f"Code of the workspace {asked.directory} {'would be allowed to' if dry_run else 'may'} run."
-    runs = (*asked.addins, *commands) or (NOTHING_YET,)
     sections = (
         Section("", rows),
         Bullets("What would be allowed" if dry_run else "What may run", runs),
         Bullets("Problems of the config", problems, Style.BAD),
-        Section(NOTHING_AGREED if dry_run else REMARK, ()),
+        Section(REMARK if keeps else NOTHING_AGREED, ()),
     )
-    return Result(data, Report(title, sections))
+    return Result(data, Report(title if runs else NOTHING_YET.format(asked.directory), sections))
+
+
+def _shown(asked: TrustQuestion, commands: tuple[str, ...]) -> tuple[str, ...]:
+    """What the user sees of the code that would run, or of the config if it names no commands; empty if neither is."""
+    settings = (f"The settings of {asked.config}, which name no command",) if asked.config and not commands else ()
+    return (*asked.addins, *commands, *settings, *((BUILDS,) if BUILD in asked.kinds else ()))
+
+
+def _cannot_agree(problem: FileProblem) -> UserError:
+    if isinstance(problem, ForeignCode):
+        message = f"{problem.path} belongs to another user (id {problem.owner}; yours is {os.geteuid()}). {OF_OTHERS}"
+        return UserError("WorkspaceNotTrusted", message, MAKE_YOURS)
+    message = f"{problem.path} cannot be read: {problem.reason}. {NOT_SEEN}"
+    return UserError("ConfigInvalid", message, "Make it a readable file, or remove it.")
 
 
 def _commands(asked: TrustQuestion) -> tuple[str, ...]:
@@ -113,12 +139,14 @@ def _commands(asked: TrustQuestion) -> tuple[str, ...]:
         return ()
     from .config import commands_of  # takes a few ms, and every `start` imports this module
 
-    return tuple(commands_of(asked.directory, config).in_words())
+    page = config.inspector
+    served = (f"The inspector page, served on this machine{f' at port {page.port}' if page.port else ''}",)
+    return (*commands_of(asked.directory, config).in_words(), *(served if page.enabled else ()))
 
 
 def _list() -> Result:
     found = agreements(folders().state)
-    by_environment = os.environ.get(TRUST_VARIABLE, "").strip() == "1"
+    by_environment = trusts_all(os.environ)
     data = {
         "agreements": [
             {
@@ -155,29 +183,103 @@ def _revoke(workspace: Workspace) -> Result:
     return Result(data, Report(title, (Bullets("Note", remarks),)))
 
 
-def agree_to(directory: str, command: str, *, dry_run: bool = False) -> tuple[str, ...]:
-    """Store the user's agreement to this workspace, given by this command; returns the code that may newly run."""
-    state = folders().state
+class Consent(Value):
+    """The user's answer to the question whether code of a workspace may run."""
+
+    given: bool
+    asked: TrustQuestion | None = None  # None if there was no question
+    code: tuple[str, ...] = ()  # the code in question, as it was shown
+
+    @property
+    def agreed(self) -> tuple[str, ...]:
+        """The code that may run by this answer."""
+        return self.code if self.given else ()
+
+    @property
+    def refused(self) -> str:
+        """Sentences: which code is not run, and how to agree to it; empty if it may run, or if there is none."""
+        if self.given or not self.code:
+            return ""
+        return f"Not run until you agree: {'; '.join(self.code)}. {HOW_TO_AGREE}"
+
+    def keep(self, command: str) -> None:
+        """Store the agreement; for commands that have succeeded, or that withdraw it if they fail."""
+        if not self.given or self.asked is None:
+            return
+        state = folders().state
+        try:
+            agree(state, self.asked, command)
+        except OSError as error:
+            why = error.strerror or error
+            log.warn(
+                f"The agreement to run code of this workspace could not be kept in {state}: {why}. {MAKE_WRITABLE}"
+            )
+
+    def withdraw(self) -> None:
+        """Remove the agreement that `keep` has stored, because the command has failed."""
+        if self.given and self.asked is not None:
+            try:
+                revoke(folders().state, self.asked.directory)
+            except OSError as error:
+                log.warn(f"The agreement to run code of this workspace could not be removed: {error}. {REVOKE}")
+
+
+NO_QUESTION = Consent(given=False)
+
+
+def consent_to(directory: str, invocation: Invocation, *, asks: bool = True, runs_commands: bool = True) -> Consent:
+    """Whether this command may run code of the workspace: by an earlier agreement, `--trust`, or an answer.
+
+    `asks`: whether the user may be asked, if standard input and standard error are a terminal. `runs_commands`: whether
+    commands of the config run, too, or add-ins only; an agreement is always to both.
+    """
+    if is_trusted(os.environ, directory):
+        return Consent(given=True)
+    wanted = invocation.on("trust")
     try:
         asked = trust_question(directory)
-        if asked.empty or is_agreed(state, asked.directory):
-            return ()
-        runs = (*asked.addins, *_commands(asked))
-    except (FileProblem, OSError, UserError) as error:
+        commands = _commands(asked)
+    except (FileProblem, UserError) as error:
+        if wanted:
+            raise (_cannot_agree(error) if isinstance(error, FileProblem) else error) from None
         log.debug(f"what of the workspace would run cannot be shown: {error}")
-        return ()
-    if runs and not dry_run:  # an agreement to nothing would cover code that comes later
-        try:
-            agree(state, asked, command)
-        except OSError as error:
-            reason = error.strerror or error
-            log.warn(
-                f"The agreement to run code of this workspace could not be kept in {state}: {reason}. {MAKE_WRITABLE}"
-            )
-            return ()
-    return runs
+        return NO_QUESTION
+    # A build alone is seldom needed, and settings alone run nothing: neither is worth a question.
+    runs = bool(asked.addins) or (runs_commands and bool(commands))
+    code = _shown(asked, commands) if runs or wanted else ()
+    if not code:
+        return NO_QUESTION
+    given = wanted or (asks and _can_ask(invocation) and _is_confirmed(code))
+    if given:
+        _check_unchanged(asked)
+    return Consent(given, asked, code)
 
 
-def needs_agreement(directory: str) -> bool:
-    """Whether the workspace has code that does not run because the user has not agreed to it."""
-    return not is_trusted(os.environ, directory) and bool(agree_to(directory, "", dry_run=True))
+def _check_unchanged(asked: TrustQuestion) -> None:
+    """Raise UserError if the workspace has other code now than when it was shown."""
+    try:
+        changed = trust_question(asked.directory) != asked
+    except FileProblem:
+        changed = True
+    if changed:
+        message = f"{asked.directory} was changed meanwhile, so what was shown may not be what would run."
+        raise UserError("WorkspaceNotTrusted", message, "Run it again.")
+
+
+def _can_ask(invocation: Invocation) -> bool:
+    streams = (sys.stdin, sys.stderr)
+    return not invocation.on("json") and all(stream is not None and stream.isatty() for stream in streams)
+
+
+def _is_confirmed(code: tuple[str, ...]) -> bool:
+    """Show the code and ask; only `y` and `yes` agree."""
+    sys.stderr.write("\n".join((QUESTION, *(f"- {one_line(each)}" for each in code), MAY_IT_RUN)))
+    sys.stderr.flush()
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        raise
+    if not answer.endswith("\n"):  # the end of the input, which leaves the cursor behind the question
+        sys.stderr.write("\n")
+    return answer.strip().lower() in ("y", "yes")

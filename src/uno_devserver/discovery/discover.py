@@ -44,6 +44,7 @@ class DiscoveryRequest(Value):
     force: bool = False  # ask dotnet again
     force_msbuild: bool = False
     workspace: Workspace | None = None  # the workspace of the directory, if it was resolved before
+    trusted: bool = False  # whether the workspace's code may run although no agreement to it is stored
 
 
 class SdkInfo(Value):
@@ -217,7 +218,7 @@ class _Session:
                     self.special.state, self.directory, f"{uno_sdk.package}/{uno_sdk.version}" if uno_sdk else ""
                 ),
                 msbuild=msbuild,
-                trusted=lambda: is_trusted(self.environ, self.directory),
+                trusted=lambda: self.request.trusted or is_trusted(self.environ, self.directory),
             )
         unreadable = self.sdk.packages.path is not None and not self.sdk.packages.readable
         return outcome.replace(
@@ -232,7 +233,9 @@ class _Session:
             from .dotnet import resolve_dotnet
 
             cache = os.path.join(self.special.state, "dotnet-version-cache.json")
-            self._dotnet = resolve_dotnet(self.directory, self.environ, cache_path=cache, force=self.request.force)
+            self._dotnet = resolve_dotnet(
+                self.directory, self.environ, cache_path=cache, force=self.request.force, trusted=self.request.trusted
+            )
         return self._dotnet
 
     def host(self) -> tuple[ToolPackage, bool]:

@@ -3,6 +3,9 @@
 The rules of `dotnet` for global.json are applied to the SDKs next to its executable, in microseconds instead of
 80 ms. `dotnet --version` is run, within a time limit, only if the rules give no certain answer; its answer is
 cached for a day. Problems become an issue of the result; nothing is raised.
+
+`dotnet` runs the SDK that `sdk.paths` of global.json names. In an untrusted workspace it is therefore run only if it is
+certain that no file there chooses what runs. A file that could not be read may say anything.
 """
 
 from __future__ import annotations
@@ -12,13 +15,16 @@ import os
 
 from ..issues import Issue, fatal
 from ..system import jsonc
-from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.files import FileProblem, read_bytes
+from ..system.folders import folders
 from ..system.log import log
 from ..system.programs import find_program
 from ..system.run import run
+from ..system.state_files import read_own, sha256, write_own
 from ..system.values import Value
+from ..workspace.paths import upwards
 from ..workspace.trust import AGREE, is_trusted
-from .dotnet_roll_forward import SdkChoice, SdkVerdict, choose_sdk, sdk_version
+from .dotnet_roll_forward import SdkChoice, SdkVerdict, choose_sdk, lacks_sdk_paths, sdk_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +35,6 @@ LIST_SECONDS = 3.0  # the native code takes 2 ms; only a broken wrapper takes lo
 ANSWER_BYTES = 64 * 1024  # an answer has a few lines, an exception a few KB
 GLOBAL_JSON_BYTES = 1024 * 1024  # real ones have less than a page
 QUOTED_CHARACTERS = 300  # how much of a message of dotnet is shown: enough for its line and column
-PATHS = (b'"paths"', b"\\u")  # every global.json with `sdk.paths` contains one of these; letters may be escaped
 NO_SDK_FITS = 155  # the exit code for a global.json that no installed SDK satisfies
 
 
@@ -40,20 +45,26 @@ class DotNet(Value):
     issue: Issue | None = None
 
 
-def resolve_dotnet(directory: str, environ: Mapping[str, str], *, cache_path: str, force: bool = False) -> DotNet:
-    """The SDK that `dotnet` would use in `directory`; with `force`, the cached answer is ignored."""
+def resolve_dotnet(
+    directory: str, environ: Mapping[str, str], *, cache_path: str, force: bool = False, trusted: bool = False
+) -> DotNet:
+    """The SDK that `dotnet` would use in `directory`; with `force`, the cached answer is ignored.
+
+    `trusted`: whether the user trusts the workspace although no agreement to it is stored.
+    """
     executable = find_program("dotnet", environ)
     if executable is None:
         return DotNet(issue=fatal("DotNetNotFound", "No 'dotnet' was found in the folders of PATH."))
     global_json = _nearest_global_json(directory)
-    choice = _choose(global_json, _installed_sdks(executable, directory, environ))
+    choice = _choose(global_json, _installed_sdks(executable, directory, environ, trusted))
     if choice.version:
         return DotNet(choice.version, _tfm(choice.version), "installed")
     if choice.verdict is SdkVerdict.NONE_FITS:
         return DotNet(issue=_none_fits(choice, executable, global_json.path))
 
-    if any(sign in (global_json.content or b"") for sign in PATHS) and not is_trusted(environ, directory):
-        return DotNet(issue=_not_asked(global_json.path))
+    danger = _danger(executable, global_json)
+    if danger and not (trusted or is_trusted(environ, directory)):
+        return DotNet(issue=_not_asked(danger))
     place = global_json.path or os.path.realpath(directory)
     question = DotNetQuestion(os.path.realpath(executable), place, global_json.content)
     kept = None if force else read_cached_version(cache_path, question)
@@ -76,7 +87,7 @@ def installed_runtimes(directory: str, environ: Mapping[str, str]) -> tuple[str,
     root = _installation(executable)
     if root:
         return tuple(_names(os.path.join(root, "shared", "Microsoft.NETCore.App")))
-    lines = _run(executable, "--list-runtimes", directory, environ).lines
+    lines = _run(executable, "--list-runtimes", _folder_for_lists(directory, environ), environ).lines
     return tuple(line.split(" ")[1] for line in lines if line.startswith("Microsoft.NETCore.App "))
 
 
@@ -90,27 +101,37 @@ def _none_fits(choice: SdkChoice, executable: str, global_json: str | None) -> I
         return fatal("DotNetNotFound", f"{executable} has no .NET SDK.")
     advice = f" The file says: {choice.advice[:QUOTED_CHARACTERS]}" if choice.advice else ""
     installed = ", ".join(choice.installed)
-    message = f"{global_json} wants .NET SDK {choice.wanted}, but installed are: {installed}.{advice}"
+    message = f"{global_json} requires .NET SDK {choice.wanted}; installed: {installed}.{advice}"
     return fatal("DotNetVersionUnsupported", message)
 
 
-def _not_asked(global_json: str | None) -> Issue:
-    """The issue that dotnet must not be run, because `sdk.paths` may name an SDK in the workspace, which would run."""
-    message = f"{global_json} may set sdk.paths, so only running dotnet could tell which SDK it uses."
+def _danger(executable: str, global_json: _GlobalJson) -> str:
+    """A sentence: why running dotnet in the folder may run code of the workspace; empty if it certainly does not."""
+    if global_json.doubt:
+        return f"{global_json.doubt}, so it may set sdk.paths."
+    if global_json.content is not None and not lacks_sdk_paths(global_json.content):
+        return f"{global_json.path} may set sdk.paths."
+    if _installation(executable) is None:
+        # asdf runs the program that `dotnet path:<folder>` in the folder's .tool-versions names.
+        return f"{executable} is a launcher, which may choose what it runs by files of the folder."
+    return ""
+
+
+def _not_asked(danger: str) -> Issue:
+    message = f"{danger} Only running dotnet could tell which SDK it uses, and that may run code of the workspace."
     return fatal("DotNetVersionUnsupported", message, f"If you trust its code, run {AGREE}.")
 
 
 def _no_version(answer: _Answer, executable: str, global_json: str | None) -> Issue:
     said = answer.problem or f"ended with exit code {answer.exit_code}: {_main_line(answer.lines)}"
-    reads = f" It reads {global_json}." if global_json else ""
-    message = f"'{executable} --version' {said}{reads}"
+    reads = f" (it reads {global_json})" if global_json else ""
+    message = f"'{executable} --version'{reads} {said}"
     if answer.exit_code == NO_SDK_FITS:
         return fatal("DotNetVersionUnsupported", message)
     if global_json is None or answer.problem:
         return fatal("DotNetNotFound", message)
-    check = (
-        f"Run 'dotnet --version' there and fix what it reports: {global_json} may have comments, no trailing commas."
-    )
+    allowed = "Comments are allowed, trailing commas are not."
+    check = f"Run 'dotnet --version' beside {global_json}, and fix what it reports. {allowed}"
     return fatal("DotNetNotFound", message, check)
 
 
@@ -130,15 +151,25 @@ def _installation(executable: str) -> str | None:
     return root if complete else None
 
 
-def _installed_sdks(executable: str, directory: str, environ: Mapping[str, str]) -> tuple[str, ...] | None:
+def _installed_sdks(
+    executable: str, directory: str, environ: Mapping[str, str], trusted: bool
+) -> tuple[str, ...] | None:
     root = _installation(executable)
     if root:
         sdks = os.path.join(root, "sdk")
         # A folder that an uninstaller left has no dotnet.dll; dotnet ignores it too.
         return tuple(name for name in _names(sdks) if os.path.isfile(os.path.join(sdks, name, "dotnet.dll")))
-    answer = _run(executable, "--list-sdks", directory, environ)
+    answer = _run(executable, "--list-sdks", _folder_for_lists(directory, environ, trusted), environ)
     names = tuple(line.split(" ")[0] for line in answer.lines)
     return tuple(filter(sdk_version, names)) if answer.succeeded else None
+
+
+def _folder_for_lists(directory: str, environ: Mapping[str, str], trusted: bool = False) -> str:
+    """The folder in which a launcher is asked: not the workspace unless it is trusted, for launchers read its files."""
+    if trusted or is_trusted(environ, directory):
+        return directory
+    home = folders(environ).home
+    return home if os.path.isdir(home) else os.path.abspath(os.sep)
 
 
 def _names(folder: str) -> list[str]:
@@ -151,21 +182,28 @@ def _names(folder: str) -> list[str]:
 class _GlobalJson(Value):
     path: str | None = None
     content: bytes | None = None  # None if there is no file, or if it cannot be read
+    doubt: str = ""  # the beginning of a sentence: why dotnet may read something else
 
 
 def _nearest_global_json(directory: str) -> _GlobalJson:
-    # dotnet searches upwards from the real working directory, with links resolved.
-    folder = os.path.realpath(directory)
-    while True:
+    doubt = ""
+    for folder in upwards(searched_by_dotnet(directory)):
         path = os.path.join(folder, "global.json")
+        if os.path.islink(path) and not doubt:
+            # A link by way of /proc/self leads each process to another file, or only dotnet to one.
+            doubt = f"{path} is a link, which may lead dotnet to another file"
         try:
-            return _GlobalJson(path, read_bytes(path, GLOBAL_JSON_BYTES))
+            return _GlobalJson(path, read_bytes(path, GLOBAL_JSON_BYTES), doubt)
         except FileNotFoundError:
-            folder, child = os.path.dirname(folder), folder
-            if folder == child:
-                return _GlobalJson()
-        except FileProblem:
-            return _GlobalJson(path)
+            continue
+        except FileProblem as problem:
+            return _GlobalJson(path, None, doubt or f"{path} cannot be read ({problem.reason})")
+    return _GlobalJson(doubt=doubt)
+
+
+def searched_by_dotnet(directory: str, *, windows: bool = os.name == "nt") -> str:
+    """The folder from which dotnet searches upwards: its working directory; links are resolved, except on Windows."""
+    return os.path.abspath(directory) if windows else os.path.realpath(directory)
 
 
 def _choose(global_json: _GlobalJson, installed: Sequence[str] | None) -> SdkChoice:
@@ -212,17 +250,15 @@ class DotNetQuestion(Value):
     global_json: bytes | None  # the whole file, because even a comma outside of the sdk section can matter
 
     def digest(self) -> str:
-        import hashlib
-
         presence = b"none" if self.global_json is None else b"some"
         parts = (presence, os.fsencode(self.executable), os.fsencode(self.place), self.global_json or b"")
-        return hashlib.sha256(b"\0".join(parts)).hexdigest()
+        return sha256(b"\0".join(parts))
 
 
 def read_cached_version(path: str, question: DotNetQuestion) -> str | None:
     """The cached answer to the same question, if there is one that is not too old."""
     try:
-        entry = jsonc.parse(read_bytes(path, MAX_CACHE_BYTES))
+        entry = jsonc.parse(read_own(path, MAX_CACHE_BYTES))
     except (FileNotFoundError, FileProblem, jsonc.JsonProblem):
         return None
     if (
@@ -248,7 +284,7 @@ def write_cached_version(path: str, question: DotNetQuestion, version: str, tfm:
         "question": question.digest(),
     }
     try:
-        write_atomic(path, json.dumps(entry, indent=2).encode())
+        write_own(path, json.dumps(entry, indent=2).encode())
     except OSError:
         pass
 

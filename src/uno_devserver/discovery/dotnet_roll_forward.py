@@ -9,6 +9,7 @@ import json
 import re
 from enum import Enum
 
+from ..system.files import encoding_of
 from ..system.values import Value
 from .nuget_version import NuGetVersion, parse_version
 
@@ -43,6 +44,21 @@ def choose_sdk(global_json: bytes | None, installed: Sequence[str]) -> SdkChoice
     if version is None:
         return SdkChoice(SdkVerdict.NONE_FITS, None, tuple(installed), str(wish), wish.advice)
     return SdkChoice(SdkVerdict.FITS, version, tuple(installed))
+
+
+def lacks_sdk_paths(global_json: bytes) -> bool:
+    """Whether no reader can find `sdk.paths` in the file, even if it is no JSON: no string in it is "paths".
+
+    That is certain only if the encoding is known and no letter is escaped.
+    """
+    bom, encoding = encoding_of(global_json)
+    try:
+        text = global_json[len(bom) :].decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    texts = (text.lower(), global_json.decode("latin-1").lower())  # for readers with and without regard to the mark
+    # UTF-16 without a mark has NULs.
+    return "\0" not in text and not any(sign in one for one in texts for sign in ('"paths"', "\\u"))
 
 
 class _Unclear(Exception):

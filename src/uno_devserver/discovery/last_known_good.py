@@ -6,10 +6,10 @@ import json
 import os
 from binascii import crc32
 
-from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.files import FileProblem
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
-from ..system.state_files import name_for
+from ..system.state_files import name_for, read_own, write_own
 from .entry_points import DiscoveredAddIn
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ class LastKnownGood:
         data = json.dumps(document).encode()
         try:
             if self._read() != data:
-                write_atomic(self._path, data)
+                write_own(self._path, data)
         except OSError as error:
             log.debug(f"the add-ins found could not be kept in {self._path}: {error}")
 
@@ -64,7 +64,7 @@ class LastKnownGood:
 
     def _read(self) -> bytes:
         try:
-            return read_bytes(self._path, MAX_BYTES)
+            return read_own(self._path, MAX_BYTES)
         except (FileNotFoundError, FileProblem):
             return b""
 

@@ -11,10 +11,11 @@ import re
 import time
 
 from ..issues import Issue, warning
-from ..system.files import FileProblem, make_folders, read_bytes
+from ..system.files import FileProblem
 from ..system.log import log
 from ..system.programs import find_program
 from ..system.run import run
+from ..system.state_files import make_own_folder, read_own
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -64,7 +65,7 @@ class _Build(Value):
         """The lines that a target writes, or the reason why there are none."""
         answer_file = os.path.join(self.scratch, f"{target}-{os.getpid()}.txt")
         try:
-            make_folders(self.scratch)
+            make_own_folder(self.scratch)
             _remove(answer_file)  # targets append to the file, and a killed process with the same id may have left one
             problem = self._run(target, answer_file, options)
             return _read_dump(answer_file), problem
@@ -117,7 +118,7 @@ def _remove(path: str) -> None:
 def _read_dump(path: str) -> tuple[str, ...]:
     """The entries of a dump file without duplicates, ignoring case; none if the file cannot be read."""
     try:
-        data = read_bytes(path, MAX_DUMP_BYTES)
+        data = read_own(path, MAX_DUMP_BYTES)
     except (FileNotFoundError, FileProblem):
         return ()
     text = data.removeprefix(b"\xff\xfe").decode("utf-16-le", "replace")

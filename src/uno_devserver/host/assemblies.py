@@ -1,19 +1,27 @@
 """Reads module id, version and attributes of a .NET assembly from its metadata, without loading it.
 
 Implements the needed part of PE and CLI (ECMA-335, partition II). A damaged, truncated or hostile file raises
-`NotAnAssembly`; every offset in it is checked.
+`NotAnAssembly`; every offset in it is checked. Only the parts that are needed are read, a few KiB of any file.
 """
 
 from __future__ import annotations
 
+import io
+import os
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
 
-from ..system.files import FileProblem, read_bytes
+from ..system.event_loop import WorkQueue
+from ..system.files import FileProblem, open_regular
 from ..system.values import Value
 
-MAX_BYTES = 256 * 1024 * 1024  # the largest assemblies have about 50 MB
+READ_SECONDS = 3.0  # a disk answers in milliseconds, a lost network share never
+MOST_WAITING = 32  # launches and apps that wait for their turn; an IDE announces one launch at a time
+MOST_HANGING = 8  # threads that a lost network share may hold
+MAX_SECTIONS = 96  # the loader's limit
+MAX_ARGUMENT = 4096  # bytes of an attribute's first argument, e.g. the name of a type with its assembly
 MAX_ATTRIBUTES = 1000  # the most attributes of one assembly; a compiler writes a dozen
 MAX_NAME = 1024  # the runtime's limit
 MAX_STREAMS = 16  # there are five kinds; Edit and Continue adds a few
@@ -35,43 +43,76 @@ class Assembly(Value):
     processors: tuple[str, ...]  # the full type names of the assembly's server processors
 
 
+def assembly_reads(seconds: float = READ_SECONDS) -> WorkQueue:
+    """The queue in which a Host reads all assemblies: whoever can reach it names their paths."""
+    return WorkQueue(seconds, most_waiting=MOST_WAITING, most_hanging=MOST_HANGING)
+
+
 def read_assembly(path: str) -> Assembly:
     """The assembly in a file; FileNotFoundError if there is no file, NotAnAssembly for every other problem."""
     try:
-        return parse_assembly(read_bytes(path, MAX_BYTES))
+        with open_regular(path) as stream:
+            # A file of /proc has the size 0 and is not read: that may wait, or have effects.
+            return _assembly(_Range(stream, 0, os.fstat(stream.fileno()).st_size))
     except FileProblem as problem:
         raise NotAnAssembly(problem.reason) from problem
 
 
 def parse_assembly(data: bytes) -> Assembly:
+    return _assembly(_Range(io.BytesIO(data), 0, len(data)))
+
+
+def _assembly(file: _Range) -> Assembly:
     try:
-        metadata = _Metadata(data, *_metadata_range(data))
-        return metadata.assembly()
+        return _Metadata(_metadata_in(file)).assembly()
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise NotAnAssembly("its metadata is damaged or cut short") from error
+    except OSError as error:
+        raise NotAnAssembly(f"it cannot be read: {error.strerror}") from error
 
 
-def _metadata_range(data: bytes) -> tuple[int, int]:
-    """Offset and length of the CLI metadata in the file."""
-    if data[:2] != b"MZ":
+class _Range:
+    """A part of a file, which is read piece by piece."""
+
+    def __init__(self, stream: BinaryIO, start: int, size: int) -> None:
+        self._stream, self._start, self._size = stream, start, max(size, 0)
+
+    def part(self, at: int, size: int) -> _Range:
+        return _Range(self._stream, self._start + at, min(size, self._size - at))
+
+    def bytes(self, at: int, size: int) -> bytes:
+        """At most `size` bytes: fewer where the range or the file ends."""
+        size = min(size, self._size - at)
+        if size <= 0:
+            return b""
+        self._stream.seek(self._start + at)
+        return self._stream.read(size) or b""
+
+    def unpack(self, layout: str | struct.Struct, at: int = 0) -> tuple[Any, ...]:
+        layout = layout if isinstance(layout, struct.Struct) else struct.Struct(layout)
+        return layout.unpack(self.bytes(at, layout.size))
+
+
+def _metadata_in(file: _Range) -> _Range:
+    """The CLI metadata of the file."""
+    if file.bytes(0, 2) != b"MZ":
         raise NotAnAssembly("it is not a PE file")
-    (pe,) = struct.unpack_from("<I", data, 0x3C)
-    if data[pe : pe + 4] != b"PE\0\0":
+    (pe,) = file.unpack("<I", 0x3C)
+    if file.bytes(pe, 4) != b"PE\0\0":
         raise NotAnAssembly("it is not a PE file")
-    section_count, optional_size = struct.unpack_from("<6xH12xH", data, pe)
+    section_count, optional_size = file.unpack("<6xH12xH", pe)
     optional = pe + 24
-    (magic,) = struct.unpack_from("<H", data, optional)
+    (magic,) = file.unpack("<H", optional)
     directories = optional + {0x10B: 96, 0x20B: 112}.get(magic, optional_size)
     if directories + 15 * 8 > optional + optional_size:
         raise NotAnAssembly("it is no .NET file")
-    (cli,) = struct.unpack_from("<I", data, directories + 14 * 8)
+    (cli,) = file.unpack("<I", directories + 14 * 8)
     if cli == 0:
         raise NotAnAssembly("it contains only native code")
-    sections = [
-        struct.unpack_from("<8x4I", data, optional + optional_size + 40 * number) for number in range(section_count)
-    ]
-    rva, size = struct.unpack_from("<8xII", data, _offset(cli, sections))
-    return _offset(rva, sections), size
+    first = optional + optional_size
+    sections = [file.unpack("<8x4I", first + 40 * number) for number in range(min(section_count, MAX_SECTIONS))]
+    rva, size = file.unpack("<8xII", _offset(cli, sections))
+    return file.part(_offset(rva, sections), size)
 
 
 def _offset(rva: int, sections: Sequence[tuple[int, ...]]) -> int:
@@ -143,17 +184,18 @@ _PARENT_IS_THE_ASSEMBLY = 1 << 5 | 14
 class _Metadata:
     """The metadata of a module: its heaps, and its tables as rows of numbers."""
 
-    def __init__(self, data: bytes, start: int, size: int) -> None:
-        if data[start : start + 4] != b"BSJB":
+    def __init__(self, metadata: _Range) -> None:
+        if metadata.bytes(0, 4) != b"BSJB":
             raise NotAnAssembly("its metadata is damaged or cut short")
-        self._streams = dict(_streams(data[start : start + size]))
-        tables = self._streams.get("#~") or self._streams.get("#-") or b""
-        wide, valid = struct.unpack_from("<6xBxQ8x", tables)
+        self._streams = dict(_streams(metadata))
+        self._absent = metadata.part(0, 0)
+        tables = self._streams.get("#~") or self._streams.get("#-") or self._absent
+        wide, valid = tables.unpack("<6xBxQ8x")
         at = 24
         self._rows = [0] * 64
         for number in range(64):
             if valid >> number & 1:
-                (self._rows[number],) = struct.unpack_from("<I", tables, at)
+                (self._rows[number],) = tables.unpack("<I", at)
                 at += 4
         at += 4 if wide & 0x40 else 0  # a number that only Edit and Continue writes
         self._heap_widths = {"S": 4 if wide & 1 else 2, "G": 4 if wide & 2 else 2, "B": 4 if wide & 4 else 2}
@@ -212,7 +254,7 @@ class _Metadata:
         if not 1 <= number <= self._rows[table]:
             raise IndexError(number)
         row, start = self._formats[table]
-        return row.unpack_from(self._tables, start + row.size * (number - 1))
+        return self._tables.unpack(row, start + row.size * (number - 1))
 
     def _width(self, column: str) -> int:
         if column.isdigit():
@@ -227,29 +269,30 @@ class _Metadata:
         return 2 if most < 1 << (16 - tag_bits) else 4
 
     def _string(self, index: int) -> str:
-        heap = self._streams.get("#Strings", b"")
-        return heap[index : index + MAX_NAME].partition(b"\0")[0].decode()
+        heap = self._streams.get("#Strings", self._absent)
+        return heap.bytes(index, MAX_NAME).partition(b"\0")[0].decode()
 
     def _guid(self, index: int) -> str:
         if index < 1:
             raise IndexError(index)
-        first, second, third, rest = struct.unpack_from("<IHH8s", self._streams.get("#GUID", b""), 16 * (index - 1))
+        first, second, third, rest = self._streams.get("#GUID", self._absent).unpack("<IHH8s", 16 * (index - 1))
         return f"{first:08x}-{second:04x}-{third:04x}-{rest[:2].hex()}-{rest[2:].hex()}"
 
     def _blob(self, index: int) -> bytes:
-        length, start = _packed(self._streams.get("#Blob", b""), index)
-        return self._streams["#Blob"][start : start + length]
+        heap = self._streams.get("#Blob", self._absent)
+        length, start = _packed(heap.bytes(index, 4), 0)
+        return heap.bytes(index + start, min(length, MAX_ARGUMENT))
 
 
-def _streams(metadata: bytes) -> Iterator[tuple[str, bytes]]:
-    (version_length,) = struct.unpack_from("<12xI", metadata)
+def _streams(metadata: _Range) -> Iterator[tuple[str, _Range]]:
+    (version_length,) = metadata.unpack("<12xI")
     at = 16 + version_length
-    (count,) = struct.unpack_from("<2xH", metadata, at)
+    (count,) = metadata.unpack("<2xH", at)
     at += 4
     for _ in range(min(count, MAX_STREAMS)):
-        offset, size = struct.unpack_from("<II", metadata, at)
-        name = metadata[at + 8 : at + 8 + MAX_STREAM_NAME].partition(b"\0")[0]
-        yield name.decode("ascii"), metadata[offset : offset + size]
+        offset, size = metadata.unpack("<II", at)
+        name = metadata.bytes(at + 8, MAX_STREAM_NAME).partition(b"\0")[0]
+        yield name.decode("ascii"), metadata.part(offset, size)
         at += 8 + (len(name) // 4 + 1) * 4  # padded by one to four zeros
 
 

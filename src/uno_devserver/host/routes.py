@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..protocol.http.messages import Answer, Request, Response, Upgrade
 from ..protocol.server.streamable_http import StreamableHttp
-from ..system.event_loop import run_in_thread
+from ..system.event_loop import QueueFull, WorkQueue
 from ..system.log import log
 from .app_launches import LaunchKey, LaunchMonitor, guid
 from .assemblies import Assembly, NotAnAssembly, read_assembly
@@ -24,6 +25,9 @@ from .remote_control.frames import write_content
 APPLAUNCH = "/applaunch/"
 IDE_CHANNEL = "/devserver/idechannel/"
 MAX_QUERY_FIELDS = 100  # four are used
+# IDEs send a GUID, which .NET may write in braces or parentheses. A path would let every program that reaches the port
+# have a socket made, or a stale one removed, in any folder; only the Host's own command line may name one.
+PLAIN_NAME = re.compile(r"[\w.(){}-]+")
 _ASSEMBLY = "asm"
 _JSON = (("Content-Type", "application/json"),)
 _JSON_UTF8 = (("Content-Type", "application/json; charset=utf-8"),)
@@ -42,6 +46,7 @@ class Routes:
         ide: IdeChannel,
         record_channel: RecordChannel,
         health: Callable[[], Awaitable[dict[str, Any]]],
+        assembly_reads: WorkQueue,
     ) -> None:
         self._mcp = mcp
         self._remote_control = remote_control
@@ -49,6 +54,7 @@ class Routes:
         self._ide = ide
         self._record_channel = record_channel
         self._health = health
+        self._assembly_reads = assembly_reads
 
     async def handle(self, request: Request) -> Answer:
         path = request.path.lower()
@@ -60,7 +66,7 @@ class Routes:
         if place == "/health":
             return await self._answer_health(request)
         if path.startswith(APPLAUNCH):
-            return await announce_launch(request, self._launches)
+            return await announce_launch(request, self._launches, self._assembly_reads)
         if path.startswith(IDE_CHANNEL):
             return await rebind(request, self._ide, self._record_channel)
         return Response(404, b'{"error": "there is nothing here; MCP is at /mcp"}', _JSON)
@@ -79,18 +85,24 @@ class BadRequest(Exception):
     """The request is answered with 400 and this sentence."""
 
 
-async def announce_launch(request: Request, launches: LaunchMonitor) -> Response:
+class Busy(Exception):
+    """The request is answered with 503 and this sentence."""
+
+
+async def announce_launch(request: Request, launches: LaunchMonitor, reads: WorkQueue) -> Response:
     """Register a launch, by the module id of the app or by the path of its assembly."""
     if request.method != "GET":
         return _only("GET")
     first, slash, rest = request.path[len(APPLAUNCH) :].partition("/")
     try:
         if first.lower() == _ASSEMBLY and slash:
-            return await _by_assembly(request, rest, launches)
+            return await _by_assembly(request, rest, launches, reads)
         mvid = guid(first) if not rest else None
         return Response(404) if mvid is None else _by_mvid(request, mvid, launches)
     except BadRequest as bad:
         return Response(400, str(bad).encode("utf-8", "backslashreplace"), _TEXT)
+    except Busy as busy:
+        return Response(503, str(busy).encode(), (*_TEXT, ("Retry-After", "1")))
 
 
 def _by_mvid(request: Request, mvid: str, launches: LaunchMonitor) -> Response:
@@ -100,10 +112,15 @@ def _by_mvid(request: Request, mvid: str, launches: LaunchMonitor) -> Response:
     return Response(200, write_content({"mvid": mvid, "targetPlatform": platform}).encode(), _JSON)
 
 
-async def _by_assembly(request: Request, encoded_path: str, launches: LaunchMonitor) -> Response:
+async def _by_assembly(request: Request, encoded_path: str, launches: LaunchMonitor, reads: WorkQueue) -> Response:
     query = _query(request)
     is_debug = _is_debug(query)
-    assembly = await run_in_thread(lambda: _assembly_at(encoded_path))
+    try:
+        assembly = await reads.run(lambda: _assembly_at(encoded_path))
+    except QueueFull:
+        raise Busy("Too many assemblies are being read already; try again in a moment.") from None
+    except TimeoutError:
+        raise Busy("The disk of the assembly does not answer; try again later.") from None
     key = LaunchKey.of(assembly.mvid, assembly.platform, is_debug)
     launches.register(key, query.get("ide"), query.get("plugin"))
     answer = {"mvid": assembly.mvid, "targetFramework": assembly.platform or "unknown"}
@@ -156,6 +173,9 @@ async def rebind(request: Request, channel: IdeChannel, record_channel: RecordCh
     channel_id = _decoded(request.path[len(IDE_CHANNEL) :])
     if channel_id is None or not channel_id.strip():
         return Response(400, _body("channelId is required."), _JSON_UTF8)
+    if not PLAIN_NAME.fullmatch(channel_id):
+        reason = "channelId must be a plain name of letters, digits and . _ - ( ) { }, such as a GUID."
+        return Response(400, _body(reason), _JSON_UTF8)
     try:
         await channel.bind(channel_id)
     except ChannelProblem as problem:
@@ -167,7 +187,7 @@ async def rebind(request: Request, channel: IdeChannel, record_channel: RecordCh
 
 
 def _decoded(segment: str) -> str | None:
-    """The segment percent-decoded, slashes too, because a pipe may be named by its full path; None if not UTF-8."""
+    """The segment percent-decoded, slashes too; None if not UTF-8."""
     from urllib.parse import unquote_to_bytes
 
     try:

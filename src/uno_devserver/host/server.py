@@ -40,6 +40,7 @@ from ..system.run import stop_all
 from .addins.loader import chosen_addins
 from .addins.manager import AddInManager
 from .app_launches import LaunchMonitor, register_message, timeout_from
+from .assemblies import assembly_reads
 from .banner import banner, say
 from .flags import HostFlags
 from .health import health_report
@@ -111,15 +112,23 @@ class _Host:
         )
         info = ServerInfo(SERVER_NAME, __version__, "uno-devserver Host", INSTRUCTIONS)
         self._mcp = StreamableHttp(HostService(self._addins, info, self._health))
+        reads = assembly_reads()
         self._remote_control = RemoteControl(
             version=__version__,
             launches=self._launches,
+            assembly_reads=reads,
             workspace=flags.workspace,
             processors=lambda: self._addins.processors,
             ide=self._ide,
         )
         routes = Routes(
-            self._mcp, self._remote_control, self._launches, self._ide, self._record_channel, self._checked_health
+            self._mcp,
+            self._remote_control,
+            self._launches,
+            self._ide,
+            self._record_channel,
+            self._checked_health,
+            reads,
         )
         self._http = HttpServer(
             routes.handle,

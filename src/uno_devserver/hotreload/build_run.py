@@ -14,10 +14,10 @@ import time
 from typing import TYPE_CHECKING, BinaryIO
 
 from ..system.event_loop import run_in_thread_to_end
-from ..system.files import decode, make_folders
+from ..system.files import decode
 from ..system.log import log
 from ..system.run import run
-from ..system.state_files import name_for
+from ..system.state_files import name_for, open_own
 from .die_with_parent import guarded
 
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ class BuildOutput:
 
 def _opened(path: str) -> BinaryIO | None:
     try:
-        make_folders(os.path.dirname(path))
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600)
+        handle = open_own(path)
+        os.ftruncate(handle, 0)
         return os.fdopen(handle, "wb", buffering=0)
     except OSError as error:  # a build works with a read-only home folder too
         log.debug(f"a build is not logged into {path}: {error}")

@@ -20,6 +20,7 @@ from ..system.files import decode
 from ..system.log import log
 from ..system.programs import named_program_candidates
 from ..system.state_files import name_for
+from ..system.text import shown_command
 from ..system.values import Value
 from .die_with_parent import guarded
 
@@ -52,7 +53,7 @@ class ClientApp:
     ) -> None:
         """`folder` is the client's working directory; `state` is the folder of our own files."""
         self._command = command
-        self._shown = " ".join((command.command, *command.args))
+        self._shown = shown_command((command.command, *command.args))
         self._folder = folder
         self._environ = environ
         self._status_changed = status_changed

@@ -16,9 +16,10 @@ import sys
 import time
 
 from ..system import proc
-from ..system.files import decode, make_folders
+from ..system.files import decode
 from ..system.processes import GRACE_SECONDS, KILL_SECONDS, POLL_SECONDS
 from ..system.run import forget_process, kill_group, start_process
+from ..system.state_files import open_own, secure_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,10 +42,10 @@ class Output:
 
     def __init__(self, path: str) -> None:
         """Create or empty the file; raises OSError if that is not possible."""
-        make_folders(os.path.dirname(path))
         self.path = path
+        secure_folder(os.path.dirname(path))
         _keep_previous(path)
-        self.handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
+        self.handle = open_own(path, os.O_APPEND)
         os.ftruncate(self.handle, 0)
 
     def close(self) -> None:

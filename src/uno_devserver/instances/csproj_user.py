@@ -3,6 +3,9 @@
 In an existing file only the value is changed, or a property group is added in the style of the file. The encoding, line
 ends, comments, mode and everything else stay. A file that already has the value, or that cannot be changed safely, is
 not written. One bad file does not prevent the others from being written.
+
+A solution may name projects anywhere, and a repository may have links. Only files inside the workspace are read or
+written, by their real paths.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ from enum import Enum
 from ..msbuild.problems import shortened
 from ..msbuild.xml import XmlProblem, inner_text, parse_xml
 from ..system.files import ChangedMeanwhile, FileProblem, encoding_of, read_bytes, rewrite, write_atomic
+from ..system.safe_paths import PathEscape, path_inside
 from ..system.values import Value
 from ..workspace.solutions import read_solution
 
 MAX_BYTES = 4 * 1024 * 1024  # real files have a few hundred bytes
+NAMED_PROJECTS = 5  # the most projects that a warning names
 ATTEMPTS = 3  # an IDE may write the file at the same moment
 
 _BLANK = " \t\r\n"
@@ -53,10 +58,11 @@ class NotUnderstood(Exception):
     """The file cannot be changed safely; the message is the reason."""
 
 
-def write_port(solution: str, port: int) -> PortFiles:
-    """Write the port for every C# project of the solution (.sln, .slnx or .slnf)."""
+def write_port(solution: str, port: int, folder: str) -> PortFiles:
+    """Write the port for every C# project of the solution (.sln, .slnx or .slnf) inside `folder`."""
     listing = read_solution(solution)
     files: list[WrittenPortFile] = []
+    outside: list[str] = []
     warnings = [listing.issue.message] if listing.issue else []
     for project in listing.projects:
         # A solution may list projects that were not checked out.
@@ -64,10 +70,24 @@ def write_port(solution: str, port: int) -> PortFiles:
             continue
         path = project + ".user"
         try:
-            files.append(WrittenPortFile(path, _written(path, f"{port}#", os.stat(project))))
+            real = path_inside(folder, path)
+            files.append(WrittenPortFile(path, _written(path, real, f"{port}#", os.stat(project))))
+        except PathEscape:
+            outside.append(path)
         except (NotUnderstood, XmlProblem, FileProblem, OSError) as problem:
             warnings.append(f"{path} was left as it is, so its app does not learn port {port}: {_reason(problem)}.")
+    warnings += [_not_written(solution, outside, port, folder)] if outside else []
     return PortFiles(tuple(files), tuple(warnings))
+
+
+def _not_written(solution: str, paths: list[str], port: int, folder: str) -> str:
+    more = len(paths) - NAMED_PROJECTS
+    named = ", ".join(paths[:NAMED_PROJECTS]) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{solution} names projects outside of the workspace {folder}, or by links that lead out of it. Nothing is "
+        f"written there, so their apps do not learn port {port}: {named}. To let them, set UnoRemoteControlPort to "
+        f"{port}# in these files yourself."
+    )
 
 
 def _reason(problem: Exception) -> str:
@@ -76,30 +96,30 @@ def _reason(problem: Exception) -> str:
     return (isinstance(problem, OSError) and problem.strerror) or str(problem)
 
 
-def _written(path: str, value: str, project: os.stat_result) -> PortFileAction:
+def _written(path: str, real: str, value: str, project: os.stat_result) -> PortFileAction:
     for _ in range(ATTEMPTS - 1):
         try:
-            return _write(path, value, project)
+            return _write(path, real, value, project)
         except (ChangedMeanwhile, FileExistsError):
             pass  # another program has written the file, so it is read again
-    return _write(path, value, project)
+    return _write(path, real, value, project)
 
 
-def _write(path: str, value: str, project: os.stat_result) -> PortFileAction:
+def _write(path: str, real: str, value: str, project: os.stat_result) -> PortFileAction:
     """Write the file; raises ChangedMeanwhile or FileExistsError if another program writes it at the same moment."""
     try:
-        old = read_bytes(path, MAX_BYTES)
+        old = read_bytes(real, MAX_BYTES)
     except FileNotFoundError:
         if os.path.islink(path):
             raise FileProblem(path, f"it is a link to {os.readlink(path)}, which does not exist") from None
-        write_atomic(path, b"\xef\xbb\xbf" + _NEW.format(value=value).encode("ascii"), mode=0o666, new=True)
+        write_atomic(real, b"\xef\xbb\xbf" + _NEW.format(value=value).encode("ascii"), mode=0o666, new=True)
         if os.name != "nt" and os.geteuid() == 0:  # even with sudo the file must belong to the owner of the project
-            os.chown(path, project.st_uid, project.st_gid)
+            os.chown(real, project.st_uid, project.st_gid, follow_symlinks=False)
         return PortFileAction.CREATED
     new = merged(old, value)
     if new == old:
         return PortFileAction.UNCHANGED
-    rewrite(path, new, was=old)
+    rewrite(real, new, was=old)
     return PortFileAction.UPDATED
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Means "no add-ins". .NET launchers that build one string lose an empty value, and the Host would then ask MSBuild.
 NO_ADDINS = ";"
+FORCE_MSBUILD = "--force-msbuild-discovery"
 # Lets a Host that was built for an older .NET run on the next major version.
 ROLL_FORWARD = ("DOTNET_ROLL_FORWARD", "Major")
 
@@ -57,11 +58,18 @@ class _Planner:
         self._request = request
         self._workspace = request.workspace
         self._environ = environ
-        self._trusted = not request.needs_trust or _is_trusted(request.folder, environ)
+        self._trusted = request.trusted or _is_trusted(request.folder, environ)
         self._discovery: Discovery | None = None
         self._issues: list[Issue] = []
 
     def plan(self) -> LaunchPlan:
+        if not self._trusted and not self._request.by_user and any(map(_asks_msbuild, self._request.forwarded)):
+            from ..workspace.trust import AGREE
+
+            message = (
+                f"{FORCE_MSBUILD} would run the build of {self._request.folder}, to which the user has not agreed."
+            )
+            raise UserError("WorkspaceNotTrusted", message, f"Leave it out, or let the user run {AGREE}.")
         program = self._program()
         named = None if self._request.force_msbuild else self._request.addins
         addins = self._addins(program.kind) if named is None else (named.strip() and named) or NO_ADDINS
@@ -111,7 +119,10 @@ class _Planner:
 
         workspace = self._workspace
         return DiscoveryRequest(
-            workspace.requested_directory, force_msbuild=self._request.force_msbuild, workspace=workspace
+            workspace.requested_directory,
+            force_msbuild=self._request.force_msbuild,
+            workspace=workspace,
+            trusted=self._trusted,
         )
 
     def _addins(self, kind: HostKind | None) -> str | None:
@@ -147,8 +158,8 @@ class _Planner:
         return False
 
     def _left_to_msbuild(self) -> str | None:
-        """The value of --addins if discovery failed: without one the Host asks MSBuild, which needs trust."""
-        if self._trusted:
+        """The value of --addins if discovery failed: without one the Host asks MSBuild, which the user must want."""
+        if self._trusted or self._request.force_msbuild:
             return None
         from ..workspace.trust import not_run
 
@@ -166,6 +177,11 @@ class _Planner:
         found = discover_addins(self._discovery_request(), self._environ)
         self._issues += found.issues
         return found
+
+
+def _asks_msbuild(argument: str) -> bool:
+    """Whether the Host would run MSBuild because of this argument, in any of the forms that .NET has for flags."""
+    return argument.lstrip("-/").partition("=")[0].lower() == FORCE_MSBUILD.lstrip("-")
 
 
 def _is_certain(addins: AddInDiscovery) -> bool:

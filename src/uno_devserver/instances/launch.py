@@ -58,7 +58,8 @@ class StartRequest(Value):
     host: str | None = None  # bundled, dotnet, or a path; None for the one that fits the workspace
     addins: str | None = None  # the value of --addins; None for the add-ins of the workspace
     force_msbuild: bool = False  # whether MSBuild names the add-ins, regardless of `addins`
-    needs_trust: bool = False  # whether the workspace's own code runs only if the user trusts it
+    trusted: bool = False  # whether the workspace's own code runs although no agreement to it is stored
+    by_user: bool = True  # whether the user asked for this start; False for that of a proxy
     ready_seconds: float = READY_SECONDS
     stop_seconds: float = GRACE_SECONDS  # how long a Host that was not ready in time has to end
     asks_addins: bool = True  # whether to wait a moment to learn if the add-ins were loaded
@@ -263,7 +264,7 @@ class _Launcher:
         try:
             observer.spawned(child, port)
             self._record(child.pid, left_out)
-            tell_projects(request.solution, port, observer)
+            tell_projects(request, port, observer)
             asks = request.asks_addins and self._program.kind is HostKind.BUNDLED and self._uses(addins)
             if asks:
                 from .probe import wait_until_loaded  # this import takes a few ms, in which the Host starts
@@ -353,12 +354,12 @@ class _Launcher:
         )
 
 
-def tell_projects(solution: str | None, port: int, observer: StartObserver) -> None:
+def tell_projects(request: StartRequest, port: int, observer: StartObserver) -> None:
     """Write the port next to the projects of the solution, where apps read it."""
-    if solution is not None:
+    if request.solution is not None:
         from .csproj_user import write_port
 
-        for sentence in write_port(solution, port).warnings:
+        for sentence in write_port(request.solution, port, request.workspace.own_directory).warnings:
             observer.warned(sentence)
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import re
 
-from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.files import FileProblem
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
+from ..system.state_files import read_own, secure_folder, write_own
 from ..system.values import Value
 from ..workspace.paths import is_inside, same_place
 
@@ -118,6 +119,7 @@ class RegistryScan(Value):
 
 def scan_registry(folder: str, *, removing: bool) -> RegistryScan:
     try:
+        secure_folder(folder)
         names = os.listdir(folder)
     except FileNotFoundError:
         return RegistryScan()
@@ -370,7 +372,7 @@ def process_in_name(name: str) -> int | None:
 def read_members(path: str) -> dict[str, object] | None:
     """The members of a file; None if it does not exist, cannot be read, or is not a JSON object."""
     try:
-        document = parse(read_bytes(path, MAX_ENTRY_BYTES))
+        document = parse(read_own(path, MAX_ENTRY_BYTES))
     except FileNotFoundError:
         return None
     except (FileProblem, JsonProblem) as problem:
@@ -417,7 +419,7 @@ def write_members(path: str, members: Mapping[str, object], *, new: bool = False
     from ..system.dotnet_formats import to_json
 
     try:
-        write_atomic(path, to_json(members).encode("ascii"), new=new)
+        write_own(path, to_json(members).encode("ascii"), new=new)
     except FileExistsError:
         raise
     except OSError as error:

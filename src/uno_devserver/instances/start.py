@@ -62,7 +62,7 @@ def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], o
             # A start that has waited for another one must not replace the Host that was just launched.
             server = usable_server(request, folders.registry, observer, with_addins=not waited)
             if server is not None:
-                return _reuse(server, request, observer)
+                return _reuse(server, request, environ, observer)
         plan = plan or _plan(request, environ, observer)
         output = _open_output(log_path(folders.state, request.folder, request.solution))
         try:
@@ -240,12 +240,16 @@ def _stop_for_restart(registry: str, server: RegisteredServer, observer: StartOb
     _stop(registry, server)
 
 
-def _reuse(server: RegisteredServer, request: StartRequest, observer: StartObserver) -> RunningHost:
+def _reuse(
+    server: RegisteredServer, request: StartRequest, environ: Mapping[str, str], observer: StartObserver
+) -> RunningHost:
+    from ..workspace.trust import is_trusted
     from .probe import kind_of
 
     if request.ide_channel is not None:
         _rebind(server, request.ide_channel)
-    tell_projects(request.solution, server.port, observer)  # the solution may have a new project
+    if request.by_user or is_trusted(environ, request.folder):
+        tell_projects(request, server.port, observer)  # the solution may have a new project
     return RunningHost(
         StartOutcome.REUSED if request.ide_channel is None else StartOutcome.REBOUND,
         server.process_id,

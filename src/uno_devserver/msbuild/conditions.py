@@ -159,7 +159,7 @@ class _Parser:
         self.next = next(self.tokens)
 
     def _unexpected(self) -> EvaluationProblem:
-        return _problem("MSB4092", self.text, f"{quoted(self.next[1] or 'the end')} is not expected there")
+        return _problem("MSB4092", self.text, f"{quoted(self.next[1]) if self.next[1] else 'the end'} is not expected")
 
 
 class _Side:
@@ -411,7 +411,7 @@ class _Scanner:
                 if depth == references[-1][0]:
                     _, has_blank, is_more_than_name = references.pop()
                     if has_blank and not is_more_than_name:
-                        raise self._problem(blank, position, "a blank stands in a name")
+                        raise self._problem(blank, position, "the name that ends here contains a blank")
                     if not references:
                         return position + 1
             elif character.isspace():
@@ -443,9 +443,9 @@ class _Scanner:
         name = name.partition(".")[2] or name
         built_in = name.lower() in BUILT_IN_METADATA
         if built_in and not self.allowed & BUILT_IN:
-            raise self._problem("MSB4190", 0, f"the built-in metadata {name} is not allowed")
+            raise _problem("MSB4190", self.condition, f"the built-in metadata {name} is not allowed")
         if not built_in and not self.allowed & CUSTOM_METADATA:
-            raise self._problem("MSB4191", 0, f"the metadata {name} is not allowed")
+            raise _problem("MSB4191", self.condition, f"the metadata {name} is not allowed")
 
     def _problem(self, code: str, position: int, reason: str) -> EvaluationProblem:
         return _problem(code, self.condition, f"at position {position + 1}: {reason}")

@@ -174,7 +174,7 @@ def _parse_arguments(text: str, position: int, arguments: list[str]) -> int:
 def _transformed(template: str, entry: ItemEntry | None, lists: Lists) -> str:
     def value(type_name: str | None, name: str) -> str:
         if type_name:
-            raise EvaluationProblem("MSB4043", f"%({type_name}.{name}) stands in a list that names its items already")
+            raise EvaluationProblem("MSB4043", f"%({type_name}.{name}) names the item type again; write %({name})")
         return lists.value(entry, name) if entry else ""
 
     return lists.scope.checked(replace_references(template, value))

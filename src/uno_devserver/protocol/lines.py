@@ -20,8 +20,7 @@ KEPT_BYTES = 4096
 
 # Patterns as text: they are compiled when they are used, which is rare.
 _MEMBER = r'\s*[{,]\s*"([^"\\]*)"\s*:\s*'
-# The members after the large part; their values are short and flat.
-_LAST_MEMBERS = r'(?:,\s*"(?:id|jsonrpc|method)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d+)\s*)+\}\s*$'
+_LATER_MEMBER = r',\s*"'
 
 
 class LineTooLong(Value):
@@ -83,10 +82,10 @@ def _members(start: bytes, end: bytes) -> dict[str, Any]:
 
 
 def _first_members(text: str) -> dict[str, Any]:
-    """The members of the object that `text` begins with, up to the one that is cut off."""
+    """The members of the object, or first object of a batch, that `text` begins with, up to the one that is cut off."""
     decoder, member = json.JSONDecoder(), re.compile(_MEMBER)
     found: dict[str, Any] = {}
-    at = 0
+    at = len(text) - len(text.lstrip(" \t["))
     while match := member.match(text, at):
         found[match[1]] = None
         try:
@@ -100,9 +99,14 @@ def _first_members(text: str) -> dict[str, Any]:
 
 
 def _last_members(text: str) -> dict[str, Any]:
-    match = re.search(_LAST_MEMBERS, text)
-    try:
-        members: dict[str, Any] = {} if match is None else json.loads("{" + match[0][1:])
-    except ValueError:  # an invalid escape
-        return {}
-    return members
+    """The members after the large part: the longest end of `text` that, after a bracket, is an object.
+
+    An end that begins in a nested value has a bracket too many; quotes in a string have a backslash before them.
+    """
+    for found in re.finditer(_LATER_MEMBER, text):
+        try:
+            members: dict[str, Any] = json.loads("{" + text[found.start() + 1 :])
+        except (ValueError, RecursionError):
+            continue
+        return members
+    return {}

@@ -298,7 +298,7 @@ class Engine:
             self._first.content,
             keeper=self.keeper,
             forwarding=self._service.forwarding,
-            open_inspector=self._listeners.open_inspector,
+            open_inspector=self._listeners.inspector_url,
         )
         return self._reloader.update()
 

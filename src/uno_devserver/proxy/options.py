@@ -38,7 +38,10 @@ class ProxyOptions(Value):
 
 
 def command_name(command: tuple[str, ...]) -> str:
-    """Return the file name of the program or, if that is an interpreter, of what it runs."""
+    """Return the file name of the program or, if that is an interpreter, of what it runs. Secrets are no names."""
+    from ..system.text import HIDDEN, shown_words  # imported late: most proxies have no command
+
+    command = (command[0], *(word for word in shown_words(command)[1:] if HIDDEN not in word))
     program = _file_name(command[0])
     runner = program.lower().removesuffix(".exe").removesuffix(".cmd").rstrip("0123456789.")
     what = next((word for word in command[1:] if not word.startswith("-")), "")

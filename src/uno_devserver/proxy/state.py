@@ -115,7 +115,8 @@ class ProxyFacts(Value):
     refusal: str = ""  # why that code may not run, as the end of a sentence
     wait_calls: bool = False
     http_endpoint: str | None = None  # the URL, if MCP is also served over HTTP
-    inspector: str | None = None  # the URL of its page, with the token
+    inspector: str | None = None  # the address of its page
+    inspector_token: str | None = None  # for the status file alone: whoever has it can call tools
     inspector_undecided: bool = True  # until the first start is over, when it is decided whether the page opens
     clients: tuple[str, ...] = ()  # the names that they report
     servers: tuple[ActiveServer, ...] = ()  # all Hosts of this machine, as last seen

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from ..system.files import FileProblem, read_bytes, sweep, write_atomic
+from ..system.files import FileProblem, sweep
+from ..system.state_files import read_own, write_own
 from ..system.values import Value
 from .change_records import FOLDER, stem
 from .config_file import MAX_BYTES
@@ -35,7 +36,7 @@ def backups_of(folder: str, path: str) -> list[Backup]:
     for name in reversed(_names(into, f"{os.path.basename(stem(folder, path))}.")):
         backup = os.path.join(into, name)
         try:
-            found.append(Backup(backup, read_bytes(backup, MAX_BYTES)))
+            found.append(Backup(backup, read_own(backup, MAX_BYTES)))
         except (OSError, FileProblem):
             continue
     return found
@@ -50,7 +51,7 @@ def keep_backup(folder: str, path: str, content: bytes) -> str:
     taken = [int(one.rpartition("-")[2]) for one in _names(into, f"{name}.{now}-")]
     backup = os.path.join(into, f"{name}.{now}-{max(taken, default=0) + 1:04}")
     sweep(into)  # partial backups of killed runs may contain secrets
-    write_atomic(backup, content)
+    write_own(backup, content)
     _clear(into, f"{name}.")
     return backup
 

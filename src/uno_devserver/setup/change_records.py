@@ -11,9 +11,9 @@ import json
 import os
 import time
 
-from ..system.files import FileProblem, read_bytes, sweep, write_atomic
+from ..system.files import FileProblem, sweep
 from ..system.jsonc import JsonProblem, parse
-from ..system.state_files import name_for, sha256
+from ..system.state_files import name_for, read_own, sha256, write_own
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -90,7 +90,7 @@ def keep_record(folder: str, record: ChangeRecord) -> None:
     }
     path = f"{stem(folder, record.path)}.json"
     sweep(os.path.dirname(path))
-    write_atomic(path, json.dumps(data, indent=2).encode("ascii"))
+    write_own(path, json.dumps(data, indent=2).encode("ascii"))
 
 
 def forget_record(folder: str, record: ChangeRecord, *, keep_backup: bool = False) -> None:
@@ -121,7 +121,7 @@ def _find(folder: str, path: str) -> tuple[str, ChangeRecord | None]:
 
 def _read(path: str) -> ChangeRecord | None:
     try:
-        data = parse(read_bytes(path, MAX_RECORD_BYTES))
+        data = parse(read_own(path, MAX_RECORD_BYTES))
     except (OSError, FileProblem, JsonProblem):
         return None
     try:

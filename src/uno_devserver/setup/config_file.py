@@ -1,14 +1,18 @@
 """One place of a client's configuration: its file read, parsed, and its entries matched with our servers.
 
-Reading never raises: the `problem` of the result says what is wrong with a broken file.
+Reading never raises: the `problem` of the result says what is wrong with a broken file. A file of a workspace is not
+read if a link leads out of the workspace: the link may have come with the repository, and lead to any file.
 """
 
 from __future__ import annotations
 
 import os
+from itertools import takewhile
 
 from ..system.files import FileProblem, encoding_of, read_bytes
+from ..system.safe_paths import PathEscape, path_inside
 from ..system.values import Value
+from ..workspace.paths import upwards
 from .edits.document import NO_ROOT_OBJECT, EditProblem, WrongKind, open_document
 from .entry_match import matches
 from .profiles import Format, Use
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 # Some clients store conversations in the same file as the servers, so that it has tens of megabytes.
 MAX_BYTES = 64 * 1024 * 1024
 
+LINK_STEP = "Replace the link by a file or folder of the workspace, or use --scope user; then run this again."
+
 _FORMATS = {Format.JSON: "JSON", Format.JSONC: "JSON", Format.TOML: "TOML", Format.YAML: "YAML"}
 
 
@@ -34,6 +40,11 @@ class ConfigFile(Value):
     document: Document | None = None  # None if there is no file, or it cannot be parsed
     problem: str = ""
     matches: tuple[Match, ...] = ()
+
+    @property
+    def next_step(self) -> str:
+        """A sentence: the next step for a file with a problem."""
+        return LINK_STEP if way_out(self.place.path, self.place.within) else repair(self.place.path)
 
     def entries_of(self, server: ServerDefinition, *, certain: bool = True) -> tuple[Match, ...]:
         """The entries of the server; with `certain=False`, those that may belong to another program instead."""
@@ -62,7 +73,7 @@ class Location(Value):
 
 def read_place(place: Place, servers: Iterable[ServerDefinition]) -> ConfigFile:
     try:
-        content = content_of(place.path)
+        content = content_of(place.path, place.within)
     except FileProblem as problem:
         return ConfigFile(place, problem=f"Could not read config file '{place.path}': {problem.reason}")
     if content is not None:
@@ -73,12 +84,32 @@ def read_place(place: Place, servers: Iterable[ServerDefinition]) -> ConfigFile:
     return ConfigFile(place)
 
 
-def content_of(path: str) -> bytes | None:
-    """The bytes of a configuration file; None if it does not exist. Raises FileProblem."""
+def content_of(path: str, within: str | None) -> bytes | None:
+    """The bytes of a configuration file, which must be `within` a folder; None if it does not exist.
+
+    Raises FileProblem.
+    """
+    if out := way_out(path, within):
+        raise FileProblem(path, out)
     try:
         return read_bytes(path, MAX_BYTES)
     except FileNotFoundError:
         return None
+
+
+def way_out(path: str, within: str | None) -> str:
+    """The end of a sentence: which link leads the path out of the folder `within`; empty if it stays there."""
+    if within is None or not os.path.isdir(within):
+        return ""
+    out = ""
+    for part in takewhile(lambda one: one != within, upwards(path)):
+        try:
+            path_inside(within, part)
+        except PathEscape:
+            out = f"'{part}' is a link to '{os.path.realpath(part)}', outside of the workspace '{within}'"
+        else:
+            break
+    return out
 
 
 def parse_place(place: Place, content: bytes, servers: Iterable[ServerDefinition]) -> ConfigFile:

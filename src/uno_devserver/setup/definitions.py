@@ -115,7 +115,8 @@ def _places(
         # with the user's scope, because other workspaces use the file, too.
         at = place.path, place.root
         if at in places:
-            place = places[at].replace(scope=place.scope if place.scope is Scope.USER else places[at].scope)
+            first = places[at]
+            place = first.replace(scope=Scope.USER, within=None) if place.scope is Scope.USER else first
         places[at] = place
         if place.use is Use.WRITE:
             writable.setdefault(own["path"], at)
@@ -126,14 +127,17 @@ def _places(
 def _place(data: Mapping[str, Any], dialect: Dialect, variables: Mapping[str, str], here: Here) -> Place:
     template = data["path"]
     scope = data.get("scope") or ("workspace" if template.startswith(_WORKSPACE) else "user")
+    path = expand(template, here, variables)
+    elsewhere = expand(template, here.replace(workspace=f"{here.workspace}/another"), variables)
     return Place(
-        expand(template, here, variables),
+        path,
         Scope(scope),
         Use(data.get("use", "write")),
         Format(data.get("format", "jsonc")),
         _root(data.get("rootKey", data["jsonRootKey"]), variables, here),
         dialect,
         data.get("newFile", ""),
+        None if path == elsewhere else here.workspace,
     )
 
 

@@ -90,10 +90,13 @@ def _scripts(executable: str, called: str) -> list[str]:
 def _caches(environ: Mapping[str, str]) -> Sequence[str]:
     known = folders(environ)
     cache = environ.get("XDG_CACHE_HOME") or os.path.join(known.home, ".cache")
+    pipx = environ.get("PIPX_HOME") or os.path.join(known.home, ".local", "pipx")
     return (
         os.path.join(cache, "uv"),
         os.path.join(cache, "pipx"),
+        os.path.join(pipx, ".cache"),
         os.path.join(known.home, ".local", "share", "pipx", ".cache"),
+        os.path.join(known.local_application_data, "pipx", "pipx", "Cache"),
         os.path.join(known.home, "Library", "Caches"),
         os.path.join(known.local_application_data, "uv", "cache"),
     )

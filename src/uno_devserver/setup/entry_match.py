@@ -27,6 +27,11 @@ PATH_RUNNER = "path"  # the runner of entries that start this program itself, by
 # `name@1.2.3` of uvx, dnx and npx, and `name==1.2.3` of pip.
 _PINNED_NAME = r"(@?[\w.-]+(?:/[\w.-]+)?)(?:@|==)([^\s@/:]+)"
 _NEWEST = "latest"
+_MINOR = ".*"  # ends the version of an entry that takes each release of a minor version
+# Programs that run what has a name on a package index, and the word with which they do. An option may name the package.
+_INDEX_RUNNERS = {"uvx": "", "uv": "tool", "pipx": "run"}
+_SOURCES = ("--from", "--spec")
+_INDEX_NAME = re.compile(r"uno[-_.]+devserver(?:\[.*?\])?(?:(?:@|[=~<>!]=?=?)([^/:]*))?", re.IGNORECASE)
 _STABLE_AFTER_ALL = ("disallow", "if-necessary")  # values of --prerelease that uvx has, and dnx has not
 
 
@@ -112,7 +117,7 @@ def _variant(says: EntrySpec, server: ServerDefinition) -> str:
         if option == "--prerelease":
             unpinned = STABLE if (value or following) in _STABLE_AFTER_ALL else PRERELEASE
         named = re.fullmatch(_PINNED_NAME, word) if "@" in word or "==" in word else None
-        if named is not None and named[2] != _NEWEST:
+        if named is not None and named[2] != _NEWEST and not named[2].endswith(_MINOR):
             return f"{PINNED}:{named[2]}"
     return unpinned
 
@@ -147,7 +152,7 @@ def _is_own_way(says: EntrySpec, server: ServerDefinition) -> bool:
 
 def _unpinned(word: str) -> str:
     """An argument without its version or option value, which differ between variants of the same way to start."""
-    named = re.fullmatch(_PINNED_NAME, word.replace("{version}", "0"))
+    named = re.fullmatch(_PINNED_NAME, word.replace("{version}", "0").replace("{minor}", "0"))
     return named[1] if named is not None else word.partition("=")[0] if word.startswith("--") else word
 
 
@@ -171,6 +176,22 @@ def without_dotnet(definition: EntrySpec) -> EntrySpec:
     if base_name(definition.command) == "dotnet" and definition.args[:1] == ("dnx",):
         return definition.replace(command="dnx", args=definition.args[1:])
     return definition
+
+
+def index_version(says: EntrySpec, server: ServerDefinition) -> str | None:
+    """The version of this program that a package index is asked for, "" for any; None if no index is asked."""
+    words = (says.command, *divided(says.args, server)[0])
+    at = next((number for number, word in enumerate(words, 1) if base_name(word) in _INDEX_RUNNERS), None)
+    if at is None or _INDEX_RUNNERS[base_name(words[at - 1])] not in ("", *words[at:]):
+        return None
+    options = (word.partition("=") for word in words[at:])
+    following = (*words[at + 1 :], "")
+    sources = [value or then for (name, _, value), then in zip(options, following, strict=False) if name in _SOURCES]
+    named = (_INDEX_NAME.fullmatch(word.replace(" ", "")) for word in sources or words[at:])
+    found = next((one for one in named if one is not None), None)
+    if found is None:
+        return None
+    return found[1] if found[1] and found[1] != _NEWEST else ""
 
 
 def runs_our_module(says: EntrySpec) -> bool:

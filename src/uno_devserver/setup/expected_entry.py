@@ -1,16 +1,20 @@
 """The expected content of an entry, whether an entry has it, and the new content of an outdated entry.
 
-The runner of an entry and further arguments are the user's choice, and are kept. An entry with a way to start of its
-own is up to date until another runner or variant is requested.
+The runner of an entry and further arguments are the user's choice, and are kept; but in a file of a workspace, further
+arguments and settings that decide what runs may have come with a repository. An entry with a way to start of its own is
+up to date until another runner or variant is requested. An entry that takes this program from a package index names its
+minor version; until there is a release, the default is the path of this program instead.
 """
 
 from __future__ import annotations
 
 import os
+import re
 
 from .entry_command import PROGRAM_NAMES, RUNS_MODULE, base_name, is_absolute, own_command
-from .entry_match import PATH_RUNNER, divided, runs_our_module, without_dotnet
-from .profiles import HTTP
+from .entry_format import ENV_KEYS, decides, environments, launch_settings
+from .entry_match import PATH_RUNNER, divided, index_version, runs_our_module, without_dotnet
+from .profiles import HTTP, STDIO, Scope
 from .servers import STABLE, EntrySpec
 
 TYPE_CHECKING = False
@@ -19,38 +23,72 @@ if TYPE_CHECKING:
 
     from .edits.document import ServerEntry
     from .entry_match import Match
-    from .profiles import Dialect
+    from .profiles import Dialect, Place, Profile
     from .servers import ServerDefinition, VariantChoice
 
+TRUST_VARIABLE = "UNO_DEVSERVER_TRUST"  # as in workspace/trust.py, which takes longer to import
+AGREES = f"sets {TRUST_VARIABLE}, which agrees in your name that code of the workspace runs"
 _PROGRAM = "{program}"  # stands for the command of this program in a definition
 
 
 def expected(server: ServerDefinition, choice: VariantChoice, runner: str | None = None) -> EntrySpec:
-    """The expected content of an entry, for `runner`, else for the chosen runner, else for the server's default."""
+    """The expected content of an entry, for `runner`, else for the chosen runner, else for the default."""
     kind, _, version = choice.variant.partition(":")
-    variants = server.runners.get(runner or choice.runner or server.runner, server.variants)
+    variants = server.runners.get(runner or choice.runner or default_runner(server, choice), server.variants)
     wanted = variants.get(kind) or variants.get(STABLE) or next(iter(variants.values()))
     command, *before = own_command() if wanted.command == _PROGRAM else (wanted.command,)
+    minor = _minor(choice.tool)
+
+    def filled(text: str) -> str:
+        return text.replace("{version}", version).replace("{minor}", minor)
+
     return EntrySpec(
-        command.replace("{version}", version),
-        (*before, *(one.replace("{version}", version) for one in wanted.args)),
-        {name: value.replace("{version}", version) for name, value in wanted.env.items()},
-        wanted.url.replace("{version}", version),
+        filled(command),
+        (*before, *(filled(one) for one in wanted.args)),
+        {name: filled(value) for name, value in wanted.env.items()},
+        filled(wanted.url),
     )
 
 
-def renewed(match: Match, choice: VariantChoice) -> EntrySpec:
-    """The new content of an outdated entry, with the user's arguments after ours."""
+def _minor(version: str) -> str:
+    """The first two numbers of a version."""
+    found = re.match(r"\d+(\.\d+)?", version)
+    return found[0] if found is not None else ""
+
+
+def default_runner(server: ServerDefinition, choice: VariantChoice) -> str:
+    """The runner of a new entry: the server's, but the path of this program as long as its name may be another's."""
+    unreleased = PATH_RUNNER in server.runners and not (choice.released or choice.asked)
+    return PATH_RUNNER if unreleased else server.runner
+
+
+def index_problem(says: EntrySpec, server: ServerDefinition, choice: VariantChoice) -> str:
+    """The end of a sentence: what is wrong with taking this program from a package index; "" if nothing is."""
+    version = index_version(says, server) if PATH_RUNNER in server.runners else None
+    if version is None or (choice.released and version == f"{_minor(choice.tool)}.*"):
+        return ""
+    if not choice.released:
+        name = PROGRAM_NAMES[0]
+        return f"runs whatever has the name {name} on the package index: version {choice.tool} of it is not released"
+    if not version:
+        return "runs each later version unseen, because it names none"
+    return f"runs version {version}, and this program is {choice.tool}"
+
+
+def renewed(match: Match, choice: VariantChoice, *, keeps: bool = True) -> EntrySpec:
+    """The new content of an outdated entry, with the user's arguments after ours if it `keeps` them."""
     definition = expected(match.server, meant(choice, match), kept_runner(match, choice))
-    _, users = divided(match.says.args, match.server)
+    users = divided(match.says.args, match.server)[1] if keeps else ()
     return definition.replace(args=(*definition.args, *users))
 
 
 def kept_runner(match: Match, choice: VariantChoice) -> str | None:
-    """The runner of an entry after a change; None for the server's default."""
-    if choice.runner is None and choice.asked and match.runner == PATH_RUNNER:
-        return None  # a path cannot select a version
-    return choice.runner or match.runner
+    """The runner of an entry after a change; None for an entry that has none of the server's."""
+    if choice.runner is not None:
+        return choice.runner
+    # A path cannot select a version; and what the server is usually started by depends on this program.
+    usual = match.runner == match.server.runner or (match.runner == PATH_RUNNER and choice.asked)
+    return default_runner(match.server, choice) if usual else match.runner
 
 
 def meant(choice: VariantChoice, match: Match) -> VariantChoice:
@@ -58,6 +96,60 @@ def meant(choice: VariantChoice, match: Match) -> VariantChoice:
     if choice.asked or choice.runner is not None or match.runner in (None, match.server.runner):
         return choice
     return choice.replace(variant=match.variant)
+
+
+def brought_along(match: Match, place: Place, profile: Profile, choice: VariantChoice) -> tuple[str, ...]:
+    """What decides what an entry in a workspace's file runs, beyond what we write: in words, without secrets."""
+    if match.server.transport != STDIO or profile.holder(place) is not Scope.WORKSPACE:
+        return ()
+    from shlex import join
+
+    from ..system.text import shown_text, shown_words
+
+    ours = expected(match.server, meant(choice, match), kept_runner(match, choice)).env
+    _, arguments = divided(match.says.args, match.server)
+    words = [f"the arguments {join(shown_words(('', *arguments))[1:])}"] if arguments else []
+    its = environments(match.entry, place.dialect)
+    words += [_shown(name, value) for name, value in its.items() if decides(name) and value != ours.get(name)]
+    for key, value in launch_settings(match.entry, place.dialect).items():
+        is_environment = key in (place.dialect.env_key, *ENV_KEYS) and isinstance(value, dict)
+        if not is_environment and not (match.transport == HTTP and value == match.says.url):
+            words.append(f"{key}={shown_text(_text(value))}")
+    return tuple(words)
+
+
+def kept_variables(match: Match, place: Place, profile: Profile) -> tuple[str, ...]:
+    """The other variables of an entry in a workspace's file, in the same words: they stay, and are told."""
+    if match.server.transport != STDIO or profile.holder(place) is not Scope.WORKSPACE:
+        return ()
+    its = environments(match.entry, place.dialect)
+    return tuple(_shown(name, value) for name, value in its.items() if not decides(name))
+
+
+def _shown(name: str, value: object) -> str:
+    from ..system.text import shown_variable
+
+    return f"{name}={shown_variable(name, _text(value))}"
+
+
+def _text(value: object) -> str:
+    import json
+
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def agrees_for_the_user(match: Match, place: Place, profile: Profile) -> bool:
+    """Whether an entry in a workspace's file sets the variable by which users agree that the workspace's code runs."""
+    if match.server.transport != STDIO or profile.holder(place) is not Scope.WORKSPACE:
+        return False
+    return TRUST_VARIABLE in (name.upper() for name in environments(match.entry, place.dialect))  # as Windows has it
+
+
+def without_further(match: Match, choice: VariantChoice) -> EntrySpec:
+    """The content of an entry that is up to date, without further arguments and variables."""
+    says = match.says
+    ours = expected(match.server, meant(choice, match), kept_runner(match, choice))
+    return says.replace(args=divided(says.args, match.server)[0], env=ours.env)
 
 
 def up_to_date(
@@ -76,6 +168,8 @@ def up_to_date(
     says = says.replace(args=divided(says.args, match.server)[0])
     if choice.runner is not None:
         return _same_command(says, expected(match.server, choice))
+    if kept_runner(match, choice) != match.runner:
+        return False
     if match.runner == PATH_RUNNER:
         return _is_our_program(says) and not choice.asked
     wanted = meant(choice, match)

@@ -61,6 +61,7 @@ class Place(Value):
     root: tuple[str, ...]  # the path of keys to the servers
     dialect: Dialect
     new_text: str = ""  # the beginning of a file that we create, if the client needs one
+    within: str | None = None  # the workspace, if its files decide about the path: no link may lead out of it
 
 
 class Gate(Value):

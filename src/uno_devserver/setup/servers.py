@@ -5,6 +5,9 @@ These records are made from data (`server-definitions.json`, or a user's file).
 
 from __future__ import annotations
 
+import re
+
+from .. import __version__
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 
 STABLE, PRERELEASE, PINNED = "stable", "prerelease", "pinned"
 LEGACY_HTTP = "legacy-http"
+_RELEASE = re.compile(r"\d+(\.\d+)*(\.post\d+)?")
 
 
 class EntrySpec(Value):
@@ -37,7 +41,7 @@ class Detection(Value):
 class ServerDefinition(Value):
     name: str
     transport: str
-    variants: Mapping[str, EntrySpec]  # by stable, prerelease, pinned; with `{version}` for the pinned version
+    variants: Mapping[str, EntrySpec]  # by stable, prerelease, pinned; with `{version}` (pinned), `{minor}`
     detection: Detection
     runner: str = ""  # the name of the program that starts `variants`; "" if there is no choice
     runners: Mapping[str, Mapping[str, EntrySpec]] = {}  # by name of another runner: its variants
@@ -49,3 +53,14 @@ class VariantChoice(Value):
     variant: str  # stable, prerelease or pinned:<version>
     runner: str | None = None  # None for the default in new entries; an existing entry keeps its runner
     asked: bool = True  # False if the variant is that of this program, and does not apply to other runners
+    tool: str = __version__  # the version of this program
+
+    @property
+    def released(self) -> bool:
+        """Whether a package index has this program: before that, anybody may upload something under its name."""
+        return is_release(self.tool)
+
+
+def is_release(version: str) -> bool:
+    """Whether a version of Python's form is a release: neither a prerelease nor a build of one machine (`1.2+x`)."""
+    return _RELEASE.fullmatch(version) is not None

@@ -13,7 +13,7 @@ from .client_detection import detected
 from .config_file import Location, read_place
 from .entry_command import command_problem
 from .entry_format import is_disabled
-from .expected_entry import up_to_date
+from .expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_variables, up_to_date
 from .profiles import STDIO, Format, Use
 
 TYPE_CHECKING = False
@@ -68,13 +68,35 @@ def _registration(
     effective = _effective(locations)
     if not locations:
         status = RegistrationStatus.MISSING
-    elif effective is not None and up_to_date(effective.match, choice, effective.place.dialect):
+    elif effective is not None and _is_current(effective, profile, choice):
         status = RegistrationStatus.REGISTERED
     else:
         status = RegistrationStatus.OUTDATED
+    warnings = [*_warnings(profile, configs, server, locations, here), *_brought(profile, locations, choice)]
+    if effective is not None and (status is RegistrationStatus.OUTDATED or not choice.released):
+        problem = index_problem(effective.match.says, server, choice)
+        warnings += [f"The entry '{effective.match.entry.name}' {problem}"] if problem else []
     # One file can be two places, so a warning can occur twice.
-    warnings = tuple(dict.fromkeys(_warnings(profile, configs, server, locations, here)))
-    return Registration(server, status, locations, warnings)
+    return Registration(server, status, locations, tuple(dict.fromkeys(warnings)))
+
+
+def _is_current(location: Location, profile: Profile, choice: VariantChoice) -> bool:
+    match, place = location.match, location.place
+    return up_to_date(match, choice, place.dialect) and not brought_along(match, place, profile, choice)
+
+
+def _brought(profile: Profile, locations: tuple[Location, ...], choice: VariantChoice) -> Iterator[str]:
+    """Warnings of what may have come with the workspace, and decides what its entries run."""
+    for one in locations:
+        entry, has = f"The entry '{one.match.entry.name}' in '{one.path}'", "has settings that decide what runs"
+        brought = () if one.legacy else brought_along(one.match, one.place, profile, choice)
+        if brought and agrees_for_the_user(one.match, one.place, profile):
+            yield f"{entry} {AGREES}: do not use it before 'mcp install' has removed that"
+        if brought:
+            yield f"{entry} {has}, and may have come with the workspace: {', '.join(brought)}"
+        kept = () if one.legacy else kept_variables(one.match, one.place, profile)
+        if kept:
+            yield f"{entry} sets variables that may have come with the workspace: {', '.join(kept)}"
 
 
 def locations_of(configs: tuple[ConfigFile, ...], server: ServerDefinition) -> tuple[Location, ...]:

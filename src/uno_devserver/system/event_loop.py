@@ -87,6 +87,57 @@ async def run_in_thread_to_end(work: Callable[[Callable[[], bool]], T]) -> T:
         raise
 
 
+class QueueFull(Exception):
+    """Too much work waits, or hangs, already."""
+
+
+class WorkQueue:
+    """Runs work that may block in threads, one at a time and for a limited time; what waits and hangs is limited, too.
+
+    A thread cannot be ended: work that exceeds its time goes on without a caller, and the next in the queue begins.
+    """
+
+    def __init__(self, seconds: float, *, most_waiting: int, most_hanging: int) -> None:
+        self._seconds = seconds
+        self._most_waiting = most_waiting
+        self._most_hanging = most_hanging
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._threads = 0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """The result of `work`, in its turn; raises QueueFull, or TimeoutError if it takes too long."""
+        if self._waiting >= self._most_waiting:
+            raise QueueFull
+        self._waiting += 1
+        try:
+            await self._turn.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            if self._threads >= self._most_hanging:
+                raise QueueFull
+            async with asyncio.timeout(self._seconds):
+                return await self._in_thread(work)
+        finally:
+            self._turn.release()
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+
+        def run() -> T:
+            try:
+                return work()
+            finally:
+                in_loop(loop, self._ended)
+
+        self._threads += 1
+        return await run_in_thread(run)
+
+    def _ended(self) -> None:
+        self._threads -= 1
+
+
 async def wait_for_event(event: asyncio.Event, seconds: float) -> None:
     """Wait until the event is set, for at most `seconds`, and clear it."""
     try:

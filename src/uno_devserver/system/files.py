@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
 # More than the largest file that is read: the project.assets.json of 2,000 packages has 20 MB.
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -18,6 +22,9 @@ _BOMS = (
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
+
+FOREIGN, SHARED = "it belongs to another user", "other users may write it"
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # a flag for opening a file, but not the target of a link; Windows has none
 
 _ACL = "system.posix_acl_access"
 # Attributes that are valid for the old content only; the kernel drops or renews them when a file is written in place.
@@ -40,11 +47,14 @@ class ChangedMeanwhile(FileProblem):
         super().__init__(path, "another program changed it at the same moment")
 
 
-def read_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
-    """The whole content of a regular file of at most `limit` bytes; raises FileProblem or FileNotFoundError."""
-    handle = _open(path)
+def read_bytes(path: str, limit: int = MAX_BYTES, *, own: bool = False) -> bytes:
+    """The whole content of a regular file of at most `limit` bytes; raises FileProblem or FileNotFoundError.
+
+    With `own`, links and files of other users are refused.
+    """
+    handle = _open(path, NO_LINKS if own else 0)
     try:
-        size = _size(handle, path)
+        size = _size(handle, path, own)
         if size > limit:
             raise FileProblem(path, f"it has {size:,} bytes; the limit is {limit:,}")
         chunks = []
@@ -63,6 +73,17 @@ def read_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
         os.close(handle)
 
 
+def open_regular(path: str) -> BinaryIO:
+    """Open a regular file of any size, to read parts of it; raises FileProblem or FileNotFoundError."""
+    handle = _open(path)
+    try:
+        _size(handle, path)
+        return open(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
 def read_head(path: str, count: int) -> bytes:
     """The first `count` bytes of a regular file of any size; raises FileProblem or FileNotFoundError."""
     handle = _open(path)
@@ -75,21 +96,30 @@ def read_head(path: str, count: int) -> bytes:
         os.close(handle)
 
 
-def _open(path: str) -> int:
+def _open(path: str, flags: int = 0) -> int:
     try:
         # Opening a FIFO or a device would block without O_NONBLOCK.
-        return os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        return os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | flags)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
         raise FileProblem(path, _reason(error)) from error
 
 
-def _size(handle: int, path: str) -> int:
+def _size(handle: int, path: str, own: bool = False) -> int:
     status = os.fstat(handle)
     if (status.st_mode & 0o170000) != 0o100000:
         raise FileProblem(path, "it is not a regular file")
+    if own and is_foreign(status):
+        raise FileProblem(path, FOREIGN)
+    if own and os.name != "nt" and status.st_mode & 0o002:
+        raise FileProblem(path, SHARED)
     return status.st_size
+
+
+def is_foreign(status: os.stat_result) -> bool:
+    """Whether a file belongs neither to this user nor to root, who may change every file. Windows does not tell."""
+    return os.name != "nt" and status.st_uid not in (os.geteuid(), 0)
 
 
 def decode(data: bytes) -> str:

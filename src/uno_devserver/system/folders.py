@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PRODUCT = "uno.devserver"
 VENDOR = "Uno Platform"
+REGISTRY = "DevServers"
 DATA_HOME = "XDG_DATA_HOME"
 
 
@@ -35,7 +36,7 @@ class Folders(Value):
     @property
     def registry(self) -> str:
         """The folder of the `devserver-<pid>.json` files that all launchers share."""
-        return os.path.join(self.local_application_data, VENDOR, "DevServers")
+        return os.path.join(self.local_application_data, VENDOR, REGISTRY)
 
 
 def folders(environ: Mapping[str, str] | None = None) -> Folders:

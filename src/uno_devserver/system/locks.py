@@ -10,7 +10,7 @@ import os
 import sys
 import time
 
-from .files import make_folders
+from .state_files import open_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ class FileLock:
 
         If the lock is taken, `on_wait` is called once with its holder. Raises OSError if the file cannot be used.
         """
-        make_folders(os.path.dirname(self._path))
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        handle = open_own(self._path)
         try:
             taken = _wait(handle, seconds, lambda: on_wait(self.holder()), go_on)
             if taken:

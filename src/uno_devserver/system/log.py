@@ -96,7 +96,7 @@ class Log:
 
 
 def _for_this_user(path: str, flags: int) -> int:
-    """Open the file, a new one for this user alone: a log contains the inspector's address, which allows tool calls."""
+    """Open the file, a new one for this user alone: it may contain arguments and answers."""
     return os.open(path, flags, 0o600)
 
 

@@ -25,7 +25,7 @@ def path_inside(root: str, path: str, *, windows: bool = os.name == "nt") -> str
         raise PathEscape(problem)
     try:
         real = os.path.realpath(os.path.join(root, path))
-        if _is_below(real, os.stat(root)):
+        if _steps_below(os.stat(root), real):
             return real
     except (OSError, ValueError) as error:  # a name is too long, or the root does not exist
         raise PathEscape(f"it cannot be looked up: {getattr(error, 'strerror', None) or error}") from error
@@ -50,14 +50,48 @@ def odd_name(path: str, *, windows: bool) -> str | None:
     return None
 
 
-def _is_below(path: str, root: os.stat_result) -> bool:
-    while True:
-        above = os.path.dirname(path)
-        if above == path:
-            return False
+def hidden_part(root: str, real: str) -> str | None:
+    """The hidden name (with a leading dot) below `root` that leads to `real` or a folder above it; None if none does.
+
+    `real` is a result of `path_inside`. Each name on the way counts, and each hidden name beside them that is another
+    name for the same file: the target of a hidden link, or a hidden folder under its short name on Windows. Raises
+    OSError.
+    """
+    steps = _steps_below(os.stat(root), real)
+    for step in steps:
+        if os.path.basename(step).startswith("."):
+            return os.path.basename(step)
+    existing = [found for step in steps if (found := _stat(step)) is not None]
+    for folder in map(os.path.dirname, steps):
+        if os.path.isdir(folder):  # else it does not exist yet
+            for name in os.listdir(folder):
+                if name.startswith(".") and _is_one_of(os.path.join(folder, name), existing):
+                    return name
+    return None
+
+
+def _steps_below(root: os.stat_result, path: str) -> list[str]:
+    """The path and the folders above it, up to the one that lies in the root; empty if it is not below the root."""
+    steps = []
+    while (above := os.path.dirname(path)) != path:
+        steps.append(path)
+        found = _stat(above)  # None if the folder does not exist yet
+        if found is not None and os.path.samestat(found, root):
+            return steps
         path = above
-        try:
-            if os.path.samestat(os.stat(path), root):
-                return True
-        except FileNotFoundError:  # the folder does not exist yet
-            pass
+    return []
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _is_one_of(path: str, files: list[os.stat_result]) -> bool:
+    try:
+        found = os.stat(path)
+    except OSError:  # a link that leads nowhere, or in a circle
+        return False
+    return any(os.path.samestat(found, each) for each in files)

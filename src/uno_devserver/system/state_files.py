@@ -1,4 +1,8 @@
-"""Files with facts about a path: their names, and reading and writing them as small JSON documents."""
+"""The files in this program's own folders: their names, and reading and writing them for this user alone.
+
+A file or folder of another user is not used, nor is a link in the place of a file: another user could have put it there
+while the folder had other rights. Folders that others may enter lose these rights before they are used.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,18 @@ import os
 import sys
 from binascii import crc32
 
+from .files import FOREIGN, NO_LINKS, SHARED, FileProblem, is_foreign, make_folders, read_bytes, write_atomic
+from .folders import PRODUCT, REGISTRY
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
 SHOWN_CHARACTERS = 40  # how many characters of the name are used; enough to recognise it
+OWN_ROOTS = (PRODUCT, REGISTRY)  # the folders above these are shared with other programs, and stay as they are
+
+_told: set[str] = set()  # the paths of other users that the log has named
 
 
 def name_for(path: str, shown: str = "") -> str:
@@ -28,11 +38,10 @@ def name_for(path: str, shown: str = "") -> str:
 
 def read_state(path: str, limit: int = 64 * 1024) -> dict[str, object]:
     """The members of a JSON document of at most `limit` bytes; none if it is missing, unreadable or not an object."""
-    from .files import FileProblem, read_bytes
     from .jsonc import JsonProblem, parse
 
     try:
-        kept = parse(read_bytes(path, limit))
+        kept = parse(read_own(path, limit))
     except (FileNotFoundError, FileProblem, JsonProblem):
         return {}
     return kept if isinstance(kept, dict) else {}
@@ -42,9 +51,112 @@ def write_state(path: str, members: Mapping[str, object]) -> None:
     """Replace the document atomically; raises OSError."""
     import json
 
-    from .files import write_atomic
+    write_own(path, json.dumps(members).encode("ascii"))
 
-    write_atomic(path, json.dumps(members).encode("ascii"))
+
+def read_own(path: str, limit: int) -> bytes:
+    """The content of a file in one of our folders; raises FileProblem or FileNotFoundError."""
+    try:
+        secure_folder(os.path.dirname(path))
+    except OSError as error:
+        raise FileProblem(str(error.filename), error.strerror or str(error)) from error
+    try:
+        return read_bytes(path, limit, own=True)
+    except FileProblem as problem:
+        if problem.reason in (FOREIGN, SHARED):
+            _tell(path, problem.reason)
+        raise
+
+
+def write_own(path: str, data: bytes, *, new: bool = False, durable: bool = True) -> None:
+    """Replace a file in one of our folders atomically; raises OSError, and FileExistsError if it must be `new`."""
+    secure_folder(os.path.dirname(path))
+    write_atomic(path, data, new=new, durable=durable)
+
+
+def open_own(path: str, flags: int = 0) -> int:
+    """Open a file in one of our folders to read and write it, and create it if it is missing; raises OSError."""
+    make_own_folder(os.path.dirname(path))
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINKS | getattr(os, "O_BINARY", 0) | flags, 0o600)
+    try:
+        status = os.fstat(handle)
+        if is_foreign(status):
+            raise _foreign(path)
+        _close_to_others(handle, status, 0o600)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def secure_folder(folder: str) -> None:
+    """Take the rights of others from one of our folders and those above it that are ours too.
+
+    Missing folders are ignored. Raises PermissionError if one belongs to another user.
+    """
+    if os.name == "nt":
+        return  # a user's folders inherit an access control list that excludes other users
+    for one in _own_folders(folder):
+        try:
+            link = os.lstat(one)
+            status = os.stat(one) if (link.st_mode & 0o170000) == 0o120000 else link
+        except FileNotFoundError:
+            return
+        if is_foreign(link) or is_foreign(status):
+            raise _foreign(one)
+        if status.st_mode & 0o077 and status.st_uid == os.geteuid():
+            _secure(one)
+
+
+def make_own_folder(folder: str) -> None:
+    """Create one of our folders, or secure it if it exists; raises OSError."""
+    secure_folder(folder)  # first, so that nothing is created in a folder of another user
+    make_folders(folder)
+
+
+def _own_folders(folder: str) -> list[str]:
+    """The folder and those above it up to the one of OWN_ROOTS, the uppermost first."""
+    found = [folder]
+    while os.path.basename(found[0]) not in OWN_ROOTS:
+        above = os.path.dirname(found[0])
+        if above == found[0]:
+            return [folder]
+        found.insert(0, above)
+    return found
+
+
+def _secure(folder: str) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        status = os.fstat(handle)
+        if is_foreign(status):  # it was replaced meanwhile
+            raise _foreign(folder)
+        _close_to_others(handle, status, 0o700)
+    finally:
+        os.close(handle)
+
+
+def _close_to_others(handle: int, status: os.stat_result, mode: int) -> None:
+    if os.name != "nt" and status.st_mode & 0o077 and status.st_uid == os.geteuid():
+        try:
+            os.fchmod(handle, mode)
+        except OSError as error:  # the file system is read-only, or has no modes
+            from .log import log
+
+            log.debug(f"the rights of other users could not be taken away: {error}")
+
+
+def _foreign(path: str) -> PermissionError:
+    _tell(path)
+    return PermissionError(13, FOREIGN, path)
+
+
+def _tell(path: str, why: str = FOREIGN) -> None:
+    if path not in _told:
+        from .log import log
+
+        _told.add(path)
+        log.warn(f"{path} is not used: {why}. Remove it, or make it yours alone (chown, chmod).")
 
 
 def sha256(data: bytes) -> str:

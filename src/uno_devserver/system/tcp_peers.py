@@ -1,7 +1,9 @@
-"""Find out whether a TCP connection of this machine was made by another user.
+"""Ask the kernel which user owns a TCP socket of this machine: the other end of a connection, or a listener.
 
-Every user of a machine can connect to its loopback addresses. Linux reports the owner of each socket (sock_diag); on
-other systems, no connection is taken for another user's.
+Every user of a machine can connect to its loopback addresses, and can serve pages there. Linux reports the owner of
+each socket (sock_diag). An answer counts only if it is about exactly the socket that was asked for. A question that
+fails for lack of something that another user can use up (files, memory) is no permission. On other systems, and where
+Linux does not report sockets at all, nothing is taken for another user's.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     Address = tuple[str | int, ...]  # as `getpeername` returns it: host, port, and more for IPv6
 
 ROOT = 0  # the user id of root, who may do everything anyway
@@ -21,52 +25,139 @@ NETLINK, SOCK_DIAG = 16, 4  # AF_NETLINK, and its protocol for information about
 BY_FAMILY, ERROR = 20, 2  # SOCK_DIAG_BY_FAMILY, NLMSG_ERROR
 REQUEST, ANY_STATE, NO_COOKIE = 1, 0xFFFFFFFF, 0xFFFFFFFF
 ANSWER_SECONDS = 1.0  # the kernel answers at once
-NO_FILES = (errno.EMFILE, errno.ENFILE)
-# This file exists if WSL mirrors the network of Windows. Then programs of Windows reach the loopback addresses, and
-# this kernel does not know their sockets.
+# The index of `lo`, the same on every Linux. Without it the kernel would not find sockets that are bound to that
+# interface (SO_BINDTODEVICE, which needs no rights), and would answer about a listener on the same port instead.
+LOOPBACK_INTERFACE = 1
+ESTABLISHED, FIN_WAIT_1, FIN_WAIT_2, LISTEN = 1, 4, 5, 10
+# The states of a client's socket when its connection is accepted; in the last two it has closed its own side only.
+OPEN_STATES = (ESTABLISHED, FIN_WAIT_1, FIN_WAIT_2)
+# The errors of a system, container or sandbox that does not let this process ask at all.
+UNAVAILABLE = (
+    errno.EPROTONOSUPPORT, errno.EAFNOSUPPORT, errno.ESOCKTNOSUPPORT, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM,
+    errno.EACCES,
+)  # fmt: skip
+NO_SOCKET = (errno.ENOENT, errno.EINVAL)  # the second is the answer about IPv6 of a kernel without IPv6
+# This file exists if WSL mirrors the network of Windows. Then programs of Windows reach the loopback addresses and
+# listen on them, and this kernel does not know their sockets.
 MIRRORED = "/sys/class/net/loopback0"
 
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence number, port id
 _QUESTION = struct.Struct("=BBBxI")  # family, protocol, extensions, states
 _PORTS = struct.Struct(">HH")  # the port of the socket, and the port at the other end
 _REST = struct.Struct("=III")  # interface, and a cookie in two halves
-_OWNER = struct.Struct("=II")  # user and inode
-_OWNER_OFFSET = _HEADER.size + 4 + 48 + 12  # after the family and other bytes, the addresses, a timer and two queues
+# Family, state, two other bytes; ports and both addresses; interface, cookie, a timer and two queues; user and inode.
+_REPORT = struct.Struct("=BBxx4s16s16s24xII")
+_ERROR_NUMBER = struct.Struct("=i")  # negative
+_MAPPED = b"\0" * 10 + b"\xff\xff"  # the start of an IPv4 address that is written as one of IPv6
+
+
+class SocketReport:
+    """What the kernel says about one socket. Addresses of IPv4 are written as those of IPv6."""
+
+    user: int
+    inode: int  # 0 if no program has the socket open
+
+    def __init__(self, message: bytes) -> None:
+        family, self.state, ports, own, remote, self.user, self.inode = _REPORT.unpack_from(message, _HEADER.size)
+        self.ports = _PORTS.unpack(ports)
+        self.addresses = tuple(each if family == socket.AF_INET6 else _MAPPED + each[:4] for each in (own, remote))
 
 
 def is_another_users(peer: Address, own: Address) -> bool:
-    """Whether the connection from `peer` to `own` was made by a program of another user, other than root."""
-    if sys.platform != "linux" or not _is_loopback(str(own[0])):
+    """Whether the connection from `peer` to `own` was, or may have been, made by another user than this one or root."""
+    if sys.platform != "linux" or not _is_loopback(own):
         return False
     try:
-        owner = _owner(peer, own)
-        if owner is None:  # the peer has closed its socket, or the kernel does not report sockets at all
-            return _owner(own, peer) is not None and not os.path.exists(MIRRORED)
-    except (OSError, struct.error) as error:
-        return (
-            isinstance(error, OSError) and error.errno in NO_FILES
-        )  # so that using up all handles does not disable this
-    user, inode = owner
-    # A socket that its program has closed is reported as root's, without an inode. Its owner is not known.
-    return inode == 0 if user == ROOT else user != os.geteuid()
+        owner = _connection(peer, own, OPEN_STATES)
+        if owner is not None:
+            # A socket that its program has closed is reported as root's, without an inode. Its owner is not known.
+            return owner.inode == 0 if owner.user == ROOT else owner.user != os.geteuid()
+        if os.path.exists(MIRRORED) and _connection(own, peer, (ESTABLISHED,)) is not None:
+            return False
+        return _reports_sockets()
+    except OSError as error:
+        return error.errno not in UNAVAILABLE
+    except struct.error:  # an answer that is too short
+        return True
 
 
-def _is_loopback(host: str) -> bool:
+def is_this_users_port(hosts: Iterable[str], port: int) -> bool:
+    """Whether connections to this port of these addresses, where anything listens, reach programs of this user only.
+
+    False if nothing listens at any of them; True where that cannot be known: on other systems, and in a mirrored WSL.
+    """
+    if sys.platform != "linux":
+        return True
+    try:
+        found = [each for host in hosts if (each := _listener(host, port)) is not None]
+        if found:
+            return all(each.user == os.geteuid() for each in found)
+        return os.path.exists(MIRRORED) or not _reports_sockets()
+    except OSError as error:
+        return error.errno in UNAVAILABLE
+    except struct.error:
+        return False
+
+
+def _is_loopback(address: Address) -> bool:
     """Whether this is a loopback address, so that connections to it come from this machine."""
+    host = _host(address)
     return host == "::1" or host.startswith("127.")
 
 
-def _owner(local: Address, remote: Address) -> tuple[int, int] | None:
-    """The user and the inode of the socket from `local` to `remote`; None if there is none. Raises OSError."""
-    family = socket.AF_INET6 if ":" in str(local[0]) else socket.AF_INET
-    addresses = b"".join(socket.inet_pton(family, str(each[0])).ljust(16, b"\0") for each in (local, remote))
-    sockets = _PORTS.pack(local[1], remote[1]) + addresses + _REST.pack(0, NO_COOKIE, NO_COOKIE)
+def _connection(local: Address, remote: Address, states: tuple[int, ...]) -> SocketReport | None:
+    """The socket from `local` to `remote` in one of these states; None if there is none. Raises OSError."""
+    report = _ask(local, remote)
+    asked = tuple(_packed(each) for each in (local, remote))
+    ports = (local[1], remote[1])
+    exact = report is not None and report.addresses == asked and report.ports == ports and report.state in states
+    return report if exact else None
+
+
+def _listener(host: str, port: int) -> SocketReport | None:
+    """The socket that would accept a connection to this address; None if there is none. Raises OSError.
+
+    The kernel finds it as for a packet that comes in. From port 0, no connection can exist.
+    """
+    report = _ask((host, port), (host, 0))
+    if report is None or report.state != LISTEN or report.ports[0] != port:
+        return None
+    return report
+
+
+def _reports_sockets() -> bool:
+    """Whether the kernel reports sockets: it must know a listener that exists now. Raises OSError."""
+    with socket.create_server(("127.0.0.1", 0)) as known:
+        host, port = known.getsockname()
+        return _listener(host, port) is not None
+
+
+def _ask(local: Address, remote: Address) -> SocketReport | None:
+    """Ask for the socket from `local` to `remote`; a listener at `local` is reported if there is none.
+
+    None if there is neither, or if the kernel has no reports for TCP. Raises OSError.
+    """
+    family = socket.AF_INET6 if ":" in _host(local) else socket.AF_INET
+    addresses = b"".join(socket.inet_pton(family, _host(each)).ljust(16, b"\0") for each in (local, remote))
+    sockets = _PORTS.pack(local[1], remote[1]) + addresses + _REST.pack(LOOPBACK_INTERFACE, NO_COOKIE, NO_COOKIE)
     question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, ANY_STATE) + sockets
     with socket.socket(NETLINK, socket.SOCK_RAW, SOCK_DIAG) as kernel:
         kernel.settimeout(ANSWER_SECONDS)
         kernel.send(_HEADER.pack(_HEADER.size + len(question), BY_FAMILY, REQUEST, 1, 0) + question)
         answer = kernel.recv(4096)
-    if _HEADER.unpack_from(answer)[1] == ERROR:
+    if _HEADER.unpack_from(answer)[1] != ERROR:
+        return SocketReport(answer)
+    number = -_ERROR_NUMBER.unpack_from(answer, _HEADER.size)[0]
+    if number in NO_SOCKET:
         return None
-    user, inode = _OWNER.unpack_from(answer, _OWNER_OFFSET)
-    return user, inode
+    raise OSError(number, os.strerror(number))
+
+
+def _packed(address: Address) -> bytes:
+    host = _host(address)
+    return socket.inet_pton(socket.AF_INET6, host if ":" in host else f"::ffff:{host}")
+
+
+def _host(address: Address) -> str:
+    """The IP address; one of IPv4 as such, also where a socket of both families tells it."""
+    return str(address[0]).removeprefix("::ffff:")

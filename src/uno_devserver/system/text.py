@@ -1,20 +1,29 @@
-"""Makes text that comes from files, file names and URLs safe to show."""
+"""Makes text that comes from files, file names, URLs and command lines safe to show."""
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Sequence
+
 LONGEST_NAME = 100  # of another program, in characters
+# Characters that count as printable, but are shown as nothing or as a blank.
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 
 
 def visible(text: str, *, keep_odd_bytes: bool = False) -> str:
-    """The text with control characters, except line ends, as numbers: they could move the cursor or change colours.
+    """The text with unprintable characters, except line ends, as numbers: they could move the cursor or change colours.
 
     Bytes of file names that are not valid text (surrogates in Python) become numbers, too, unless they are kept.
     """
-    if text.isprintable():
+    if text.isprintable() and (text.isascii() or _INVISIBLE.isdisjoint(text)):
         return text
     return "".join(
         character
-        if character.isprintable() or character == "\n" or (keep_odd_bytes and "\ud800" <= character <= "\udfff")
+        if (character.isprintable() and character not in _INVISIBLE)
+        or character == "\n"
+        or (keep_odd_bytes and "\ud800" <= character <= "\udfff")
         else _number(character)
         for character in text
     )
@@ -55,3 +64,124 @@ def has_credentials(url: str) -> bool:
 
     found = re.match(_PARTS, url.strip())
     return found is not None and "@" in found["authority"]
+
+
+# --- secrets in commands and variables
+
+HIDDEN = "…"
+# Words of a name that say that its value is a secret, and endings of words that do.
+_SECRET_WORDS = frozenset(("auth", "authorization", "bearer", "cookie", "dsn", "jwt", "license", "pass", "pat", "pin"))
+_SECRET_ENDINGS = ("credential", "key", "passphrase", "password", "passwd", "pwd", "secret", "signature", "token")
+_SECRET_PLURALS = ("credentials", "keys", "passwords", "secrets")  # but TOKENS are counted as a rule
+# The last word of a name whose value decides which code runs, or names a place: it is shown.
+_SHOWN_WORDS = frozenset(
+    ("args", "cmd", "command", "dir", "env", "file", "folder", "host", "port", "root", "sock", "uri", "url")
+)
+_SHOWN_ENDINGS = ("flags", "home", "opt", "options", "opts", "path", "preload")
+_WORKING_FOLDER = ("PWD", "OLDPWD")
+
+_WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
+# Keys that are known by their beginning, of services that many servers are for.
+_KNOWN = r"sk-|[spr]k_|gh[pousr]_|github_pat_|glpat-|xox[a-z]-|A[KS]IA|AIza|npm_|pypi-|hf_|dop_|shp[a-z]{2}_|SG\.|eyJ"
+_TOKEN = rf"\b({_KNOWN})(?=[A-Za-z_.-]{{0,100}}\d)[\w.-]{{12,}}"
+_BEARER = r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}"
+_AUTHORIZATION = (
+    r"(?i)\b(authorization\s*[:=]\s*)(?!(?:bearer|basic)\s)[^\s,;'\"][^,;'\"]*"  # any other scheme, and its key
+)
+# The beginnings of patterns are bounded, so that the time is linear in the length.
+_NAMED = r"""(?<!\w)([A-Za-z][\w.-]{0,100})(["']? ?[=:] ?)((?!(?:[Bb]earer|[Bb]asic)\b)[^\s;&,'"]+|"[^"]*"|'[^']*')"""
+_URL = r"""(?<![A-Za-z0-9])([A-Za-z][A-Za-z0-9+.-]{0,20}://)(?:[^\s/?#'"]*@)?([^\s?#'"]*)(\?[^\s#'"]*)?(#[^\s'"]*)?"""
+_RANDOM = r"(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+.~=-]{24,}|[0-9a-fA-F-]{32,}"
+_OPTION = r"--?([A-Za-z][\w.-]*)"
+_OPTION_WITH_VALUE = r"(-{0,2}([A-Za-z][\w.-]*)=)(\S+)"
+# What may follow an option that has no value: another option, a path, a script.
+_SCRIPT = r"-.*|[./~\\].*|.*\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|ps1|bat|cmd|exe|dll|jar)"
+_RUN_BY_A_SHELL = ("$(", "`")
+_CODE = r"""['"$`()|<>\n]|; """  # in a word of a command line: it may be code, of which nothing is hidden
+# The beginnings of names of variables by which interpreters and package managers are told what to run.
+_SHOWN_BEGINNINGS = (
+    *("BASH", "COMPLUS_", "CORECLR_", "DOTNET_", "DYLD_", "GIT_", "JAVA", "JDK_", "LD_", "NODE", "NPM_", "NUGET_"),
+    *("PERL", "PIP_", "PYTEST", "PYTHON", "RUBY", "UV_"),
+)
+
+
+def shown_variable(name: str, value: str) -> str:
+    """The value of an environment variable; `…` if its name, or what it looks like, says that it is a secret.
+
+    A value that decides which code runs, such as that of NODE_OPTIONS, is shown, but for secrets in it.
+    """
+    import re
+
+    is_shown = _is_shown(name) or name.upper().startswith(_SHOWN_BEGINNINGS)
+    hidden = names_secret(name) or (not is_shown and re.fullmatch(_RANDOM, value))
+    return HIDDEN if hidden and value else shown_text(value)
+
+
+def shown_words(line: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command line, with `…` for secrets; the program, and what may be code, are shown as they are."""
+    import re
+
+    shown = list(line[:1])
+    secret_follows = False
+    for word in line[1:]:
+        given = re.fullmatch(_OPTION_WITH_VALUE, word)
+        if secret_follows and not re.fullmatch(_SCRIPT, word, re.DOTALL) and not re.search(_CODE, word):
+            shown.append(HIDDEN)
+        elif given and names_secret(given[2]) and not any(mark in word for mark in _RUN_BY_A_SHELL):
+            shown.append(given[1] + HIDDEN)
+        elif re.search(_CODE, word):
+            shown.append(word)
+        else:
+            shown.append(shown_text(word))
+        option = re.fullmatch(_OPTION, word)
+        secret_follows = option is not None and names_secret(option[1])
+    return tuple(shown)
+
+
+def shown_command(line: Sequence[str]) -> str:
+    return " ".join(shown_words(line))
+
+
+def shown_text(text: str) -> str:
+    """The text with `…` for credentials and queries of URLs, values of secret names, and keys of known kinds."""
+    import re
+
+    text = re.sub(_AUTHORIZATION, rf"\1{HIDDEN}", re.sub(_URL, _shown_address, text))
+    text = re.sub(_BEARER, rf"\1 {HIDDEN}", text)
+    text = re.sub(_NAMED, _shown_member, text)
+    return re.sub(_TOKEN, rf"\1{HIDDEN}", text)
+
+
+def names_secret(name: str) -> bool:
+    """Whether the name of a variable, an option or a header says that its value is a secret."""
+    import re
+
+    words = [word.lower() for word in re.findall(_WORD, name)]
+    endings = (*_SECRET_ENDINGS, *_SECRET_PLURALS)
+    return not _is_shown(name) and any(word in _SECRET_WORDS or word.endswith(endings) for word in words)
+
+
+def _is_shown(name: str) -> bool:
+    import re
+
+    last = [word.lower() for word in re.findall(_WORD, name)][-1:]
+    return name in _WORKING_FOLDER or any(word in _SHOWN_WORDS or word.endswith(_SHOWN_ENDINGS) for word in last)
+
+
+def _shown_member(found: re.Match[str]) -> str:
+    # What has a bracket may be code, which a shell or an interpreter runs.
+    is_code = "(" in found[3] or "`" in found[3]
+    return f"{found[1]}{found[2]}{HIDDEN}" if names_secret(found[1]) and not is_code else found[0]
+
+
+def _shown_address(found: re.Match[str]) -> str:
+    import re
+
+    host, *parts = found[2].split("/")
+    if ":" in host and "@" in found[2]:  # a password with a slash in it
+        return f"{found[1]}{HIDDEN}@{found[2].rpartition('@')[2]}"
+    if found[1].startswith("git"):  # its path and revision say which code is fetched
+        return "".join(part or "" for part in found.groups())
+    path = [HIDDEN if re.fullmatch(_RANDOM, part) else part for part in parts]
+    query = re.sub(r"(?<=[?&=])[^&=]+(?=&|$)", HIDDEN, found[3]) if found[3] else ""
+    return found[1] + "/".join((host, *path)) + query + (f"#{HIDDEN}" if found[4] else "")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from binascii import crc32
 
+from ..system.files import FileProblem, read_head
+
 ADDINS_FOLDER = os.path.join(".devtools", "addins")
 # Limits for reading a folder of add-ins, which may contain a whole virtual environment.
 MAX_SOURCES = 256
@@ -37,9 +39,8 @@ def sources_key(workspace: str) -> int:
     key = 0
     for path in addin_sources(workspace):
         try:
-            with open(path, "rb") as stream:
-                content = stream.read(MAX_SOURCE_BYTES)
-        except OSError:  # the file was just removed, or is not readable
+            content = read_head(path, MAX_SOURCE_BYTES)
+        except (FileNotFoundError, FileProblem):  # it was just removed, is not readable, or is not a file
             continue
         key = crc32(content, crc32(os.fsencode(path), key))
     return key

@@ -53,6 +53,13 @@ class Workspace(Value):
     def resolved(self) -> bool:
         return self.kind in (ResolutionKind.CurrentDirectory, ResolutionKind.AutoDiscovered)
 
+    @property
+    def own_directory(self) -> str:
+        """The real folder to which writing is confined: the working directory, unless a link led out to that."""
+        asked, found = os.path.realpath(self.requested_directory), os.path.realpath(self.working_directory)
+        nested = any(upper in upwards(lower) for upper, lower in ((asked, found), (found, asked)))
+        return found if nested else asked
+
 
 def resolve(directory: str, *, explicit: bool = False) -> Workspace:
     """The workspace of `directory`, which is `explicit` if the user named it (--solution-dir)."""

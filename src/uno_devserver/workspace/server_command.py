@@ -215,9 +215,9 @@ def _read_toml(root: str) -> dict[str, Any]:
         return {}
     except FileProblem as problem:
         raise _Problem(f"{path} cannot be read: {problem.reason}") from problem
-    import tomllib  # takes 10 ms, and only Python servers need it
+    from ..system.toml import parse as parse_toml  # tomllib takes 10 ms, and only Python servers need it
 
     try:
-        return tomllib.loads(content.decode("utf-8"))
+        return parse_toml(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise _Problem(f"{path}: {error}") from error

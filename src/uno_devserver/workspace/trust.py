@@ -1,8 +1,12 @@
 """Whether the user has agreed that code of a workspace may run.
 
 No file of a workspace can agree for the user. Automation agrees by an environment variable, people by a command. The
-agreement is stored outside the workspace, for its real path and the content of its config. Another path or a changed
-config needs a new agreement; an edited add-in does not, because people edit add-ins all day.
+agreement is stored outside the workspace. It is for the real path of the workspace, the content of its config, and the
+kinds of its code: each add-in, each package that is built or started, the build of its projects. Another path, a
+changed config or a new kind of code needs a new agreement; edited code does not, because people edit it all day.
+
+Code that belongs to another user than this one or root is not agreed to, and an agreement is not valid for it: where
+others may create folders, they could put their code at a path that was agreed to and then removed.
 """
 
 from __future__ import annotations
@@ -10,36 +14,50 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, fatal, warning
-from ..system.files import FileProblem, read_bytes
+from ..system.files import FOREIGN, FileProblem, is_foreign, read_bytes
 from ..system.folders import folders
+from ..system.jsonc import JsonProblem, parse
 from ..system.state_files import name_for, read_state, sha256, write_state
 from ..system.values import Value
-from .addins import workspace_addins
-from .config import MAX_BYTES
+from .addins import ADDINS_FOLDER, workspace_addins
+from .config import MAX_BYTES, read_config
 from .config_file import CONFIG
+from .global_json import find_global_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from .config import Config
 
 TRUST_VARIABLE = "UNO_DEVSERVER_TRUST"
 AGREE = "'uno-devserver trust' in the workspace"  # the command by which the user agrees
 NOT_AGREED = "the user has not agreed to it"
 CONFIG_CHANGED = "its config was changed since the user agreed to it"
+BUILD = "the build of its projects"  # the code that MSBuild runs: project files, and packages inside the workspace
+# Files that say how a package is built and started, and the scripts of the first that build it.
+_PACKAGES = ("package.json", "pyproject.toml")
+_PROJECTS = (".csproj", ".fsproj")
+_SCRIPTS = ("build", "compile")
+AGREEMENT_BYTES = 1024 * 1024  # a thousand add-ins take 50 KB
+
+
+class ForeignCode(FileProblem):
+    """Code of a workspace belongs to another user."""
+
+    def __init__(self, path: str, owner: int) -> None:
+        super().__init__(path, f"{FOREIGN} (id {owner})")
+        self.owner = owner
 
 
 class TrustQuestion(Value):
     """The code to which the user can agree."""
 
     directory: str  # the real path of the workspace
-    addins: tuple[str, ...]
-    config: str | None
-    digest: str  # the digest of the config; empty if there is no config
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is no code yet."""
-        return not self.addins and self.config is None
+    addins: tuple[str, ...] = ()  # paths
+    config: str | None = None
+    digest: str = ""  # the digest of the config; empty if there is no config
+    kinds: tuple[str, ...] = ()  # one for each add-in, package and build; noun phrases
 
 
 class Agreement(Value):
@@ -52,17 +70,23 @@ class Agreement(Value):
 
 
 def is_trusted(environ: Mapping[str, str], directory: str) -> bool:
-    """Whether code of the workspace in this directory may run, with its present config."""
-    return _trusts_all(environ) or is_agreed(folders(environ).state, directory)
+    """Whether code of the workspace in this directory may run: all of it that there is now."""
+    return trusts_all(environ) or is_agreed(folders(environ).state, directory)
 
 
 def was_trusted(environ: Mapping[str, str], directory: str) -> bool:
-    """Whether the user has agreed to this workspace with any config, so that code that already runs may go on."""
-    return _trusts_all(environ) or _names(read_state(agreement_path(folders(environ).state, directory)), directory)
+    """Whether there is an agreement, even an outdated one, so that code that already runs may go on."""
+    if trusts_all(environ):
+        return True
+    try:
+        _check_owners(_own_paths(os.path.realpath(directory)))
+    except ForeignCode:
+        return False
+    return _is_for(_stored(folders(environ).state, directory), directory)
 
 
 def is_agreed(state: str, directory: str) -> bool:
-    """Whether the user has agreed to this workspace with its present config."""
+    """Whether the user has agreed to all code that this workspace has now."""
     return _refusal(state, directory) == ""
 
 
@@ -82,28 +106,43 @@ def not_run(what: str, why: str = NOT_AGREED, *, nothing_else: bool = False, rem
 
 def not_reloaded(why: str) -> str:
     """The message to clients whose server keeps its old code, because the workspace is not trusted any more."""
-    return f"New code is not loaded: {why}. What runs stays until the user agrees by {AGREE}."
+    return f"New code is not loaded: {why}. What runs stays until the user runs {AGREE}."
 
 
 def trust_question(directory: str) -> TrustQuestion:
-    """The code of a workspace; raises FileProblem if the config cannot be read, so that the user could not see it."""
+    """The code of a workspace, for the user to see.
+
+    Raises FileProblem if the config cannot be read, and ForeignCode if a part of the code belongs to another user.
+    """
     directory = os.path.realpath(directory)
     addins = tuple(workspace_addins(directory))
+    _check_owners(_own_paths(directory, addins))
+    kinds = [f"the add-in {os.path.basename(path)}" for path in addins]
+    if find_global_json(directory) is not None:
+        kinds.append(BUILD)
     config = os.path.join(directory, CONFIG)
     try:
         content = read_bytes(config, MAX_BYTES)
     except FileNotFoundError:
-        return TrustQuestion(directory, addins, None, "")
-    return TrustQuestion(directory, addins, config, sha256(content))
+        return TrustQuestion(directory, addins, None, "", tuple(kinds))
+    kinds += dict.fromkeys(_package_kinds(directory, read_config(config)))
+    return TrustQuestion(directory, addins, config, sha256(content), tuple(kinds))
 
 
 def agree(state: str, asked: TrustQuestion, command: str) -> None:
     """Store that the user has agreed by this command; raises OSError."""
     import time
 
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    answer = {"workspace": asked.directory, "config": asked.digest, "agreedBy": command, "agreedAt": now}
-    write_state(agreement_path(state, asked.directory), answer)
+    write_state(
+        agreement_path(state, asked.directory),
+        {
+            "workspace": asked.directory,
+            "config": asked.digest,
+            "kinds": list(asked.kinds),
+            "agreedBy": command,
+            "agreedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        },
+    )
 
 
 def revoke(state: str, directory: str) -> bool:
@@ -122,7 +161,11 @@ def agreements(state: str) -> list[Agreement]:
         names = os.listdir(folder)
     except OSError:
         return []
-    found = (_agreement(state, read_state(os.path.join(folder, name))) for name in names if name.endswith(".json"))
+    found = (
+        _agreement(state, read_state(os.path.join(folder, name), AGREEMENT_BYTES))
+        for name in names
+        if name.endswith(".json")
+    )
     return sorted((one for one in found if one is not None), key=lambda one: one.directory)
 
 
@@ -131,29 +174,104 @@ def agreement_path(state: str, directory: str) -> str:
     return os.path.join(state, "trust", f"{name_for(directory)}.json")
 
 
-def _trusts_all(environ: Mapping[str, str]) -> bool:
+def _own_paths(directory: str, addins: tuple[str, ...] = ()) -> Iterator[str]:
+    """The paths at which another user could have put code for the config and the add-ins of a workspace."""
+    config, folder = os.path.join(directory, CONFIG), os.path.join(directory, ADDINS_FOLDER)
+    yield from (directory, os.path.dirname(config), config, folder)
+    for path in addins:
+        yield path
+        if not path.endswith(".py"):
+            yield os.path.join(path, "__init__.py")
+
+
+def _check_owners(paths: Iterable[str]) -> None:
+    """Raise ForeignCode for the first of these paths that belongs to another user, or leads to what does."""
+    # Root runs what ordinary users own as a matter of course: by sudo, and in containers, where the owner of a mounted
+    # workspace is a user of the machine outside.
+    if os.name == "nt" or os.geteuid() == 0:
+        return
+    for path in paths:
+        try:
+            status = os.lstat(path)
+            if (status.st_mode & 0o170000) == 0o120000 and not is_foreign(status):
+                status = os.stat(path)
+        except OSError:  # there is no such file
+            continue
+        if is_foreign(status):
+            raise ForeignCode(path, status.st_uid)
+
+
+def _package_kinds(directory: str, config: Config) -> Iterator[str]:
+    """The packages that the config lets this program build or start, and their builds."""
+    for root in dict.fromkeys((config.server_folder or directory, config.extension_path)):
+        try:
+            names = sorted(os.listdir(root)) if root is not None else []
+        except OSError:
+            continue
+        for name in names:
+            if name in _PACKAGES or name.endswith(_PROJECTS):
+                path = os.path.join(str(root), name)
+                _check_owners((str(root), path))
+                shown = _relative(path, directory)
+                yield f"the package of {shown}"
+                yield from (f"the script {script!r} of {shown}" for script in _build_scripts(path))
+
+
+def _relative(path: str, directory: str) -> str:
+    try:
+        return os.path.relpath(path, directory)
+    except ValueError:  # it is on another drive
+        return path
+
+
+def _build_scripts(path: str) -> tuple[str, ...]:
+    """The scripts of a package.json that hot reload may run; all of them if it cannot be read."""
+    if os.path.basename(path) != _PACKAGES[0]:
+        return ()
+    try:
+        document = parse(read_bytes(path, MAX_BYTES))
+    except FileNotFoundError:
+        return ()
+    except (FileProblem, JsonProblem):
+        return _SCRIPTS
+    scripts = document.get("scripts") if isinstance(document, dict) else None
+    return tuple(name for name in _SCRIPTS if isinstance(scripts, dict) and isinstance(scripts.get(name), str))
+
+
+def trusts_all(environ: Mapping[str, str]) -> bool:
+    """Whether the environment agrees for every workspace."""
     return environ.get(TRUST_VARIABLE, "").strip() == "1"
 
 
-def _names(answer: Mapping[str, object], directory: str) -> bool:
+def _stored(state: str, directory: str) -> Mapping[str, object]:
+    return read_state(agreement_path(state, directory), AGREEMENT_BYTES)
+
+
+def _is_for(answer: Mapping[str, object], directory: str) -> bool:
     return answer.get("workspace") == os.path.realpath(directory)
 
 
 def _refusal(state: str, directory: str) -> str:
     """The end of a sentence: why there is no valid agreement; empty if there is one."""
-    answer = read_state(agreement_path(state, directory))
+    answer = _stored(state, directory)
+    if not _is_for(answer, directory):
+        return NOT_AGREED
     try:
         asked = trust_question(directory)
+    except ForeignCode as problem:
+        return f"{problem.path} belongs to another user (id {problem.owner})"
     except FileProblem:
-        return NOT_AGREED
-    if not _names(answer, directory):
-        return NOT_AGREED
-    return "" if answer.get("config") == asked.digest else CONFIG_CHANGED
+        return "its config cannot be read"
+    if answer.get("config") != asked.digest:
+        return CONFIG_CHANGED
+    agreed = answer.get("kinds")
+    new = [kind for kind in asked.kinds if not isinstance(agreed, list) or kind not in agreed]
+    return f"the user agreed to it before there was {new[0]}" if new else ""
 
 
 def _agreement(state: str, answer: Mapping[str, object]) -> Agreement | None:
     directory = answer.get("workspace")
     if not isinstance(directory, str):
         return None
-    outdated = _refusal(state, directory) if os.path.isdir(directory) else "it does not exist any more"
+    outdated = _refusal(state, directory) if os.path.isdir(directory) else "the workspace does not exist any more"
     return Agreement(directory, str(answer.get("agreedBy")), str(answer.get("agreedAt")), outdated)

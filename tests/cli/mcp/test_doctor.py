@@ -18,6 +18,7 @@ from support.hosts import is_running
 from support.machine import Machine
 from support.odd_servers import Notes, odd_server
 from support.proxies import Proxies
+from support.registration import UNPINNED_PRERELEASE, as_version, by_uvx
 from support.waiting import wait_for
 
 COMMAND = str(Path(sys.executable).with_name("uno-devserver"))
@@ -117,7 +118,7 @@ def test_to_have_agreed_to_the_workspace_is_not_enough_to_start_it(machine: Mach
 
 
 def test_one_that_fails_says_why_and_what_to_do(machine: Machine, workspace: Path) -> None:
-    register(workspace, {"UnoApp": {"command": "uvx", "args": ["uno-devserver", "--mcp-app"]}})
+    register(workspace, {"UnoApp": by_uvx(as_version(machine, "1.2.3"))})
 
     result = machine.run("mcp", "doctor", "claude-code")
 
@@ -126,6 +127,27 @@ def test_one_that_fails_says_why_and_what_to_do(machine: Machine, workspace: Pat
     assert "    'uvx' is not on PATH.\n" in result.stdout
     assert "'uno-devserver mcp install claude-code --runner path'." in " ".join(result.stdout.split())
     assert all(len(line) <= 80 for line in result.stdout.splitlines() if "/" not in line)
+
+
+@pytest.mark.parametrize(("scope", "path"), [("", "ws/.mcp.json"), (" --scope user", "home/.claude.json")])
+def test_until_a_release_what_has_our_name_on_an_index_is_not_started(machine: Machine, scope: str, path: str) -> None:
+    as_version(machine, "1.2.0.dev0")
+    started = machine.root / "started"
+    write(machine.tools / "uvx", f"#!{sys.executable}\nopen({str(started)!r}, 'w')\n").chmod(0o755)
+    write(machine.root / path, json.dumps({"mcpServers": {"UnoApp": UNPINNED_PRERELEASE}}))
+
+    result = machine.run("mcp", "doctor", "claude-code", "--servers", "UnoApp", "--json")
+
+    (one,) = result.json["entries"]
+    assert (result.exit_code, one["ok"], started.exists()) == (1, False, False)
+    assert one["problem"] == (
+        "It was not started: it runs whatever has the name uno-devserver on the package index: "
+        "version 1.2.0.dev0 of it is not released."
+    )
+    assert f"'uno-devserver mcp install claude-code{scope} --runner path' names this program by" in one["nextStep"]
+    assert "'uno-devserver mcp doctor claude-code --force'." in one["nextStep"]
+    machine.run("mcp", "doctor", "claude-code", "--servers", "UnoApp", "--force")
+    assert started.exists()
 
 
 def test_nothing_is_left_of_a_proxy_and_its_host(machine: Machine, workspace: Path) -> None:
@@ -243,6 +265,7 @@ def test_an_add_in_that_raises_is_reported(machine: Machine, workspace: Path) ->
     # given one of two add-ins that does not load
     addins = workspace / ".devtools" / "addins"
     write(addins / "broken.py", "raise ValueError('no such luck')\n")
+    machine.run("trust")
 
     result = machine.run("mcp", "doctor", "claude-code", "--json")
     text = machine.run("mcp", "doctor", "claude-code").stdout

@@ -7,14 +7,29 @@ import os
 import shutil
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 from support.files import write
-from support.registration import DOCS, SEED_SERVERS, UVX, UVX_PRERELEASE, Clients, operations
+from support.registration import (
+    BY_PATH,
+    DOCS,
+    SEED_SERVERS,
+    UNPINNED,
+    UNPINNED_PRERELEASE,
+    UVX,
+    UVX_PRERELEASE,
+    Clients,
+    as_version,
+    by_uvx,
+    operations,
+)
+from support.terminals import Terminal
+from uno_devserver.cli.trust import MAY_IT_RUN
 
 ADDIN = ".devtools/addins/mine.py"
-NOT_YET = "Code of this workspace runs only after 'uno-devserver trust'."
+NOT_YET = "Not run until you agree: "
 
 
 @pytest.mark.parametrize(
@@ -61,7 +76,7 @@ def test_all_detected_clients_share_what_they_can_and_a_dry_run_foresees_it(clie
 
 
 def test_what_is_left_to_do_in_the_client_is_told_after_a_change_and_only_then(clients: Clients) -> None:
-    first, second = clients.install("claude-code"), clients.install("claude-code")
+    first, second = (clients.install("claude-code", "--runner", "uvx") for _ in range(2))
 
     steps = first.json["nextSteps"]
     assert any("approve" in step for step in steps)
@@ -108,11 +123,115 @@ def test_the_path_runner_writes_a_program_that_exists(clients: Clients) -> None:
     assert not any("PATH" in step for step in result.json["nextSteps"])
 
 
-def test_registering_for_a_workspace_agrees_to_its_code_and_says_what_may_run(clients: Clients) -> None:
+UNRELEASED, RELEASE = "1.2.0.dev0", "1.2.3"
+RUNS_ANYTHING = (
+    f"runs whatever has the name uno-devserver on the package index: version {UNRELEASED} of it is not released."
+)
+
+
+def test_until_a_release_the_path_of_this_program_is_written_and_it_is_said_why(clients: Clients) -> None:
+    as_version(clients.machine, UNRELEASED)
+    why = f"The entry names this program by its path, because 'uvx' {RUNS_ANYTHING}"
+
+    text = clients.text("install", "kiro").stdout
+    app, docs = operations(clients.install("cursor"))
+
+    assert clients.read(".cursor/mcp.json")["mcpServers"]["UnoApp"] == BY_PATH
+    assert why in app["note"]
+    assert "package index" not in docs["note"]
+    assert why in " ".join(text.split())
+    (again, _) = operations(clients.install("cursor"))
+    assert (again["action"], again["reason"]) == ("skipped", "Already registered")
+
+
+@pytest.mark.parametrize(
+    "old",
+    [UNPINNED, UNPINNED_PRERELEASE, by_uvx(RELEASE), {"command": "uvx", "args": ["uno-devserver@1.2.3", "--mcp-app"]}],
+)
+def test_until_a_release_an_entry_by_name_is_replaced_and_keeps_its_name_and_variables(
+    clients: Clients, old: dict[str, Any]
+) -> None:
+    as_version(clients.machine, UNRELEASED)
+    entry = {**old, "args": [*old["args"], "-l", "Debug"], "env": {"A": "1"}}
+    clients.write(".cursor/mcp.json", {"mcpServers": {"mine": entry}})
+
+    (app, _) = operations(clients.install("cursor"))
+
+    assert (app["action"], app["keys"]) == ("updated", ["mine"])
+    assert "(was uvx" in app["reason"]
+    assert clients.read(".cursor/mcp.json")["mcpServers"]["mine"] == {
+        "command": BY_PATH["command"],
+        "args": ["--mcp-app"],  # in a file of the workspace
+        "env": {"A": "1"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "args"),
+    [
+        (("--runner", "uvx"), by_uvx(UNRELEASED, "--prerelease", "allow")["args"]),
+        (("--release",), by_uvx(UNRELEASED)["args"]),
+        (("--channel", "prerelease"), by_uvx(UNRELEASED, "--prerelease", "allow")["args"]),
+        (("--version", "1.1.0"), ["uno-devserver@1.1.0", "--mcp-app"]),
+    ],
+)
+def test_who_asks_for_a_name_before_a_release_gets_it_with_a_warning(
+    clients: Clients, options: tuple[str, ...], args: list[str]
+) -> None:
+    as_version(clients.machine, UNRELEASED)
+    warning = f"The entry {RUNS_ANYTHING} '--runner path' names this program by its path instead."
+
+    first, second = (operations(clients.install("cursor", *options))[0] for _ in range(2))
+
+    assert clients.read(".cursor/mcp.json")["mcpServers"]["UnoApp"] == {"command": "uvx", "args": args}
+    assert (first["action"], second["action"]) == ("created", "skipped")
+    assert warning in first["note"]
+    assert warning in second["note"]
+
+
+def test_the_net_tool_has_its_own_package_and_no_warning_before_a_release(clients: Clients) -> None:
+    as_version(clients.machine, UNRELEASED)
+
+    (app, _) = operations(clients.install("cursor", "--runner", "dnx"))
+
+    assert clients.read(".cursor/mcp.json")["mcpServers"]["UnoApp"]["command"] == "dnx"
+    assert "package index" not in app["note"]
+
+
+def test_a_release_writes_its_minor_version_and_the_next_minor_version_renews_it(clients: Clients) -> None:
+    as_version(clients.machine, RELEASE)
+    created = clients.install("cursor")
+    written = clients.read(".cursor/mcp.json")["mcpServers"]["UnoApp"]
+    as_version(clients.machine, "1.2.9")
+    patch = clients.install("cursor")
+    as_version(clients.machine, "1.3.0")
+    minor = clients.install("cursor")
+
+    assert written == by_uvx(RELEASE)
+    assert "package index" not in operations(created)[0]["note"]
+    assert operations(patch)[0]["action"] == "skipped"
+    assert operations(minor)[0]["action"] == "updated"
+    assert clients.read(".cursor/mcp.json")["mcpServers"]["UnoApp"] == by_uvx("1.3.0")
+
+
+@pytest.mark.parametrize("old", [UNPINNED, UNPINNED_PRERELEASE])
+def test_a_release_replaces_the_entry_without_a_version_that_earlier_ones_wrote(
+    clients: Clients, old: dict[str, Any]
+) -> None:
+    as_version(clients.machine, RELEASE)
+    clients.write(".cursor/mcp.json", {"mcpServers": {"UnoApp": old}})
+
+    (app, _) = operations(clients.install("cursor"))
+
+    assert app["action"] == "updated"
+    assert clients.read(".cursor/mcp.json")["mcpServers"]["UnoApp"] == by_uvx(RELEASE)
+
+
+def test_registering_with_trust_agrees_to_the_workspaces_code_and_says_what_may_run(clients: Clients) -> None:
     addin = write(clients.workspace / ADDIN, "")
 
-    lines = clients.text("install", "cursor").stdout.splitlines()
-    again = clients.install("cursor")
+    lines = clients.text("install", "cursor", "--trust").stdout.splitlines()
+    again = clients.install("cursor", "--trust")
 
     at = lines.index("Code of this workspace that may run from now on:")
     assert lines[at + 1 : at + 3] == [f"- {addin}", "'uno-devserver trust --revoke' revokes this."]
@@ -121,10 +240,58 @@ def test_registering_for_a_workspace_agrees_to_its_code_and_says_what_may_run(cl
     assert agreement["agreedBy"] == "mcp install"
 
 
+def test_registering_alone_agrees_to_nothing_and_names_the_next_step(clients: Clients) -> None:
+    write(clients.workspace / ADDIN, "")
+
+    data = clients.install("cursor").json
+
+    assert data["agreedTo"] == []
+    assert data["nextSteps"][-1].startswith(NOT_YET)
+    assert agreements(clients) == []
+
+
+def test_on_a_terminal_it_is_asked_when_the_files_are_written(clients: Clients) -> None:
+    write(clients.workspace / ADDIN, "")
+    terminal = Terminal(clients.machine, "mcp", "install", "cursor")
+
+    terminal.until(MAY_IT_RUN)
+    assert "UnoApp" in clients.read(".cursor/mcp.json")["mcpServers"]
+    terminal.press(b"y\n")
+    terminal.end()
+
+    assert len(agreements(clients)) == 1
+
+
+def test_who_interrupts_the_question_is_told_that_the_files_are_written(clients: Clients) -> None:
+    write(clients.workspace / ADDIN, "")
+    terminal = Terminal(clients.machine, "mcp", "install", "cursor")
+    terminal.until(MAY_IT_RUN)
+    terminal.press(b"\x03")
+
+    sent = terminal.end()
+
+    assert terminal.process.returncode == 130
+    assert "but the entries were written: 'uno-devserver mcp uninstall' removes them." in " ".join(sent.split())
+    assert agreements(clients) == []
+
+
+def test_a_failed_registration_asks_and_keeps_nothing(clients: Clients) -> None:
+    write(clients.workspace / ADDIN, "")
+    clients.write(".cursor/mcp.json", "{ broken")
+
+    sent = Terminal(clients.machine, "mcp", "install", "cursor").end()
+    result = clients.install("cursor", "--trust")
+
+    assert MAY_IT_RUN not in sent
+    assert (result.exit_code, result.json["agreedTo"]) == (1, [])
+    assert agreements(clients) == []
+
+
 def test_a_dry_run_tells_what_would_be_agreed_to_and_agrees_to_nothing(clients: Clients) -> None:
     addin = write(clients.workspace / ADDIN, "")
 
-    data, text = clients.install("cursor", "--dry-run").json, clients.text("install", "cursor", "--dry-run").stdout
+    data = clients.install("cursor", "--dry-run", "--trust").json
+    text = clients.text("install", "cursor", "--dry-run", "--trust").stdout
 
     assert (data["dryRun"], data["agreedTo"]) == (True, [str(addin)])
     assert f"\nCode of this workspace that would be agreed to:\n- {addin}\n\n" in text
@@ -136,21 +303,20 @@ def test_a_dry_run_tells_what_would_be_agreed_to_and_agrees_to_nothing(clients: 
     [
         ("cursor", "--servers", "UnoDocs"),
         ("cursor", "--runner", "dnx"),
-        ("cursor", "--scope", "user"),
         ("cursor", "--server-definitions", str(SEED_SERVERS)),
         ("aider",),
     ],
 )
-def test_other_registrations_agree_to_nothing(clients: Clients, argv: tuple[str, ...]) -> None:
+def test_registrations_of_other_programs_agree_to_nothing(clients: Clients, argv: tuple[str, ...]) -> None:
     write(clients.workspace / ADDIN, "")
 
-    assert clients.install(*argv).json["agreedTo"] == []
+    assert clients.install(*argv, "--trust").json["agreedTo"] == []
     assert agreements(clients) == []
 
 
 def test_an_entry_that_was_there_before_does_not_undo_a_revoke(clients: Clients) -> None:
     write(clients.workspace / ADDIN, "")
-    clients.install("cursor")
+    clients.install("cursor", "--trust")
     clients.machine.run("trust", "--revoke")
 
     again = clients.install("cursor")
@@ -160,15 +326,9 @@ def test_an_entry_that_was_there_before_does_not_undo_a_revoke(clients: Clients)
     assert agreements(clients) == []
 
 
-def test_an_entry_of_this_program_by_its_path_agrees_too(clients: Clients) -> None:
-    addin = write(clients.workspace / ADDIN, "")
-
-    assert clients.install("cursor", "--runner", "path").json["agreedTo"] == [str(addin)]
-
-
 def test_uninstall_reminds_of_what_was_agreed_to(clients: Clients) -> None:
     write(clients.workspace / ADDIN, "")
-    clients.install("cursor")
+    clients.install("cursor", "--trust")
 
     docs, app = clients.uninstall("cursor", "--servers", "UnoDocs"), clients.uninstall("cursor")
 
@@ -361,7 +521,7 @@ def test_what_is_missing_is_told_once_with_all_entries_that_need_it(clients: Cli
     for name in ("~/.cursor/mcp.json", "~/.kiro/settings/mcp.json"):
         clients.write(name, {})
 
-    steps = clients.install("--all-ides").json["nextSteps"]
+    steps = clients.install("--all-ides", "--runner", "uvx").json["nextSteps"]
 
     (told,) = [step for step in steps if "PATH" in step]
     assert told.startswith("'uvx' is not on PATH (entry 'UnoApp' of Cursor, 'UnoApp' of Kiro): ")
@@ -413,14 +573,88 @@ def test_code_of_an_untrusted_workspace_is_a_next_step(clients: Clients) -> None
     clients.machine.run("trust")
     agreed = clients.install("cursor", "--scope", "user").json["nextSteps"]
 
-    assert NOT_YET in skipped
-    assert not [steps for steps in (empty, docs, dotnet, agreed) if NOT_YET in steps]
+    assert NOT_YET in str(skipped)
+    assert not [steps for steps in (empty, docs, dotnet, agreed) if NOT_YET in str(steps)]
 
 
 def test_what_an_install_agrees_to_does_not_wait(clients: Clients) -> None:
     write(clients.workspace / ".devtools" / "addins" / "mine.py", "")
 
-    foreseen, done = clients.install("cursor", "--dry-run").json, clients.install("cursor").json
+    foreseen, done = clients.install("cursor", "--dry-run", "--trust").json, clients.install("cursor", "--trust").json
 
     assert foreseen["agreedTo"] == done["agreedTo"] != []
-    assert NOT_YET not in [*foreseen["nextSteps"], *done["nextSteps"]]
+    assert NOT_YET not in str(foreseen["nextSteps"] + done["nextSteps"])
+
+
+SECRET = {"mcpServers": {"mine": {"command": "x", "env": {"KEY": "the-secret"}}, "UnoApp": UVX}}
+
+
+def linked_out(clients: Clients, link: str) -> str:
+    """A client's file of the user, and a link in the workspace that leads to it, as a repository may bring one."""
+    target = clients.write("~/private/mcp.json", SECRET)
+    at = clients.at(link)
+    at.parent.mkdir(exist_ok=True)
+    at.symlink_to(target if link.endswith(".json") else target.parent)
+    return f"'{at}' is a link to '{os.path.realpath(at)}', outside of the workspace '{clients.workspace}'"
+
+
+COMMANDS = (
+    ["install", "cursor"],
+    ["install", "cursor", "--dry-run"],
+    ["install", "cursor", "--no-backup"],
+    ["uninstall", "cursor"],
+    ["uninstall", "cursor", "--dry-run"],
+    ["restore", "cursor"],
+    ["restore", "cursor", "--force", "--dry-run"],
+)
+
+
+@pytest.mark.parametrize("link", [".cursor/mcp.json", ".cursor"])
+@pytest.mark.parametrize("argv", COMMANDS, ids=" ".join)
+def test_a_link_that_leads_out_of_the_workspace_is_not_followed(clients: Clients, argv: list[str], link: str) -> None:
+    said = linked_out(clients, link)
+    before = clients.tree()
+
+    result = clients.mcp(*argv)
+
+    assert result.exit_code == 1
+    assert {one["action"] for one in operations(result)} == {"error"}
+    assert all(said in one["reason"] for one in operations(result))
+    step = "Replace the link by a file or folder of the workspace, or use --scope user; then run this again."
+    assert step in result.json["nextSteps"]
+    assert "the-secret" not in result.stdout + result.stderr
+    assert clients.tree() == before
+    kept = [path for path in clients.machine.data.rglob("*") if path.is_file()]
+    assert all(b"the-secret" not in path.read_bytes() for path in kept)
+
+
+@pytest.mark.parametrize("link", [".cursor/mcp.json", ".cursor"])
+def test_what_is_behind_such_a_link_is_shown_by_no_command(clients: Clients, link: str) -> None:
+    said = linked_out(clients, link)
+
+    status, doctor = clients.status("cursor"), clients.mcp("doctor", "cursor")
+
+    for result in (status, doctor):
+        assert said in str(result.json)
+        assert "the-secret" not in result.stdout + result.stderr
+
+
+def test_a_link_to_another_file_of_the_workspace_is_followed(clients: Clients) -> None:
+    clients.write(".mcp.json", {"mcpServers": {}})
+    clients.at(".cursor").mkdir()
+    clients.at(".cursor/mcp.json").symlink_to("../.mcp.json")
+
+    assert clients.install("cursor").exit_code == 0
+
+    assert "UnoApp" in clients.read(".mcp.json")["mcpServers"]
+    assert clients.at(".cursor/mcp.json").is_symlink()
+
+
+def test_a_users_own_file_may_be_a_link(clients: Clients) -> None:
+    target = clients.write("~/dotfiles/cursor.json", {"mcpServers": {}})
+    clients.at("~/.cursor").mkdir()
+    clients.at("~/.cursor/mcp.json").symlink_to(target)
+
+    assert clients.install("cursor", "--scope", "user").exit_code == 0
+
+    assert "UnoApp" in clients.read("~/dotfiles/cursor.json")["mcpServers"]

@@ -11,18 +11,31 @@ from typing import Any
 import pytest
 
 from support.machine import Machine
-from support.registration import DNX, DOCS, UVX, Clients, of_client
-from uno_devserver import __version__
+from support.registration import (
+    BY_PATH,
+    DNX,
+    DOCS,
+    UNPINNED,
+    UNPINNED_PRERELEASE,
+    Clients,
+    as_version,
+    by_uvx,
+    of_client,
+)
 
 # Real clients' files hold other servers, whose addresses look like old ones of ours.
 FIGMA = {"url": "http://localhost:3845/mcp"}
 # None of these is worth its milliseconds on the way to a look at some JSON files.
+RELEASE = "1.2.3"
+UVX = by_uvx(RELEASE)
 COSTLY = {"dataclasses", "typing", "pathlib", "subprocess", "threading", "tomllib", "yaml", "logging", "shutil"}
 COSTLY |= {"tempfile", "difflib", "hashlib", "asyncio", "inspect", "uno_devserver.setup.client_cli"}
 
 
 @pytest.fixture
 def clients(machine: Machine) -> Clients:
+    """Of a released program, with what starts it on PATH."""
+    as_version(machine, RELEASE)
     for name in ("uvx", "dnx"):
         (machine.tools / name).touch(mode=0o755)
     return Clients(machine)
@@ -40,7 +53,7 @@ def test_programs_get_one_document_with_whole_paths(clients: Clients) -> None:
 
     fields = ["version", "callerIde", "toolVersion", "expectedVariant"]
     assert list(told) == [*fields, "detectedIdes", "supportedIdes", "ides", "servers", "nextSteps"]
-    assert [told[field] for field in fields] == ["1.0", "kiro", __version__, "stable"]
+    assert [told[field] for field in fields] == ["1.0", "kiro", RELEASE, "stable"]
     assert told["detectedIdes"] == ["kiro"]
     assert {"ide": "kiro", "strategy": "file", "detected": True} in told["supportedIdes"]
     assert {"id": "kiro", "detected": True, "configPaths": [str(local), str(users)], "writeTarget": str(local)} in told[
@@ -105,6 +118,59 @@ def test_the_chosen_definition_is_shown(clients: Clients) -> None:
     assert definition("--version", "1.2.3") == {"command": "uvx", "args": ["uno-devserver@1.2.3", "--mcp-app"]}
     assert definition("--release", "--runner", "dnx") == DNX
     assert definition("--runner", "path")["args"][-1] == "--mcp-app"
+
+
+UNRELEASED = "1.2.0.dev0"
+
+
+@pytest.mark.parametrize("entry", [UVX, UNPINNED, UNPINNED_PRERELEASE])
+def test_until_a_release_an_entry_by_name_is_outdated_with_the_reason_and_the_next_step(
+    clients: Clients, entry: dict[str, Any]
+) -> None:
+    as_version(clients.machine, UNRELEASED)
+    clients.write(".cursor/mcp.json", _servers(("UnoApp", entry), ("UnoDocs", DOCS)))
+
+    told = clients.status("cursor")
+    text = " ".join(clients.text("status", "cursor").stdout.split())
+
+    found, reason = of_client(told, "UnoApp", "cursor"), "runs whatever has the name uno-devserver on the package index"
+    assert found["status"] == "outdated"
+    assert found["warnings"] == [f"The entry 'UnoApp' {reason}: version {UNRELEASED} of it is not released"]
+    assert told.json["servers"][0]["definition"] == BY_PATH
+    assert told.json["nextSteps"] == ["Run 'uno-devserver mcp install cursor' to register what is missing or outdated."]
+    assert f"(auto-detected from tool v{UNRELEASED}), named by its path until it is released" in text
+    assert reason in text
+
+
+def test_until_a_release_a_way_of_the_users_own_that_goes_by_the_name_stays_and_is_warned_of(clients: Clients) -> None:
+    as_version(clients.machine, UNRELEASED)
+    own = {"command": "uvx", "args": ["--python", "3.12", "uno-devserver", "--mcp-app"]}
+    clients.write(".cursor/mcp.json", _servers(("UnoApp", own), ("UnoDocs", DOCS)))
+
+    told = clients.status("cursor")
+
+    found = of_client(told, "UnoApp", "cursor")
+    assert found["status"] == "registered"
+    assert ["not released" in warning for warning in found["warnings"]] == [True]
+    (step,) = told.json["nextSteps"]
+    assert step == "Run 'uno-devserver mcp install cursor --runner path' to name this program by its path."
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (UNPINNED, "runs each later version unseen, because it names none"),
+        (by_uvx("1.1.0"), "runs version 1.1.*, and this program is 1.2.3"),
+    ],
+)
+def test_an_entry_of_another_version_is_outdated_with_the_reason(
+    clients: Clients, entry: dict[str, Any], reason: str
+) -> None:
+    clients.write(".cursor/mcp.json", _servers(("UnoApp", entry)))
+
+    found = of_client(clients.status("cursor"), "UnoApp", "cursor")
+
+    assert (found["status"], found["warnings"]) == ("outdated", [f"The entry 'UnoApp' {reason}"])
 
 
 def test_people_get_a_line_per_client_and_entry(clients: Clients) -> None:

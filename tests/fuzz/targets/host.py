@@ -23,7 +23,7 @@ from uno_devserver.host.addins.testing import Client, InProcessCall
 from uno_devserver.host.assemblies import NotAnAssembly
 from uno_devserver.host.assemblies import parse_assembly as parse_assembly
 from uno_devserver.host.remote_control.file_edits import FileEdit, decode_text, encode_text, plan_edits
-from uno_devserver.inspector.access import is_known, page_refusal
+from uno_devserver.inspector.access import has_token, page_refusal
 from uno_devserver.issues import UserError
 from uno_devserver.protocol.http.guard import own_names, refusal
 from uno_devserver.protocol.http.messages import Request, Response, Streaming
@@ -169,7 +169,8 @@ def check_access(data: bytes) -> None:
     rest = pieces.rest().decode("latin-1")
     query, _, path = rest.partition("\n")
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none").lower()
-    served, shown = refusal(headers) is None, page_refusal(headers) is None
+    served = refusal(headers, serves_pages=lambda _addresses, _port: True) is None
+    shown = page_refusal(headers) is None
     if served or shown:
         assert not _is_foreign(headers["host"])
         assert not set(headers["host"]) & set("@/\\#?, ")
@@ -179,7 +180,7 @@ def check_access(data: bytes) -> None:
     if shown:
         assert origin is None or origin.lower() == f"http://{headers['host'].lower()}"
         assert site in ("same-origin", "none") or headers["sec-fetch-dest"] == "document"
-    if is_known(Request("GET", path or "/", query, headers, b""), "secret-token"):
+    if has_token(Request("GET", path or "/", query, headers, b""), "secret-token"):
         assert "secret-token" in (headers.get("authorization", "") + query + path)
     own_names(rest[:60], None)
 

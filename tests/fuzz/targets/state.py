@@ -13,12 +13,11 @@ from uno_devserver.discovery import dotnet
 from uno_devserver.discovery.last_known_good import LastKnownGood
 from uno_devserver.hotreload.control.messages import restart_json, restart_of
 from uno_devserver.hotreload.digest_store import DigestStore
-from uno_devserver.inspector.access import token_for
 from uno_devserver.instances import registry
 from uno_devserver.instances.registry import entry_name, log_of, sidecar_name
 from uno_devserver.instances.start import remember_port, remembered_port
 from uno_devserver.issues import UserError
-from uno_devserver.proxy.health.status_file import running_proxies, status_of
+from uno_devserver.proxy.health.status_file import inspector_page, running_proxies, status_of
 from uno_devserver.proxy.lists import catalogue
 from uno_devserver.setup import change_records
 from uno_devserver.setup.backups import backups_of
@@ -102,10 +101,10 @@ def registry_seeds() -> list[bytes]:
 
 STATE_NAMES = (
     "version", "path", "existed", "states", "sha256", "at", "length", "was", "folders", "backup", "time", "created",
-    "processId", "catalogueWritten", "workspace", "config", "agreedBy", "agreedAt", "folder", "token", "packages",
+    "processId", "catalogueWritten", "workspace", "config", "agreedBy", "agreedAt", "inspector", "packages",
     "built", "sdk", "addIns", "rawVersion", "tfm", "timestamp", "question", "port", "workspaceHash", "command", "url",
     "names", "tools", "resources", "templates", "prompts", "serverInfo", "capabilities", "instructions",
-    "unoSdkVersion", "usesHost", "hotReload", "lastLines",
+    "unoSdkVersion", "usesHost", "hotReload", "lastLines", "inspectorToken",
 )  # fmt: skip
 CLIENT_FILE = "state/client.json"
 QUESTION = dotnet.DotNetQuestion("/usr/bin/dotnet", "/ws/global.json", b"{}")
@@ -158,7 +157,10 @@ def _status(text: bytes) -> None:
     age: Any = status["catalogueAgeSeconds"] if status else None
     assert age is None or age >= 0
     put(f"state/proxies/{os.getpid()}.json", text)
-    running_proxies(_state())
+    for status in running_proxies(_state()):
+        assert "inspectorToken" not in status
+    page = inspector_page(_state(), os.getpid())
+    assert page is None or len(page[1]) == 32
 
 
 def _trust(text: bytes) -> None:
@@ -170,14 +172,6 @@ def _trust(text: bytes) -> None:
     assert trust.refusal(_state(), workspace)
     trust.agree(_state(), trust.trust_question(workspace), "trust")
     assert trust.is_agreed(_state(), workspace) or agreed
-
-
-def _token(text: bytes) -> None:
-    workspace = _workspace()
-    put(f"state/inspector/{name_for(workspace)}.json", text)
-    token = token_for(_state(), workspace)
-    assert len(token) == 32
-    assert token_for(_state(), workspace) == token
 
 
 def _kept(text: bytes) -> None:
@@ -234,7 +228,7 @@ def _restarted(text: bytes) -> None:
 
 
 STATE_FILES: tuple[Callable[[bytes], None], ...] = (
-    _record, _status, _trust, _token, _kept, _last_known_good, _dotnet, _port, _catalogue, _restarted,
+    _record, _status, _trust, _kept, _last_known_good, _dotnet, _port, _catalogue, _restarted,
 )  # fmt: skip
 
 
@@ -246,6 +240,7 @@ def state_seeds() -> list[bytes]:
     workspace, client = _workspace(), os.path.realpath(put(CLIENT_FILE, b"x"))
     state = {"sha256": sha256(b"x"), "at": 0, "length": 1, "was": "y"}
     identity = catalogue.identity_in(workspace)
+    page = {"inspector": "http://localhost:6274/?token=" + "A" * 32, "inspectorToken": "A" * 32}
     about: dict[str, Any] = {
         "workspace": identity.workspace,
         "workspaceHash": sha256(identity.workspace.encode())[: catalogue.HASH_DIGITS],
@@ -256,9 +251,8 @@ def state_seeds() -> list[bytes]:
     }
     samples: list[dict[str, Any]] = [
         {"path": client, "existed": True, "states": [state], "folders": [], "backup": None, "time": "t"},
-        {"processId": os.getpid(), "created": process_started(os.getpid()), "catalogueWritten": 1.5},
+        {"processId": os.getpid(), "created": process_started(os.getpid()), "catalogueWritten": 1.5, **page},
         {"workspace": workspace, "config": "", "agreedBy": "trust", "agreedAt": "t"},
-        {"folder": workspace, "token": "A" * 32},
         {"version": 1, "packages": {"/k": {"sha256": "a", "built": "b"}}},
         {
             "version": 1,

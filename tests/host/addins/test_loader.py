@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import py_compile
 import sys
 import threading
 from pathlib import Path
@@ -232,6 +234,43 @@ async def test_a_package_may_import_its_own_modules_and_nothing_is_written_besid
     assert sys.path == paths
     assert "words" not in sys.modules
     assert not list(addins.folder.rglob("__pycache__"))
+
+
+OTHER = GOOD.replace('"hello"', '"other code"')
+
+
+def compile_other(source: str, copy: str | None = None) -> None:
+    """Put bytecode of other code than this source where Python looks for it; Python would not compare the two."""
+    other = Path(source).with_suffix(".txt")
+    other.write_text(OTHER)
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(
+        str(other), copy or importlib.util.cache_from_source(source), dfile=source, invalidation_mode=unchecked
+    )
+
+
+@pytest.mark.parametrize("module", ["greeter.py", "greeter/__init__.py", "greeter/_h.py", "greeter/deep/er/_h.py"])
+async def test_a_compiled_copy_of_other_code_is_not_run_instead_of_the_source(addins: AddInFolder, module: str) -> None:
+    source = addins.write(module, GOOD)
+    if module.endswith("_h.py"):
+        name = module.removesuffix(".py").replace("/", ".").removeprefix("greeter.")
+        addins.write("greeter/__init__.py", f"from .{name} import register")
+    compile_other(source)
+
+    async with addins.serve(str(addins.folder / module.split("/")[0])) as client:
+        assert text_of(await client.call("hello")) == "hello"
+
+
+@pytest.mark.parametrize("module", ["_h.pyc", "_h/__init__.pyc"])
+@pytest.mark.parametrize("statement", ["from ._h import register", "from . import _h\nregister = _h.register"])
+async def test_bytecode_without_its_source_is_not_run(addins: AddInFolder, module: str, statement: str) -> None:
+    addins.write("greeter/__init__.py", statement)
+    compiled = addins.folder / "greeter" / module
+    compile_other(str(addins.folder / "greeter" / "_h.py"), str(compiled))
+
+    status = await load(addins, str(addins.folder / "greeter"))
+
+    assert str(status.error).startswith(f"ImportError: {compiled} is bytecode, and its source is missing (")
 
 
 async def test_a_source_that_is_no_utf_8_says_so(addins: AddInFolder) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 
 from uno_devserver.host.app_launches import LaunchMonitor
+from uno_devserver.host.assemblies import assembly_reads
 from uno_devserver.host.remote_control.endpoint import RemoteControl
 from uno_devserver.host.remote_control.frames import Frame, decode_frame, encode_frame
 from uno_devserver.protocol.http.messages import Answer, Request, Upgrade
@@ -57,7 +58,8 @@ class AppClient:
 
 
 def remote_control(**options: Any) -> RemoteControl:
-    return RemoteControl(version=VERSION, **{"launches": LaunchMonitor(), **options})
+    made = {"launches": LaunchMonitor(), "assembly_reads": assembly_reads()}
+    return RemoteControl(version=VERSION, **{**made, **options})
 
 
 @asynccontextmanager

@@ -241,6 +241,80 @@ def test_path_escape_is_refused_for_every_kind_of_edit(page: Path, change: tuple
     assert sorted(os.listdir(page.parent.parent)) == ["outside.cs", "ws"]
 
 
+HIDDEN = [".git", ".GIT", ".devtools", ".vs", ".vscode", ".idea", ".cursor", ".claude", ".githooks"]
+
+
+@pytest.mark.parametrize("change", [("one", "two"), (None, "new"), (None, None)])
+@pytest.mark.parametrize("name", HIDDEN)
+def test_nothing_below_a_hidden_folder_is_edited(page: Path, name: str, change: tuple[str | None, str | None]) -> None:
+    for folder in (page.parent, page.parent / "sub" / "module"):
+        (folder / name / "hooks").mkdir(parents=True)
+        (folder / name / "hooks" / "file").write_text("one")
+    (page.parent / "docs").symlink_to(name)
+    (page.parent / "plain.txt").symlink_to(f"{name}/hooks/file")
+    (page.parent / "sub" / "again").symlink_to("../docs")
+    paths = [
+        f"{name}/hooks/file",
+        f"sub/module/{name}/hooks/file",
+        str(page.parent / name / "hooks" / "file"),
+        f"sub/../{name}/./hooks/file",
+        "docs/hooks/file",
+        "plain.txt",
+        "sub/again/hooks/file",
+    ]
+    new = [f"{name}/new", f"{name}/hooks/new/deep", "docs/new", f"sub/{name}/new", f"{name}"]
+
+    results = edit(page, *(FileEdit(path, *change, True) for path in (*paths, *new)))
+
+    assert {result.result for result in results} == {BAD_REQUEST}
+    assert all(f"'{name}' is hidden" in (result.error or "") for result in results)
+    assert {file.read_text() for file in page.parent.rglob("hooks/*")} == {"one"}
+    assert not list(page.parent.rglob("new"))
+
+
+@pytest.mark.parametrize("name", [".git", ".mcp.json", ".envrc"])
+def test_a_hidden_file_is_not_edited(page: Path, name: str) -> None:
+    (page.parent / name).write_text("one")  # .git of a worktree or submodule is a file
+
+    results = edit(page, FileEdit(name, "one", "two"), FileEdit(name, None, None, True))
+
+    assert [result.result for result in results] == [BAD_REQUEST] * 2
+    assert (page.parent / name).read_text() == "one"
+
+
+@pytest.mark.parametrize("path", ["config/editor/tasks.json", ".vscode/tasks.json", "config/editor/new/deep.json"])
+def test_nor_is_the_place_that_a_hidden_link_leads_to(page: Path, path: str) -> None:
+    tasks = page.parent / "config" / "editor" / "tasks.json"
+    tasks.parent.mkdir(parents=True)
+    tasks.write_text("one")
+    (page.parent / ".vscode").symlink_to("config/editor")
+
+    (result,) = edit(page, FileEdit(path, None, "two", True))
+
+    assert result.result == BAD_REQUEST
+    assert "'.vscode' is hidden" in (result.error or "")
+    assert tasks.read_text() == "one"
+
+
+def test_hidden_links_that_lead_nowhere_do_not_matter(page: Path) -> None:
+    for name, target in ((".broken", "missing"), (".circle", ".circle"), (".here", "."), (".up", "..")):
+        (page.parent / name).symlink_to(target)
+
+    assert edit(page, FileEdit("Main.xaml", "one", "two"))[0].result == DONE
+
+
+def test_a_workspace_in_a_hidden_folder_is_edited(tmp_path: Path) -> None:
+    page = tmp_path / ".worktrees" / "feature" / "Main.xaml"
+    page.parent.mkdir(parents=True)
+    page.write_text("one")
+    (page.parent / ".git").write_text("gitdir: elsewhere")
+
+    results = edit(page, FileEdit("Main.xaml", "one", "two"), FileEdit(str(page), "two", "three"))
+
+    assert [result.result for result in results] == [DONE] * 2
+    assert page.read_text() == "three"
+
+
 def test_without_a_workspace_every_edit_is_refused(page: Path) -> None:
     results = apply_edits(None, [FileEdit(str(page), "one", "two"), FileEdit("x.cs", None, "x", True)])
 

@@ -14,6 +14,7 @@ import pytest
 from host.remote_control.apps import SERVER_SCOPE, VERSION, app_of, remote_control
 from support.assemblies import SERVER_PROCESSOR, assembly
 from uno_devserver.host.addins.handlers import Processor
+from uno_devserver.host.assemblies import READ_SECONDS, assembly_reads
 from uno_devserver.host.remote_control import server_scope
 from uno_devserver.host.remote_control.server_scope import NEEDS_DOTNET
 
@@ -123,7 +124,7 @@ def test_odd_paths_are_answered_quickly_with_nothing(base: object) -> None:
     (answer,) = discover(base)
 
     assert (answer["Assemblies"], answer["Processors"]) == ([], [])
-    assert time.monotonic() - began < server_scope.DISCOVERY_SECONDS
+    assert time.monotonic() - began < READ_SECONDS
 
 
 async def test_a_disk_that_does_not_answer_does_not_keep_an_app_waiting(
@@ -136,9 +137,8 @@ async def test_a_disk_that_does_not_answer_does_not_keep_an_app_waiting(
         return [], {}
 
     monkeypatch.setattr(server_scope, "find_processors", hang)
-    monkeypatch.setattr(server_scope, "DISCOVERY_SECONDS", 0.01)
 
-    async with app_of(remote_control(workspace=str(tmp_path))) as app:
+    async with app_of(remote_control(workspace=str(tmp_path), assembly_reads=assembly_reads(0.01))) as app:
         for _ in range(40):  # more than asyncio has threads
             # when
             name, answer = await app.ask(SERVER_SCOPE, "ProcessorsDiscovery", {"BasePath": "/share"})

@@ -162,6 +162,7 @@ def test_without_a_src_folder_the_layout_tells_what_counts(
         b"\xff\xfe",
         b"[tool]\nhatch = 3\nsetuptools = []\npoetry = {packages = 1}\n",
         b"a = " + b"[" * 5000,
+        b"a." * 15_000 + b"a = 1",
         b'[tool.uv.build-backend]\nmodule-root = "\\u0000"\nmodule-name = ["\\u0000"]\n',
         b'[tool.setuptools.packages.find]\nwhere = ["\\u0000"]\ninclude = ["a"]\n',
     ],

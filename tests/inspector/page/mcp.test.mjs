@@ -24,7 +24,7 @@ async function talking(t, ...answers) {
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => server.closeAllConnections() ?? server.close());
   const endpoint = `http://127.0.0.1:${server.address().port}/mcp`;
-  return { client: createClient({ token: "secret", endpoint }), requests, server };
+  return { client: createClient({ key: "secret", endpoint }), requests, server };
 }
 
 const json = (response, message, status = 200) => {
@@ -117,9 +117,9 @@ test("an error has its code and message, whatever the status", { timeout: BOUND_
   });
 });
 
-test("a wrong token says what to do", { timeout: BOUND_MS }, async (t) => {
-  const { client } = await talking(t, (body, response) => json(response, { error: "the token is wrong" }, 401));
-  await assert.rejects(client.request("tools/list"), { code: NOT_ALLOWED, message: /address/ });
+test("an unknown key says what to do", { timeout: BOUND_MS }, async (t) => {
+  const { client } = await talking(t, (body, response) => json(response, { error: "the key is unknown" }, 401));
+  await assert.rejects(client.request("tools/list"), { code: NOT_ALLOWED, message: /uno-devserver inspect/ });
 });
 
 test("an answer that is none is told with its status", { timeout: BOUND_MS }, async (t) => {

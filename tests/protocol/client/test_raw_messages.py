@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.mcp_peers import HANDSHAKE, MODERN, TestPeer
+from uno_devserver.protocol.client import raw_messages
 from uno_devserver.protocol.client.connection import ServerDescription, UnusableServer
 from uno_devserver.protocol.client.raw_messages import (
     Garbage,
@@ -272,3 +273,14 @@ def test_an_answer_with_half_a_surrogate_pair_keeps_the_id_that_the_server_wrote
     answer = result_message(msgspec.Raw(b'"q"'), {"name": "a\ud83db"})
 
     assert json.loads(answer) == {"jsonrpc": "2.0", "id": "q", "result": {"name": "a?b"}}
+
+
+def test_what_is_too_long_to_be_decoded_is_not_an_object_and_an_error_is_quoted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(raw_messages, "MAX_DECODED_BYTES", 100)
+    short, long = b'{"message":"x"}', b'{"message":"%b"}' % (b"x" * 100)
+
+    assert raw_messages.object_in(msgspec.Raw(short)) == {"message": "x"}
+    assert raw_messages.object_in(msgspec.Raw(long)) is None
+    assert 'The server refused: {"message":"xxx' in str(raw_messages.error_in(msgspec.Raw(long)))

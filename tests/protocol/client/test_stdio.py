@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.mcp_peers import TestPeer
-from uno_devserver.protocol.client.connection import ConnectionLost, Peer
+from uno_devserver.protocol.client.connection import AnswerTooLong, ConnectionLost, Peer
 from uno_devserver.protocol.client.stdio import ACKNOWLEDGE_SECONDS
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
 from uno_devserver.protocol.lines import LineTooLong
@@ -227,6 +227,53 @@ async def test_an_answer_that_cannot_be_read_keeps_nobody_waiting(line: bytes | 
     assert (call.peer.turns, other.peer.outcomes) == ([1] if relayed else [], [])
     wire.answer(next_one, {})
     await other.outcome()
+
+
+@KINDS
+async def test_an_answer_that_is_too_long_may_spell_its_number_as_text(relayed: bool) -> None:
+    wire = await handshake_wire(TestPeer())
+    (call, request), (other, next_one) = [await called(wire, relayed) for _ in range(2)]
+
+    wire.write_out(LineTooLong({"result": None, "id": str(request["id"]), "jsonrpc": "2.0"}))
+
+    with pytest.raises(AnswerTooLong):
+        await call.outcome()
+    wire.answer(next_one, {})
+    await other.outcome()
+
+
+@KINDS
+async def test_an_answer_that_is_too_long_and_hides_its_number_fails_the_request_that_is_left(relayed: bool) -> None:
+    # given: three requests, and another one later
+    wire = await handshake_wire(TestPeer())
+    (first, one), (lost, _), (last, three) = [await called(wire, relayed) for _ in range(3)]
+    wire.answer(one, {})
+    await first.outcome()
+
+    # when
+    wire.write_out(LineTooLong({"result": None}))
+    later, four = await called(wire, relayed)
+    wire.answer(four, {})
+    await later.outcome()
+    assert not lost.peer.outcomes
+    wire.answer(three, {})
+
+    # then
+    await last.outcome()
+    with pytest.raises(AnswerTooLong):
+        await lost.outcome()
+
+
+@KINDS
+async def test_a_request_that_was_cancelled_is_not_confused_with_one_whose_answer_was_too_long(relayed: bool) -> None:
+    wire = await handshake_wire(TestPeer())
+    (gone, _), (call, request) = [await called(wire, relayed) for _ in range(2)]
+    wire.write_out(LineTooLong({"result": None}))
+
+    await gone.cancel()
+    wire.answer(request, {"n": 1})
+
+    assert await call.outcome() == b'{"n": 1}'
 
 
 # requests of coroutines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -21,3 +22,10 @@ def serve() -> Iterator[Serve]:
             return servers.enter_context(running(handler, **options))
 
         yield start
+
+
+@pytest.fixture
+def page() -> Iterator[str]:
+    """The origin of a page that a program of this user serves."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://localhost:{listener.getsockname()[1]}"

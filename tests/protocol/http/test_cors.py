@@ -8,19 +8,17 @@ from uno_devserver.protocol.http.messages import Answer, Request, Response, Sink
 
 from .serving import Serve
 
-PAGE = "http://localhost:3000"
 
-
-def test_a_page_may_read_the_answer_and_its_session(serve: Serve) -> None:
-    reply = serve().client().ask("POST", "/mcp", b"{}", Origin=PAGE)
+def test_a_page_may_read_the_answer_and_its_session(serve: Serve, page: str) -> None:
+    reply = serve().client().ask("POST", "/mcp", b"{}", Origin=page)
 
     assert reply.status == 200
-    assert reply.headers["access-control-allow-origin"] == PAGE
+    assert reply.headers["access-control-allow-origin"] == page
     assert reply.headers["access-control-expose-headers"] == "Mcp-Session-Id, MCP-Protocol-Version"
     assert reply.headers["vary"] == "Origin"
 
 
-def test_streams_and_failures_can_be_read_too(serve: Serve) -> None:
+def test_streams_and_failures_can_be_read_too(serve: Serve, page: str) -> None:
     async def run(sink: Sink) -> None:
         await sink.write(b"bit")
 
@@ -31,10 +29,10 @@ def test_streams_and_failures_can_be_read_too(serve: Serve) -> None:
 
     client = serve(handler).client()
 
-    stream, failure = client.ask(Origin=PAGE), client.ask("GET", "/bad", Origin=PAGE)
+    stream, failure = client.ask(Origin=page), client.ask("GET", "/bad", Origin=page)
 
-    assert (stream.headers["access-control-allow-origin"], stream.headers["x-own"]) == (PAGE, "1")
-    assert (failure.status, failure.headers["access-control-allow-origin"]) == (500, PAGE)
+    assert (stream.headers["access-control-allow-origin"], stream.headers["x-own"]) == (page, "1")
+    assert (failure.status, failure.headers["access-control-allow-origin"]) == (500, page)
 
 
 def test_a_program_is_told_nothing_of_this(serve: Serve) -> None:
@@ -49,7 +47,7 @@ def test_a_foreign_page_cannot_even_read_its_refusal(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-def test_a_preflight_is_answered_without_the_handler(serve: Serve, method: str) -> None:
+def test_a_preflight_is_answered_without_the_handler(serve: Serve, page: str, method: str) -> None:
     asked: list[str] = []
 
     async def handler(request: Request) -> Answer:
@@ -62,21 +60,21 @@ def test_a_preflight_is_answered_without_the_handler(serve: Serve, method: str) 
     reply = client.ask(
         "OPTIONS",
         "/mcp",
-        Origin=PAGE,
+        Origin=page,
         Access_Control_Request_Method=method,
         Access_Control_Request_Headers=wanted,
     )
 
     assert (reply.status, reply.body, asked) == (204, b"", [])
-    assert reply.headers["access-control-allow-origin"] == PAGE
+    assert reply.headers["access-control-allow-origin"] == page
     assert reply.headers["access-control-allow-methods"] == "GET, POST, DELETE, OPTIONS"
     assert reply.headers["access-control-allow-headers"] == wanted
     assert int(reply.headers["access-control-max-age"]) > 0
-    assert client.ask("POST", "/mcp", b"{}", Origin=PAGE).status == 200
+    assert client.ask("POST", "/mcp", b"{}", Origin=page).status == 200
 
 
-def test_a_preflight_for_no_special_headers_allows_none(serve: Serve) -> None:
-    reply = serve().client().ask("OPTIONS", "/", Origin=PAGE, Access_Control_Request_Method="POST")
+def test_a_preflight_for_no_special_headers_allows_none(serve: Serve, page: str) -> None:
+    reply = serve().client().ask("OPTIONS", "/", Origin=page, Access_Control_Request_Method="POST")
 
     assert reply.status == 204
     assert "access-control-allow-headers" not in reply.headers
@@ -87,22 +85,22 @@ def test_a_preflight_for_no_special_headers_allows_none(serve: Serve) -> None:
     [
         {"Origin": "https://evil.example", "Access_Control_Request_Method": "POST"},
         {"Origin": "null", "Access_Control_Request_Method": "POST"},
-        {"Origin": PAGE, "Access_Control_Request_Method": "TRACE"},
-        {"Origin": PAGE, "Access_Control_Request_Method": "post"},
-        {"Origin": PAGE, "Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": "a b"},
-        {"Origin": PAGE, "Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": "a,,b:"},
-        {"Origin": PAGE, "Access_Control_Request_Method": "POST", "Host": "evil.example"},
+        {"Access_Control_Request_Method": "TRACE"},
+        {"Access_Control_Request_Method": "post"},
+        {"Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": "a b"},
+        {"Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": "a,,b:"},
+        {"Access_Control_Request_Method": "POST", "Host": "evil.example"},
     ],
 )
-def test_a_wrong_preflight_is_refused(serve: Serve, headers: dict[str, str]) -> None:
-    reply = serve().client().ask("OPTIONS", "/", b"", **headers)
+def test_a_wrong_preflight_is_refused(serve: Serve, page: str, headers: dict[str, str]) -> None:
+    reply = serve().client().ask("OPTIONS", "/", b"", **{"Origin": page, **headers})
 
     assert reply.status == 403
     assert "access-control-allow-methods" not in reply.headers
 
 
-def test_options_that_is_no_preflight_is_the_handlers(serve: Serve) -> None:
+def test_options_that_is_no_preflight_is_the_handlers(serve: Serve, page: str) -> None:
     client = serve().client()
 
     assert b'"OPTIONS"' in client.ask("OPTIONS", "/").body
-    assert b'"OPTIONS"' in client.ask("OPTIONS", "/", Origin=PAGE).body
+    assert b'"OPTIONS"' in client.ask("OPTIONS", "/", Origin=page).body

@@ -1,12 +1,18 @@
-"""Who is served: programs and pages of this machine; not web sites, not names that were bent to point here."""
+"""Who is served: programs and pages of this user; not web sites, not names that were bent to point here."""
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
-from uno_devserver.protocol.http.guard import guard_for, own_names, refusal
+from uno_devserver.protocol.http import guard
+from uno_devserver.protocol.http.guard import guard_for, own_names
 from uno_devserver.protocol.http.headers import joined_headers
 
 LOCAL_HOSTS = [
@@ -22,11 +28,27 @@ LOCAL_HOSTS = [
     "[::1]",
     "[::1]:5000",
     "[0:0:0:0:0:0:0:1]:5000",
+    "127.255.0.9:5000",
+    "localhost:",
+]
+
+# Accepted only if the user opened the server to others.
+ADDRESSES = [
     "10.0.2.2:5000",  # the machine, as an Android emulator sees it
     "192.168.1.5:5000",
     "[fe80::1]:5000",
+]
+
+# Browsers reach loopback by these too, and send neither Origin nor Sec-Fetch-Site there.
+ODD_ADDRESSES = [
+    "0.0.0.0",
+    "0.0.0.0:5000",
+    "[::]:5000",
+    "[0:0:0:0:0:0:0:0]",
     "[::ffff:127.0.0.1]:5000",
-    "localhost:",
+    "[::ffff:7f00:1]:5000",
+    "[::ffff:0.0.0.0]:5000",
+    "[::ffff:192.168.1.5]:5000",
 ]
 
 FOREIGN_HOSTS = [
@@ -58,9 +80,29 @@ FOREIGN_HOSTS = [
 ]
 
 
+refusal = partial(guard.refusal, serves_pages=lambda _addresses, _port: True)
+
+
+@pytest.mark.parametrize("bind", [None, "0.0.0.0"])
 @pytest.mark.parametrize("host", LOCAL_HOSTS)
-def test_this_machine_may_be_called_by_a_local_name_or_an_address(host: str) -> None:
-    assert refusal({"host": host}) is None
+def test_this_machine_may_be_called_by_a_local_name_or_a_loopback_address(host: str, bind: str | None) -> None:
+    assert refusal({"host": host}, bind=bind) is None
+
+
+@pytest.mark.parametrize("host", ADDRESSES)
+def test_other_addresses_count_only_when_the_user_opened_the_server(host: str) -> None:
+    reason = refusal({"host": host})
+
+    assert refusal({"host": host}, bind="0.0.0.0") is None
+    assert reason is not None
+    assert repr(host) in reason
+    assert "use localhost, 127.0.0.1 or [::1]" in reason
+
+
+@pytest.mark.parametrize("bind", [None, "0.0.0.0", "::", "192.168.1.5"])
+@pytest.mark.parametrize("host", ODD_ADDRESSES)
+def test_addresses_that_mean_loopback_without_being_it_count_never(host: str, bind: str | None) -> None:
+    assert repr(host) in str(refusal({"host": host}, bind=bind, own_names=own_names("workstation", bind)))
 
 
 @pytest.mark.parametrize("host", FOREIGN_HOSTS)
@@ -135,12 +177,17 @@ def test_what_another_site_embeds_or_links_to_is_refused_although_a_browser_name
 
     reason = refusal(sent, bind=bind)
 
-    assert reason == "requests of other web sites are not served; only pages of this machine may ask"
+    assert reason is not None
+    assert reason.startswith("requests of other web sites are not served")
 
 
-@pytest.mark.parametrize("site", ["none", "same-origin", "same-site"])
-def test_what_a_page_of_this_machine_embeds_or_a_user_types_is_not(site: str) -> None:
+@pytest.mark.parametrize("site", ["none", "same-origin"])
+def test_what_its_own_page_embeds_or_a_user_types_is_not(site: str) -> None:
     assert refusal({"host": "localhost:5000", "sec-fetch-site": site}) is None
+
+
+def test_what_a_page_of_another_port_embeds_is_refused_because_who_serves_it_is_not_known() -> None:
+    assert refusal({"host": "localhost:5000", "sec-fetch-site": "same-site"}) is not None
 
 
 def test_a_page_at_another_name_of_this_machine_says_so_by_its_origin() -> None:
@@ -178,6 +225,82 @@ def test_an_opened_server_serves_the_pages_that_it_serves_itself() -> None:
     assert asked("evil.example", "http://evil.example") is not None
 
 
+@pytest.mark.parametrize(
+    ("origin", "asked"),
+    [
+        ("http://localhost:3000", (["127.0.0.1", "::1"], 3000)),  # both: a browser may take either
+        ("http://app.localhost:3000", (["127.0.0.1", "::1"], 3000)),
+        ("http://LOCALHOST.", (["127.0.0.1", "::1"], 80)),
+        ("https://localhost", (["127.0.0.1", "::1"], 443)),
+        ("http://127.8.9.10:3000", (["127.8.9.10"], 3000)),
+        ("https://[::1]", (["::1"], 443)),
+        ("http://192.168.1.5:3000", (["192.168.1.77"], 3000)),  # what the client calls so is what it reached here
+    ],
+)
+def test_of_a_page_of_this_machine_is_asked_who_serves_it(origin: str, asked: tuple[list[str], int]) -> None:
+    questions: list[tuple[list[str], int]] = []
+
+    def serves_pages(addresses: Sequence[str], port: int) -> bool:
+        questions.append((list(addresses), port))
+        return False
+
+    sent = {"host": "192.168.1.5:5000", "origin": origin}
+    reason = guard.refusal(sent, "192.168.1.77", bind="0.0.0.0", serves_pages=serves_pages)
+
+    assert questions == [asked]
+    assert f"{origin!r} are not served: pages may ask only if a program of this user" in str(reason)
+
+
+@pytest.mark.parametrize("origin", ["http://localhost:0", "http://localhost:65536", "http://localhost:99999"])
+def test_a_port_that_does_not_exist_serves_no_pages(origin: str) -> None:
+    assert refusal({"host": "localhost", "origin": origin}) is not None
+
+
+@pytest.mark.parametrize("headers", [{}, {"sec-fetch-site": "none"}, {"origin": "https://evil.example"}])
+def test_of_programs_and_other_sites_nothing_is_asked(headers: dict[str, str]) -> None:
+    def serves_pages(_addresses: Sequence[str], _port: int) -> bool:
+        raise AssertionError("the kernel was asked")
+
+    guard.refusal({"host": "localhost:5000", **headers}, serves_pages=serves_pages)
+
+
+SERVES = "import os, socket, sys; os.setuid(65534); s = socket.create_server(('127.0.0.1', 0)); "
+SERVES += "print(s.getsockname()[1], flush=True); sys.stdin.read()"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
+@pytest.mark.parametrize("bind", [None, "0.0.0.0"])
+@pytest.mark.parametrize("name", ["localhost", "app.localhost", "127.0.0.1"])
+def test_a_page_of_another_user_of_this_machine_may_not_ask(bind: str | None, name: str) -> None:
+    with subprocess.Popen([sys.executable, "-ISc", SERVES], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        port = int(other.stdout.readline())
+        reason = guard_for(bind)({"host": f"{name}:5000", "origin": f"http://{name}:{port}"}, "127.0.0.1")
+        other.communicate()
+
+    assert reason is not None
+    assert repr(f"http://{name}:{port}") in reason
+
+
+@pytest.mark.parametrize("bind", [None, "0.0.0.0"])
+def test_a_page_of_this_user_may(bind: str | None) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as page:
+        port = page.getsockname()[1]
+
+        for name in ("localhost", "app.localhost", "127.0.0.1"):
+            sent = {"host": f"{name}:5000", "origin": f"http://{name}:{port}"}
+            assert guard_for(bind)(sent, "127.0.0.1") is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked")
+def test_nor_may_a_page_that_nobody_serves_any_more() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        origin = f"http://localhost:{silent.getsockname()[1]}"
+
+        assert guard_for(None)({"host": "localhost:5000", "origin": origin}, "127.0.0.1") is not None
+
+
 @pytest.mark.parametrize("machine", ["", ".", "localhost"])
 def test_a_machine_without_a_proper_name_opens_nothing(machine: str) -> None:
     names = own_names(machine, "0.0.0.0")
@@ -189,6 +312,6 @@ def test_a_machine_without_a_proper_name_opens_nothing(machine: str) -> None:
 def test_the_guard_of_an_open_server_knows_this_machine() -> None:
     name = socket.gethostname()
 
-    assert guard_for("0.0.0.0")({"host": f"{name}:5000"}) is None
-    assert guard_for(None)({"host": "localhost"}) is None
-    assert guard_for(None)({"host": "evil.example"}) is not None
+    assert guard_for("0.0.0.0")({"host": f"{name}:5000"}, "192.168.1.5") is None
+    assert guard_for(None)({"host": "localhost"}, "127.0.0.1") is None
+    assert guard_for(None)({"host": "evil.example"}, "127.0.0.1") is not None

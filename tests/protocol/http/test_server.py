@@ -12,17 +12,20 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 
 from support.waiting import wait_for
 from uno_devserver.protocol.http import server as server_module
 from uno_devserver.protocol.http import server_connection
-from uno_devserver.protocol.http.messages import Answer, Request, Response
+from uno_devserver.protocol.http.guard import guard_for
+from uno_devserver.protocol.http.messages import Answer, Request, Response, Sink, Streaming, Upgrade, WebSocket
+from uno_devserver.protocol.http.server_connection import HttpLimits
 from uno_devserver.system import log as log_module
 from uno_devserver.system.log import log
 
-from .serving import PATIENCE, Client, Paused, Reply, Serve, Signal, answering
+from .serving import PATIENCE, Client, Paused, Reply, Running, Serve, Signal, answering
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -346,7 +349,15 @@ def test_a_client_gets_the_refusal_although_it_is_still_sending(serve: Serve) ->
     assert client.reply().status == 413
 
 
-def test_a_stranger_is_refused_before_the_handler_and_may_go_on(serve: Serve) -> None:
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"POST /1 HTTP/1.1\r\nHost: evil.example",
+        b"POST /2 HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example",
+        b"POST http://evil.example/3 HTTP/1.1\r\nHost: localhost",
+    ],
+)
+def test_a_stranger_is_refused_before_its_body_has_come(serve: Serve, start: bytes) -> None:
     asked: list[str] = []
 
     async def handler(request: Request) -> Answer:
@@ -355,16 +366,20 @@ def test_a_stranger_is_refused_before_the_handler_and_may_go_on(serve: Serve) ->
 
     client = serve(handler).client()
 
-    refusals = [
-        client.ask("POST", "/1", b"{}", Host="evil.example"),
-        client.ask("POST", "/2", b"{}", Origin="http://evil.example"),
-        client.ask("GET", "http://evil.example/3"),
-    ]
-    welcome = client.ask("GET", "/4")
+    client.send(start + b"\r\nContent-Length: 16000000\r\n\r\n")
+    refusal = client.reply()
 
-    assert [reply.status for reply in refusals] == [403, 403, 403]
-    assert all("evil.example" in reply.error for reply in refusals)
-    assert (welcome.status, asked) == (200, ["/4"])
+    assert (refusal.status, refusal.headers["connection"], asked) == (403, "close", [])
+    assert "evil.example" in refusal.error
+    assert client.rest() == b""
+
+
+def test_a_request_before_that_of_a_stranger_is_answered(serve: Serve) -> None:
+    client = serve(answering(b"hello")).client()
+
+    client.send(GET + GET.replace(b"localhost", b"evil.example") + GET)
+
+    assert [client.reply().status, client.reply().status, client.rest()] == [200, 403, b""]
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
@@ -384,6 +399,22 @@ def test_a_program_of_another_user_is_refused_unless_any_user_may_come(serve: Se
     assert told in stranger.stdout
     assert (b"programs of other users of this machine are not served" in stranger.stdout) is not any_user
     assert server.client().ask().status == 200
+
+
+@pytest.mark.parametrize("bind", [None, "0.0.0.0"])
+def test_a_phone_calls_an_opened_server_by_its_address_and_so_do_pages_of_this_user(
+    serve: Serve, page: str, bind: str | None
+) -> None:
+    server = serve(bind=bind, guard=guard_for(bind), any_user=True)
+    origin = page.replace("localhost", "192.168.1.5")
+
+    statuses = [
+        server.client().ask(Host="192.168.1.5:5000").status,
+        server.client().ask(Host="192.168.1.5:5000", Origin=origin).status,
+        server.client().ask(Host="192.168.1.5:5000", Origin="http://192.168.1.5:1").status,
+    ]
+
+    assert statuses == ([403] * 3 if bind is None else [200, 200, 403 if sys.platform == "linux" else 200])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others keep nothing of a connection that was reset")
@@ -409,42 +440,237 @@ def test_what_somebody_has_left_who_has_gone_before_anybody_looked_is_not_done(s
 
 
 def test_there_is_an_end_to_the_number_of_connections(serve: Serve) -> None:
-    server = serve(max_connections=3)
-    clients = [server.client() for _ in range(3)]
-    assert all(client.ask().status == 200 for client in clients)
+    handler = Paused()
+    server = serve(handler, max_connections=3)
+    clients = busy_clients(server, 3)
 
     one_too_many = server.client()
     refused = one_too_many.reply()
-    one_too_many.close()
-    clients[0].close()
-    wait_for(lambda: len(server.server._connections) < 3)
+    handler.go_on.set()
 
     assert (refused.status, refused.error) == (503, "3 connections are open already")
+    assert [client.reply().status for client in clients] == [200] * 3
     assert server.client().ask().status == 200
 
 
 def test_those_that_are_refused_do_not_pile_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_connection, "LINGER_SECONDS", 1000.0)
-    server = serve(max_connections=8)
-    clients = [server.client() for _ in range(8)]
-    assert all(client.ask().status == 200 for client in clients)
+    handler = Paused()
+    server = serve(handler, max_connections=8)
+    clients = busy_clients(server, 8)
 
     too_many = [server.client() for _ in range(30)]
 
-    assert {client.reply().status for client in too_many} == {503}
+    statuses = {client.reply().status for client in too_many if client.socket.recv(1, socket.MSG_PEEK)}
     wait_for(lambda: len(server.server._connections) <= 8 + 1)
-    assert all(client.ask().status == 200 for client in clients)
+    handler.go_on.set()
+    assert statuses == {503}
+    assert [client.reply().status for client in clients] == [200] * 8
 
 
 def test_a_process_that_may_open_fewer_files_has_fewer_connections(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "open_files", lambda: 256)
-    server = serve(max_connections=8)
-    clients = [server.client() for _ in range(2)]
-    assert all(client.ask().status == 200 for client in clients)
+    handler = Paused()
+    server = serve(handler, max_connections=8)
+    clients = busy_clients(server, 2)
 
     assert server.client().reply().status == 503
+    handler.go_on.set()
+    assert [client.reply().status for client in clients] == [200] * 2
+
+
+SLOW = {
+    "silent": b"",
+    "in its headers": b"POST / HTTP/1.1\r\nHost: localhost\r\nSlow: ",
+    "in its body": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nonly this",
+    "between two requests": GET,
+    "not reading its answer": GET.replace(b"/", b"/large", 1),
+}
+
+
+@pytest.mark.parametrize("sent", SLOW.values(), ids=SLOW)
+def test_the_one_that_has_let_us_wait_longest_makes_room(serve: Serve, sent: bytes) -> None:
+    async def handler(request: Request) -> Answer:
+        return Response(200, bytes(20_000_000 if request.path == "/large" else 1))
+
+    server = serve(handler, max_connections=4)
+    slow = []
+    for number in range(4):  # one after the other, so that their order is known
+        slow.append(server.client(receive_buffer=4096))
+        slow[-1].send(sent)
+        wait_for(lambda at=number: waiting_connections(server) == at + 1)  # type: ignore[misc]
+
+    served = server.client().ask()
+
+    assert served.status == 200
+    wait_for(lambda: len(server.server._connections) == 4)
+    if sent != SLOW["not reading its answer"]:
+        assert [is_closed(client) for client in slow] == [True, False, False, False]
+
+
+def test_a_crowd_of_slow_ones_cannot_keep_others_out(serve: Serve) -> None:
+    server = serve(max_connections=16)
+
+    for _ in range(3):
+        for _ in range(16):
+            server.client().send(SLOW["in its body"])
+        assert server.client().ask().status == 200
+
+
+def test_neither_handlers_nor_streams_nor_websockets_make_room(serve: Serve) -> None:
+    go_on, open_ones = Signal(), []
+
+    async def run(sink: Sink) -> None:
+        await sink.write(b"begun")
+        open_ones.append(1)
+        await go_on.passed()
+        await sink.write(b"ended")
+
+    async def talk(websocket: WebSocket) -> None:
+        open_ones.append(1)
+        await go_on.passed()
+        await websocket.send(b"ended")
+
+    async def handler(request: Request) -> Answer:
+        if request.path == "/stream":
+            return Streaming(200, (), run)
+        if request.path == "/ws":
+            return Upgrade(talk)
+        open_ones.append(1)
+        await go_on.passed()
+        return Response(200, b"ended")
+
+    server = serve(handler, max_connections=3)
+    upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + "A" * 22
+    clients = [server.client() for _ in range(3)]
+    for client, path, more in zip(clients, ("/", "/stream", "/ws"), ("A: b", "A: b", f"{upgrade}=="), strict=True):
+        client.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n\r\n".encode())
+    wait_for(lambda: len(open_ones) == 3)
+
+    statuses = [server.client().reply().status for _ in range(5)]
+    go_on.set()
+
+    assert statuses == [503] * 5
+    assert all(b"ended" in client.until(b"ended") for client in clients)
+
+
+def _has_taken(server: Running, size: int) -> bool:
+    return server.server._settings.budget._total >= size
+
+
+def test_unfinished_bodies_share_one_budget_and_the_one_without_progress_for_longest_makes_room(serve: Serve) -> None:
+    server = serve(max_body=400_000, max_incoming=1_000_000)
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000\r\n\r\n"
+    crowd = [server.client() for _ in range(8)]
+    refused = []
+    for number, client in enumerate(crowd):
+        client.send(head + bytes(350_000))
+        if number >= 2:
+            refused.append(crowd[number - 2].reply())
+        else:
+            wait_for(partial(_has_taken, server, (number + 1) * 350_000))
+
+    assert {each.status for each in refused} == {503}
+    assert "too many unfinished requests" in refused[0].error
+    wait_for(lambda: sum(each._inbox._reader.body_size for each in server.server._connections) == 700_000)
+    for client in crowd[6:]:
+        client.send(bytes(50_000))
+        assert client.reply().status == 200
+
+
+def test_the_longest_bodies_are_taken_one_after_the_other_and_nothing_of_them_is_kept(serve: Serve) -> None:
+    async def measure(request: Request) -> Answer:
+        return Response(200, str(len(request.body)).encode())
+
+    server = serve(measure)
+    size = HttpLimits().max_body
+    clients = [server.client() for _ in range(3)]
+
+    answers = [client.ask("POST", "/", bytes(size)).body for client in clients for _ in range(2)]
+
+    assert answers == [str(size).encode()] * 6
+    assert server.server._settings.budget._total == 0
+    assert [each._inbox._reader.body_size for each in server.server._connections] == [0, 0, 0]
+
+
+def test_a_client_that_leaves_its_body_unfinished_gives_its_share_back(serve: Serve) -> None:
+    server = serve()
+    client = server.client()
+    client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000\r\n\r\n" + bytes(350_000))
+    budget = server.server._settings.budget
+    wait_for(lambda: budget._total == 350_000)
+
+    client.reset()
+
+    wait_for(lambda: budget._total == 0)
+
+
+def test_small_bodies_are_taken_while_the_budget_is_used_up(serve: Serve) -> None:
+    server = serve(max_incoming=400_000)
+    large = server.client()
+    large.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000\r\n\r\n" + bytes(399_999))
+    wait_for(lambda: server.server._settings.budget._total == 399_999)
+
+    assert server.client().ask("POST", "/", b"small").status == 200
+    large.send(b"x")
+    assert large.reply().status == 200
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
+def test_those_of_other_users_keep_nobody_out(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_connection, "LINGER_SECONDS", 1000.0)
+    crowd = (
+        "import os, socket, sys; os.setuid(65534);"
+        "peers = [socket.socket() for _ in range(40)];"
+        "[(peer.connect(('127.0.0.1', int(sys.argv[1]))), peer.recv(1)) for peer in peers];"
+        "print('in', flush=True); sys.stdin.read()"
+    )
+    server = serve(max_connections=8)
+    idle = server.client()
+    assert idle.ask().status == 200
+
+    argv = [sys.executable, "-ISc", crowd, str(server.port)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as others:
+        assert others.stdout
+        assert others.stdout.readline() == b"in\n"
+        statuses = [server.client().ask().status for _ in range(5)]
+        others.communicate()
+
+    assert statuses == [200] * 5
+    assert idle.ask().status == 200  # those who were refused went first
+
+
+def busy_clients(server: Running, count: int) -> list[Client]:
+    """Clients whose requests are being handled."""
+    clients = [server.client() for _ in range(count)]
+    for client in clients:
+        client.send(GET)
+    wait_for(lambda: len(server.server._connections) == count and waiting_connections(server) == 0)
+    return clients
+
+
+def waiting_connections(server: Running) -> int:
+    """How many connections wait for their clients."""
+
+    async def count() -> int:
+        return sum(each.waiting_since is not None for each in server.server._connections)
+
+    return server.do(count())
+
+
+def is_closed(client: Client) -> bool:
+    """Whether the server has closed this connection, after at most one answer."""
+    client.socket.setblocking(False)
+    try:
+        while client.socket.recv(65536):
+            pass
+        return True
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
 
 
 # --- handlers that fail ---------------------------------------------------------------------------------------------
@@ -558,23 +784,36 @@ def test_headers_that_do_not_come_to_an_end_are_given_up(serve: Serve, pause: bo
     assert reply.headers["connection"] == "close"
 
 
-def test_a_body_that_stops_coming_is_given_up(serve: Serve) -> None:
-    client = serve(idle_timeout=0.2).client()
+@pytest.mark.parametrize("drips", [False, True], ids=["stopped", "dripping"])
+@pytest.mark.parametrize("framing", ["Content-Length: 1000000", "Transfer-Encoding: chunked"])
+def test_a_body_that_does_not_come_to_an_end_is_given_up(serve: Serve, framing: str, drips: bool) -> None:
+    client = serve(body_timeout=0.3).client()
+    ended = threading.Event()
 
-    client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nonly this")
+    def drip() -> None:
+        try:
+            while drips and not ended.wait(0.05):
+                client.send(b"1\r\nx\r\n")
+        except OSError:
+            pass
 
-    assert client.reply().status == 408
-    assert client.rest() == b""
+    client.send(f"POST / HTTP/1.1\r\nHost: localhost\r\n{framing}\r\n\r\n".encode())
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    reply = client.reply()
+    ended.set()
+    dripping.join()
+
+    assert (reply.status, reply.headers["connection"]) == (408, "close")
 
 
-def test_a_body_may_take_longer_than_the_idle_time_while_it_comes(serve: Serve) -> None:
-    client = serve(idle_timeout=1.0).client()
+def test_a_body_may_take_longer_than_headers_and_idle_time(serve: Serve) -> None:
+    client = serve(idle_timeout=0.1, header_timeout=0.1).client()
     began = time.monotonic()
 
     client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n\r\n")
-    while time.monotonic() - began < 1.4:
-        client.send(b"x")
-        assert not threading.Event().wait(0.1)  # slower than at once, far faster than the idle time
+    while time.monotonic() - began < 0.4:
+        assert not threading.Event().wait(0.05)
     client.send(b"x" * 20)
 
     assert client.reply().status == 200

@@ -133,6 +133,16 @@ def test_an_event_that_does_not_end_is_refused(drip: bytes) -> None:
         all(reader.feed(drip) == [] for _ in range(2000))
 
 
+def test_a_stream_is_resumed_after_an_event_that_was_too_long() -> None:
+    reader = EventReader(limit=1000)
+    reader.feed(b"id: 1\ndata: x\n\n")
+
+    with pytest.raises(ValueError, match="longer"):
+        reader.feed(b"id: 2\ndata: %s\n" % (b"x" * 1001))
+
+    assert reader.last_id == b"2"
+
+
 def test_comments_and_events_may_go_on_for_ever() -> None:
     reader = EventReader(limit=1000)
 

@@ -8,6 +8,7 @@ import hashlib
 import os
 import struct
 import threading
+from functools import partial
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -159,10 +160,10 @@ def test_a_web_site_gets_no_websocket(serve: Serve, headers: dict[str, str]) -> 
     assert client.reply().status == 403
 
 
-def test_a_page_of_this_machine_gets_one(serve: Serve) -> None:
+def test_a_page_of_this_user_gets_one(serve: Serve, page: str) -> None:
     client = serve(parrot).client()
 
-    client.send(upgrade_request(Origin="http://localhost:5000"))
+    client.send(upgrade_request(Origin=page))
 
     assert client.head()[0] == 101
 
@@ -426,6 +427,88 @@ def test_a_handler_that_does_not_receive_stops_the_reading(serve: Serve, monkeyp
     sender.join()
     done.wait()
     assert sizes == [100_000] * count
+
+
+def test_there_are_fewer_places_for_websockets_than_for_connections(serve: Serve) -> None:
+    server = serve(parrot, max_connections=16, max_websockets=3)
+    apps = [upgraded(server) for _ in range(3)]
+
+    late = server.client()
+    late.send(upgrade_request())
+    refusal = late.reply()
+
+    assert (refusal.status, refusal.error) == (503, "3 WebSockets are open already")
+    assert late.ask(path="/plain").status == 200
+    apps[0].close()
+    wait_for(lambda: len(server.server._connections) == 3)
+    upgraded(server, late).send(frame(TEXT, b"now"))
+    assert frame_from(late)[1] == b"now"
+
+
+def _has_taken(server: Running, size: int) -> bool:
+    return server.server._settings.budget._total >= size
+
+
+@pytest.mark.parametrize("unfinished", ["a frame", "a fragmented message", "messages that nobody receives"])
+def test_websockets_share_one_budget_and_the_one_without_progress_for_longest_is_closed(
+    serve: Serve, unfinished: str
+) -> None:
+    async def deaf(_: WebSocket) -> None:
+        await Signal().passed()
+
+    data = {
+        "a frame": frame(BINARY, bytes(400_000))[:-1],
+        "a fragmented message": frame(BINARY, bytes(200_000), final=False) + frame(CONTINUATION, bytes(200_000))[:-1],
+        "messages that nobody receives": frame(BINARY, bytes(100_000)) * 4,
+    }[unfinished]
+    server = serve(upgrading(deaf), max_incoming=1_000_000)
+    budget = server.server._settings.budget
+    crowd = [upgraded(server) for _ in range(5)]
+    closed = []
+    for number, client in enumerate(crowd):
+        client.send(data)
+        if number >= 2:
+            closed.append(close_code(crowd[number - 2]))
+        else:
+            wait_for(partial(_has_taken, server, (number + 1) * 399_999))
+
+    assert closed == [1013] * 3
+    assert budget._total < 1_000_000
+    for client in crowd:
+        client.close()
+    wait_for(lambda: not server.server._connections)
+    if unfinished != "messages that nobody receives":  # these stay for the handler, which may still receive them
+        assert budget._total == 0
+
+
+def test_a_message_that_its_handler_never_received_is_dropped_with_its_handler(serve: Serve) -> None:
+    go_on = Signal()
+
+    async def deaf(_: WebSocket) -> None:
+        await go_on.passed()
+
+    server = serve(upgrading(deaf))
+    client = upgraded(server)
+    client.send(frame(BINARY, bytes(400_000)))
+    wait_for(lambda: server.server._settings.budget._total >= 400_000)
+
+    go_on.set()
+
+    assert close_code(client) == 1000
+    wait_for(lambda: server.server._settings.budget._total == 0)
+
+
+def test_the_longest_message_comes_whole(serve: Serve) -> None:
+    async def measure(websocket: WebSocket) -> None:
+        while (message := await websocket.receive()) is not None:
+            await websocket.send(str(len(message)).encode())
+
+    client = upgraded(serve(upgrading(measure)))
+    longest = frame(BINARY, bytes(websocket_module.MAX_MESSAGE))
+
+    for _ in range(2):
+        client.send(longest)
+        assert frame_from(client) == (BINARY, str(websocket_module.MAX_MESSAGE).encode())
 
 
 def test_a_client_that_does_not_read_makes_sending_wait(serve: Serve) -> None:

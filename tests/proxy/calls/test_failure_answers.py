@@ -9,6 +9,7 @@ import pytest
 from support.relays import DEGRADED, RECONNECTING, ScriptedLink, state_of
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.calls.failure_answers import (
+    ANSWER_TOO_LONG,
     OUTCOME_UNKNOWN,
     QUOTED_ISSUES,
     TIMED_OUT,
@@ -19,6 +20,7 @@ from uno_devserver.proxy.calls.failure_answers import (
     known_issues,
     refused,
     silent,
+    too_long,
     unavailable,
     unreachable,
 )
@@ -47,6 +49,7 @@ def issue(number: int, severity: str = "Warning", **more: Any) -> dict[str, Any]
         (ended(ACT, 1), OUTCOME_UNKNOWN, True),
         (ended(ACT, 3), OUTCOME_UNKNOWN, True),
         (silent(ACT, 300.0), TIMED_OUT, True),
+        (too_long(ACT), ANSWER_TOO_LONG, True),
     ],
 )
 def test_an_answer_says_whether_the_request_may_have_run(
@@ -55,7 +58,7 @@ def test_an_answer_says_whether_the_request_may_have_run(
     assert (none.code, none.may_have_run) == (code, may_have_run)
     assert (NOT_RUN in none.message) is not may_have_run
     assert none.remedy.endswith(".")
-    assert "uno_health" in none.remedy
+    assert "uno_health" in none.remedy or code == ANSWER_TOO_LONG
 
 
 def test_a_tool_call_gets_a_result_and_any_other_request_an_error() -> None:

@@ -22,9 +22,9 @@ from support.relays import (
     tool_call,
 )
 from support.waiting import until
-from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
+from uno_devserver.protocol.client.connection import AnswerTooLong, ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import STOPPED, RpcError
-from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
+from uno_devserver.proxy.calls.failure_answers import ANSWER_TOO_LONG, OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
 from uno_devserver.proxy.calls.forwarder import QUEUE_STEP, Caller, ForwardedRequest, Progress, report
 from uno_devserver.proxy.state import ConnectionState
 
@@ -269,6 +269,22 @@ async def test_a_call_that_has_run_is_not_said_not_to_have_when_the_next_upstrea
     scene.link.connect_anew()
 
     assert "was lost while it ran 'look'" in text_of(await answer)
+
+
+@pytest.mark.parametrize("method", ["tools/call", "resources/read"])
+async def test_an_answer_that_is_too_long_is_told_and_not_asked_for_again(method: str) -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("look") if method == "tools/call" else ScriptedCall(method, {"uri": "a:b"}))
+    (await scene.next_asked()).outcome.set_exception(AnswerTooLong())
+
+    if method == "tools/call":
+        assert "has run 'look' and has answered, but the answer is longer than 64 MiB" in text_of(await answer)
+    else:
+        with pytest.raises(RpcError, match=r"'resources/read' .* longer than 64 MiB") as failed:
+            await answer
+        assert failed.value.code == ANSWER_TOO_LONG
+    assert len(scene.link.asked) == 1
 
 
 async def test_a_call_that_hangs_is_cancelled_and_told_so() -> None:

@@ -599,6 +599,31 @@ async def test_an_answer_that_cannot_be_read_fails_its_call() -> None:
         assert is_balanced(client)
 
 
+ID_BEFORE = b'{"jsonrpc":"2.0","id":%d,"result":{"text":"%s"}}\n'
+ID_AFTER = b'{"jsonrpc":"2.0","result":{"text":"%%s"},"id":%%d,"_meta":{"text":"%s"}}\n' % (b"y" * 10_000)
+
+
+@pytest.mark.parametrize("id_first", [True, False])
+async def test_an_answer_that_is_too_long_is_told_in_words_and_the_next_call_goes_on(
+    id_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uno_devserver.protocol.client.pipe_lines.MAX_LINE_BYTES", 20_000)
+    async with piped() as (client, server):
+        client.call("act")
+        number, long = json.loads(await server.next())["id"], b"x" * 40_000
+        server.write(ID_BEFORE % (number, long) if id_first else ID_AFTER % (long, number))
+        said = (await client.answer())["result"]
+
+        assert said["isError"] is True
+        assert "has run 'act' and has answered, but the answer is longer than 64 MiB" in said["content"][0]["text"]
+        assert "Ask for less" in said["content"][0]["text"]
+        assert is_balanced(client)
+        client.call("act", 2)
+        number = json.loads(await server.next())["id"]
+        server.write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % number)
+        assert (await client.answer(2))["result"] == {"content": []}
+
+
 async def test_a_large_answer_over_http_passes() -> None:
     text = "x" * 3_000_000
     async with over_http(answering({"content": [{"type": "text", "text": text}]})) as (client, _):

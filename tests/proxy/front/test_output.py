@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from support.waiting import wait_for
-from uno_devserver.proxy.front.output import ClientOutput
+from uno_devserver.protocol.jsonrpc import notification_message, request_message, result_message
+from uno_devserver.proxy.front.output import CROWDED_BYTES, ClientOutput
 
 PATIENCE = 10.0
 LARGE = b"x" * 1_000_000  # more than any pipe takes at once
@@ -149,6 +150,33 @@ def test_a_client_that_leaves_everything_unread_is_taken_for_gone(
 
     assert gone == [False, False, True]
     assert "unread" in capsys.readouterr().err
+
+
+def test_a_flood_of_log_messages_is_dropped_while_a_client_does_not_read_and_nothing_else_is(
+    pipe: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = ClientOutput(pipe[1], give_up_bytes=20_000_000)
+    logged = notification_message("notifications/message", {"level": "info", "data": "x" * 1_000_000})
+    others = [
+        notification_message("notifications/progress", {"progressToken": 1, "progress": 1}),
+        result_message(1, {"content": []}),
+        request_message(2, "ping", {}),
+    ]
+
+    for _ in range(100):
+        output.write(logged)
+    for line in others:
+        output.write(line)
+
+    assert not output.gone
+    kept = CROWDED_BYTES // len(logged) + 1
+    lines = read_lines(pipe[0], kept + len(others))
+    assert lines[-len(others) :] == others
+    assert lines[:kept] == [logged] * kept
+    assert output.wait(PATIENCE)
+    wait_for(lambda: f"{100 - kept} log messages" in capsys.readouterr().err)
+    output.write(logged[:100])
+    assert read_lines(pipe[0], 1) == [logged[:100]]
 
 
 def test_what_is_being_written_when_a_client_is_given_up_does_not_hold_up_the_end(pipe: tuple[int, int]) -> None:

@@ -21,7 +21,7 @@ from support.waiting import wait_for
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.proxy.health import status_file
 from uno_devserver.proxy.health.report import report
-from uno_devserver.proxy.health.status_file import StatusFile, running_proxies, status_of
+from uno_devserver.proxy.health.status_file import StatusFile, inspector_page, running_proxies, status_of
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
@@ -231,6 +231,42 @@ def test_a_file_that_says_anything_else_is_passed_over(tmp_path: Path, processes
 
     assert running_proxies(str(tmp_path)) == ()
     assert all(stranger.exists() for stranger in strangers)
+
+
+TOKEN = "t" * 31 + "_"
+
+
+def test_the_token_of_the_page_is_in_the_file_and_in_no_status_that_is_read(status: StatusFile, tmp_path: Path) -> None:
+    facts = FACTS.replace(inspector="http://localhost:6274/", inspector_token=TOKEN)
+    status.update(facts)
+    page = wait_for(lambda: inspector_page(str(tmp_path), os.getpid()))
+
+    assert page == (6274, TOKEN)
+    (told,) = running_proxies(str(tmp_path))
+    assert told["inspector"] == "http://localhost:6274/"
+    assert TOKEN not in json.dumps([told, status_of(str(tmp_path), os.getpid()), report(facts)])
+
+
+@pytest.mark.parametrize(
+    ("address", "token"),
+    [
+        (None, None),
+        ("http://localhost:6274/", None),
+        ("http://localhost:6274/", "short"),
+        ("http://localhost:6274/", TOKEN + "\r\nX-Other: header"),
+        ("http://localhost:6274/", [TOKEN]),
+        *((address, TOKEN) for address in (None, 6274, "http://evil.example:80/", "http://localhost:80@evil.example/")),
+        ("http://localhost:6274/\n", TOKEN),
+    ],
+)
+def test_a_file_that_names_no_page_of_this_machine_or_no_token_names_none(
+    tmp_path: Path, processes: Processes, address: object, token: object
+) -> None:
+    pid = processes.start().pid
+    content = {"processId": pid, "created": process_started(pid), "inspector": address, "inspectorToken": token}
+    write(tmp_path / "proxies" / f"{pid}.json", json.dumps(content))
+
+    assert inspector_page(str(tmp_path), pid) is None
 
 
 def test_without_a_folder_there_are_no_proxies(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -60,7 +61,9 @@ class World:
         async with asyncio.timeout(10):
             while self.state.facts.inspector is None:
                 await asyncio.sleep(0.005)
-        return InspectorClient(self.state.facts.inspector)
+        token = self.state.facts.inspector_token
+        assert token
+        return InspectorClient(int(self.state.facts.inspector.rpartition(":")[2][:-1]), token)
 
 
 @pytest.fixture
@@ -198,20 +201,24 @@ async def test_it_waits_for_the_first_start_and_is_opened_once(folder: Path) -> 
         page = await world.until_inspected()
 
         world.listeners.start_settled()
-        assert await world.listeners.open_inspector(0) == page.url
+        url = await world.listeners.inspector_url(0)
+        assert isinstance(url, str)
+        assert (await asyncio.to_thread(InspectorClient.opened, url)).port == page.port
 
 
 async def test_those_who_ask_at_the_same_time_get_the_same_one(folder: Path) -> None:
     async with world_in(folder) as world:
-        urls = await asyncio.gather(*(world.listeners.open_inspector(0) for _ in range(3)))
+        urls = await asyncio.gather(*(world.listeners.inspector_url(0) for _ in range(3)))
 
-        assert set(urls) == {world.state.facts.inspector}
+        assert len(set(urls)) == 3, "each opens the page once"
+        ports = {f"http://localhost:{urlsplit(str(url)).port}/" for url in urls}
+        assert ports == {world.state.facts.inspector}
 
 
 async def test_a_port_that_cannot_be_had_is_an_issue_until_another_is_asked_for(folder: Path) -> None:
     with last_port_taken() as port:
         async with world_in(folder, inspector_port=port) as world:
-            refused = await world.listeners.open_inspector(port)
+            refused = await world.listeners.inspector_url(port)
             assert isinstance(refused, Issue)
             assert world.state.facts.issues == (refused,)
 
@@ -220,7 +227,7 @@ async def test_a_port_that_cannot_be_had_is_an_issue_until_another_is_asked_for(
             await until(lambda: world.listeners._start_over and not world.listeners._tasks._running)
             assert not log.recent, "it was tried, and said, once"
 
-            assert isinstance(await world.listeners.open_inspector(0), str)
+            assert isinstance(await world.listeners.inspector_url(0), str)
             assert list(world.state.facts.issues) == []
 
 

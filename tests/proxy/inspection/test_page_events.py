@@ -453,8 +453,9 @@ def test_proxies_are_told_with_the_address_of_their_pages_and_which_is_our_own(
     tmp_path: Path, processes: Processes
 ) -> None:
     known, other = machine_folders(tmp_path), processes.start()
-    url = "http://localhost:6275/?token=abc"
-    proxy_file(known, other.pid, state="Connected", status="Healthy", clients=["c"], toolCount=3, inspector=url)
+    url, token = "http://localhost:6275/", "t" * 32
+    facts = {"state": "Connected", "status": "Healthy", "clients": ["c"], "toolCount": 3}
+    proxy_file(known, other.pid, **facts, inspector=url, inspectorToken=token)
     proxy_file(known, os.getpid(), state="Degraded", upstream={"lastLines": ["not shown"]})
 
     proxies: Any = machine_servers(known, None)["proxies"]

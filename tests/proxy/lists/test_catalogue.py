@@ -51,6 +51,17 @@ def replaced(state: str, without: tuple[str, ...] = (), **changes: object) -> No
     path.write_bytes(seal + b"\n" + sealed)
 
 
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a file to another user")
+def test_what_another_user_has_written_is_offered_to_nobody(state: str) -> None:
+    save(state, HERE, SEEN)
+    os.chown(path_of(state, HERE), 65534, -1)
+
+    loaded, problem = load(state, HERE)
+
+    assert loaded is None
+    assert "it belongs to another user" in problem
+
+
 @pytest.mark.parametrize("seen", [SEEN, SEEN.replace(selects_solution=False, hot_reload=True)])
 def test_what_was_kept_comes_back_byte_for_byte(state: str, seen: Catalogue) -> None:
     assert load(state, HERE) == (None, "")
@@ -123,6 +134,18 @@ def test_neither_a_file_nor_its_name_tells_secrets_of_an_address(state: str) -> 
     assert "secret" not in path.name
     assert "secret" not in path.read_text("utf-8")
     assert load(state, identity)[0] == SEEN
+
+
+def test_nor_does_a_file_tell_the_arguments_of_a_command(state: str) -> None:
+    identity = identity_of(ProxyOptions("/a", command=("/opt/serve", "--token", "secret")))
+
+    save(state, identity, SEEN)
+
+    path = Path(path_of(state, identity))
+    assert "secret" not in path.name + path.read_text("utf-8")
+    assert '"command":"serve ' in path.read_text("utf-8")
+    assert load(state, identity)[0] == SEEN
+    assert load(state, identity_of(ProxyOptions("/a", command=("/opt/serve", "--token", "other"))))[0] is None
 
 
 def test_a_file_of_another_workspace_is_not_used_though_it_has_our_name(state: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -52,13 +53,17 @@ class Pages:
     async def close(self) -> None: ...
 
 
-def read(pages: Pages, limits: ReaderLimits = DEFAULT_LIMITS) -> dict[str, Any]:
+def read(pages: Pages, limits: ReaderLimits = DEFAULT_LIMITS, cut: dict[str, int] | None = None) -> dict[str, Any]:
+    """The lists that are read; `cut` gets those that are longer."""
+
     async def story() -> dict[str, Any]:
         taken: list[dict[str, Any]] = []
         reader = ListReader(
             ScriptedRunning(Lists()), TestPeer(), CLIENT, take=lambda lists, _: taken.append(lists), limits=limits
         )
         await reader._read(pages)
+        if cut is not None:
+            cut.update(reader.cut)
         return taken[0]
 
     return asyncio.run(story())
@@ -227,3 +232,61 @@ async def test_the_upstream_may_ask_the_reader_nothing_but_whether_it_is_there()
         await peer.ask("sampling/createMessage", {})
     assert (peer.client.name, peer.client.capabilities) == (CLIENT.name, {})
     task.cancel()
+
+
+def flood(count: int) -> bytes:
+    return b'{"tools":[' + b",".join(b'{"name":"t%d"}' % number for number in range(count)) + b"]}"
+
+
+@pytest.mark.parametrize("count", [10_001, 1_000_000])
+def test_of_more_tools_than_anybody_can_use_the_first_are_read_in_little_memory(count: int) -> None:
+    pages = Pages(tools_list=[flood(count)])
+    cut: dict[str, int] = {}
+
+    tracemalloc.start()
+    try:
+        found = read(pages, cut=cut)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert names(found, "tools") == [f"t{number}" for number in range(10_000)]
+    assert cut == {"tools/list": 10_000}
+    assert peak < 80_000_000
+
+
+def test_a_list_is_whole_up_to_the_limit_however_it_is_split() -> None:
+    long = [{"name": "a", "x": list(range(300_000))}, {"name": "é", "y": "}],["}, {"name": "b"}]
+    cut: dict[str, int] = {}
+
+    found = read(Pages(tools_list=[{"tools": long}]), cut=cut)
+
+    assert [json.loads(text) for _, text in found["tools"]] == long
+    assert cut == {}
+
+
+@pytest.mark.parametrize("commas", [10, 300_000])
+def test_entries_over_the_limit_of_bytes_are_left_out(commas: int) -> None:
+    tools = [{"name": f"t{number}", "x": [0] * commas} for number in range(3)]
+    size = len(json.dumps(tools[0]))
+    cut: dict[str, int] = {}
+
+    found = read(Pages(tools_list=[{"tools": tools}]), ReaderLimits(entry_bytes=2 * size + 20), cut)
+
+    assert names(found, "tools") == ["t0", "t1"]
+    assert cut == {"tools/list": 2}
+
+
+def test_other_members_of_a_page_and_an_entry_take_no_memory() -> None:
+    odd = b",".join(b'"%d":0' % number for number in range(500_000))
+    page = b'{%b,"tools":[{"name":"t",%b}]}' % (odd, odd)
+
+    tracemalloc.start()
+    try:
+        found = read(Pages(tools_list=[page]))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert names(found, "tools") == ["t"]
+    assert peak < 12 * len(page)

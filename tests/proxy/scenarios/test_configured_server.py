@@ -143,7 +143,7 @@ def test_an_edited_config_lets_run_what_runs_until_the_user_agrees_to_it(asked: 
     said = client.heard("notifications/message")
     (warned,) = [message["data"] for message in said if message["level"] == "warning"]
     assert warned.startswith("New code is not loaded: its config was changed since the user agreed to it. What")
-    assert "What runs stays until the user agrees by 'uno-devserver trust'" in warned
+    assert "What runs stays until the user runs 'uno-devserver trust' in the workspace" in warned
 
     machine.run("trust")
 

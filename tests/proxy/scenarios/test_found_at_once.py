@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 from support.files import write
+from support.inspectors import inspector_of
 from support.machine import Machine
 from support.odd_servers import odd_server
 from support.proxies import Message, Proxies, ProxyClient
@@ -203,8 +204,7 @@ def test_the_page_of_a_proxy_with_an_inspector_is_found_at_once(
     (told,) = inspected(inspect(machine))
 
     assert (told["processId"], told["started"]) == (client.process.pid, False)
-    report = client.wait_health(lambda report: report["proxy"]["inspector"], "one with an inspector")
-    assert told["url"] == report["proxy"]["inspector"]
+    assert told["token"] == inspector_of(client).token
 
 
 def test_two_who_inspect_at_the_same_time_see_the_same_page(proxies: Proxies, machine: Machine) -> None:
@@ -215,7 +215,7 @@ def test_two_who_inspect_at_the_same_time_see_the_same_page(proxies: Proxies, ma
     first, second = inspected(inspect(machine), inspect(machine))
 
     assert (first["processId"], second["processId"]) == (client.process.pid, client.process.pid)
-    assert first["url"] == second["url"]
+    assert (first["port"], first["token"]) == (second["port"], second["token"])
 
 
 def test_the_file_of_a_proxy_that_was_killed_names_nobody(proxies: Proxies, machine: Machine) -> None:

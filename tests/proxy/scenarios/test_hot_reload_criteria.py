@@ -22,7 +22,7 @@ import pytest
 from support.bundled import BOTH, Reply, ask
 from support.files import write
 from support.git import git
-from support.inspectors import inspector_of
+from support.inspectors import InspectorClient, inspector_of
 from support.proxies import ERAS, Proxies
 from support.reloading import (
     MANAGERS,
@@ -791,14 +791,14 @@ def test_the_inspector_and_its_sessions_stay_across_a_hot_reload(proxies: Proxie
         assert state_of(told) == "restarting"
         assert page.call("answer", session) == page.call("answer") == client.call("answer") == "two"
         assert page.ask("GET", "/health").status == 200
-    assert inspector_of(client).url == page.url
+    assert inspector_of(client).port == page.port
 
 
 def test_the_port_of_the_inspector_is_free_for_the_next_proxy_and_a_page_finds_it_there(proxies: Proxies) -> None:
     PythonServer(proxies.machine)
     port = free_port()
     client = hot(proxies, "--inspector", str(port))
-    page = inspector_of(client)
+    page = InspectorClient.opened(inspector_of(client).new_url())
     with page.listen("/events") as events:
         events.wait("event: snapshot")
         client.process.terminate()

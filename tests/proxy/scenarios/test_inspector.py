@@ -15,7 +15,7 @@ import pytest
 from proxy.scenarios.conftest import Workbench
 from support.bundled import ask
 from support.files import write
-from support.inspectors import InspectorClient, inspector_of, last_port_taken
+from support.inspectors import InspectorClient, exchange, inspector_of, last_port_taken
 from support.machine import Machine
 from support.odd_servers import odd_server
 from support.ports import lasting_port
@@ -38,18 +38,52 @@ def test_it_is_opened_on_the_port_that_was_asked_for_and_everybody_is_told(proxi
     page = inspector_of(client)
 
     assert page.port == port
-    assert f"Inspector: {page.url}\n" in client.stderr
-    (kept,) = (bench.machine.state / "inspector").iterdir()
-    assert page.token in kept.read_text()
-    assert kept.stat().st_mode & 0o777 == 0o600, "for the user alone"
+    assert f"Inspector: {page.address} ('uno-devserver inspect' opens it)\n" in client.stderr
+    (proxy,) = bench.machine.run("list", "--json").json["proxies"]
+    assert (proxy["inspector"], proxy["processId"]) == (page.address, client.process.pid)
+    assert f"  Inspector: {page.address}" in bench.machine.run("health").stdout.splitlines()
 
-    def listed() -> object:
-        """As others see it: a moment after it was opened."""
-        (proxy,) = bench.machine.run("list", "--json").json["proxies"]
-        return (proxy["inspector"], proxy["processId"]) == (page.url, client.process.pid)
 
-    assert wait_for(listed)
-    assert f"  Inspector: {page.url}" in bench.machine.run("health").stdout.splitlines()
+def test_the_token_is_in_the_status_file_and_nowhere_else(proxies: Proxies, bench: Workbench, tmp_path: Path) -> None:
+    # given a proxy that tells all it can, with a page that is open
+    log = tmp_path / "proxy.log"
+    client = proxies.connected("--inspector", "0", "--http", "0", "-l", "Trace", "-fl", str(log))
+    page = inspector_of(client)
+    url = page.new_url()
+    opened = InspectorClient.opened(url)
+    with opened.listen("/events") as events:
+        events.wait("event: snapshot")
+
+        # when everybody asks it for everything
+        http = client.health()["proxy"]["httpEndpoint"]
+        told = {
+            "uno_health": json.dumps(client.result("tools/call", {"name": "uno_health", "arguments": {}})),
+            "uno://health": json.dumps(client.result("resources/read", {"uri": "uno://health"})),
+            "/health of the page": opened.ask("GET", "/health").body.decode(),
+            "/health of --http": ask(int(http.split(":")[2].split("/")[0]), "GET", "/health").body.decode(),
+            "the page": opened.ask("GET", "/").body.decode(),
+            **{
+                f"{command} {option}": bench.machine.run(command, *option.split()).stdout
+                for command in ("list", "health")
+                for option in ("", "--json")
+            },
+        }
+        client.call("echo", text="seen by the page")
+        events.wait("seen by the page")
+        told["events"] = events.received.decode()
+    told |= {"stderr": client.stderr, "log": log.read_text()}
+
+    # then all of them name the page, and none has what opens it
+    secrets = {"the token": page.token, "the code": url.rpartition("=")[2], "the key": opened.token}
+    for where, text in told.items():
+        assert where == "the page" or page.address in text, where
+        for what, secret in secrets.items():
+            assert secret not in text, f"{what} in {where}"
+    files = {file: file.read_bytes() for file in bench.machine.data.rglob("*") if file.is_file()}
+    status = bench.machine.state / "proxies" / f"{client.process.pid}.json"
+    assert [file for file in files if any(secret.encode() in files[file] for secret in secrets.values())] == [status]
+    assert status.stat().st_mode & 0o777 == 0o600, "for the user alone"
+    assert opened.token not in status.read_text()
 
 
 def test_where_the_port_is_taken_the_next_is_used(proxies: Proxies, bench: Workbench) -> None:
@@ -88,9 +122,9 @@ def test_it_is_there_although_the_first_start_takes_long(proxies: Proxies, machi
 def test_it_is_there_without_any_client(proxies: Proxies, bench: Workbench) -> None:
     proxy = proxies.start("--inspector", "0")
 
-    status = _status(bench.machine, proxy, lambda told: told.get("inspector") and told["state"] == "Connected")
+    _status(bench.machine, proxy, lambda told: told.get("inspector") and told["state"] == "Connected")
 
-    assert InspectorClient(status["inspector"]).call("echo", text="alone") == "alone"
+    assert inspector_of(proxy).call("echo", text="alone") == "alone"
 
 
 # --- what it serves ---------------------------------------------------------------------------------------------------
@@ -101,7 +135,7 @@ def test_both_eras_call_the_same_process_as_the_client_on_stdio(proxies: Proxies
     page = inspector_of(client)
     session = page.open_session()
 
-    stranger = InspectorClient(page.url.replace(page.token, "x" * 32))
+    stranger = InspectorClient(page.port, "x" * 32)
 
     assert stranger.post("tools/call", {"name": "count", "arguments": {}}).status == 401
     assert ask(page.port, "GET", "/health").status == 401
@@ -148,12 +182,13 @@ def _kill(client: ProxyClient) -> None:
 
 
 @pytest.mark.parametrize("end", [_close_input, _terminate, _kill])
-def test_the_port_is_free_when_the_proxy_has_gone_and_the_next_has_the_same_url(
+def test_the_port_is_free_when_the_proxy_has_gone_and_pages_are_served_by_the_next(
     proxies: Proxies, bench: Workbench, end: Callable[[ProxyClient], None]
 ) -> None:
     port = lasting_port()
     client = proxies.connected("--inspector", str(port))
-    page = inspector_of(client)
+    program = inspector_of(client)
+    unused, page = program.new_url(), InspectorClient.opened(program.new_url())
     with page.listen("/events") as events:
         events.wait("event: snapshot")
 
@@ -161,7 +196,11 @@ def test_the_port_is_free_when_the_proxy_has_gone_and_the_next_has_the_same_url(
         client.exit_code()
 
         assert is_free(port)
-    assert inspector_of(proxies.connected("--inspector", str(port))).url == page.url
+    following = inspector_of(proxies.connected("--inspector", str(port)))
+    assert following.port == port
+    assert page.call("echo", text="again") == "again"
+    assert program.ask("GET", "/health").status == 401, "the token of the proxy that has gone"
+    assert exchange(unused).status == 401, "its code"
 
 
 def test_neither_pages_nor_a_tool_that_runs_through_one_keep_the_proxy(

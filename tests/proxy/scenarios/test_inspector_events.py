@@ -13,9 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
-from support.inspectors import inspector_of
+from support.inspectors import InspectorClient, inspector_of
 from support.proxies import PATIENCE, Proxies, ProxyClient
 from support.reloading import BuiltServer, hot, renew
 from support.waiting import wait_for
@@ -41,21 +40,19 @@ Accept = Callable[[Any], object]
 class Page:
     """A page of the inspector that reads its events in a thread, over a real socket."""
 
-    def __init__(self, url: str, *, reads: bool = True) -> None:
+    def __init__(self, inspector: InspectorClient, *, reads: bool = True) -> None:
         self.heard: list[tuple[str, Any]] = []
         self._changed = threading.Condition()
         self._over = False
         self._reads = threading.Event()
-        parts = urlsplit(url)
-        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)
+        self._connection = http.client.HTTPConnection("localhost", inspector.port, timeout=PATIENCE)
         if reads:
             self._reads.set()
         else:  # so that the kernel does not read for it
             self._connection.sock = socket.socket()
             self._connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            self._connection.sock.connect(("127.0.0.1", parts.port))
-        token = parse_qs(parts.query)["token"][0]
-        self._connection.request("GET", "/events", headers={"Authorization": f"Bearer {token}"})
+            self._connection.sock.connect(("127.0.0.1", inspector.port))
+        self._connection.request("GET", "/events", headers=inspector.bearer)
         self._socket = self._connection.sock
         self._answer = self._connection.getresponse()
         assert self._answer.status == 200, self._answer.read()
@@ -64,7 +61,7 @@ class Page:
 
     @classmethod
     def of(cls, client: ProxyClient, **how: Any) -> Page:
-        return cls(inspector_of(client).url, **how)
+        return cls(inspector_of(client), **how)
 
     def __enter__(self) -> Page:
         return self

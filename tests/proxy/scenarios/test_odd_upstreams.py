@@ -19,6 +19,7 @@ from support.proxies import Proxies
 from support.reloading import changed_proxy
 from support.scripted_http import served
 from support.scripted_servers import ScriptedServer
+from support.waiting import wait_for
 from uno_devserver.system.ports import free_port
 
 
@@ -169,6 +170,22 @@ def test_a_key_in_the_url_of_a_server_is_for_nobody_but_that_server(proxies: Pro
     assert f"http://127.0.0.1:{port}/… cannot be reached" in json.dumps(report, ensure_ascii=False)
     for told in (report, client.call_result("echo"), client.notifications, client.stderr):
         assert "secret" not in json.dumps(told)
+
+
+def test_a_key_among_the_arguments_of_a_command_is_seen_nowhere(proxies: Proxies, tmp_path: Path) -> None:
+    server = ScriptedServer(tmp_path / "server")
+    log_file = tmp_path / "proxy.log"
+    arguments = ("--token", "SECRET1", "--api-key=SECRET2", "https://me:SECRET3@host/?k=SECRET4")
+
+    client = proxies.connected("--log-level", "Trace", "-fl", str(log_file), "--", *server.command(), *arguments)
+    wait_for(lambda: list(proxies.machine.state.rglob("catalogue/*.json")), "the catalogue")
+    told = [client.health(), client.notifications, client.stderr, log_file.read_text("utf-8")]
+    told += [proxies.machine.run(*command).stdout for command in (("health", "--json"), ("list", "--json"))]
+    files = [path for path in proxies.machine.state.rglob("*") if path.is_file()]
+
+    assert "--token … --api-key=… https://host/?k=…" in log_file.read_text("utf-8")
+    assert "SECRET" not in json.dumps(told)
+    assert [path for path in files if b"SECRET" in path.read_bytes()] == []
 
 
 def test_nor_does_anybody_see_the_key_while_that_server_is_connected(proxies: Proxies, tmp_path: Path) -> None:

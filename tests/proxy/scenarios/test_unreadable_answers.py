@@ -43,13 +43,15 @@ UNREADABLE = {
 TOO_LONG = {
     "too long and the id first": b'{"jsonrpc":"2.0","id":@ID@,"result":{"content":[],"x":"@LONG@"}}\n',
     "too long and the id last": b'{"jsonrpc":"2.0","result":{"content":[],"x":"@LONG@"},"id":@ID@}\n',
+    "too long and a text for an id": b'{"jsonrpc":"2.0","result":{"content":[],"x":"@LONG@"},"id":"@ID@"}\n',
+    "too long and members after the id": b'{"result":{"x":"@LONG@"},"id":@ID@,"jsonrpc":"2.0","_meta":{"id":0}}\n',
     "too long and an error": b'{"jsonrpc":"2.0","id":@ID@,"error":{"code":1,"message":"@LONG@"}}\n',
 }
 
 
 # What a failure says of it, whatever its other words.
 UNREADABLE_WORDS = r"answer|result|read|refuse|JSON"
-TOO_LONG_WORDS = r"long|large|bytes|MiB|MB"
+TOO_LONG_WORDS = r"has run 'odd-\d'.* 64 MiB.* Ask for less"
 
 # Lines that are no messages, and what of them health has to show.
 STRAYS = {
@@ -149,6 +151,22 @@ def test_an_unreadable_list_does_not_hide_the_server(proxies: Proxies, tmp_path:
 
     client.wait_state("Connected")
 
+    assert client.call("say", text="on") == "on"
+
+
+def test_of_a_list_that_is_too_long_the_beginning_is_offered_and_health_tells(proxies: Proxies, tmp_path: Path) -> None:
+    server = ScriptedServer(tmp_path / "server")
+    tools = [{"name": name, "inputSchema": {}} for name in ("say", *(f"t{number}" for number in range(12_000)))]
+    (server.folder / "tools").write_text(json.dumps(tools))
+    client = proxies.start("--", *server.command())
+    client.initialize()
+
+    client.wait_state("Connected")
+    report = client.health()
+
+    assert report["toolCount"] == 10_000
+    [warned] = warnings(report)
+    assert "lists too much: of its tools/list, only the first 10,000 entries are offered" in warned
     assert client.call("say", text="on") == "on"
 
 

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from setup.made import chosen
 from support.odd_servers import odd_server
 from uno_devserver.setup.definitions import load
 from uno_devserver.setup.doctor.examination import Examination, examine, has_entries
 from uno_devserver.setup.paths import Here
 from uno_devserver.setup.profiles import STDIO, Dialect, Format, Place, Profile, Scope, Use
 
+UVX = ("uvx", "--from", "uno-devserver==1.2.*", "uno-devserver", "--mcp-app")
 REPLACES = " 'uno-devserver mcp install editor' replaces the entry with the usual one."
 BY_PATH = "or name this program by its path: 'uno-devserver mcp install editor --runner path'."
 INSTALL = "Run 'uno-devserver mcp install editor'."
@@ -44,6 +46,7 @@ class Desk:
         )
         self.profile = Profile("editor", "Editor", places, Scope.WORKSPACE, in_terminal=True)
         self.servers = load(self.here).servers
+        self.choice = chosen("stable", asked=False)
         self.force = True
 
     def _place(self, path: Path, scope: Scope, use: Use) -> Place:
@@ -59,7 +62,7 @@ class Desk:
         return path
 
     def examined(self, **changes: Any) -> tuple[Examination, ...]:
-        return examine(self.profile.replace(**changes), self.servers, self.here, force=self.force)
+        return examine(self.profile.replace(**changes), self.servers, self.choice, self.here, force=self.force)
 
     def the_one(self, **changes: Any) -> Examination:
         (one,) = self.examined(**changes)
@@ -111,7 +114,7 @@ def test_an_address_that_may_be_somebody_elses_server_is_left_in_peace(desk: Des
 
 def test_a_command_on_the_users_path_alone_is_not_found_by_a_client_with_windows(desk: Desk) -> None:
     uvx = desk.tool("uvx", "raise SystemExit(0)")
-    desk.register(UnoApp=stdio("uvx", "uno-devserver", "--mcp-app"))
+    desk.register(UnoApp=stdio(*UVX))
 
     one = desk.the_one(in_terminal=False)
 
@@ -122,7 +125,7 @@ def test_a_command_on_the_users_path_alone_is_not_found_by_a_client_with_windows
 @pytest.mark.parametrize(
     ("entry", "problem", "step"),
     [
-        (stdio("uvx", "uno-devserver", "--mcp-app"), "'uvx' is not on PATH.", f"Install 'uvx', {BY_PATH}"),
+        (stdio(*UVX), "'uvx' is not on PATH.", f"Install 'uvx', {BY_PATH}"),
         (stdio("uno-devserver", "--mcp-app"), "'uno-devserver' is not on PATH.", f"Install 'uno-devserver', {BY_PATH}"),
         (
             stdio("/gone/uno-devserver", "--mcp-app"),
@@ -173,7 +176,7 @@ def test_a_file_that_cannot_be_executed_says_so(desk: Desk) -> None:
 
 def test_one_that_dies_is_to_be_run_by_hand(desk: Desk) -> None:
     desk.tool("uvx", "raise SystemExit('no such package')")
-    desk.register(UnoApp=stdio("uvx", "uno-devserver", "--mcp-app", "${VERSION}"))
+    desk.register(UnoApp=stdio(*UVX, "${VERSION}"))
 
     one = desk.the_one()
 
@@ -181,7 +184,7 @@ def test_one_that_dies_is_to_be_run_by_hand(desk: Desk) -> None:
         "It ended with exit code 1 before it answered. Its last output: no such package"
         " It refers to ${VERSION}, which is not set here."
     )
-    assert one.next_step == f"Run it yourself in '{desk.workspace}' to see more, {BY_PATH}"
+    assert one.next_step == f"Run it yourself in '{desk.workspace}' to see more, {BY_PATH}{REPLACES}"
 
 
 def test_one_that_is_slower_than_the_client_waits_works_and_fails(desk: Desk) -> None:
@@ -229,11 +232,11 @@ def test_what_stands_in_the_users_own_file_is_started_in_any_workspace(desk: Des
 
 
 def test_a_command_is_shown_without_what_its_variables_hold(desk: Desk) -> None:
-    desk.register(UnoApp=stdio("/gone/${HOME}", "--key=${HOME}"))
+    desk.register(UnoApp=stdio("/gone/${HOME}", "--log=${HOME}", "--key=secret", "--token", "secret"))
 
     one = desk.the_one()
 
-    assert one.command == "'/gone/${HOME}' '--key=${HOME}'"
+    assert one.command == "'/gone/${HOME}' '--log=${HOME}' '--key=…' --token '…'"
 
 
 def test_an_entry_that_is_switched_off_is_not_started(desk: Desk) -> None:
@@ -260,7 +263,7 @@ def test_an_address_is_shown_without_what_may_be_secret(desk: Desk) -> None:
 
     one = desk.the_one()
 
-    assert one.command == "ftp://nowhere/v1@2"
+    assert one.command == "ftp://nowhere/v1@2?key=…"
     assert "secret" not in one.problem
     assert one.next_step == f"Check that the address is right and that this machine can reach it.{REPLACES}"
 
@@ -280,3 +283,26 @@ def test_a_client_that_knows_no_servers_says_so(desk: Desk) -> None:
     one = desk.examined(places=(), no_client="Editor has no MCP client.")[0]
 
     assert (one.problem, one.next_step) == ("Editor has no MCP client.", "")
+
+
+def test_an_entry_of_the_workspace_that_agrees_for_the_user_is_not_started_even_by_force(desk: Desk) -> None:
+    started = desk.workspace / "started"
+    script = desk.tool("uno-devserver", f"open({str(started)!r}, 'w')")
+    desk.register(UnoApp=stdio(str(script), "--mcp-app", env={"UNO_DEVSERVER_TRUST": "1"}))
+
+    one = desk.the_one()
+
+    assert (one.ok, one.refused, started.exists()) == (False, True, False)
+    assert "it sets UNO_DEVSERVER_TRUST, which agrees in your name that code of the workspace runs." in one.problem
+    assert "'uno-devserver mcp install editor --scope workspace' has removed that." in one.next_step
+
+
+def test_what_else_decides_what_a_workspaces_entry_runs_is_shown_before_the_user_agrees(desk: Desk) -> None:
+    desk.force = False
+    desk.register(UnoApp=stdio(*UVX, env={"LD_PRELOAD": "./evil.so"}, envFile=".env"))
+
+    one = desk.the_one()
+
+    assert one.refused
+    assert "what else decides what runs (LD_PRELOAD=./evil.so, envFile=.env)" in one.next_step
+    assert one.next_step.endswith(REPLACES)

@@ -40,6 +40,7 @@ def test_what_we_made_and_is_empty_now_does_not_count(original: str, removed: st
         ('{"a": [1, 2]}', '{"a": [1]}', JSON),
         ("{}", "{", JSON),
         ("a = 1\n", "a = 2\n", TOML),
+        ("", "a." * 15_000 + "a = 1", TOML),
         ("a: x\n", "a: !secret x\n", YAML),
         ("a: 1\n", "a: '1'\n", YAML),
         ("[" * 100_000, "[" * 100_000, YAML),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from setup.made import CHOICE, DNX, PLAIN, SERVERS, STABLE, UNO_APP, UNO_DOCS, URL, client, place, saved, stdio
+from setup.made import CHOICE, DNX, PLAIN, SERVERS, STABLE, UNO_APP, UNO_DOCS, URL, chosen, client, place, saved, stdio
 from support.files import snapshot, write
 from uno_devserver.setup.definitions import Definitions
 from uno_devserver.setup.plan.changes import Action, ChangePlan, FileChange, Operation
@@ -78,35 +78,34 @@ def test_another_runners_form_is_registered_too_and_the_reason_says_how_to_have_
     path = saved(tmp_path / "ws.json", UnoApp=stdio(DNX))
 
     skipped = only_operation(plan(client(place(path)), UNO_APP))
-    changed = only_change(plan(client(place(path)), UNO_APP, choice=VariantChoice("stable", "uvx")))
+    changed = only_change(plan(client(place(path)), UNO_APP, choice=chosen("stable", "uvx")))
 
     assert skipped.reason == "Already registered (dnx; --runner uvx writes this tool's command)"
     assert entries(changed)["UnoApp"] == stdio(STABLE)
 
 
-@pytest.mark.parametrize("choice", [VariantChoice("stable", "uvx", asked=False), VariantChoice("stable")])
+@pytest.mark.parametrize("choice", [chosen("stable", "uvx", asked=False), chosen("stable")])
 def test_an_entry_started_in_a_way_of_its_own_is_left_until_another_is_asked_for(
     tmp_path: Path, choice: VariantChoice
 ) -> None:
     own = EntrySpec("uvx", ("--from", "git+https://example.com/x y", "uno-devserver", "--mcp-app", "-l", "Debug"))
-    profile = client(place(saved(tmp_path / "ws.json", mine=stdio(own))))
+    profile = client(place(saved(tmp_path / "ws.json", mine=stdio(own)), Scope.USER)).replace(default_scope=Scope.USER)
 
-    skipped = only_operation(plan(profile, UNO_APP, choice=VariantChoice("prerelease", asked=False)))
+    skipped = only_operation(plan(profile, UNO_APP, choice=chosen("prerelease", asked=False)))
     changed = only_change(plan(profile, UNO_APP, choice=choice))
 
     assert skipped.action is Action.SKIPPED
     assert skipped.reason == "Already registered (started in a way of its own; --runner uvx replaces it)"
     assert entries(changed)["mine"] == stdio(STABLE.replace(args=(*STABLE.args, "-l", "Debug")))
-    note, kept = changed.operations[0].notes
-    assert kept == "The entry 'mine' has something of its own, and keeps it: -l Debug"
+    (note,) = changed.operations[0].notes
     assert note.startswith("The entry 'mine' was started in a way of its own: uvx --from 'git+https://example.com/x y'")
 
 
 def test_an_outdated_entry_is_changed_where_it_is_in_its_own_runner(tmp_path: Path) -> None:
     old = {**stdio(EntrySpec("dnx", ("-y", "--version", "1.0.0", "uno.devserver", "--mcp-app"))), "env": {"A": "b"}}
-    path = saved(tmp_path / "ws.json", mine=old)
+    profile = client(place(saved(tmp_path / "user.json", mine=old), Scope.USER)).replace(default_scope=Scope.USER)
 
-    change = only_change(plan(client(place(path)), UNO_APP))
+    change = only_change(plan(profile, UNO_APP))
 
     assert entries(change) == {"mine": {**stdio(DNX), "env": {"A": "b"}}}
     assert change.operations[0].action is Action.UPDATED
@@ -130,13 +129,13 @@ def test_an_entry_that_another_change_moved_is_changed_and_none_that_stands_in_i
 @pytest.mark.parametrize(
     ("installed", "choice", "told"),
     [
-        (OLD, VariantChoice("stable", asked=False), " (was pinned:1.0.0; --version 1.0.0 keeps that)"),
-        (OLD, VariantChoice("stable"), " (was pinned:1.0.0)"),
-        (DNX, VariantChoice("stable", "uvx"), " (was dnx)"),
-        (PINNED_DNX, VariantChoice("stable", "uvx", asked=False), " (was dnx pinned:5.6.0)"),
-        (DNX, VariantChoice("prerelease", "uvx"), " (was dnx stable)"),
-        (EntrySpec("uno-devserver", ("--mcp-app",)), VariantChoice("stable"), " (was path)"),
-        (EntrySpec("npx", ("else",)), VariantChoice("stable"), ""),
+        (OLD, chosen("stable", asked=False), " (was pinned:1.0.0; --version 1.0.0 keeps that)"),
+        (OLD, chosen("stable"), " (was pinned:1.0.0)"),
+        (DNX, chosen("stable", "uvx"), " (was dnx)"),
+        (PINNED_DNX, chosen("stable", "uvx", asked=False), " (was dnx pinned:5.6.0)"),
+        (DNX, chosen("prerelease", "uvx"), " (was dnx stable)"),
+        (EntrySpec("uno-devserver", ("--mcp-app",)), chosen("stable"), " (was path)"),
+        (EntrySpec("npx", ("else",)), chosen("stable"), ""),
     ],
 )
 def test_the_reason_says_what_was_there_and_how_to_keep_it(
@@ -155,7 +154,7 @@ def test_the_users_arguments_are_kept_also_where_another_file_shadows_the_entry(
     wanted = stdio(STABLE.replace(args=(*STABLE.args, "--wait-calls")))
 
     shadowing = only_change(plan(client(place(tmp_path / "ws.json"), place(user, Scope.USER)), UNO_APP))
-    in_place = only_change(plan(client(place(user)), UNO_APP))
+    in_place = only_change(plan(client(place(user, Scope.USER)).replace(default_scope=Scope.USER), UNO_APP))
 
     assert entries(shadowing) == entries(in_place) == {"UnoApp": wanted}
 
@@ -163,8 +162,8 @@ def test_the_users_arguments_are_kept_also_where_another_file_shadows_the_entry(
 def test_a_variant_that_a_server_does_not_have_is_told(tmp_path: Path) -> None:
     profile = client(place(tmp_path / "x.json"))
 
-    asked = only_change(plan(profile, choice=VariantChoice("pinned:1.2.3")))
-    detected = only_change(plan(profile, choice=VariantChoice("prerelease", asked=False)))
+    asked = only_change(plan(profile, choice=chosen("pinned:1.2.3")))
+    detected = only_change(plan(profile, choice=chosen("prerelease", asked=False)))
 
     assert [one.notes for one in asked.operations] == [
         (),
@@ -258,7 +257,7 @@ def test_another_entry_for_the_server_in_the_same_file_is_left_and_told_of(tmp_p
 
 def test_a_file_of_the_workspace_with_a_path_of_this_machine_is_not_one_to_commit(tmp_path: Path) -> None:
     workspace, user = tmp_path / "ws.json", tmp_path / "user.json"
-    profile, choice = client(place(workspace), place(user, Scope.USER)), VariantChoice("stable", "path")
+    profile, choice = client(place(workspace), place(user, Scope.USER)), chosen("stable", "path")
 
     ours, own = (only_change(plan(profile, UNO_APP, choice=choice, scope=scope)) for scope in (None, Scope.USER))
 
@@ -397,7 +396,7 @@ def test_a_server_that_is_not_asked_for_is_not_touched(tmp_path: Path) -> None:
 
 def test_what_no_file_can_hold_is_an_error_for_that_server_alone(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
-    odd = VariantChoice("pinned:\udcff")  # bytes of a command line that are no text
+    odd = chosen("pinned:\udcff")  # bytes of a command line that are no text
 
     change = only_change(plan(client(place(path, format=Format.TOML)), choice=odd))
 
@@ -406,20 +405,96 @@ def test_what_no_file_can_hold_is_an_error_for_that_server_alone(tmp_path: Path)
     assert b"UnoApp" not in change.after
 
 
-@pytest.mark.parametrize("scope", Scope)
+CONSENT = {"env": {"UNO_DEVSERVER_TRUST": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (CONSENT, "UNO_DEVSERVER_TRUST=1"),
+        ({"env": {"uno_devserver_trust": 1}}, "uno_devserver_trust=1"),
+        ({"env": {"LD_PRELOAD": "./evil.so", "UV_TOKEN": "abc"}}, "LD_PRELOAD=./evil.so, UV_TOKEN=…"),
+        ({"env": {"XDG_STATE_HOME": "."}}, "XDG_STATE_HOME=."),
+        ({"environment": {"PYTHONPATH": "."}}, "PYTHONPATH=."),
+        ({"envFile": "./.env"}, "envFile=./.env"),
+        ({"env_file": ["./.env"]}, 'env_file=["./.env"]'),
+        ({"cwd": "evil"}, "cwd=evil"),
+        ({"url": "https://evil.example"}, "url=https://evil.example"),
+        ({"args": [*STABLE.args, "--addins", "evil.py"]}, "the arguments --addins evil.py"),
+    ],
+)
 @pytest.mark.parametrize("command", [STABLE, EntrySpec("uvx", ("--prerelease", "allow", *STABLE.args))])
-def test_what_a_workspaces_entry_keeps_of_its_own_is_shown_since_others_may_have_written_it(
-    tmp_path: Path, command: EntrySpec, scope: Scope
+def test_what_a_workspaces_file_decides_of_what_runs_is_removed_and_told_with_its_values(
+    tmp_path: Path, command: EntrySpec, settings: dict[str, Any], told: str
 ) -> None:
-    entry = {**stdio(command.replace(args=(*command.args, "--", "sh", "-c", "touch x"))), "env": {"A": "1", "B": "2"}}
-    profile = client(place(saved(tmp_path / "mcp.json", UnoApp=entry), scope)).replace(default_scope=scope)
+    entry = {**stdio(command), "alwaysAllow": ["x"], **settings}
+    profile = client(place(saved(tmp_path / "mcp.json", UnoApp=entry)))
 
-    shown = [note for note in only_operation(plan(profile, UNO_APP)).notes if "of its own" in note]
+    change = only_change(plan(profile, UNO_APP))
 
-    kept = (
-        "The entry 'UnoApp' has something of its own, and keeps it: -- sh -c 'touch x' and environment variables (A, B)"
-    )
-    assert shown == ([kept] if scope is Scope.WORKSPACE else [])
+    assert entries(change) == {"UnoApp": {**stdio(STABLE), "alwaysAllow": ["x"]}}
+    assert change.operations[0].action is Action.UPDATED
+    (note,) = change.operations[0].notes
+    assert f"They were removed: {told}. If you need them" in note
+
+
+@pytest.mark.parametrize("command", [STABLE, OLD])
+def test_other_variables_of_a_workspaces_file_stay_and_are_told_with_their_values(
+    tmp_path: Path, command: EntrySpec
+) -> None:
+    env = {"DOTNET_ROOT": "/dotnet", "API_KEY": "abc"}
+    path = saved(tmp_path / "mcp.json", UnoApp={**stdio(command), "env": {**env, "PATH": "."}})
+
+    change = only_change(plan(client(place(path)), UNO_APP))
+    saved(path, UnoApp={**stdio(STABLE), "env": env})
+    again = only_operation(plan(client(place(path)), UNO_APP))
+
+    assert entries(change)["UnoApp"] == {**stdio(STABLE), "env": env}
+    told = "The entry 'UnoApp' sets variables that may have come with the workspace, and keeps them: "
+    assert again.action is Action.SKIPPED
+    assert again.notes == (f"{told}DOTNET_ROOT=/dotnet, API_KEY=….",)
+    assert again.notes[0] in change.operations[0].notes
+
+
+def test_an_old_address_in_a_workspaces_file_brings_no_variables_into_the_new_entry(tmp_path: Path) -> None:
+    path = saved(tmp_path / "mcp.json", UnoApp={"url": "http://localhost:1/uno-devserver/mcp", **CONSENT})
+
+    assert entries(only_change(plan(client(place(path)), UNO_APP))) == {"UnoApp": stdio(STABLE)}
+
+
+def test_another_runner_or_way_to_start_stays_without_what_else_decides_and_is_shown(tmp_path: Path) -> None:
+    own = EntrySpec("uvx", ("--from", "git+https://example.com/x", "uno-devserver", "--mcp-app"))
+    now = chosen("stable", asked=False)
+    line = "uvx --from git+https://example.com/x uno-devserver --mcp-app"
+    way = f"The entry 'UnoApp' is started in a way of its own: {line}"
+
+    for command in (own, DNX):
+        path = saved(tmp_path / "mcp.json", UnoApp={**stdio(command), **CONSENT})
+        assert entries(only_change(plan(client(place(path)), UNO_APP, choice=now))) == {"UnoApp": stdio(command)}
+    saved(tmp_path / "mcp.json", UnoApp=stdio(own))
+    assert only_operation(plan(client(place(path)), UNO_APP, choice=now)).notes == (way,)
+
+
+def test_a_users_file_keeps_what_decides_what_runs_also_for_a_workspace(tmp_path: Path) -> None:
+    entry = {**stdio(STABLE.replace(args=(*STABLE.args, "--wait-calls"))), **CONSENT, "cwd": "/x"}
+    path = write(tmp_path / "user.json", json.dumps({"mcpServers": {"UnoApp": entry}, "ws": {"UnoApp": entry}}))
+    profile = client(place(path, root=("ws",)), place(path, Scope.USER))
+
+    for scope in Scope:
+        operation = only_operation(plan(profile, UNO_APP, scope=scope))
+        assert (operation.action, operation.notes) == (Action.SKIPPED, ())
+
+
+def test_arguments_of_a_workspaces_file_are_not_copied_into_the_users(tmp_path: Path) -> None:
+    local = saved(tmp_path / "ws.json", UnoApp={**stdio(OLD.replace(args=(*OLD.args, "--addins", "x"))), **CONSENT})
+    profile = client(place(tmp_path / "user.json", Scope.USER), place(local)).replace(default_scope=Scope.USER)
+
+    change = only_change(plan(profile, UNO_APP))
+
+    assert (change.path, entries(change)) == (str(tmp_path / "user.json"), {"UnoApp": stdio(STABLE)})
+    notes = change.operations[0].notes
+    assert any("They are not taken over: the arguments --addins x, UNO_DEVSERVER_TRUST=1." in note for note in notes)
+    assert any(f"in '{local}' sets UNO_DEVSERVER_TRUST" in note for note in notes)
 
 
 def test_an_entry_of_the_user_that_is_shadowed_stays_and_it_is_said_how_to_change_that_one(tmp_path: Path) -> None:

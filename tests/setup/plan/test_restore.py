@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from setup.made import CHOICE, SERVERS, client, place
+from setup.made import CHOICE, SERVERS, chosen, client, place
 from support.files import write
 from uno_devserver.setup.change_records import record_of
 from uno_devserver.setup.change_writer import WriteOptions, apply_plan
@@ -52,11 +52,27 @@ def installed(setup: Setup) -> Setup:
     return setup
 
 
+def test_a_users_file_is_not_put_back_by_way_of_a_link_in_the_workspace(installed: Setup, tmp_path: Path) -> None:
+    link = tmp_path / "ws" / "mcp.json"
+    link.parent.mkdir()
+    link.symlink_to(installed.path)
+    before = installed.path.read_bytes()
+    profile = client(place(link, within=str(link.parent)))
+    request = ChangeRequest(profile, SERVERS, Definitions((profile,), SERVERS))
+
+    (done,) = plan_restore(request, profile.places, installed.options.folder, force=True)
+
+    assert isinstance(done, Operation)
+    assert (done.action, done.path) == (Action.ERROR, str(link))
+    assert f"'{link}' is a link to '{installed.path}'" in done.reason
+    assert installed.path.read_bytes() == before
+
+
 @pytest.mark.parametrize("backup", [True, False])
 def test_all_our_changes_are_undone_at_once(setup: Setup, backup: bool) -> None:
     write(setup.path, "{ } // mine")
     setup.install(backup=backup)
-    setup.install(choice=VariantChoice("pinned:1.2.3"), backup=backup)
+    setup.install(choice=chosen("pinned:1.2.3"), backup=backup)
 
     done = setup.restore()
 
@@ -213,7 +229,7 @@ def test_contents_of_one_second_are_told_apart(installed: Setup) -> None:
 def test_after_an_older_content_was_put_back_nothing_is_said_to_be_undone(installed: Setup) -> None:
     ours = installed.path.read_bytes()
     installed.path.write_bytes(ours + b"\n")
-    installed.install(choice=VariantChoice("pinned:1.2.3"))
+    installed.install(choice=chosen("pinned:1.2.3"))
     installed.path.write_bytes(THEIRS)
     installed.restore(force=True)
     assert installed.path.read_bytes() == ours + b"\n", "with our entries"

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from support.files import write
 from support.machine import Machine
 from support.privileges import AS_A_USER, needs_a_user
 from support.registration import (
+    BY_PATH,
     DOCS,
     UVX,
     Clients,
@@ -126,18 +128,31 @@ def test_an_entry_that_proxies_somebody_elses_server_stays_theirs(clients: Clien
     assert clients.read(FILE) == {"mcpServers": theirs}
 
 
-def test_the_users_own_arguments_and_version_of_the_dotnet_tool_stay(clients: Clients) -> None:
+def test_the_users_own_arguments_and_version_of_the_dotnet_tool_stay_in_the_users_file(clients: Clients) -> None:
     mine = {"command": "dnx", "args": ["-y", "uno.devserver", "--mcp-app", "-l", "Debug"]}
-    clients.write(FILE, {"mcpServers": {"UnoApp": mine}})
+    users = clients.machine.home / ".cursor" / "mcp.json"
+    write(users, json.dumps({"mcpServers": {"UnoApp": mine}}))
 
-    plain = clients.install("cursor", "--servers", "UnoApp")
-    unchanged = clients.read(FILE)
-    pinned = clients.install("cursor", "--servers", "UnoApp", "--version", "6.0.0")
+    plain = clients.install("cursor", "--servers", "UnoApp", "--scope", "user")
+    unchanged = json.loads(users.read_text())
+    pinned = clients.install("cursor", "--servers", "UnoApp", "--scope", "user", "--version", "6.0.0")
 
     assert (actions(plain), actions(pinned)) == ({"UnoApp": "skipped"}, {"UnoApp": "updated"})
     assert unchanged == {"mcpServers": {"UnoApp": mine}}
     args = ["-y", "--version", "6.0.0", "uno.devserver", "--mcp-app", "-l", "Debug"]
-    assert clients.read(FILE) == {"mcpServers": {"UnoApp": {"command": "dnx", "args": args}}}
+    assert json.loads(users.read_text()) == {"mcpServers": {"UnoApp": {"command": "dnx", "args": args}}}
+
+
+def test_a_repository_gives_no_consent_by_a_clients_file(clients: Clients) -> None:
+    clients.write(FILE, {"mcpServers": {"UnoApp": {**BY_PATH, "env": {"UNO_DEVSERVER_TRUST": "1"}, "envFile": ".env"}}})
+
+    status = of_client(clients.status(), "UnoApp", "cursor")
+    installed = clients.install("cursor", "--runner", "path", "--servers", "UnoApp")
+
+    assert status["status"] == "outdated"
+    assert any("sets UNO_DEVSERVER_TRUST" in warning for warning in status["warnings"])
+    assert actions(installed) == {"UnoApp": "updated"}
+    assert clients.read(FILE) == {"mcpServers": {"UnoApp": BY_PATH}}
 
 
 def test_a_version_that_a_path_cannot_say_is_written_by_the_default_runner(clients: Clients) -> None:

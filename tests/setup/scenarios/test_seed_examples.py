@@ -15,13 +15,15 @@ import pytest
 
 from support.golden import GOLDEN
 from support.registration import (
+    BY_PATH,
     DNX,
     DOCS,
     SEED_SERVERS,
     UVX,
-    UVX_PRERELEASE,
     Clients,
     actions,
+    as_version,
+    by_uvx,
     includes,
     of_client,
     operations,
@@ -29,6 +31,7 @@ from support.registration import (
 from uno_devserver import __version__
 
 SEED_PROFILES = GOLDEN / "registration-seed" / "client-profiles.json"
+TOOL = "1.2.0.dev0"
 DNX_PRERELEASE = {"command": "dnx", "args": ["-y", "--prerelease", "uno.devserver", "--mcp-app"]}
 
 AS_SPECIFIED = ("--ide-definitions", str(SEED_PROFILES), "--server-definitions", str(SEED_SERVERS))
@@ -269,21 +272,21 @@ def test_the_form_of_cursor_has_no_type(clients: Clients) -> None:
 @pytest.mark.parametrize(
     ("options", "variant", "dnx", "uvx"),
     [
-        (["--release"], "stable", DNX, UVX),
-        (["--prerelease"], "prerelease", DNX_PRERELEASE, UVX_PRERELEASE),
+        (["--release"], "stable", DNX, by_uvx(TOOL)),
+        (["--prerelease"], "prerelease", DNX_PRERELEASE, by_uvx(TOOL, "--prerelease", "allow")),
         (
             ["--version", "5.6.0-dev.42"],
             "pinned:5.6.0-dev.42",
             dnx_pinned("5.6.0-dev.42"),
             {"command": "uvx", "args": ["uno-devserver@5.6.0-dev.42", "--mcp-app"]},
         ),
-        ([], "prerelease", DNX_PRERELEASE, UVX_PRERELEASE),  # this tool's own version decides
+        ([], "prerelease", DNX_PRERELEASE, BY_PATH),  # this tool's own version decides
     ],
 )
 def test_the_version_that_is_asked_for_is_written_and_recognised(
     clients: Clients, options: list[str], variant: str, dnx: Any, uvx: Any
 ) -> None:
-    assert "dev" in __version__, "the case without options is that of a development version"
+    as_version(clients.machine, TOOL)
 
     clients.install("cursor", *options, "--runner", "dnx")
     clients.install("kiro", *options)
@@ -295,16 +298,15 @@ def test_the_version_that_is_asked_for_is_written_and_recognised(
     assert status.json["servers"][0]["definition"] == uvx
     for client in ("cursor", "kiro"):
         said = of_client(status, "UnoApp", client)
-        assert (said["status"], said["locations"][0]["variant"]) == ("registered", variant)
+        by_path = said["locations"][0]["runner"] == "path"  # whose version is that of the program
+        assert (said["status"], said["locations"][0]["variant"]) == ("registered", "stable" if by_path else variant)
 
 
 @pytest.mark.parametrize("version", ["5.6.0", "5.6.0.dev42", "5.6.0-dev.42", "5.6.0rc1"])
-def test_the_version_of_the_tool_itself_decides_what_is_expected(
-    clients: Clients, tmp_path: Path, version: str
-) -> None:
-    (tmp_path / "sitecustomize.py").write_text(f"import uno_devserver; uno_devserver.__version__ = {version!r}\n")
+def test_the_version_of_the_tool_itself_decides_what_is_expected(clients: Clients, version: str) -> None:
+    as_version(clients.machine, version)
 
-    status = clients.status(env={"PYTHONPATH": str(tmp_path)}).json
+    status = clients.status().json
 
     assert status["toolVersion"] == version
     assert status["expectedVariant"] == ("stable" if version == "5.6.0" else "prerelease")

@@ -92,18 +92,6 @@ class DemoClient:
         """Wait for the notification of this method."""
         return self._await(lambda message: message.get("method") == method, method)
 
-    def logged(self, what: str) -> str:
-        """Wait until the proxy writes this to standard error; returns the rest of the line."""
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while time.monotonic() < deadline and self.is_running:
-            for line in tuple(self._stderr):
-                if what in line:
-                    return line.partition(what)[2].strip()
-            if self._interrupted():
-                raise KeyboardInterrupt
-            time.sleep(POLL_SECONDS / 10)
-        raise DemoFailed(f"the proxy to log '{what}'", f"it did not within {ANSWER_SECONDS:g} s")
-
     def quit(self) -> float:
         """End the proxy as clients do, by closing the pipe; returns the milliseconds that it took."""
         began = time.perf_counter()

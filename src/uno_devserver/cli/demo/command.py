@@ -10,6 +10,7 @@ import time
 
 from ... import __version__
 from ...setup.entry_command import PROGRAM_NAMES, is_temporary, own_command
+from ...setup.servers import is_release
 from ...system.text import visible
 from ..result import Result, write_out
 from ..terminal import WIDTH, Style, folded, styled, table_width
@@ -87,10 +88,10 @@ def _explained(number: int, error: Exception, demo: Demo) -> str:
     return "\n".join(lines)
 
 
-def typed(command: Sequence[str], environ: Mapping[str, str]) -> str:
+def typed(command: Sequence[str], environ: Mapping[str, str], version: str = __version__) -> str:
     """The command line by which the user starts this installation of the program."""
     script = command[0]
-    if "UV" in environ and is_temporary(script, environ):
+    if "UV" in environ and is_temporary(script, environ) and is_release(version):
         return f"uvx {PROGRAM_NAMES[0]}"  # the script is in uv's cache, which may be cleared
     found = shutil.which(PROGRAM_NAMES[0], path=environ.get("PATH"))
     if found is not None and len(command) == 1 and os.path.realpath(found) == os.path.realpath(script):
@@ -135,9 +136,10 @@ class DemoOutput:
             self._line(line)
 
     def difference(self, lines: list[str]) -> None:
-        """Print the lines of a diff."""
+        """Print the lines of a diff; a path in them may be too long for the terminal."""
         for line in lines:
-            self._line(INDENT + line, _OF_DIFFERENCE.get(line[:1], Style.DIM))
+            shown = INDENT + line if len(INDENT + line) <= _width() else f"{(INDENT + line)[: _width() - 1]}…"
+            self._line(shown, _OF_DIFFERENCE.get(line[:1], Style.DIM))
 
     def conclusion(self, verdict: str, *more: str) -> None:
         self._line("")

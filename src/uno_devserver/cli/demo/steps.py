@@ -7,7 +7,6 @@ import json
 import os
 import time
 from http.client import HTTPConnection, HTTPException
-from urllib.parse import urlsplit
 
 from ...system.files import read_bytes, read_text
 from ...system.values import Value
@@ -17,13 +16,11 @@ from .files import ADD_IN, CLIENT_CONFIG, COUNTS, COUNTS_AFTER_EDIT, EDIT, FILES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from urllib.parse import SplitResult
 
     from .client import DemoClient, Received
     from .command import DemoOutput
     from .sandbox import Sandbox
 
-INSPECTOR = "Inspector: "  # the proxy logs this before the address of its page
 GET_SECONDS = 10.0  # a request takes a few milliseconds; the rest is for busy machines
 LIST_CHANGED = "notifications/tools/list_changed"
 LINES = FILES[ADD_IN].count("\n")
@@ -127,28 +124,31 @@ class Demo:
         return milliseconds
 
     def _inspect(self) -> float:
-        address = urlsplit(self._present().logged(INSPECTOR))
-        health, milliseconds = self._get(address, f"/health?{address.query}", 200)
+        output, spent = self._sandbox.run("inspect", "--json")
+        page = json.loads(output)
+        self._output.measured("$ uno-devserver inspect --json", spent)
+        address = f"http://localhost:{page['port']}"
+        health, milliseconds = self._get(page["port"], "/health", 200, page["token"])
         status = json.loads(health).get("status")
         expect(status == "Healthy", "a healthy proxy", f"it said {status}")
-        self._output.measured(f"> GET http://{address.netloc}/health: 200, {status}", milliseconds)
-        _, spent = self._get(address, "/health", 401)
-        self._output.measured("> The same without the token in its address: 401", spent)
-        page, spent = self._get(address, f"/?{address.query}", 200)
-        expect(b"<html" in page, "a page", f"that was {page[:200].decode(errors='replace')}")
-        self._output.measured(f"> GET http://{address.netloc}/: the page", spent)
+        self._output.measured(f"> GET {address}/health: 200, {status}", milliseconds)
+        _, spent = self._get(page["port"], "/health", 401)
+        self._output.measured("> The same without the token: 401", spent)
+        html, spent = self._get(page["port"], "/", 200)
+        expect(b"<html" in html, "a page", f"that was {html[:200].decode(errors='replace')}")
+        self._output.measured(f"> GET {address}/: the page", spent)
         self._output.proof("It shows health, calls, tools to try, the log, reloads and other servers.")
         return milliseconds
 
     def _register(self) -> float:
         path = self._sandbox.path(CLIENT_CONFIG)
         original = read_bytes(path)
-        _, milliseconds = self._sandbox.run("mcp", "install", "cursor", "--release")
+        _, milliseconds = self._sandbox.run("mcp", "install", "cursor")
         difference = _difference(original.decode(), read_text(path))
         added = [line for line in difference if line.startswith("+")]
         kept = not any(line.startswith("-") for line in difference)
         expect('"UnoApp"' in "".join(added) and kept, "UnoApp added, and all else kept", f"this changed: {difference}")
-        self._output.measured("$ uno-devserver mcp install cursor --release", milliseconds)
+        self._output.measured("$ uno-devserver mcp install cursor", milliseconds)
         self._output.difference(difference)
         _, back = self._sandbox.run("mcp", "uninstall", "cursor")
         expect(read_bytes(path) == original, "Cursor's file as it was", f"it holds {read_text(path)}")
@@ -175,21 +175,20 @@ class Demo:
         self._output.measured(f"> {TOOL}: {json.dumps(counts)}", milliseconds)
         return milliseconds
 
-    def _get(self, address: SplitResult, path: str, wanted: int) -> tuple[bytes, float]:
+    def _get(self, port: int, path: str, wanted: int, token: str = "") -> tuple[bytes, float]:
         """The inspector's answer, which must have the `wanted` status, and the milliseconds that it took."""
         self._sandbox.check()
         began = time.perf_counter()
-        connection = HTTPConnection(address.hostname or "", address.port, timeout=GET_SECONDS)
+        connection = HTTPConnection("localhost", port, timeout=GET_SECONDS)
         try:
-            connection.request("GET", path)
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             answer = connection.getresponse()
             body, status = answer.read(), answer.status
         except (OSError, HTTPException) as error:
             raise DemoFailed(f"{wanted} from the inspector", f"it could not be asked: {error!r}") from error
         finally:
             connection.close()
-        where = path.partition("?")[0]
-        expect(status == wanted, f"{wanted} from {where}", f"that was {status}: {body[:500].decode(errors='replace')}")
+        expect(status == wanted, f"{wanted} from {path}", f"that was {status}: {body[:500].decode(errors='replace')}")
         return body, (time.perf_counter() - began) * 1000
 
     def _present(self) -> DemoClient:

@@ -11,7 +11,7 @@ from ...setup.definitions import Definitions, load
 from ...setup.entry_match import PATH_RUNNER
 from ...setup.paths import here
 from ...setup.profiles import Scope
-from ...setup.servers import PINNED, PRERELEASE, STABLE, VariantChoice
+from ...setup.servers import PINNED, PRERELEASE, STABLE, VariantChoice, is_release
 from ...system.values import Value
 from ..parse import absolute
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..parse import Invocation
 
 PROTOCOL = "1.0"  # the version of the JSON format that IDE extensions read
-_PRERELEASE = re.compile(r"-|\d(a|b|rc|\.?dev)\d*", re.IGNORECASE)  # in versions of SemVer and of Python
 _VERSION = re.compile(r"v?[0-9][A-Za-z0-9.+!*_-]*")  # versions of SemVer and Python, and NuGet's `5.*`
 # Options that `mcp status` repeats in the commands that it suggests.
 _REPEATED = {"workspace", "solution-dir", "ide-definitions", "server-definitions"}
@@ -136,9 +135,9 @@ def _variant(invocation: Invocation) -> tuple[VariantChoice, str]:
     elif chosen:
         variant = PRERELEASE if invocation.on("prerelease") else STABLE
     else:
-        variant = PRERELEASE if _PRERELEASE.search(__version__) else STABLE
+        variant = STABLE if is_release(__version__) else PRERELEASE
     source = chosen[0] if chosen else f"auto-detected from tool v{__version__}"
-    return VariantChoice(variant, runner, bool(chosen)), source
+    return VariantChoice(variant, runner, bool(chosen), __version__), source
 
 
 def _checked(version: str) -> str:

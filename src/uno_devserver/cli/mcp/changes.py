@@ -208,7 +208,7 @@ def _with_errors_once(operations: Sequence[Operation]) -> Iterator[Operation]:
 
 
 def _patch(diff: str) -> Iterator[str]:
-    """The diff, which can be applied as a patch; only control characters that move the cursor are escaped."""
+    """The diff, a patch unless something is hidden in it; only control characters that move the cursor are escaped."""
     for line in diff.removesuffix("\n").split("\n"):
         content = line.removesuffix("\r")
         safe = "\t".join(visible(piece, keep_odd_bytes=True) for piece in content.split("\t"))

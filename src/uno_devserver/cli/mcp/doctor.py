@@ -31,7 +31,9 @@ def run(invocation: Invocation) -> Result:
     found = []
     for profile in profiles:
         say(f"Starting what {profile.name} would start")
-        found.append((profile, examine(profile, request.servers, request.here, force=invocation.on("force"))))
+        found.append(
+            (profile, examine(profile, request.servers, request.variant, request.here, force=invocation.on("force")))
+        )
     data = {
         "version": PROTOCOL,
         "ide": request.client.id if request.client is not None else None,

@@ -8,9 +8,10 @@ from ...setup.plan.changes import Action
 from ...setup.plan.install import plan_install
 from ...setup.plan.request import ChangeRequest, PlannedFiles
 from ...setup.plan.uninstall import plan_uninstall
-from ...setup.profiles import STDIO, Scope, Use
+from ...setup.profiles import STDIO, Use
+from ...system.log import log
 from ..result import Result
-from ..trust import RUNS_AFTER_TRUST, STILL_TRUSTED, agree_to, needs_agreement
+from ..trust import NO_QUESTION, STILL_TRUSTED, consent_to
 from .arguments import mcp_arguments
 from .changes import (
     CHANGED,
@@ -29,7 +30,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ...setup.change_writer import WriteOptions
     from ...setup.entry_match import Match
     from ...setup.paths import Here
     from ...setup.plan.changes import ChangePlan, Operation
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .arguments import McpArguments
 
 INSTALL, UNINSTALL = "MCP Install", "MCP Uninstall"
+UNDO = "'uno-devserver mcp uninstall' removes them."
 
 
 def install(invocation: Invocation) -> Result:
@@ -50,11 +51,18 @@ def install(invocation: Invocation) -> Result:
 
     operations = change_all(clients, plan, files, options, _order(wanted))
     tasks = [_task(wanted, client) for client in clients]
-    agreed = _agree(wanted, tasks, operations, files, options) if _are_built_in(invocation) else ()
+    directory = _served_directory(invocation, wanted, tasks, operations, files)
+    try:
+        consent = consent_to(directory, invocation, asks=not options.dry_run) if directory is not None else NO_QUESTION
+    except KeyboardInterrupt:
+        log.warn(f"Nothing was agreed to, but the entries were written: {UNDO}")
+        raise
+    if not options.dry_run:
+        consent.keep("mcp install")
     steps = (*_next_steps(tasks, operations, files, wanted.here), *after_errors(operations))
-    if _are_built_in(invocation) and not agreed and _is_waiting(wanted, tasks, operations, files):
-        steps += (RUNS_AFTER_TRUST,)
-    data = data_of(operations, steps, options) | {"agreedTo": list(agreed)}
+    if consent.refused:
+        steps += (consent.refused,)
+    data = data_of(operations, steps, options) | {"agreedTo": list(consent.agreed)}
     answers = None
     if invocation.on("verify"):
         from .verification import ask_clients, verified_data
@@ -62,7 +70,7 @@ def install(invocation: Invocation) -> Result:
         changed = {one.ide for one in operations if one.action in CHANGED}
         answers = ask_clients(wanted, [client for client in clients if client.id in changed])
         data["verified"] = verified_data(answers)
-    text = change_text(INSTALL, operations, steps, wanted.here, options, answers, agreed)
+    text = change_text(INSTALL, operations, steps, wanted.here, options, answers, consent.agreed)
     return Result(data, text, exit_code(operations))
 
 
@@ -98,38 +106,26 @@ def _are_built_in(invocation: Invocation) -> bool:
     return invocation.value("server-definitions") is None
 
 
-def _agree(
+def _served_directory(
+    invocation: Invocation,
     wanted: McpArguments,
     tasks: list[ChangeRequest],
     operations: tuple[Operation, ...],
     files: PlannedFiles,
-    options: WriteOptions,
-) -> tuple[str, ...]:
-    """Record the user's agreement to the workspace's code if this call registered this program in workspace files.
-
-    An earlier registration implies no agreement, because the user may have revoked it since.
-    """
-    changed = [one for one in operations if one.action in CHANGED]
-    directory = _directory(wanted) if Scope.WORKSPACE in _holders(tasks, changed, files) else None
-    return agree_to(directory, "mcp install", dry_run=options.dry_run) if directory is not None else ()
+) -> str | None:
+    """The folder of the workspace whose code clients would run by this registration; None if there is none."""
+    if not _are_built_in(invocation) or exit_code(operations) or not _is_registered(tasks, operations, files):
+        return None
+    return _directory(wanted)
 
 
-def _is_waiting(
-    wanted: McpArguments, tasks: list[ChangeRequest], operations: tuple[Operation, ...], files: PlannedFiles
-) -> bool:
-    """Whether this program is registered, but code of the workspace does not run until the user agrees."""
-    directory = _directory(wanted) if _holders(tasks, operations, files) else None
-    return directory is not None and needs_agreement(directory)
-
-
-def _holders(tasks: list[ChangeRequest], operations: Sequence[Operation], files: PlannedFiles) -> set[Scope]:
-    """The scopes (workspace, user) of the files that have entries of this program after these operations."""
-    return {
-        task.profile.holder(place)
+def _is_registered(tasks: list[ChangeRequest], operations: Sequence[Operation], files: PlannedFiles) -> bool:
+    """Whether a client has an entry of this program after these operations."""
+    return any(
+        match.runner is not None and match.runner in (match.server.runner, PATH_RUNNER)
         for task in tasks
-        for place, match in _registered(task, operations, files)
-        if match.runner is not None and match.runner in (match.server.runner, PATH_RUNNER)
-    }
+        for _, match in _registered(task, operations, files)
+    )
 
 
 def _is_still_trusted(wanted: McpArguments, operations: tuple[Operation, ...]) -> bool:

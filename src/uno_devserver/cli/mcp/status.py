@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ... import __version__
-from ...setup.config_file import repair
 from ...setup.entry_command import is_absolute
 from ...setup.entry_format import is_disabled
 from ...setup.entry_match import PATH_RUNNER
-from ...setup.expected_entry import expected
+from ...setup.expected_entry import default_runner, expected, index_problem
 from ...setup.profiles import HTTP, Use
 from ...setup.status import IN_FILES, RegistrationStatus, cannot_start, in_words, several, status_of
 from ...system.files import is_write_protected
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from ...setup.config_file import Location
     from ...setup.entry_match import Match
     from ...setup.paths import Here
-    from ...setup.servers import EntrySpec, ServerDefinition
+    from ...setup.servers import EntrySpec, ServerDefinition, VariantChoice
     from ...setup.status import ClientStatus, Registration
     from ..parse import Invocation
     from .arguments import McpArguments
@@ -146,6 +145,8 @@ def _lines(
     if wanted.client is not None:
         yield from _head("Caller IDE:", wanted.client.id)
     runner = f", started by {wanted.variant.runner}" if wanted.variant.runner is not None else ""
+    if not runner and any(default_runner(one, wanted.variant) != one.runner for one in wanted.servers):
+        runner = ", named by its path until it is released"
     yield from _head("Expected:", f"{wanted.variant.variant} ({wanted.variant_from}){runner}")
     for server in wanted.servers:
         yield from _server_lines(server, listed, wanted.here)
@@ -222,19 +223,19 @@ def _steps(wanted: McpArguments, clients: Sequence[ClientStatus]) -> tuple[str, 
     """The next steps for the named client, or for all detected ones."""
     meant = [one for one in clients if (one.detected if wanted.client is None else one.profile is wanted.client)]
     unread = {
-        config.place.path: client
+        config.place.path: (client, config)
         for client in meant
         for config in client.configs
         if config.problem and config.place.use is not Use.LEGACY
     }
-    lacking = [one for one in meant if one not in unread.values() and _is_lacking(one)]
-    steps = [repair(path) for path in unread]
+    lacking = [one for one in meant if all(one is not client for client, _ in unread.values()) and _is_lacking(one)]
+    steps = [config.next_step for _, config in unread.values()]
     steps += [f"Make '{path}' writable: it is read-only." for one in lacking for path in _protected(one)]
     steps += [_install([one.profile.id for one in lacking], wanted.options)] if lacking else []
     options = tuple(one for one in wanted.options if one.partition(" ")[0] not in _VARIANT_OPTIONS)
     for client in meant:
         for found in client.registrations:
-            steps += _of_entry(client, found, wanted.here, options)
+            steps += _of_entry(client, found, wanted, options)
             steps += _several_entries(client, found, wanted.here)
     return tuple(dict.fromkeys(steps))
 
@@ -264,14 +265,18 @@ def _install(clients: Sequence[str], options: tuple[str, ...]) -> str:
     return f"Run '{call}'{everyone} to register what is missing or outdated."
 
 
-def _of_entry(client: ClientStatus, found: Registration, here: Here, options: tuple[str, ...]) -> Iterator[str]:
-    effective, profile, name = found.effective, client.profile, found.server.name
+def _of_entry(
+    client: ClientStatus, found: Registration, wanted: McpArguments, options: tuple[str, ...]
+) -> Iterator[str]:
+    effective, profile, name, here = found.effective, client.profile, found.server.name, wanted.here
     if effective is None:
         return
-    problem = cannot_start(effective, here)
-    if problem and not is_absolute(effective.match.says.command) and PATH_RUNNER in found.server.runners:
-        call = " ".join(("uno-devserver mcp install", profile.id, f"--runner {PATH_RUNNER}", *options))
+    problem, says = cannot_start(effective, here), effective.match.says
+    call = " ".join(("uno-devserver mcp install", profile.id, f"--runner {PATH_RUNNER}", *options))
+    if problem and not is_absolute(says.command) and PATH_RUNNER in found.server.runners:
         yield f"{problem[0].upper()}{problem[1:]}: install it, or '{call}' names this program by its path."
+    elif found.status is RegistrationStatus.REGISTERED and _is_unreleased(effective.match, wanted.variant):
+        yield f"Run '{call}' to name this program by its path."
     if is_disabled(effective.match.entry):
         where = in_words(effective.place, here)
         yield f"Switch the entry '{effective.match.entry.name}' on in {profile.name}, or in {where}."
@@ -280,6 +285,10 @@ def _of_entry(client: ClientStatus, found: Registration, here: Here, options: tu
         all_files = ("--all-scopes",) if shared else ()
         call = " ".join(("uno-devserver mcp uninstall", profile.id, f"--servers {name}", *all_files, *options))
         yield f"{profile.name} uses the entry in '{effective.path}' for {name}; '{call}' removes all."
+
+
+def _is_unreleased(match: Match, choice: VariantChoice) -> bool:
+    return not choice.released and bool(index_problem(match.says, match.server, choice))
 
 
 def _several_entries(client: ClientStatus, found: Registration, here: Here) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Finds the add-ins to load, imports them, and lets them register.
 
-If an add-in cannot be loaded, one line says why and where, and the others are loaded. Nothing is written
-next to an add-in, and its folder is not put on `sys.path`.
+If an add-in cannot be loaded, one line says why and where, and the others are loaded. Only sources are loaded, no
+bytecode; nothing is written next to an add-in, and its folder is not put on `sys.path`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
-from typing import Any
+from types import CodeType, ModuleType
 
 from ...system.event_loop import run_in_thread
 from ...system.log import log
@@ -165,14 +164,20 @@ def _import(source: AddInSource, name: str, register: Callable[[ModuleType], Non
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles modules in memory, so that nothing is written into a workspace."""
+    """Compiles a module from its source, always and in memory.
 
-    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
-        pass
+    A workspace may contain compiled copies that were made from other sources: Python would run those, although the
+    user has seen the sources. Nothing is written into a workspace, either.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
 
 
 class _Finder:
-    """Makes later imports from an add-in's package use `_Loader` too."""
+    """Makes later imports from an add-in's package use `_Loader` too, and refuses bytecode without a source."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -180,6 +185,9 @@ class _Finder:
         if not fullname.startswith(MODULE_PREFIX):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, importlib.machinery.SourcelessFileLoader):
+            # Not None, because Python's own finder, which is asked next, would load it.
+            raise ImportError(f"{spec.origin} is bytecode, and its source is missing", name=fullname, path=spec.origin)
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
             spec.loader = _Loader(fullname, spec.loader.path)
         return spec

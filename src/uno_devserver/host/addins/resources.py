@@ -45,7 +45,9 @@ def make_resource(
 ) -> Resource:
     """Create a resource from a function; `described` is the result of `description_of`."""
     if not URI.fullmatch(uri):
-        raise ValueError(f"'{uri}' cannot be a resource's address: it needs a scheme, as in notes://today")
+        raise ValueError(
+            f"'{uri}' cannot be a resource's address: it needs a scheme and no blanks, as in notes://today"
+        )
     variables = [found[2] for found in VARIABLE.finditer(uri)]
     _check_variables(uri, variables, signature)
     listed: dict[str, Any] = {"uriTemplate" if variables else "uri": uri, **described}
@@ -88,7 +90,8 @@ def _check_variables(uri: str, variables: list[str], signature: Signature) -> No
     taken = {parameter.name for parameter in signature.parameters}
     required = {parameter.name for parameter in signature.parameters if parameter.required}
     if VARIABLE.sub("", uri).count("{") or len(set(variables)) != len(variables):
-        raise ValueError(f"the template '{uri}' is not supported: use {{name}}, or {{+name}} for a part with slashes")
+        usage = "use {name}, or {+name} for a part with slashes, and each name once"
+        raise ValueError(f"the template '{uri}' is not supported: {usage}")
     if required - set(variables) or (set(variables) - taken and not signature.open):
         names = ", ".join(variables) or "no arguments"
         raise TypeError(f"the function that reads '{uri}' must take: {names}")

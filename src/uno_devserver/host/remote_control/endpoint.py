@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ...protocol.http.messages import WebSocket
+from ...system.event_loop import WorkQueue
 from ...system.log import log
 from ..addins.manager import HOT_RELOAD_SCOPE, SERVER_SCOPE
 from ..app_launches import LaunchMonitor
@@ -36,6 +37,7 @@ class RemoteControl:
         *,
         version: str,
         launches: LaunchMonitor,
+        assembly_reads: WorkQueue,
         workspace: str | None = None,
         processors: Callable[[], Sequence[Processor]] = tuple,
         ide: IdeArrival | None = None,
@@ -44,6 +46,7 @@ class RemoteControl:
         """Apps may edit files in `workspace`; `processors` returns the processors of the add-ins."""
         self._version = version
         self._launches = launches
+        self._assembly_reads = assembly_reads
         self._processors = processors
         self._ide = ide
         self._ide_wait_seconds = ide_wait_seconds
@@ -56,7 +59,7 @@ class RemoteControl:
 
     async def serve(self, socket: WebSocket) -> None:
         """Serve one app until it disconnects."""
-        server = ServerScope(self._version, self._launches, self._processors)
+        server = ServerScope(self._version, self._launches, self._processors, self._assembly_reads)
         connection = AppConnection(socket, lambda scope: self._handler_of(scope, server))
         self._connections.add(connection)
         try:

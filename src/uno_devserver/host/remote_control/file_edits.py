@@ -1,4 +1,8 @@
-"""Edits source files for apps, inside the workspace only.
+"""Edits source files for apps, inside the workspace only, and none that is hidden or lies in a hidden folder.
+
+What begins with a dot configures tools, which run code by it although no source was edited: .git and .githooks
+(hooks), .devtools (add-ins, commands), .vs, .vscode, .idea (tasks), .cursor, .claude, .mcp.json (servers and hooks of
+agents), .config (tools of dotnet), .devcontainer, .envrc. A list would never be complete, and no app has source there.
 
 All edits of one file are made, in order, or none of them; each file is replaced in one step, so that no program reads
 half a change. Every edit has a result, and a refused one leaves its file unchanged. Encoding, byte order mark, line
@@ -12,7 +16,7 @@ import re
 from collections.abc import Sequence
 
 from ...system.files import FileProblem, read_bytes, rewrite, write_atomic
-from ...system.safe_paths import PathEscape, path_inside
+from ...system.safe_paths import PathEscape, hidden_part, path_inside
 from ...system.values import Value
 
 # The result codes of the protocol.
@@ -66,11 +70,21 @@ def _locate(workspace: str | None, path: str) -> str:
     if workspace is None:
         raise EditRefused(NOT_AVAILABLE, NO_WORKSPACE)
     try:
-        return path_inside(workspace, path)
+        real = path_inside(workspace, path)
+        hidden = hidden_part(workspace, real)
     except PathEscape as escape:
         raise EditRefused(
             BAD_REQUEST, f"'{path}' is refused: {escape}. Only files inside {workspace} are edited."
         ) from escape
+    except OSError as error:
+        raise EditRefused(BAD_REQUEST, f"'{path}' is refused: it cannot be looked up: {error.strerror}.") from error
+    if hidden is not None:
+        raise EditRefused(
+            BAD_REQUEST,
+            f"'{path}' is refused: '{hidden}' is hidden. Hidden files and folders are configuration of tools, and no "
+            f"app edits them; use an editor.",
+        )
+    return real
 
 
 def _edit_file(path: str, edits: Sequence[FileEdit]) -> tuple[EditResult, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ...system.event_loop import run_in_thread
+from ...system.event_loop import QueueFull, WorkQueue
 from ...system.log import log
 from ..addins.manager import SERVER_SCOPE
 from ..app_launches import LaunchKey, LaunchMonitor, register_message
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 LAUNCHED, CONNECTED = 0, 1  # the steps of an app's launch
 MAX_SEQUENCE = 2**64 - 1
-DISCOVERY_SECONDS = 3.0  # a disk answers in milliseconds, a lost network share never
 # Folders with assemblies for one version of .NET, the newest first; if none exists, the base folder is searched.
 FRAMEWORK_FOLDERS = ("net10.0", "net9.0")
 MAX_ASSEMBLIES = 64  # the Uno packages have three
@@ -35,10 +33,13 @@ _PROCESSORS = re.compile(r"Uno\..*\.Processor.*\.dll")
 class ServerScope:
     """One per connection, because it remembers the processors that the app asked for."""
 
-    def __init__(self, version: str, launches: LaunchMonitor, processors: Callable[[], Sequence[Processor]]) -> None:
+    def __init__(
+        self, version: str, launches: LaunchMonitor, processors: Callable[[], Sequence[Processor]], reads: WorkQueue
+    ) -> None:
         self._version = version
         self._launches = launches
         self._processors = processors
+        self._reads = reads
         self._found: dict[tuple[str, str], dict[str, object]] = {}  # the processors found so far, by assembly and type
         self.actions: dict[str, Handle] = {
             "KeepAliveMessage": self._keep_alive,
@@ -63,14 +64,15 @@ class ServerScope:
         assemblies: list[str] = []
         try:
             base = read_members(frame.content).text("BasePath")
-            async with asyncio.timeout(DISCOVERY_SECONDS):
-                # Not in asyncio's pool, because threads that wait for a dead disk would be missing for file edits.
-                assemblies, found = await run_in_thread(lambda: find_processors(base))
+            # Not in asyncio's pool, because threads that wait for a dead disk would be missing for file edits.
+            assemblies, found = await self._reads.run(lambda: find_processors(base))
             self._found.update(found)
         except ContentProblem as problem:
             log.debug(f"/rc: the content of a discovery could not be read: {problem}")
         except TimeoutError:
-            log.warn(f"/rc: {base} could not be searched for processors within {DISCOVERY_SECONDS:g} s")
+            log.warn(f"/rc: {base} could not be searched for processors: its disk does not answer")
+        except QueueFull:
+            log.warn(f"/rc: {base} was not searched for processors: too many assemblies are being read already")
         ours = [_description(found.addin, found.scope, self._version) for found in self._processors()]
         processors = [*ours, *self._found.values()]
         response = {"Assemblies": assemblies, "Processors": processors, "Scope": SERVER_SCOPE}

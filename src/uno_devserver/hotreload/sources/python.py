@@ -32,18 +32,18 @@ _OTHER_MODULES = frozenset({"conftest.py", "noxfile.py", "setup.py"})
 
 def find_python(tree: SourceTree) -> None:
     """Add the files of a package with a `pyproject.toml`."""
-    import tomllib
+    from ...system.toml import parse  # imported late, because tomllib takes 9 ms
 
     manifest = tree.path(MANIFEST)
     tree.deciding.add(manifest)
     document = {}
     try:
-        document = tomllib.loads(read_bytes(manifest, MAX_MANIFEST_BYTES).decode("utf-8"))
+        document = parse(read_bytes(manifest, MAX_MANIFEST_BYTES).decode("utf-8"))
     except FileNotFoundError:  # just removed: the next call finds another kind of package
         pass
     except FileProblem as problem:
         tree.problems.append(f"{manifest} cannot be read: {problem.reason}. All Python files beside it count.")
-    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested too deeply
+    except (ValueError, RecursionError) as error:  # not TOML, an endless key, not UTF-8, nested too deeply
         tree.problems.append(f"{manifest} is not valid: {error}. All Python files beside it count.")
     places = _package_places(tree.root, document)
     tree.problems += places.problems

@@ -2,7 +2,7 @@
 //
 // A view module exports create(context) -> {element, show?(parts), update?(state, change, details)}. It is created at
 // its first visit; while it is shown it is updated, with "snapshot" whenever it is shown again. The context is
-// {store, token, announce(text)}.
+// {store, key, announce(text)}.
 
 import { keepAges } from "./ages.js";
 import { el, fill } from "./dom.js";
@@ -38,25 +38,20 @@ const CONNECTIONS = {
 };
 
 const store = new Store();
-const token = new URLSearchParams(location.search).get("token") ?? "";
-const context = { store, token, announce };
+const key = await window.pageKey; // of access.js
+const context = { store, key, announce };
 const main = document.getElementById("main");
 const refusal = el(
   "div",
   { class: "notice refusal", "data-kind": "bad", hidden: true },
-  el("p", {}, "The proxy refuses this page: the token in its address is not the one that counts now."),
-  el(
-    "p",
-    {},
-    "Run ",
-    el("code", {}, "uno-devserver inspect"),
-    " in the workspace: it opens the page with the right one.",
-  ),
+  el("p", {}, "The proxy does not know this page: it is that of another workspace, or the page was not used for a day."),
+  el("p", {}, "Run ", el("code", {}, "uno-devserver inspect"), " in the workspace: it opens the page again."),
 );
 const links = new Map();
 const shown = { route: null, view: null };
 
-start();
+if (key) start();
+else showRefusal();
 
 function start() {
   fill(document.getElementById("links"), VIEWS.map(link));
@@ -69,7 +64,11 @@ function start() {
   route();
   frame(store.state);
   keepAges(main);
-  follow(store, token);
+  follow(store, key);
+}
+
+function showRefusal() {
+  location.replace("refused");
 }
 
 function link({ route: name, title }) {
@@ -135,6 +134,7 @@ function frame(state) {
     fill(connection, el("span", { class: "dot", "aria-hidden": "true" }), CONNECTIONS[state.connection]);
   }
   refusal.hidden = state.connection !== "refused";
+  if (!refusal.hidden && !state.ready) showRefusal(); // a page that was live before waits for its next proxy
   for (const view of VIEWS) showCount(links.get(view.route).count, view.count?.(state) ?? 0);
   if (!state.ready) return;
   keepHome(state.home);

@@ -1,6 +1,6 @@
 // The stream of events. It reconnects for ever, so that it finds the next proxy of the workspace.
 //
-// Read with fetch, because EventSource can neither send the token as a header nor report a refusal.
+// Read with fetch, because EventSource can neither send the key as a header nor report a refusal.
 
 import { EventReader } from "./sse.js";
 
@@ -8,9 +8,9 @@ const FIRST_WAIT_MS = 250; // a restarted proxy listens after some 300 ms
 const LONGEST_WAIT_MS = 3000;
 const REFUSED = 401;
 
-export async function follow(store, token) {
+export async function follow(store, key) {
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
-    const outcome = await readOnce(store, token).catch((error) => {
+    const outcome = await readOnce(store, key).catch((error) => {
       reportError(error); // the next proxy may send what this page can read
       return "failed";
     });
@@ -22,8 +22,8 @@ export async function follow(store, token) {
 }
 
 /** "refused", "failed" (there was no stream), or "ended" (there was one). */
-async function readOnce(store, token) {
-  const headers = { Authorization: `Bearer ${token}`, Accept: "text/event-stream" };
+async function readOnce(store, key) {
+  const headers = { Authorization: `Bearer ${key}`, Accept: "text/event-stream" };
   const response = await fetch("events", { headers, cache: "no-store" }).catch(() => null); // no server listens there
   if (!response?.ok) return response?.status === REFUSED ? "refused" : "failed";
   let outcome = "failed";

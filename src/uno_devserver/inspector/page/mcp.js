@@ -33,7 +33,7 @@ export class McpError extends Error {
  * `fetch` and `endpoint` are for tests. A call's options: `signal` cancels it, `onProgress(params)` and `onLog(params)`
  * receive notifications before the answer, `onQuestions(questions)` resolves to the answers, both by question name.
  */
-export function createClient({ token, endpoint = "/mcp", fetch = globalThis.fetch.bind(globalThis) }) {
+export function createClient({ key, endpoint = "/mcp", fetch = globalThis.fetch.bind(globalThis) }) {
   let lastId = 0;
 
   async function request(method, params = {}, options = {}) {
@@ -82,7 +82,7 @@ export function createClient({ token, endpoint = "/mcp", fetch = globalThis.fetc
     if (options.onLog) meta[META + "logLevel"] = "debug";
     const body = JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...params, _meta: meta } });
     const headers = {
-      Authorization: `Bearer ${token}`,
+      Authorization: `Bearer ${key}`,
       Accept: "application/json, text/event-stream",
       "Content-Type": "application/json",
       "MCP-Protocol-Version": VERSION,
@@ -107,7 +107,7 @@ export function headerValue(text) {
 
 async function answerIn(response, id, options) {
   if (response.status === 401 || response.status === 403) {
-    throw new McpError(NOT_ALLOWED, "Not allowed: open the address that the proxy prints, with its token.");
+    throw new McpError(NOT_ALLOWED, "Not allowed: run 'uno-devserver inspect' in the workspace, which opens the page again.");
   }
   const kind = (response.headers.get("content-type") ?? "").split(";")[0].trim().toLowerCase();
   if (kind === "text/event-stream") {

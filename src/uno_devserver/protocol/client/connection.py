@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...system.values import Value
+from ..jsonrpc import INTERNAL_ERROR, RpcError
 from ..versions import MODERN_VERSIONS
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ..jsonrpc import RpcError
     from ..peer_info import ClientInfo
     from ..service import Params, Result
     from .raw_messages import RawMessage
@@ -68,6 +68,18 @@ class ConnectionLost(Exception):
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
         self.sent = sent
+
+
+MAX_ANSWER_MIB = 64  # over any transport; a screenshot has a few, a large file 16
+TOO_LONG = f"is longer than {MAX_ANSWER_MIB} MiB, which is the most that is passed on"
+ASK_FOR_LESS = "Ask for less at once, such as a part or a page, or have the server write a file and return its path."
+
+
+class AnswerTooLong(RpcError):
+    """The server has answered, and its answer was too long to be kept."""
+
+    def __init__(self) -> None:
+        super().__init__(INTERNAL_ERROR, f"The server has answered, but its answer {TOO_LONG}. {ASK_FOR_LESS}")
 
 
 class UnusableServer(Exception):

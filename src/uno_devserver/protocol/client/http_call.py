@@ -95,7 +95,9 @@ class HttpCall:
             self._settle(failure)
         except Exception:  # a defect of ours; the call still needs an answer
             log.write(ERROR, f"an answer over HTTP could not be handled:\n{traceback.format_exc()}")
-            self._settle(RpcError(INTERNAL_ERROR, "uno-devserver failed on the server's answer; its log says why."))
+            self._settle(
+                RpcError(INTERNAL_ERROR, "uno-devserver could not handle the server's answer; its own log says why.")
+            )
         else:
             if (call := self._settle(RawMessage(result=result))) is not None:
                 call.turn_over()

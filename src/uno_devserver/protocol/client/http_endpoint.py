@@ -15,7 +15,7 @@ from ..http.client_connection import BodyTooLong, ClientConnection, HttpFailure,
 from ..http.headers import JSON
 from ..http.sse import EVENT_STREAM, EventReader
 from ..jsonrpc import INTERNAL_ERROR, STOPPED, RpcError, shown
-from .connection import ConnectionLost
+from .connection import AnswerTooLong, ConnectionLost
 from .raw_messages import Garbage, RawMessage, read_messages, unreadable_answer
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ class Endpoint:
             return await self.answer_in_events(reply, request_id, hear)
         try:
             body = await reply.read()
-        except BodyTooLong as failure:
-            raise NotMcp(str(failure), reply.status).as_error() from None
+        except BodyTooLong:
+            raise AnswerTooLong from None
         except HttpFailure as failure:
             raise self.lost(failure) from failure
         try:
@@ -146,14 +146,14 @@ class Endpoint:
 async def hear_events(reply: Reply, reader: EventReader, take: Callable[[RawMessage], bool]) -> None:
     """Pass the messages of a stream to `take` until the stream ends or `take` returns True.
 
-    HttpFailure if the stream breaks, RpcError if an event is too long to be read.
+    HttpFailure if the stream breaks, AnswerTooLong if an event is too long to be kept.
     """
     while chunk := await reply.part():
         try:
             events = reader.feed(chunk)
-        except ValueError as error:
+        except ValueError:
             reply.close()
-            raise RpcError(INTERNAL_ERROR, f"The server's answer cannot be read: {error}.") from None
+            raise AnswerTooLong from None
         for event in events:
             if event.name == "message" and event.data:
                 for message in _messages(event.data):

@@ -13,13 +13,13 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from ..jsonrpc import BUSY, RpcError
 from ..lines import LineSplitter, LineTooLong
-from .connection import ConnectionLost
+from .connection import MAX_ANSWER_MIB, ConnectionLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MIB = 1024 * 1024
-MAX_LINE_BYTES = 64 * MIB  # a screenshot has a few MB, a large file 16
+MAX_LINE_BYTES = MAX_ANSWER_MIB * MIB
 MAX_WAITING_BYTES = 64 * MIB  # for a server that reads slowly; if more waits, it does not read at all
 PIPE_BYTES = 64 * 1024  # the capacity of a pipe
 DOES_NOT_READ = "The server does not read what it is sent, and too much of it waits already; try again later."

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...system.log import ERROR, log
-from ..jsonrpc import BUSY, INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, error_message, result_message, shown
+from ..jsonrpc import (
+    BUSY,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    RpcError,
+    error_message,
+    result_message,
+    shown,
+)
 from ..versions import CANCELLED, LISTEN, MODERN_VERSIONS
 from .connection import ConnectionLost
-from .raw_messages import RawMessage, object_in, params_of
+from .raw_messages import MAX_DECODED_BYTES, RawMessage, is_decoded, object_in, params_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -120,6 +129,8 @@ async def _answer(question: RawMessage, peer: Peer) -> Result | RpcError:
     method = question.method or ""
     if method == "ping":
         return {}
+    if not is_decoded(question.params):
+        return RpcError(INVALID_PARAMS, f"A question has {MAX_DECODED_BYTES >> 20} MiB at most.")
     try:
         return await ask_peer(peer, method, params_of(question))
     except RpcError as refusal:

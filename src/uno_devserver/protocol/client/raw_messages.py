@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..jsonrpc import INTERNAL_ERROR, RpcError, error_of, shown
-from ..lines import LineTooLong, readable_members
+from ..lines import readable_members
 from ..versions import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -46,8 +46,9 @@ _MESSAGE_BEGINS = b'{"'
 _TEXT = json.JSONDecoder()  # finds the end of a value in a line that goes on
 EMBEDDED_TRIES = 10  # a log line may contain any number of braces
 DECODED_PARAMS = frozenset({"name", "_meta", "inputResponses", "requestState"})  # of a call
+# Of what is decoded into objects, which may take 30 times as much memory; results are passed on as bytes.
+MAX_DECODED_BYTES = 16 * 1024 * 1024
 UNREADABLE = "The server has answered, but its answer cannot be read. It begins with:"
-TOO_LONG = "The server has answered, but its answer is longer than what is passed on (64 MiB)."
 _BOM = b"\xef\xbb\xbf"  # .NET writers begin their output with one
 
 
@@ -165,15 +166,14 @@ def _messages(data: bytes) -> list[RawMessage]:
     return messages if meant else []
 
 
-def unreadable_answer(line: bytes | LineTooLong) -> RawMessage | None:
+def unreadable_answer(line: bytes) -> RawMessage | None:
     """An error in place of an answer that cannot be read; None if its request cannot be recognised."""
-    members = line.members if isinstance(line, LineTooLong) else readable_members(line)
+    members = readable_members(line)
     number = members.get("id")
     answers = "jsonrpc" in members or "result" in members or "error" in members
     if not answers or isinstance(members.get("method"), str) or not isinstance(number, int):
         return None
-    why = TOO_LONG if isinstance(line, LineTooLong) else f"{UNREADABLE} {shown(line.decode('utf-8', 'replace'))}"
-    error = {"code": INTERNAL_ERROR, "message": why}
+    error = {"code": INTERNAL_ERROR, "message": f"{UNREADABLE} {shown(line.decode('utf-8', 'replace'))}"}
     return RawMessage(
         jsonrpc=msgspec.Raw(b'"2.0"'), id=msgspec.Raw(b"%d" % number), error=msgspec.Raw(msgspec.json.encode(error))
     )
@@ -227,9 +227,10 @@ def result_in(answer: RawMessage) -> msgspec.Raw:
 
 def error_in(raw: msgspec.Raw) -> RpcError:
     try:
-        error = _error.decode(raw)
+        error = _error.decode(raw if is_decoded(raw) else b"")
     except (msgspec.DecodeError, RecursionError):
-        return RpcError(INTERNAL_ERROR, f"The server refused: {shown(bytes(raw).decode('utf-8', 'replace'))}")
+        start = bytes(memoryview(raw)[:400]).decode("utf-8", "replace")
+        return RpcError(INTERNAL_ERROR, f"The server refused: {shown(start)}")
     return error_of(error, "server")
 
 
@@ -238,9 +239,14 @@ def params_of(message: RawMessage) -> dict[str, Any]:
     return object_in(message.params) or {}
 
 
+def is_decoded(raw: msgspec.Raw) -> bool:
+    return memoryview(raw).nbytes <= MAX_DECODED_BYTES
+
+
 def object_in(raw: msgspec.Raw) -> dict[str, Any] | None:
+    """The object in the bytes; None if it is not one, cannot be read, or is too long to be decoded."""
     try:
-        value = msgspec.json.decode(raw)
+        value = msgspec.json.decode(raw) if is_decoded(raw) else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

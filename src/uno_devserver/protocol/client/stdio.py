@@ -24,7 +24,7 @@ from ..versions import (
     without_meta,
 )
 from .change_subscription import WatchedUris, listen_params
-from .connection import ConnectionLost, ServerDescription, UnusableServer
+from .connection import AnswerTooLong, ConnectionLost, ServerDescription, UnusableServer
 from .questions import ServerQuestions, call_until_complete, notify_peer
 from .raw_messages import (
     ABSENT,
@@ -97,6 +97,8 @@ class StdioConnection:
         # The open requests by number: a _Request has a coroutine that waits, a PendingCall has none.
         self._waiting: dict[bytes, _Request | PendingCall] = {}
         self._tokens: dict[bytes, _Request | PendingCall] = {}  # by the progress token that the server uses
+        # For each answer that was too long, and whose id is not known: the requests that it may be for.
+        self._unidentified: list[set[bytes]] = []
         self._questions = ServerQuestions(self._reply)
         self._watching = asyncio.Lock()
         self._watched = WatchedUris(lambda method, params: self._call(method, params, None))  # handshake era
@@ -290,14 +292,16 @@ class StdioConnection:
 
     def _received_odd(self, line: bytes | LineTooLong) -> None:
         """Handle a line with several messages, a message after other text, an unreadable answer, or no message."""
+        if isinstance(line, LineTooLong):
+            self._dropped(line.members)
+            return
         messages: list[RawMessage] = []
         stray = b""
-        if isinstance(line, bytes):
-            try:
-                messages = read_messages(line)
-            except Garbage as garbage:
-                log.debug(f"the server wrote a line that is not a message: {garbage}")
-                stray, messages = embedded_messages(line)
+        try:
+            messages = read_messages(line)
+        except Garbage as garbage:
+            log.debug(f"the server wrote a line that is not a message: {garbage}")
+            stray, messages = embedded_messages(line)
         if not messages and (answer := unreadable_answer(line)) is not None:
             messages = [answer]
         for message in messages:
@@ -310,6 +314,33 @@ class StdioConnection:
                 log.write(ERROR, f"{NOT_TAKEN}:\n{traceback.format_exc()}")
         if stray:
             self._strayed(stray)
+
+    def _dropped(self, members: dict[str, Any]) -> None:
+        """Fail the request of an answer that was too long to be kept, of which only these members could be read."""
+        if isinstance(members.get("method"), str) or members.keys().isdisjoint(("jsonrpc", "result", "error")):
+            return
+        number = members.get("id")
+        if isinstance(number, int | str):
+            self._fail(str(number).encode())
+        else:
+            self._unidentified.append(set(self._waiting))
+            self._identify()
+
+    def _identify(self) -> None:
+        """Fail each request that is the only one left that an unidentified answer may be for."""
+        for candidates in [known for known in self._unidentified if len(known) < 2]:
+            self._unidentified.remove(candidates)
+            for number in candidates:
+                self._fail(number)
+
+    def _fail(self, number: bytes) -> None:
+        call = self._waiting.pop(number, None)
+        if call is None:
+            return
+        call.settle(AnswerTooLong())
+        if not isinstance(call, _Request):
+            self._tokens.pop(call.progress_token, None)
+            call.turn_over()
 
     def output_lost(self) -> None:
         self._lose([call for call in self._waiting.items() if not call[1].sent], "input before it was asked")
@@ -358,6 +389,10 @@ class StdioConnection:
                 self._strayed(line)
             return None
         call.settle(message)
+        if self._unidentified:
+            for candidates in self._unidentified:
+                candidates.discard(key.strip(b'"'))
+            self._identify()
         if isinstance(call, _Request):
             return None
         if call.progress_token:

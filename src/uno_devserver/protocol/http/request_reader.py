@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import re
 from collections import deque
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 import httptools
@@ -45,9 +46,13 @@ class RequestProblem(Value):
 
 
 class RequestReader:
-    def __init__(self, max_body: int, max_headers: int) -> None:
+    def __init__(
+        self, max_body: int, max_headers: int, guard: Callable[[Mapping[str, str]], str | None] = lambda _: None
+    ) -> None:
+        """`guard` returns the reason to refuse a request with these headers; nothing of its body is kept then."""
         self._max_body = max_body
         self._max_headers = max_headers
+        self._guard = guard
         self.complete: deque[IncomingRequest] = deque()
         self.problem: RequestProblem | None = None
         self.wants_continue = False  # whether the client waits for "100 Continue" before it sends the body
@@ -77,6 +82,19 @@ class RequestReader:
             if self._unfinished > self._max_headers and self.problem is None:
                 self.problem = RequestProblem(431, f"the headers are longer than {self._max_headers} bytes")
             return b""
+
+    @property
+    def body_size(self) -> int:
+        """How much of the body of an incomplete request has come."""
+        return len(self._body)
+
+    def refuse(self, problem: RequestProblem) -> None:
+        """Read no more, because of this problem."""
+        self.problem = problem
+        self.drop_body()
+
+    def drop_body(self) -> None:
+        self._body = bytearray()
 
     # --- called by the parser
 
@@ -150,6 +168,8 @@ class RequestReader:
             self._stop(417, f"cannot do what Expect asks for: {expected!r}")
         self.wants_continue = expected != "" and self._version == "1.1"
         self._path, self._query = self._split_target()
+        if (reason := self._guard(headers)) is not None:
+            self._stop(403, reason)
 
     def _split_target(self) -> tuple[str, str]:
         target = self._target
@@ -164,11 +184,12 @@ class RequestReader:
         return path.decode("latin-1") or "/", query.decode("latin-1")
 
     def _stop(self, status: int, reason: str) -> NoReturn:
-        self.problem = RequestProblem(status, reason)
+        self.refuse(RequestProblem(status, reason))
         raise ValueError(reason)  # the only way to make the parser stop
 
     def _finish(self, websocket: bool) -> None:
         request = Request(self._method.decode(), self._path, self._query, self._headers, bytes(self._body))
+        self.drop_body()  # else the connection would keep it until the next request
         self.complete.append(IncomingRequest(request, self._keep_alive, self._version == "1.1", websocket))
 
     def _asks_for_websocket(self) -> bool:

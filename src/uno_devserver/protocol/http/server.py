@@ -18,6 +18,7 @@ from .guard import Guard, refusal
 from .headers import check_headers, header_lines
 from .messages import Handler, Headers
 from .server_connection import DEFAULT_HTTP_LIMITS, HttpLimits, ServerConnection, ServerSettings
+from .transport import IncomingBudget
 
 if TYPE_CHECKING:
     from ...system.ports import Address
@@ -45,8 +46,12 @@ class HttpServer:
         check_headers(extra_headers)
         self._sockets = list(sockets)
         # Fewer connections where the system allows fewer open files.
-        scaled = limits.replace(max_connections=limits.max_connections * open_files() // USUAL_OPEN_FILES)
-        self._settings = ServerSettings(handler, guard, scaled, header_lines(extra_headers), any_user)
+        share = open_files() / USUAL_OPEN_FILES
+        scaled = limits.replace(
+            max_connections=int(limits.max_connections * share), max_websockets=int(limits.max_websockets * share)
+        )
+        budget = IncomingBudget(limits.max_incoming)
+        self._settings = ServerSettings(handler, guard, scaled, header_lines(extra_headers), any_user, budget)
         self._listeners: list[asyncio.Server] = []
         self._connections: set[ServerConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()

@@ -1,13 +1,15 @@
 """One client's connection: its requests are answered one after the other, in the order they came.
 
 When its client leaves, a stream is cancelled, but a plain handler is not, because its work may matter. Every state has
-a deadline, except a running handler and a stream with a client: these end by themselves or with the server.
+a deadline, except a running handler and a stream with a client: these end by themselves or with the server. No client
+can extend the deadline of a request by sending it slowly. If too many connections are open, the one that has waited
+longest for its client makes room for a new one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from typing import TYPE_CHECKING, cast
 
 from ...system.log import log
@@ -18,7 +20,7 @@ from .guard import Guard
 from .headers import BODILESS, check_headers, response_head
 from .messages import Answer, Handler, Headers, Request, Response, Streaming, Upgrade
 from .request_reader import IncomingRequest, ReadStage, RequestProblem, RequestReader
-from .transport import DeadlineTimer, ServerTransport
+from .transport import DeadlineTimer, IncomingBudget, ServerTransport
 
 if TYPE_CHECKING:
     from .websocket import ServerWebSocket
@@ -36,7 +38,13 @@ class HttpLimits(Value):
     max_connections: int = 512
     max_body: int = 16 * 1024 * 1024
     max_headers: int = 64 * 1024
+    # An app has one, so these are many apps; all the other places stay for requests.
+    max_websockets: int = 64
+    # For the unfinished bodies and WebSocket messages of all clients: four of the longest at once. A client of this
+    # machine sends one in less than a second.
+    max_incoming: int = 64 * 1024 * 1024
     header_timeout: float = 10.0  # a program of this machine sends its headers at once
+    body_timeout: float = 120.0  # for the whole body: the longest one then comes with 1 Mbit/s or more
     idle_timeout: float = 120.0  # clients keep a connection for their next request for about that long
 
 
@@ -49,6 +57,7 @@ class ServerSettings(Value):
     limits: HttpLimits
     extra: bytes  # header lines for every answer
     any_user: bool  # whether other users of this machine may connect
+    budget: IncomingBudget
 
 
 class ServerConnection(asyncio.BufferedProtocol):
@@ -71,14 +80,21 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._last = False  # whether the present request is the last that is answered
         self._stopping = False
         self._undelivered = 0
+        self._answering = False  # whether a handler, stream or WebSocket runs
+        self._delivering_since: float | None = None  # since when the client is slow to read an answer
 
     async def _serve(self) -> None:
         """Answer the client's requests until either side ends the connection."""
         try:
             while not self._last and (incoming := await self._inbox.next()) is not None:
+                self._answering = True
                 await self._answer(incoming)
+                del incoming  # its body may be long, and the next request may come much later
+                self._answering = False
                 if self._wire.stalled and not _running_task().cancelling():
+                    self._delivering_since = asyncio.get_running_loop().time()
                     await self._delivered()
+                    self._delivering_since = None
             if self._inbox.problem is not None and not self._last:
                 self._last = True
                 self._send(error_response(self._inbox.problem.status, self._inbox.problem.reason))
@@ -100,21 +116,40 @@ class ServerConnection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         self._wire.abort()
 
+    @property
+    def aborted(self) -> bool:
+        return self._wire.aborted
+
+    @property
+    def waiting_since(self) -> float | None:
+        """When this connection began to wait for its client; None while a handler, stream or WebSocket runs."""
+        if self._websocket is not None or self._task is None:
+            return None
+        if self._task.done():
+            return 0.0  # all is answered, so this one goes first
+        if self._answering:
+            return None
+        return self._inbox.waiting_since if self._delivering_since is None else self._delivering_since
+
     # --- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         loop = asyncio.get_running_loop()
         self._wire = ServerTransport(cast(asyncio.Transport, transport))
         self._alarm = DeadlineTimer(loop, self._deadline_passed)
-        self._inbox = RequestInbox(self._limits, self._wire, self._alarm)
+        # A client that has left already may have no address on some systems; it gets no answer anyway.
+        own: tuple[str | int, ...] = transport.get_extra_info("sockname") or NO_ADDRESS
+        peer: tuple[str | int, ...] = transport.get_extra_info("peername") or NO_ADDRESS
+        guard, address = self._settings.guard, str(own[0])
+        reader = RequestReader(self._limits.max_body, self._limits.max_headers, lambda sent: guard(sent, address))
+        self._inbox = RequestInbox(self._limits, self._wire, self._alarm, reader, self._settings.budget)
         self.closed = loop.create_future()
-        self._open_ones.add(self)
-        if len(self._open_ones) > self._limits.max_connections:
-            self._inbox.refuse(RequestProblem(503, f"{self._limits.max_connections} connections are open already"))
-        elif not self._settings.any_user and is_another_users(
-            transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        ):
+        most = self._limits.max_connections
+        if not self._settings.any_user and is_another_users(peer, own):
             self._inbox.refuse(RequestProblem(403, "programs of other users of this machine are not served"))
+        elif not make_room(self._open_ones, most):
+            self._inbox.refuse(RequestProblem(503, f"{most} connections are open already"))
+        self._open_ones.add(self)
         self._task = loop.create_task(self._serve())
         self._tasks.add(self._task)
         self._task.add_done_callback(self._tasks.discard)
@@ -172,7 +207,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     # --- answers
 
     async def _answer(self, incoming: IncomingRequest) -> None:
-        answer = await respond(incoming.request, self._settings.guard, self._settings.handler)
+        answer = await respond(incoming.request, self._settings.handler)
         self._last = self._last or not incoming.keep_alive
         if isinstance(answer, Response):
             self._send(answer, incoming.request.method)
@@ -203,13 +238,17 @@ class ServerConnection(asyncio.BufferedProtocol):
         # Imported late: websockets takes 25 ms to import.
         from .websocket import HandshakeRefused, ServerWebSocket, accept
 
+        most = self._limits.max_websockets
+        if sum(each._websocket is not None for each in self._open_ones) >= most:
+            self._send(error_response(503, f"{most} WebSockets are open already"))
+            return
         try:
             self._wire.write(accept(incoming.request, self._settings.extra))
         except HandshakeRefused as refusal:
             self._send(error_response(400, str(refusal)))
             return
         self._last = True
-        self._websocket = websocket = ServerWebSocket(self._wire, self._alarm)
+        self._websocket = websocket = ServerWebSocket(self._wire, self._alarm, self._settings.budget)
         websocket.received(self._inbox.take_held())
         if self._half_closed or self._wire.gone:
             websocket.lost()
@@ -262,6 +301,9 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _finish(self) -> None:
         self._last = True
+        self._inbox.forget()
+        if self._websocket is not None:
+            self._websocket.forget()
         if self._wire.gone:
             return
         if self._websocket is not None:
@@ -281,31 +323,70 @@ class ServerConnection(asyncio.BufferedProtocol):
         return len(self._open_ones) > most + most // CROWD
 
 
+def make_room(connections: Collection[ServerConnection], most: int) -> bool:
+    """Make sure that fewer than `most` connections are open: abort those that have waited longest for their clients.
+
+    False, and none is aborted, if too few of them wait.
+    """
+    if len(connections) < most:
+        return True
+    still_open = [each for each in connections if not each.aborted]
+    waiting = sorted(
+        (since, number) for number, each in enumerate(still_open) if (since := each.waiting_since) is not None
+    )
+    excess = len(still_open) - most + 1
+    if len(waiting) < excess:
+        return False
+    for _, number in waiting[: max(excess, 0)]:
+        still_open[number].abort()
+    return True
+
+
 def _running_task() -> asyncio.Task[None]:
     task = asyncio.current_task()
     assert task is not None
     return task
 
 
+NO_ADDRESS = ("127.0.0.1", 0)  # nobody has this port, so the kernel knows no owner
 HELD_BYTES = 64 * 1024  # if a client sends more while it waits for an answer, we stop receiving
 
 
 class RequestInbox:
     """The requests of a connection, one at a time. Data that comes during an answer is held unread, within a bound."""
 
-    def __init__(self, limits: HttpLimits, wire: ServerTransport, alarm: DeadlineTimer) -> None:
+    def __init__(
+        self,
+        limits: HttpLimits,
+        wire: ServerTransport,
+        alarm: DeadlineTimer,
+        reader: RequestReader,
+        budget: IncomingBudget,
+    ) -> None:
         self._limits = limits
+        self._budget = budget
         self._wire = wire
         self._alarm = alarm
-        self._reader = RequestReader(limits.max_body, limits.max_headers)
+        self._reader = reader
+        self._timeouts = {
+            ReadStage.BETWEEN: limits.idle_timeout,
+            ReadStage.HEAD: limits.header_timeout,
+            ReadStage.BODY: limits.body_timeout,
+        }
+        self._stage_began = alarm.set(limits.idle_timeout)
         self._held = bytearray()
         self._waiting: asyncio.Future[None] | None = None
         self._ended = False
 
     @property
     def problem(self) -> RequestProblem | None:
-        """The reason to send to the client why no more requests are read; None if there is none."""
+        """Why no more requests are read, which the client is told; None if there is no reason."""
         return self._reader.problem
+
+    @property
+    def waiting_since(self) -> float | None:
+        """When the present stage of the next request began; None if a request is complete."""
+        return None if self._reader.complete else self._stage_began
 
     @property
     def idle(self) -> bool:
@@ -344,13 +425,24 @@ class RequestInbox:
 
     def refuse(self, problem: RequestProblem) -> None:
         """Return no more requests, because of this problem."""
-        self._reader.problem = problem
+        self._reader.refuse(problem)
+        self._budget.keep(self, 0)
         self._wake()
+
+    def give_up(self) -> None:
+        reason = "the server holds too many unfinished requests, and this one has waited longest; send it again"
+        self.refuse(RequestProblem(503, reason))
 
     def end(self) -> None:
         """The client has closed its side."""
         self._ended = True
         self._wake()
+
+    def forget(self) -> None:
+        """No request is answered any more: drop what has come of the next ones."""
+        self._held.clear()
+        self._reader.drop_body()
+        self._budget.keep(self, 0)
 
     def on_alarm(self) -> None:
         """The deadline for the next request has passed."""
@@ -363,14 +455,15 @@ class RequestInbox:
     def _read(self, data: bytes) -> None:
         before = self._reader.stage
         self._held[:0] = self._reader.feed(data)
+        self._budget.keep(self, self._reader.body_size)
         if self._reader.complete or self.problem is not None:
             self._wake()
-        elif self._reader.stage is ReadStage.BODY or self._reader.stage is not before:
-            self._expect_more()  # each part of a body extends the deadline, but not parts of the headers
+        elif self._reader.stage is not before:
+            self._expect_more()
 
     def _expect_more(self) -> None:
-        in_head = self._reader.stage is ReadStage.HEAD
-        self._alarm.set(self._limits.header_timeout if in_head else self._limits.idle_timeout)
+        """Set the deadline for the present stage of the request: for all of it, however many parts it comes in."""
+        self._stage_began = self._alarm.set(self._timeouts[self._reader.stage])
         if self._reader.wants_continue:
             self._reader.wants_continue = False
             self._wire.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -405,11 +498,9 @@ class StreamSink:
             self._wire.write(LAST_CHUNK)
 
 
-async def respond(request: Request, guard: Guard, handler: Handler) -> Answer:
+async def respond(request: Request, handler: Handler) -> Answer:
     """The answer to a request. If the handler fails, it is 500, and only the log has the reason."""
     headers = request.headers
-    if (reason := guard(headers)) is not None:
-        return error_response(403, reason)
     if cors.is_preflight(request.method, headers):
         answer = _preflight(request)
     else:

@@ -114,4 +114,5 @@ class EventReader:
 
     def _check_size(self) -> None:
         if len(self._line) + len(self._data) > self._limit:
+            self.last_id = self._id or self.last_id  # a stream that is resumed must not begin with this event again
             raise ValueError(f"an event is longer than {self._limit} bytes")

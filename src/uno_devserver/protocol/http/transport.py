@@ -1,9 +1,10 @@
-"""Writing to a client: flow control, the end of a connection, and deadlines."""
+"""What plain answers, streams and WebSockets share: writing with flow control, deadlines, and the incoming budget."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 
 class ServerTransport:
@@ -14,6 +15,7 @@ class ServerTransport:
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._ended = False
+        self.aborted = False
         self.gone = False
 
     @property
@@ -67,6 +69,7 @@ class ServerTransport:
 
     def abort(self) -> None:
         """Close the connection now."""
+        self.aborted = True
         self._transport.abort()
 
     # --- called by the event loop
@@ -91,14 +94,16 @@ class DeadlineTimer:
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def set(self, seconds: float) -> None:
-        """Call `ring` in so many seconds instead of at the former deadline."""
-        self._deadline = self._loop.time() + seconds
+    def set(self, seconds: float) -> float:
+        """Call `ring` in so many seconds instead of at the former deadline. Returns the present time."""
+        now = self._loop.time()
+        self._deadline = now + seconds
         if self._timer is not None and self._timer.when() > self._deadline:
             self._timer.cancel()
             self._timer = None
         if self._timer is None:
             self._timer = self._loop.call_at(self._deadline, self._fired)
+        return now
 
     def clear(self) -> None:
         self._deadline = None
@@ -119,3 +124,36 @@ class DeadlineTimer:
             return
         self._deadline = None
         self._ring()
+
+
+SMALL_BYTES = 64 * 1024  # what is no longer is not counted, so that a large message never costs a small one its place
+
+
+class IncomingData(Protocol):
+    def give_up(self) -> None:
+        """Drop what has come, and tell the client so."""
+
+
+class IncomingBudget:
+    """The memory for what all clients of a server have sent and nobody has taken yet.
+
+    Beyond `most` bytes, whoever has made no progress for longest makes room: clients of this machine send a message at
+    once, so an upload that goes on is kept, and one that was left unfinished is not.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._total = 0
+        self._sizes: dict[IncomingData, int] = {}  # the one without progress for longest is the first
+
+    def keep(self, data: IncomingData, size: int) -> None:
+        """Count `size` bytes for this data, instead of those that were counted before."""
+        self._total -= self._sizes.pop(data, 0)
+        if size <= SMALL_BYTES:
+            return
+        self._sizes[data] = size
+        self._total += size
+        while self._total > self._most:
+            oldest = next(iter(self._sizes))
+            self._total -= self._sizes.pop(oldest)
+            oldest.give_up()

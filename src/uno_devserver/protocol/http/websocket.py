@@ -19,7 +19,7 @@ from websockets.server import ServerProtocol
 from .messages import Request
 
 if TYPE_CHECKING:
-    from .transport import DeadlineTimer, ServerTransport
+    from .transport import DeadlineTimer, IncomingBudget, ServerTransport
 
 MAX_MESSAGE = 16 * 1024 * 1024
 MAX_QUEUED = 4 * 1024 * 1024  # bytes received but not yet taken by the handler; above this we stop reading
@@ -46,10 +46,11 @@ def accept(request: Request, extra: bytes) -> bytes:
 class ServerWebSocket:
     """Implements `WebSocket`."""
 
-    def __init__(self, wire: ServerTransport, alarm: DeadlineTimer) -> None:
+    def __init__(self, wire: ServerTransport, alarm: DeadlineTimer, budget: IncomingBudget) -> None:
         self._protocol = ServerProtocol(state=OPEN, max_size=MAX_MESSAGE)  # after the handshake
         self._wire = wire
         self._alarm = alarm
+        self._budget = budget
         self._messages: deque[bytes] = deque()
         self._queued = 0
         self._news = asyncio.Event()
@@ -73,6 +74,7 @@ class ServerWebSocket:
             await self._news.wait()
         message = self._messages.popleft()
         self._queued -= len(message) + MESSAGE_COST
+        self._count()
         self.balance()
         return message
 
@@ -96,6 +98,7 @@ class ServerWebSocket:
         for frame in self._protocol.events_received():
             if isinstance(frame, Frame) and not self._closing:
                 self._take(frame)
+        self._count()
         self._flush()
         self.balance()
 
@@ -109,6 +112,9 @@ class ServerWebSocket:
     def lost(self) -> None:
         """The client has closed its side of the connection, or is gone."""
         self._lost = True
+        self._partial.clear()
+        self._protocol.reader.discard()
+        self._count()
         self._news.set()
 
     def start_closing(self, code: int) -> None:
@@ -117,6 +123,23 @@ class ServerWebSocket:
             self._protocol.send_close(code)
         self._end()
         self._flush()
+
+    def forget(self) -> None:
+        """Drop the messages that the handler has not received."""
+        self._messages.clear()
+        self._queued = 0
+        self._partial.clear()
+        self._count()
+
+    # --- called by the budget
+
+    def give_up(self) -> None:
+        self._protocol.fail(1013, "the server holds too many messages; connect again")
+        self.forget()
+        self._end()
+        self._flush()
+
+    # --- called by the alarm
 
     def on_alarm(self) -> None:
         if self.ended:
@@ -150,6 +173,9 @@ class ServerWebSocket:
         self._messages.append(message)
         self._queued += len(message) + MESSAGE_COST
         self._news.set()
+
+    def _count(self) -> None:
+        self._budget.keep(self, len(self._protocol.reader.buffer) + len(self._partial) + self._queued)
 
     def _flush(self) -> None:
         pieces = self._protocol.data_to_send()

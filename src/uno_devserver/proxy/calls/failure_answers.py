@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from ...protocol.client.connection import ASK_FOR_LESS, TOO_LONG
 from ...protocol.jsonrpc import RpcError, shown
 from ..own_tools import HEALTH, INITIALIZE
 from ..state import ConnectionState
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 UNAVAILABLE = -32012
 OUTCOME_UNKNOWN = -32013
 TIMED_OUT = -32014
+ANSWER_TOO_LONG = -32016
 
 QUOTED_ISSUES = 3  # a model reads the first few; uno_health shows all of them
 FOR_THE_USER = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fails with these until a person acts
@@ -42,7 +44,7 @@ class UnansweredRequest(Exception):
 
     @property
     def may_have_run(self) -> bool:
-        return self.code in (OUTCOME_UNKNOWN, TIMED_OUT)
+        return self.code in (OUTCOME_UNKNOWN, TIMED_OUT, ANSWER_TOO_LONG)
 
     @property
     def has_reasons(self) -> bool:
@@ -125,6 +127,11 @@ def silent(request: ForwardedRequest, seconds: float) -> UnansweredRequest:
     return UnansweredRequest(
         TIMED_OUT, message, f"Call {HEALTH}, then look at what it may have changed before you repeat it."
     )
+
+
+def too_long(request: ForwardedRequest) -> UnansweredRequest:
+    message = f"The dev server has run {_named(request)} and has answered, but the answer {TOO_LONG}."
+    return UnansweredRequest(ANSWER_TOO_LONG, message, ASK_FOR_LESS)
 
 
 def _named(request: ForwardedRequest) -> str:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ...protocol.client.connection import ConnectionLost, UnusableServer
+from ...protocol.client.connection import AnswerTooLong, ConnectionLost, UnusableServer
 from ...protocol.jsonrpc import STOPPED, RpcError
 from ...system.values import Value
 from ..state import ConnectionState
-from .failure_answers import UnansweredRequest, ended, refused, silent, unavailable, unreachable
+from .failure_answers import UnansweredRequest, ended, refused, silent, too_long, unavailable, unreachable
 from .upstream_link import Unavailable
 
 if TYPE_CHECKING:
@@ -150,6 +150,8 @@ class Forwarder:
                 losses.add(sent=sent)
                 if sent and not self._may_try_again(request, losses):
                     raise ended(request, losses.sent) from None
+            except AnswerTooLong:
+                raise too_long(request) from None
             except RpcError as error:
                 if error.code != STOPPED:
                     raise

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...protocol.client.connection import ConnectionLost
+from ...protocol.client.connection import AnswerTooLong, ConnectionLost
 from ...protocol.client.raw_messages import ABSENT, RawMessage, opened_params, result_in, without_half_surrogates
 from ...protocol.jsonrpc import (
     INTERNAL_ERROR,
@@ -28,7 +28,7 @@ from ...protocol.server.call_runner import answer_message, stopped
 from ...protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY, envelope_of, wants_log
 from ...system.log import ERROR, log
 from ..state import ConnectionState
-from .failure_answers import ended, silent
+from .failure_answers import ended, silent, too_long
 from .forwarder import ForwardedRequest
 
 if TYPE_CHECKING:
@@ -223,7 +223,9 @@ class CallRelay:
 
     def _fail(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw) -> None:
         """Answer with the upstream's error; if the upstream was stopping, repeat the call where that is allowed."""
-        if error.code == STOPPED and self._forwarding.may_repeat(call.request):
+        if isinstance(error, AnswerTooLong):
+            self._forward(call, too_long(call.request))
+        elif error.code == STOPPED and self._forwarding.may_repeat(call.request):
             self._forward(call, ConnectionLost(error.message, sent=True))
         elif not _is_error(raw) or (call.route.modern and error.code == RESOURCE_NOT_FOUND):
             self._forward(call, error)

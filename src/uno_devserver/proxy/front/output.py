@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FULL_BYTES = 64 * 1024 * 1024  # with this much unread by the client, we stop reading from it: four long messages
 GIVE_UP_BYTES = 4 * FULL_BYTES  # the upstream's messages still come; a client that leaves this much unread is given up
+CROWDED_BYTES = 8 * 1024 * 1024  # with this much unread, log messages are dropped: they must cost no answer
+LOG_MESSAGE = b'{"jsonrpc":"2.0","method":"notifications/message"'  # how `notification_message` begins one
 POLLS = hasattr(select, "poll")  # False on Windows, where the thread writes everything
 PIECE_BYTES = getattr(select, "PIPE_BUF", 4096)  # a writable pipe takes this much without blocking
 JOINED_BYTES = 64 * 1024  # lines that wait for the thread are joined up to this size
@@ -70,6 +72,7 @@ class ClientOutput:
         self.queued: list[bytes] = []  # lines for the next `flush`
         self._waiting: deque[bytearray] = deque()  # data that the thread will write
         self._held = 0  # the number of bytes that the thread will write
+        self._dropped = 0  # the number of log messages that were dropped and not told yet
         self._room = None
         if POLLS:
             self._room = select.poll()
@@ -78,7 +81,14 @@ class ClientOutput:
         self.full = False  # whether the client has left too much unread
 
     def queue(self, line: bytes) -> None:
-        """Queue one message for the next `flush`; line breaks in it are replaced."""
+        """Queue one message for the next `flush`; line breaks in it are replaced.
+
+        A log message is dropped while the client leaves much unread: a server may log faster than the client reads.
+        """
+        if self._held > CROWDED_BYTES and line.startswith(LOG_MESSAGE):
+            with self._lock:
+                self._dropped += 1
+            return
         if b"\n" in line:
             line = line.strip().replace(b"\n", b" ")
         self.queued.append(line)
@@ -140,8 +150,9 @@ class ClientOutput:
         while True:
             with self._lock:
                 if not self._waiting:
+                    dropped, self._dropped = self._dropped, 0
                     self._idle.release()
-                    return
+                    break
                 line = self._waiting[0]
             written = self._write_waiting(memoryview(line))
             with self._lock:
@@ -150,6 +161,8 @@ class ClientOutput:
                 elif self._waiting:  # the client was not given up meanwhile
                     self._held -= len(self._waiting.popleft())
                     self.full = self._held >= self._full_bytes
+        if dropped:
+            log.warn(f"The client read slowly, so {dropped:,} log messages for it were dropped.")
 
     def _write_waiting(self, rest: memoryview) -> bool:
         while rest:

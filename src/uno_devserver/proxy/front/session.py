@@ -1,7 +1,7 @@
 """The session of the client on standard input and output, which may speak both eras of MCP at the same time.
 
 Every request is answered once, or not at all if the client cancels it; nothing is sent for a request after that. The
-front passes messages decoded and validated. Everything except `broadcast` and `resource_updated` must be called in the
+front has decoded and validated the messages. Everything except `broadcast` and `resource_updated` must be called in the
 engine's loop.
 """
 
@@ -108,7 +108,7 @@ class StdioSession:
     def begin(
         self, request: RpcRequest, answer: Answerer | None = None, ended: Callable[[], None] = lambda: None
     ) -> None:
-        """Run the request until it is answered, by `answer` if given, else by the service; then call `ended`."""
+        """Start the request, to be answered by `answer` or else by the service; `ended` is called when it is over."""
         if request.id in self.open:
             message = "A request with this id is still running. It continues; the new one is refused."
             self._write(error_message(request.id, RpcError(INVALID_REQUEST, message)))
@@ -246,7 +246,7 @@ class _RequestLine(_Line):
 
 
 class _Open(Value):
-    """A request that runs in a task. Implements `OpenRequest`."""
+    """A request that `begin` has started. Implements `OpenRequest`."""
 
     line: _RequestLine
     withdraw: Callable[[], object]

@@ -1,8 +1,9 @@
 """The status file of each running proxy, `<state>/proxies/<pid>.json`, from which the command line learns of proxies.
 
 It is written before the proxy's first answer, and later by a thread, so that nothing waits for the disk. A proxy works
-without it, too. A file is valid while the process that wrote it runs; others are removed when they are read. Cheap to
-import: the first answer waits for it.
+without it, too. A file is valid while the process that wrote it runs; others are removed when they are read. It also
+has the token of the inspector page, for this user alone: no status that is read here has it. Cheap to import: the first
+answer waits for it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import os
 import re
 import time
 
-from ...system.files import FileProblem, read_bytes, write_atomic
+from ...system.files import FileProblem
 from ...system.log import log
+from ...system.state_files import read_own, write_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ REMOVE_SECONDS = 0.1  # the disk takes a millisecond, or hangs; the proxy must e
 # Compiled when files are read, so that a proxy, which only writes its file, does not pay for it.
 _FILE = r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?"  # `.tmp` is left if the process ended while it wrote
 _PROGRAM = r"uno[-_.]devserver"  # in a command line: both names of the command, and that of the package
+
+_TOKEN = "inspectorToken"  # noqa: S105
+_PAGE = r"http://localhost:([0-9]{1,5})/ ([A-Za-z0-9_-]{32})"  # the file may contain anything
 
 STARTING = "{} has not been started yet; the proxy is about to."
 STARTING_STEP = "Wait a moment, then try again."
@@ -100,7 +105,7 @@ class StatusFile:
 
     def _write(self, content: str) -> bool:
         try:
-            write_atomic(self._path, content.encode(), durable=False)
+            write_own(self._path, content.encode(), durable=False)
         except OSError as error:  # a read-only home, a full disk
             log.debug(f"the proxy's status is not written: {error}")
             return False
@@ -121,6 +126,7 @@ def _status(facts: ProxyFacts, created: float | None) -> Status:
         "solution": workspace.solution if workspace else None,
         "catalogueWritten": facts.catalogue_written,
         "opensInspector": facts.inspector_undecided,
+        _TOKEN: facts.inspector_token,
     }
 
 
@@ -140,6 +146,13 @@ def running_proxies(state: str) -> tuple[Status, ...]:
 def status_of(state: str, pid: int) -> Status | None:
     """The status of that proxy; None if it has not written one yet, or does not run. Never raises."""
     return _read(os.path.join(state, FOLDER, f"{pid}.json"), pid)
+
+
+def inspector_page(state: str, pid: int) -> tuple[int, str] | None:
+    """The port and the token of that proxy's page; None if it has no page, or does not run. Never raises."""
+    status = _current(os.path.join(state, FOLDER, f"{pid}.json"), pid) or {}
+    page = re.fullmatch(_PAGE, f"{status.get('inspector')} {status.get(_TOKEN)}")
+    return (int(page[1]), page[2]) if page else None
 
 
 def remove_stale(state: str) -> list[str]:
@@ -164,6 +177,7 @@ def _read(path: str, pid: int) -> Status | None:
     if status.get("processId") != pid:
         return None  # not a status yet, but the process runs and will write one
     status.pop("created", None)
+    status.pop(_TOKEN, None)
     written = _seconds(status.pop("catalogueWritten", None))
     age = None if written is None else max(0.0, round(time.time() - written, 1))
     return {**status, "catalogueAgeSeconds": age}
@@ -192,7 +206,7 @@ def _content(path: str) -> Status:
     from ...system.jsonc import JsonProblem, parse  # not needed by a proxy, which only writes its file
 
     try:
-        status = parse(read_bytes(path, MAX_BYTES))
+        status = parse(read_own(path, MAX_BYTES))
     except (FileNotFoundError, FileProblem, JsonProblem):
         return {}
     return status if isinstance(status, dict) else {}

@@ -16,11 +16,14 @@ from ...system.event_loop import Tasks, run_in_thread
 from ...system.folders import folders
 from ...system.log import log
 from ...workspace.config_file import find_config
+from ..health.status_file import inspector_page
 from ..options import INSPECTOR_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from ...inspector.access import PageKeys
+    from ...inspector.server import Inspector
     from ...protocol.http.messages import Answer, Request
     from ...protocol.server.streamable_http import StreamableHttp
     from ...protocol.service import Params
@@ -46,6 +49,7 @@ class HttpListeners:
         self._endpoints: list[StreamableHttp] = []
         self._close_ports: list[Callable[[], Awaitable[None]]] = []
         self._page_events: PageEvents | None = None
+        self._inspector: Inspector | None = None
         self._opening = asyncio.Lock()
         self._refused_port: int | None = None  # the last port that could not be opened, nor one of the next
         self._open_timer: asyncio.TimerHandle | None = None
@@ -64,18 +68,18 @@ class HttpListeners:
 
     def open_if_wanted(self) -> None:
         """Open the inspector if the config asks for it now; the config, or the user's trust, may have changed."""
-        if self._start_over and self._state.facts.inspector is None:
+        if self._start_over and self._inspector is None:
             self._tasks.start(self._open_if_wanted())
 
-    async def open_inspector(self, port: int | None = None) -> str | Issue:
-        """Open the inspector if it is not open; return its URL, or the issue if that fails."""
+    async def open_inspector(self, port: int | None = None) -> Inspector | Issue:
+        """Open the inspector if it is not open; return it, or the issue if that fails."""
         async with self._opening:
-            if self._state.facts.inspector is not None:
-                return self._state.facts.inspector
+            if self._inspector is not None:
+                return self._inspector
             port = INSPECTOR_PORT if port is None else port
             workspace = self._state.workspace
-            token = await run_in_thread(
-                partial(_token, workspace.working_directory if workspace else self._options.directory)
+            keys = await run_in_thread(
+                partial(_page_keys, workspace.working_directory if workspace else self._options.directory)
             )
             from ...inspector.server import open_inspector
             from .page_events import PageEvents
@@ -83,7 +87,9 @@ class HttpListeners:
             if self._page_events is None:
                 self._page_events = PageEvents(self._state, self._service)
             mcp, feed = self._mcp_endpoint(), self._page_events.feed
-            opened = await open_inspector(port, token, mcp=mcp.handle, health=self._state.report, feed=feed)
+            opened = await open_inspector(
+                port, keys, mcp=mcp.handle, health=self._state.report, feed=feed, other_page=page_of_proxy
+            )
             if isinstance(opened, Issue):
                 self._refused_port = port
                 self._refuse("inspector", opened)
@@ -91,9 +97,15 @@ class HttpListeners:
             self._endpoints.append(mcp)
             self._close_ports.append(opened.close)
             self._state.blame("inspector", ())
-            self._state.learn(inspector=opened.url)
-            log.info(f"Inspector: {opened.url}")
-            return opened.url
+            self._inspector = opened
+            self._state.learn(inspector=opened.address, inspector_token=opened.token)
+            log.info(f"Inspector: {opened.address} ('uno-devserver inspect' opens it)")
+            return opened
+
+    async def inspector_url(self, port: int | None = None) -> str | Issue:
+        """Open the inspector if it is not open; return a URL by which a browser opens its page, once, or the issue."""
+        opened = await self.open_inspector(port)
+        return opened if isinstance(opened, Issue) else opened.new_url()
 
     def broadcast(self, method: str, params: Params | None = None) -> None:
         for endpoint in self._endpoints:
@@ -192,11 +204,19 @@ def wanted_port(options: ProxyOptions, workspace: Workspace | None, environ: Map
     return INSPECTOR_PORT if page.port is None else page.port
 
 
-def _token(folder: str) -> str:
-    """The inspector's token. Also imports, in this thread, modules that the loop needs next, which takes a few ms."""
+def page_of_proxy(pid: int) -> str | None:
+    """The URL by which a browser opens the page of another proxy, once; None if that has no page. Blocks."""
+    from ...inspector.access import page_url
+
+    page = inspector_page(folders().state, pid)
+    return None if page is None else page_url(*page)
+
+
+def _page_keys(folder: str) -> PageKeys:
+    """The keys of pages. Also imports, in this thread, modules that the loop needs next, which takes a few ms."""
     from ...inspector import server  # noqa: F401
-    from ...inspector.access import token_for
+    from ...inspector.access import PageKeys
     from ...protocol.server import streamable_http  # noqa: F401
     from . import page_events  # noqa: F401
 
-    return token_for(folders().state, folder)
+    return PageKeys(folders().state, folder)

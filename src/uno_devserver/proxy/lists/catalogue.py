@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import os
 
-from ...system.files import FileProblem, read_bytes, write_atomic
+from ...system.files import FileProblem
 from ...system.log import log
-from ...system.state_files import name_for, sha256
+from ...system.state_files import name_for, read_own, sha256, write_own
 from ...system.values import Value, field_names
 from ..own_tools import OwnToolFacts
 from .merge import Offered
@@ -42,7 +42,7 @@ class CatalogueIdentity(Value):
     """The upstream of a catalogue. It is stored in the file, because file names may collide."""
 
     workspace: str  # the folder, if the upstream depends on it
-    command: tuple[str, ...] = ()
+    command: str | None = None  # the name of the program, and a digest of the whole command line
     url: str | None = None  # the URL without its secrets, and a digest of the whole URL
 
 
@@ -64,7 +64,11 @@ def identity_of(options: ProxyOptions) -> CatalogueIdentity:
         return CatalogueIdentity(
             "", url=f"{shown_url(options.url)} {sha256(options.url.encode('utf-8', 'surrogatepass'))}"
         )
-    return identity_in(options.directory).replace(command=options.command)
+    identity = identity_in(options.directory)
+    if not options.command:
+        return identity
+    digest = sha256("\0".join(options.command).encode("utf-8", "surrogatepass"))
+    return identity.replace(command=f"{os.path.basename(options.command[0])} {digest}")
 
 
 def identity_in(directory: str) -> CatalogueIdentity:
@@ -120,7 +124,7 @@ def path_of(state: str, identity: CatalogueIdentity) -> str:
         host = identity.url.partition("://")[2].partition(" ")[0].partition("/")[0]
         name = name_for(os.path.join(os.sep, identity.url), shown=host)
     else:
-        path = os.path.join(identity.workspace, " ".join(identity.command))
+        path = os.path.join(identity.workspace, identity.command or "")
         name = name_for(path, shown=os.path.basename(identity.workspace))
     return os.path.join(state, "catalogue", f"{name}.json")
 
@@ -129,7 +133,7 @@ def load(state: str, identity: CatalogueIdentity) -> tuple[Catalogue | None, str
     """Return the catalogue, or None; and a sentence for the log if the file cannot be used, or ""."""
     path = path_of(state, identity)
     try:
-        return _read(read_bytes(path, MAX_BYTES), identity), ""
+        return _read(read_own(path, MAX_BYTES), identity), ""
     except FileNotFoundError:
         return None, ""
     except FileProblem as problem:
@@ -152,7 +156,7 @@ def save(state: str, identity: CatalogueIdentity, catalogue: Catalogue) -> None:
         log.debug(f"The upstream offers too much for a tool catalogue: {len(tools):,} tools, {len(data):,} bytes.")
         return
     try:
-        write_atomic(path_of(state, identity), data)
+        write_own(path_of(state, identity), data)
     except OSError as error:
         log.warn(f"The tool catalogue cannot be written, so the next start will list no tools at first: {error}")
 
@@ -172,7 +176,7 @@ def _read(data: bytes, identity: CatalogueIdentity) -> Catalogue:
     about = json.loads(first)
     if (
         about["workspaceHash"] != _workspace_hash(identity)
-        or CatalogueIdentity(about["workspace"], tuple(about["command"]), about["url"]) != identity
+        or CatalogueIdentity(about["workspace"], about["command"], about["url"]) != identity
     ):
         raise _Unusable("it belongs to another workspace or server")
     names = [about["names"][name] for name in field_names(Offered)]

@@ -1,13 +1,16 @@
 """Reads the upstream's lists over the proxy's own connection, and again whenever they may have changed.
 
-All lists are read at the same time, within limits; entries are not changed. A list that cannot be read is left out of
-the result, not taken as empty. If all clients have to share one connection, they share this one.
+All lists are read at the same time; entries are not changed, and those over the limits are left out. A list that cannot
+be read is left out of the result, not taken as empty. If all clients have to share one connection, they share this one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import itertools
+import json
+import re
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -35,24 +38,53 @@ class ReaderLimits(Value):
     pause_seconds: float = 0.3  # before another attempt: if the server has ended, that is known by then
     list_seconds: float = 30.0  # for one list; a Host answers when its add-ins are loaded, which may take this long
     pages: int = 1000  # of one list: some servers always name a next page
-    entries: int = 10_000  # of one list; no client can use more
+    # Of one list. Clients cannot use more: models choose between some hundred tools, and 1,000 tools with long
+    # descriptions have 2 MB. A server with millions of tools would take gigabytes here.
+    entries: int = 10_000
+    entry_bytes: int = 8 * 1024 * 1024
     quiet_seconds: float = 0.05  # a server that changes its lists sends several notifications
     reread_seconds: float = 5.0  # between reads because a client lists: some servers do not announce changes
 
 
 DEFAULT_LIMITS = ReaderLimits()
 
-_page = msgspec.json.Decoder(dict[str, msgspec.Raw])
+MOST_COMMAS = 200_000  # of a page that is split in one go: it has one entry more at most, each with an object
+
+
+# Structs, because other members of a page or an entry are skipped without taking memory.
+
+
+class _Page(msgspec.Struct, rename={"templates": "resourceTemplates", "next": "nextCursor"}):
+    tools: msgspec.Raw = msgspec.Raw(b"[]")
+    resources: msgspec.Raw = msgspec.Raw(b"[]")
+    templates: msgspec.Raw = msgspec.Raw(b"[]")
+    prompts: msgspec.Raw = msgspec.Raw(b"[]")
+    next: str | None = None
+
+
+class _Entry(msgspec.Struct):
+    name: str
+
+
+class _Resource(msgspec.Struct, rename={"name": "uri"}):
+    name: str
+
+
+class _Template(msgspec.Struct, rename={"name": "uriTemplate"}):
+    name: str
+
+
+_page = msgspec.json.Decoder(_Page)
 _items = msgspec.json.Decoder(list[msgspec.Raw])
-_text = msgspec.json.Decoder(str)
+_SEPARATOR = re.compile(r"[\s,]*")
+_JSON = json.JSONDecoder()
 
-
-# The member that names an entry of each list.
-KEYS = {
-    "tools/list": "name",
-    "resources/list": "uri",
-    "resources/templates/list": "uriTemplate",
-    "prompts/list": "name",
+# The member that names an entry of each list, and its decoder.
+KEYS: dict[str, tuple[str, msgspec.json.Decoder[_Entry | _Resource | _Template]]] = {
+    "tools/list": ("name", msgspec.json.Decoder(_Entry)),
+    "resources/list": ("uri", msgspec.json.Decoder(_Resource)),
+    "resources/templates/list": ("uriTemplate", msgspec.json.Decoder(_Template)),
+    "prompts/list": ("name", msgspec.json.Decoder(_Entry)),
 }
 
 
@@ -79,6 +111,7 @@ class ListReader:
         self._following: asyncio.Future[None] | None = None
         self._outdated = asyncio.Event()
         self._read_at = 0.0
+        self.cut: dict[str, int] = {}  # lists that are longer than the limits: how many entries of each were read
 
     async def run(self, connected: Callable[[ServerDescription], None]) -> None:
         """Keep the lists up to date; raise ConnectionLost, UnusableServer or TimeoutError if the server is not reached.
@@ -159,32 +192,60 @@ class ListReader:
         return None
 
     async def _pages(self, method: str, connection: Connection) -> list[tuple[str, bytes]]:
+        """Read the pages of a list up to the limits; `cut` says whether there was more."""
+        self.cut.pop(method, None)
+        limits, (key, decoder) = self._limits, KEYS[method]
         found: list[tuple[str, bytes]] = []
-        params: dict[str, Any] = {}
-        for _ in range(self._limits.pages):
+        count, size, nameless = limits.entries, limits.entry_bytes, 0  # what may still come
+        cursor: str | None = None
+        whole = False
+        for _ in range(limits.pages):
+            params = {} if cursor is None else {"cursor": cursor}
             page = _page.decode(await connection.request(method, params, self._peer))
-            items = _items.decode(page.get(LISTS[method][0], b"[]"))
-            found += [entry for raw in items if (entry := _entry(method, raw))]
-            next_cursor = page.get("nextCursor")
-            if next_cursor is None or bytes(next_cursor) == b"null":
-                return found
-            cursor = _text.decode(next_cursor)
-            if params.get("cursor") == cursor or len(found) >= self._limits.entries:
+            items, fits = _first_entries(bytes(getattr(page, LISTS[method][1])), count, size)
+            count, size = count - len(items), size - sum(map(len, items))
+            for item in items:
+                try:
+                    found.append((decoder.decode(item).name, item))
+                except msgspec.MsgspecError:
+                    nameless += 1
+            last, cursor = cursor, page.next
+            whole = fits and cursor is None
+            if not fits or cursor is None or cursor == last:
                 break
-            params = {"cursor": cursor}
-        found = found[: self._limits.entries]
-        log.warn(f"The server's list '{method}' does not end; the first {len(found)} entries are used.")
+        if nameless:
+            log.warn(f"Entries of the server's '{method}' that have no {key} are left out: {nameless}.")
+        if not whole:
+            self.cut[method] = len(found)
+            log.warn(f"The server's list '{method}' does not end; the first {len(found)} entries are used.")
         return found
 
 
-def _entry(method: str, raw: msgspec.Raw) -> tuple[str, bytes] | None:
-    """Return the name and the bytes of an entry; None, with a line in the log, if it has no name."""
-    key = KEYS[method]
-    try:
-        return _text.decode(_page.decode(raw)[key]), bytes(raw)
-    except (msgspec.MsgspecError, KeyError):
-        log.warn(f"An entry of the server's '{method}' has no {key} and is left out.")
-        return None
+def _first_entries(array: bytes, count: int, size: int) -> tuple[list[bytes], bool]:
+    """The first entries of a JSON array, at most so many and of so many bytes; and whether these are all."""
+    if array.count(b",") < MOST_COMMAS:
+        entries = _items.decode(array)
+        room = list(itertools.takewhile(lambda total: total <= size, itertools.accumulate(map(_length, entries))))
+        fitting = min(count, len(room))
+        return [bytes(entry) for entry in entries[:fitting]], fitting == len(entries)
+    # One after the other: objects for millions of entries would take gigabytes. The array is known to be valid.
+    text = array[:size].decode("utf-8", "ignore")
+    found: list[bytes] = []
+    at = text.index("[") + 1
+    while True:
+        at = _SEPARATOR.match(text, at).end()  # type: ignore[union-attr]  # it matches everywhere
+        try:
+            _, end = _JSON.raw_decode(text, at)
+        except (ValueError, RecursionError):  # the end of the array, or of the text; or it is nested too deeply
+            return found, text[at : at + 1] == "]"
+        if len(found) == count:
+            return found, False
+        found.append(text[at:end].encode())
+        at = end
+
+
+def _length(raw: msgspec.Raw) -> int:
+    return memoryview(raw).nbytes
 
 
 async def _follow_changes(connection: Connection) -> None:

@@ -16,6 +16,7 @@ from ...issues import Issue, fatal, warning
 from ...system.log import log
 from ...system.programs import named_program_candidates
 from ...system.state_files import name_for
+from ...system.text import shown_command
 from .base import StartFailure, Upstream
 
 TYPE_CHECKING = False
@@ -69,7 +70,7 @@ class CommandUpstream(Upstream):
         except (OSError, ValueError) as error:
             raise self._not_started(line[0], error) from error
         self._outputs[output] = child
-        observer.launching(f"'{' '.join(self._command)}'", child.pid)
+        observer.launching(f"'{shown_command(self._command)}'", child.pid)
         from .command_process import CommandProcess  # takes some ms, during which the server starts
 
         return CommandProcess(self, child, output, observer, may_probe=may_probe)

@@ -144,7 +144,7 @@ class CommandProcess(RunningUpstream):
         if exited and by_itself:
             self._clear()  # end its children, which may keep its output open
         else:
-            await self.stop()  # gives its children time to end
+            await self.stop()  # gives it and its children time to end
         if exited:
             if self._lines is not None:
                 over = asyncio.ensure_future(self._lines.over.wait())

@@ -60,7 +60,7 @@ class HostUpstream(Upstream):
             port,
             os.getpid(),
             forwarded=forwarded,
-            needs_trust=True,
+            by_user=False,
             asks_addins=False,  # reading the lists waits for the add-ins anyway
             tries_without=False,  # a Host without its add-ins has no tools
             stop_seconds=STOP_SECONDS,

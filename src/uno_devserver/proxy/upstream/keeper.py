@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ... import __version__
 from ...instances.host_kind import HostKind
-from ...issues import warning
+from ...issues import Issue, warning
 from ...protocol.client.connection import ConnectionLost, ServerDescription, UnusableServer
 from ...protocol.peer_info import ClientInfo
 from ...protocol.versions import MODERN_VERSIONS
@@ -107,7 +107,7 @@ class Keeper:
         self._stops = Tasks()
         self._later_stops = Tasks()  # tasks that stop replaced upstreams, which still answer requests
         self._all_stop = asyncio.Event()  # set when these must stop at once
-        self._unread: list[str] = []  # the list methods that the upstream did not answer readably
+        self._list_issues: tuple[Issue, ...] = ()  # the last ones of the upstream's lists
         self._pending = {} if upstream is None else {FIRST_ATTEMPT: upstream}  # starts without an outcome
 
     @property
@@ -466,20 +466,30 @@ class Keeper:
 
     def _publish_lists(self, listed: UpstreamLists) -> None:
         self.publisher.take(listed.lists, listed.server)
-        unread = [method for method, (_, field) in LISTS.items() if field not in listed.lists]
-        if unread != self._unread:
-            self._unread = unread
-            message = f"{self.named} did not answer {', '.join(unread)} with a list that can be read."
-            step = "Fix the server; its log and the proxy's have the details. The former lists are kept until then."
-            self.proxy_state.blame("lists", (warning("UpstreamError", message, step),) if unread else ())
+        issues = tuple(_list_issues(self.named, listed))
+        if issues != self._list_issues:
+            self._list_issues = issues
+            self.proxy_state.blame("lists", issues)
         self.owner.lists_were_read()
 
 
+def _list_issues(named: str, listed: UpstreamLists) -> Iterator[Issue]:
+    unread = [method for method, (_, field) in LISTS.items() if field not in listed.lists]
+    if unread:
+        message = f"{named} did not answer {', '.join(unread)} with a list that can be read."
+        step = "Fix the server; its log and the proxy's have the details. The former lists are kept until then."
+        yield warning("UpstreamError", message, step)
+    for method, count in listed.cut.items():
+        message = f"{named} lists too much: of its {method}, only the first {count:,} entries are offered to clients."
+        yield warning("UpstreamError", message, "Have the server offer fewer at once: no client can use as many.")
+
+
 class UpstreamLists(Value):
-    """The lists of an upstream that could be read."""
+    """The lists of an upstream that could be read. `cut`: those that are too long, with the number of entries used."""
 
     lists: dict[str, Entries]
     server: ServerDescription
+    cut: Mapping[str, int] = {}
 
 
 # ServerDescription: a conversation was opened, or opened again, and the lists were read. UnusableServer: the upstream
@@ -539,7 +549,7 @@ class SupervisedUpstream:
             self.report(self, Ending(f"the connection to it failed: {reason}"))
 
     def _on_lists(self, lists: dict[str, Entries], server: ServerDescription) -> None:
-        self.report(self, UpstreamLists(lists, server))
+        self.report(self, UpstreamLists(lists, server, dict(self.reader.cut) if self.reader else {}))
 
     def _on_connected(self, server: ServerDescription) -> None:
         self.server = server

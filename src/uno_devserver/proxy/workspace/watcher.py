@@ -15,6 +15,7 @@ from functools import cache
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
+from ...system.files import FileProblem, read_head
 from ...system.log import log
 from ...system.values import Value
 from ...workspace.addins import ADDINS_FOLDER as ADDINS
@@ -308,9 +309,8 @@ class WatchScope:
             content: Stamp = status.st_ctime_ns, status.st_size, status.st_ino
             small = status.st_size <= limit and S_ISREG(status.st_mode)
             if small and os.path.basename(path).lower() != ASSETS:
-                with open(path, "rb") as file:
-                    content = (hash(file.read(limit)),)
-        except (OSError, ValueError):
+                content = (hash(read_head(path, limit)),)
+        except (OSError, ValueError, FileProblem):
             return
         self.files[path] = (status.st_ctime_ns, *content)
 

@@ -10,10 +10,11 @@ import re
 
 from ...system.programs import named_program_candidates
 from ..entry_command import base_name, own_command
-from ..entry_match import PATH_RUNNER
+from ..entry_format import launch_settings
+from ..entry_match import PATH_RUNNER, index_version
 from ..expected_entry import expected
 from ..profiles import HTTP
-from ..servers import PINNED, VariantChoice
+from ..servers import VariantChoice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 _ISOLATED_RUNNER = "uvx"
 # After `name@` there can also be a file of the workspace.
 _VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.dev|\.post)\d+)*")
-_FURTHER_SETTINGS = ("cwd", "working_directory", "headers", "http_headers", "bearer_token_env_var", "bearerTokenEnvVar")
+_FURTHER_SETTINGS = ("headers", "http_headers", "bearer_token_env_var", "bearerTokenEnvVar")
 
 
 def may_be_foreign(match: Match, place: Place, here: Here) -> bool:
-    return _is_in_workspace(place.path, here) and not _is_as_installed(match, here)
+    return _is_in_workspace(place.path, here) and not _is_as_installed(match, place, here)
 
 
 def _is_in_workspace(path: str, here: Here) -> bool:
@@ -39,9 +40,12 @@ def _is_in_workspace(path: str, here: Here) -> bool:
     return str(rules.normcase(rules.normpath(path))).startswith(folder)
 
 
-def _is_as_installed(match: Match, here: Here) -> bool:
+def _is_as_installed(match: Match, place: Place, here: Here) -> bool:
     says = match.says
-    if says.env or any(key in (match.entry.settings or {}) for key in _FURTHER_SETTINGS):
+    further = launch_settings(match.entry, place.dialect).values()
+    if any(match.transport != HTTP or value != says.url for value in further):
+        return False
+    if any(key in (match.entry.settings or {}) for key in _FURTHER_SETTINGS):
         return False
     server = match.server
     if match.transport == HTTP:
@@ -50,10 +54,9 @@ def _is_as_installed(match: Match, here: Here) -> bool:
         as_written = any(says.args == one.args for one in server.runners.get(PATH_RUNNER, server.variants).values())
         return as_written and _is_the_users(says.command, here)
     if match.runner == _ISOLATED_RUNNER:
-        kind, _, version = match.variant.partition(":")
-        as_written = says.args == expected(server, VariantChoice(match.variant), _ISOLATED_RUNNER).args
-        as_written = as_written and (kind != PINNED or _VERSION.fullmatch(version) is not None)
-        return as_written and _is_the_users(says.command, here)
+        version = (index_version(says, server) or "").removesuffix(".*")  # of an entry that another version wrote, too
+        as_written = says.args == expected(server, VariantChoice(match.variant, tool=version), _ISOLATED_RUNNER).args
+        return as_written and _VERSION.fullmatch(version) is not None and _is_the_users(says.command, here)
     return False
 
 

@@ -12,14 +12,14 @@ from ...issues import ADDINS_DO
 from ...system.folders import DATA_HOME, folders_on
 from ...system.log import log
 from ...system.programs import named_program_candidates
+from ...system.text import shown_text, shown_words
 from ...system.values import Value
-from ..config_file import read_place, repair
+from ..config_file import read_place
 from ..entry_command import find_command, is_absolute
 from ..entry_format import UNKNOWN, is_disabled
 from ..entry_match import PATH_RUNNER
-from ..expected_entry import up_to_date
+from ..expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_variables, up_to_date
 from ..profiles import Use
-from ..servers import VariantChoice
 from ..status import locations_of, warnings_of_file
 from .entry_origin import may_be_foreign
 from .launch_spec import launch_spec_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..entry_match import Match
     from ..paths import Here
     from ..profiles import Profile
-    from ..servers import EntrySpec, ServerDefinition
+    from ..servers import EntrySpec, ServerDefinition, VariantChoice
     from .launch_spec import LaunchSpec
     from .trial import Trial
 
@@ -67,17 +67,18 @@ class Examination(Value):
 
 
 def examine(
-    profile: Profile, servers: tuple[ServerDefinition, ...], here: Here, *, force: bool
+    profile: Profile, servers: tuple[ServerDefinition, ...], choice: VariantChoice, here: Here, *, force: bool
 ) -> tuple[Examination, ...]:
     """Examine all effective entries, one after the other, because in parallel they would slow each other down.
 
-    `force` is the user's consent to start the commands in the workspace's files. Trust in the workspace does not imply
-    it: these commands were not shown then, and the next pull may bring others.
+    `force` is the user's consent to start the commands in the workspace's files, and what has the name of this program
+    on a package index before its release. Trust in the workspace does not imply it: these commands were not shown then,
+    and the next pull may bring others.
     """
     configs = _configs(profile, servers)
-    problems = {config.place.path: config.problem for config in configs if config.problem}
-    unreadable = tuple(_unreadable(profile, path, problem) for path, problem in problems.items())
-    entries = tuple(_examined(one, profile, here, force) for one in _effective(configs, servers))
+    problems = {config.place.path: config for config in configs if config.problem}
+    unreadable = tuple(_unreadable(profile, config) for config in problems.values())
+    entries = tuple(_examined(one, profile, choice, here, force) for one in _effective(configs, servers))
     return unreadable + entries or tuple(_missing(profile, server) for server in servers)
 
 
@@ -100,6 +101,7 @@ class _Case(Value):
 
     location: Location
     profile: Profile
+    choice: VariantChoice
     here: Here
     spec: LaunchSpec
 
@@ -107,11 +109,17 @@ class _Case(Value):
     def match(self) -> Match:
         return self.location.match
 
+    @property
+    def unreleased(self) -> str:
+        """The end of a sentence: what the entry takes from a package index that does not have this program yet."""
+        match = self.match
+        return "" if self.choice.released else index_problem(match.says, match.server, self.choice)
 
-def _examined(location: Location, profile: Profile, here: Here, force: bool) -> Examination:
+
+def _examined(location: Location, profile: Profile, choice: VariantChoice, here: Here, force: bool) -> Examination:
     match, place = location.match, location.place
     spec = launch_spec_of(match.entry, place, profile, here)
-    case = _Case(location, profile, here, spec)
+    case = _Case(location, profile, choice, here, spec)
     blank = Examination(
         profile.id,
         match.server.name,
@@ -150,9 +158,18 @@ def _hindrance(case: _Case) -> tuple[str, str] | None:
 
 
 def _tried(case: _Case, blank: Examination, force: bool) -> Examination:
-    spec, profile = case.spec, case.profile
-    if not force and may_be_foreign(case.match, case.location.place, case.here):
-        step = f"Look at the command. If it is yours, run 'uno-devserver mcp doctor {profile.id} --force'."
+    spec, profile, place = case.spec, case.profile, case.location.place
+    if agrees_for_the_user(case.match, place, profile):  # also by force, because install removes it
+        step = f"Do not use it before '{_command(profile)} --scope {place.scope.value}' has removed that."
+        return blank.replace(problem=f"It was not started: it {AGREES}.", next_step=step, refused=True)
+    if not force and case.unreleased:
+        step = f"If you know that package, run 'uno-devserver mcp doctor {profile.id} --force'."
+        return blank.replace(problem=f"It was not started: it {case.unreleased}.", next_step=step, refused=True)
+    if not force and may_be_foreign(case.match, place, case.here):
+        brought = brought_along(case.match, place, profile, case.choice)
+        brought += kept_variables(case.match, place, profile)
+        its = f", and at what else decides what runs ({', '.join(brought)})" if brought else ""
+        step = f"Look at the command{its}. If it is yours, run 'uno-devserver mcp doctor {profile.id} --force'."
         return blank.replace(problem=FOREIGN, next_step=step, refused=True)
     log.info(f"Trying {case.match.server.name} as {profile.name} would: {blank.command}")
     if not spec.command:
@@ -236,10 +253,13 @@ def _by_path(case: _Case, first: str) -> str:
 def _replacement(case: _Case) -> str:
     """For an outdated entry, of any version: the command that replaces it."""
     match, place = case.match, case.location.place
-    if up_to_date(match, VariantChoice(match.variant, asked=False), place.dialect):
-        return ""
     # Without the scope, an entry of the other scope would stay, and get another one beside it.
     scope = "" if place.scope is case.profile.default_scope else f" --scope {place.scope.value}"
+    if case.unreleased:
+        return f" '{_command(case.profile)}{scope} --runner {PATH_RUNNER}' names this program by its path."
+    choice = case.choice.replace(variant=match.variant)
+    if up_to_date(match, choice, place.dialect) and not brought_along(match, place, case.profile, choice):
+        return ""
     return f" '{_command(case.profile)}{scope}' replaces the entry with the usual one."
 
 
@@ -247,8 +267,9 @@ def _unset(spec: LaunchSpec) -> str:
     return f" It refers to {', '.join(spec.unset)}, which is not set here." if spec.unset else ""
 
 
-def _unreadable(profile: Profile, path: str, problem: str) -> Examination:
-    return Examination(profile.id, None, path=path, problem=f"{problem}.", next_step=repair(path))
+def _unreadable(profile: Profile, config: ConfigFile) -> Examination:
+    step = config.next_step
+    return Examination(profile.id, None, path=config.place.path, problem=f"{config.problem}.", next_step=step)
 
 
 def _missing(profile: Profile, server: ServerDefinition) -> Examination:
@@ -269,9 +290,7 @@ def _command(profile: Profile) -> str:
 def _shown(says: EntrySpec) -> str | None:
     """The command as written in the file; values of variables, and user and query of an address, may be secret."""
     if not says.command:
-        scheme, slashes, rest = says.url.partition("?")[0].partition("//")
-        owner, slash, path = rest.partition("/")
-        return f"{scheme}{slashes}{owner.rpartition('@')[2]}{slash}{path}" or None
+        return shown_text(says.url) or None
     import shlex
 
-    return shlex.join((says.command, *says.args))
+    return shlex.join(shown_words((says.command, *says.args)))

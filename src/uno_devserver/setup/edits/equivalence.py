@@ -30,9 +30,9 @@ def means_the_same(original: str, removed: str, form: Format) -> bool:
 def _value(text: str, form: Format) -> Any:
     """Parse a text; raises ValueError."""
     if form is Format.TOML:
-        import tomllib
+        from ...system.toml import parse as parse_toml
 
-        return tomllib.loads(text)
+        return parse_toml(text)
     if form is Format.YAML:
         return _yaml_value(text)
     from ...system.jsonc import JsonProblem, parse

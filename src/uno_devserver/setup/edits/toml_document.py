@@ -95,8 +95,12 @@ class TomlDocument:
 def _meaning(text: str) -> Table:
     import tomllib  # imported late, because it takes 9 ms
 
+    from ...system.toml import TomlProblem, parse
+
     try:
-        return tomllib.loads(text)
+        return parse(text)
+    except TomlProblem as problem:
+        raise EditProblem(problem.reason, problem.line, problem.column) from None
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
     except RecursionError:

@@ -91,7 +91,7 @@ def without(text: str, path: Path) -> str:
 
 
 def foreign(text: str, path: Path) -> list[str]:
-    """Everything outside that path, as it is written."""
+    """The statements and inline members outside that path, as they are written."""
     outline = scan(text)
     around = {table.start for table in outline.tables if is_under(path, table.path)}
     pieces = []
@@ -137,7 +137,7 @@ def _table(path: Path, settings: Settings, newline: str) -> str:
 
 
 def _with_lines(text: str, last: Statement, path: Path, settings: Settings) -> str:
-    """Add settings of the table at `path` after the lines of `last`, a statement of that table or a header."""
+    """Add settings of the table at `path` after the lines of `last`; keys are relative to the header above them."""
     newline = newline_of(text)
     indent = text[last.start : last.at]
     keys = path[len(last.table) :]
@@ -216,7 +216,7 @@ def _end_of_line(text: str, at: int) -> int:
     return text.find("\n", at) + 1 or len(text)
 
 
-# Possessive throughout: the time for a string is linear in its length, because nothing is backtracked.
+# The patterns of strings are possessive: their time is linear in the length, because nothing is backtracked.
 _BASIC, _LITERAL = r'"(?:[^"\\\n]++|\\.)*+"', r"'[^'\n]*+'"
 _LONG_BASIC, _LONG_LITERAL = r'"""(?:[^"\\]++|\\.|"(?!""))*+"{3,5}', r"'''(?:[^']++|'(?!''))*+'{3,5}"
 _QUOTED = rf"{_BASIC}|{_LITERAL}"

@@ -56,11 +56,12 @@ def nothing_done(operations: tuple[Operation, ...]) -> bool:
 
 
 class FileChange(Value):
-    path: str  # the path that the client uses; if it is a link, its target is changed
+    path: str  # the path that the client uses; if it is a link, its target is changed, unless it is not `within`
     scope: Scope
     before: bytes | None  # None if there is no file
     after: bytes | None  # None to remove the file
     operations: tuple[Operation, ...]  # the operations on single servers
+    within: str | None = None  # the folder out of which no link may lead
     closes: bool = False  # whether the record of our changes is removed afterwards
 
 

@@ -3,17 +3,35 @@
 An entry that is up to date is not changed. An outdated one is changed in place, unless it is in another client's file
 or another scope and the client would read a new entry first: then a new entry replaces it. A missing entry goes into
 the client's own file.
+
+What else decides what an entry runs (further arguments, a folder, variables such as PATH) stays in the user's files,
+and is removed in those of a workspace: a repository can bring it along, and "Already registered" would be our word for
+it. Other variables of a workspace's entry stay, and are shown.
 """
 
 from __future__ import annotations
 
+from ...system.text import shown_words
 from ...system.values import Value
 from ..config_file import Location, decode_text, encode_text
 from ..edits.document import EditProblem, open_document
 from ..entry_command import is_absolute
 from ..entry_format import is_disabled, settings_for
-from ..entry_match import divided
-from ..expected_entry import expected, kept_runner, meant, renewed, up_to_date
+from ..entry_match import PATH_RUNNER
+from ..expected_entry import (
+    AGREES,
+    agrees_for_the_user,
+    brought_along,
+    default_runner,
+    expected,
+    index_problem,
+    kept_runner,
+    kept_variables,
+    meant,
+    renewed,
+    up_to_date,
+    without_further,
+)
 from ..profiles import Format, Scope, Use
 from ..servers import PINNED
 from .changes import Action, FileChange, by_file
@@ -61,6 +79,10 @@ class _Case(Value):
         """The server's first entry in a file that no later duplicate hides; None if there is none."""
         return next((one for one in config.entries_of(self.server) if not one.shadowed), None)
 
+    def keeps(self, config: ConfigFile) -> bool:
+        """Whether what else decides what an entry in the file runs is the user's own."""
+        return self.request.profile.holder(config.place) is not Scope.WORKSPACE
+
     def is_before(self, one: ConfigFile, other: ConfigFile) -> bool:
         return self.configs.index(one) < self.configs.index(other)
 
@@ -74,6 +96,7 @@ class _Edit(Value):
     definition: EntrySpec
     server: ServerDefinition
     operation: Operation
+    keeps: bool = True  # whether further settings that decide what runs stay
 
 
 def _decide(case: _Case) -> _Edit | Operation:
@@ -84,27 +107,31 @@ def _decide(case: _Case) -> _Edit | Operation:
     read = [one for one in case.configs if one.place.use is not Use.LEGACY]
     found = [Location(one, match) for one in read if (match := case.effective(one))]
     current = next((one for one in found if request.scope in (None, one.place.scope)), None)
-    notes = left_alone(server, case.configs) + _about_variant(server, choice)
+    notes = left_alone(server, case.configs) + _about_variant(server, choice) + _about_consent(case, current)
     if current is not None:
         notes += _about_other_entries(current)
-        if up_to_date(current.match, choice, current.place.dialect):
-            notes += _about_disabled(case, current.match) + _about_users_part(current)
+        brought = brought_along(current.match, current.place, request.profile, choice)
+        if up_to_date(current.match, choice, current.place.dialect) and not brought:
+            notes += _about_disabled(case, current.match) + _about_variables(case, current)
+            notes += () if case.keeps(current.config) else _about_own_way(current.match, "is")
+            notes += _about_name(case, current.match.says)
             skipped = case.operation(Action.SKIPPED, current.config, _already(current.match, choice))
             return skipped.replace(notes=notes, keys=(current.match.entry.name,))
-    target = _target(case)
-    if current is not None and not _is_shadowed_by(case, target, current.config):
+    if current is not None and _changes_in_place(case, current):
         return _change(case, current, notes)
+    target = _target(case)
     if current is not None:
         notes += _about_shadowed(current)
-    return _add(case, target, current.match if current is not None else None, notes + _about_order(case, target, found))
+    return _add(case, target, current, notes + _about_order(case, target, found))
 
 
 def _already(match: Match, choice: VariantChoice) -> str:
+    usual = default_runner(match.server, choice)
     if match.own_way:
-        return f"Already registered (started in a way of its own; --runner {match.server.runner} replaces it)"
-    if choice.runner is not None or match.runner in (None, match.server.runner):
+        return f"Already registered (started in a way of its own; --runner {usual} replaces it)"
+    if choice.runner is not None or match.runner in (None, match.server.runner, usual):
         return "Already registered"
-    return f"Already registered ({match.runner}; --runner {match.server.runner} writes this tool's command)"
+    return f"Already registered ({match.runner}; --runner {usual} writes this tool's command)"
 
 
 def _target(case: _Case) -> ConfigFile:
@@ -114,6 +141,10 @@ def _target(case: _Case) -> ConfigFile:
     return next((one for one in targets if one.content is not None or one.problem), targets[0])
 
 
+def _changes_in_place(case: _Case, current: Location) -> bool:
+    return not _is_shadowed_by(case, _target(case), current.config)
+
+
 def _is_shadowed_by(case: _Case, target: ConfigFile, found: ConfigFile) -> bool:
     """Whether a new entry in `target` hides the one in `found`, and `found` is shared or has another scope."""
     own = found.place.scope is case.scope and found.place.use is not Use.SHARED
@@ -121,14 +152,17 @@ def _is_shadowed_by(case: _Case, target: ConfigFile, found: ConfigFile) -> bool:
 
 
 def _change(case: _Case, current: Location, notes: Notes) -> _Edit:
-    """Change an entry in place; it keeps its name, its runner, and the user's arguments."""
-    match = current.match
-    definition = renewed(match, case.choice)
+    """Change an entry in place; it keeps its name, its runner, and in the user's files the user's arguments."""
+    match, keeps = current.match, case.keeps(current.config)
+    as_it_is = up_to_date(match, case.choice, current.place.dialect)  # but for what may have come with a repository
+    definition = without_further(match, case.choice) if as_it_is else renewed(match, case.choice, keeps=keeps)
     reason = f"Updated {case.server.name} {case.server.transport} server{_was(match, case.choice)}"
     notes += _about_disabled(case, match) + _about_file(case, current.config, definition)
-    notes += _about_own_way(match) + _about_users_part(current)
+    notes += _about_own_way(match, "is" if as_it_is else "was") + _about_removed(case, current)
+    notes += _about_variables(case, current)
+    notes += _about_name(case, definition)
     operation = case.operation(Action.UPDATED, current.config, reason).replace(notes=notes)
-    return _Edit(current.config, match.entry.name, match, definition, case.server, operation)
+    return _Edit(current.config, match.entry.name, match, definition, case.server, operation, keeps)
 
 
 def _was(match: Match, choice: VariantChoice) -> str:
@@ -140,21 +174,25 @@ def _was(match: Match, choice: VariantChoice) -> str:
     return f" (was {was}{keeps})" if was else ""
 
 
-def _add(case: _Case, target: ConfigFile, outdated: Match | None, notes: Notes) -> _Edit | Operation:
-    """Add an entry; `outdated` is the one that it shadows, if any."""
-    server, profile, path = case.server, case.request.profile, target.place.path
+def _add(case: _Case, target: ConfigFile, shadowed: Location | None, notes: Notes) -> _Edit | Operation:
+    """Add an entry; `shadowed` is the outdated one that it hides, if any."""
+    server, profile = case.server, case.request.profile
     if target.problem:
-        return case.request.broken(server, path, target.problem)
-    name = outdated.entry.name if outdated is not None else server.name  # only the same name shadows an entry
-    definition = renewed(outdated, case.choice) if outdated is not None else expected(server, case.choice)
+        return case.request.broken(server, target)
+    name, definition = server.name, expected(server, case.choice)
+    if shadowed is not None:
+        name = shadowed.match.entry.name  # only the same name shadows an entry
+        definition = renewed(shadowed.match, case.choice, keeps=case.keeps(shadowed.config))
+        notes += _about_removed(case, shadowed, "are not taken over")
     reason = f"Added {server.name} {server.transport} server"
     legacy = (one for one in case.configs if one.place.use is Use.LEGACY and case.effective(one))
-    unread = next((one.place.path for one in legacy), None) if outdated is None else None
+    unread = next((one.place.path for one in legacy), None) if shadowed is None else None
     if unread is not None:
         reason += f"; {profile.name} does not read '{unread}'"
         notes += (f"'uno-devserver mcp uninstall {profile.id}' removes the entry from '{unread}', too.",)
-    action = Action.CREATED if outdated is None and unread is None else Action.UPDATED
-    operation = case.operation(action, target, reason).replace(notes=notes + _about_file(case, target, definition))
+    action = Action.CREATED if shadowed is None and unread is None else Action.UPDATED
+    notes += _about_file(case, target, definition) + _about_name(case, definition)
+    operation = case.operation(action, target, reason).replace(notes=notes)
     return _Edit(target, name, None, definition, server, operation)
 
 
@@ -169,14 +207,14 @@ def _file_change(edits: list[_Edit]) -> FileChange:
             operations.append(edit.operation.replace(keys=(name,)))
         except EditProblem as problem:
             operations.append(not_changed(edit.operation, place.path, problem))
-    return FileChange(place.path, place.scope, before, after, tuple(operations))
+    return FileChange(place.path, place.scope, before, after, tuple(operations), place.within)
 
 
 def _put(edit: _Edit, text: str) -> tuple[str, str]:
     """Return the new text, and the entry's name in it."""
     place = edit.config.place
     document = open_document(text, place.format, place.root, place.dialect.name_key)
-    settings, drop = settings_for(edit.definition, edit.server, place.dialect, edit.was)
+    settings, drop = settings_for(edit.definition, edit.server, place.dialect, edit.was, keeps=edit.keeps)
     if edit.was is not None:
         return document.put(_index_now(edit.was, document), edit.name, settings, drop), edit.name
     name = _free_name(edit, document)
@@ -226,26 +264,58 @@ def _about_disabled(case: _Case, match: Match) -> Notes:
     return (f"The entry '{match.entry.name}' is disabled, and stays that: switch it on in {name}.",)
 
 
-def _about_own_way(match: Match) -> Notes:
+def _about_own_way(match: Match, verb: str) -> Notes:
     if not match.own_way:
         return ()
     from shlex import join
 
     says = match.says
-    return (f"The entry '{match.entry.name}' was started in a way of its own: {join((says.command, *says.args))}",)
+    line = join(shown_words((says.command, *says.args)))
+    return (f"The entry '{match.entry.name}' {verb} started in a way of its own: {line}",)
 
 
-def _about_users_part(current: Location) -> Notes:
-    """A note on arguments and variables that a workspace's entry keeps: they may have come with the workspace."""
-    from shlex import join
-
-    says = current.match.says
-    _, arguments = divided(says.args, current.match.server)
-    kept = [join(arguments)] if arguments else []
-    kept += [f"environment variables ({', '.join(says.env)})"] if says.env else []
-    if not kept or current.place.scope is not Scope.WORKSPACE:
+def _about_removed(case: _Case, current: Location, what: str = "were removed") -> Notes:
+    brought = brought_along(current.match, current.place, case.request.profile, case.choice)
+    if not brought:
         return ()
-    return (f"The entry '{current.match.entry.name}' has something of its own, and keeps it: {' and '.join(kept)}",)
+    entry = f"The entry '{current.match.entry.name}' had settings that decide what runs, and may have come with the"
+    own = "If you need them, put them into your own configuration (--scope user): there they stay."
+    return (f"{entry} workspace. They {what}: {', '.join(brought)}. {own}",)
+
+
+def _about_variables(case: _Case, current: Location) -> Notes:
+    kept = kept_variables(current.match, current.place, case.request.profile)
+    if not kept:
+        return ()
+    entry = f"The entry '{current.match.entry.name}'"
+    return (f"{entry} sets variables that may have come with the workspace, and keeps them: {', '.join(kept)}.",)
+
+
+def _about_consent(case: _Case, current: Location | None) -> Notes:
+    """Notes on entries that stay, and by which a workspace's file agrees in the user's name that its code runs."""
+    read = (one for one in case.configs if one.place.use is not Use.LEGACY)
+    found = (Location(config, match) for config in read for match in config.entries_of(case.server))
+    return tuple(
+        f"The entry '{one.match.entry.name}' in '{one.path}' {AGREES}: remove that from the file."
+        for one in found
+        if agrees_for_the_user(one.match, one.place, case.request.profile)
+        and (current is None or one.match is not current.match or not _changes_in_place(case, current))
+    )
+
+
+def _about_name(case: _Case, definition: EntrySpec) -> Notes:
+    """A note, until this program is released, on whose program an entry starts by its name, or why by its path."""
+    server, choice = case.server, case.choice
+    if choice.released:
+        return ()
+    problem = index_problem(definition, server, choice)
+    if problem:
+        return (f"The entry {problem}. '--runner {PATH_RUNNER}' names this program by its path instead.",)
+    usual = expected(server, choice.replace(runner=server.runner))
+    risk = index_problem(usual, server, choice) if choice.runner is None and not choice.asked else ""
+    if not risk or definition.command != expected(server, choice).command:
+        return ()
+    return (f"The entry names this program by its path, because '{usual.command}' {risk}.",)
 
 
 def _about_shadowed(current: Location) -> Notes:

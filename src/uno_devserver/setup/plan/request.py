@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ...system.values import Value
-from ..config_file import ConfigFile, parse_place, read_place, repair
+from ..config_file import ConfigFile, parse_place, read_place, repair, way_out
 from ..profiles import Scope, Use
 from .changes import Action, Operation
 
@@ -37,9 +37,10 @@ class ChangeRequest(Value):
     def no_such_scope(self, scope: Scope, known: set[Scope]) -> tuple[Operation, ...]:
         return self.errors(*scope_problem(self.profile, scope, known))
 
-    def broken(self, server: ServerDefinition, path: str, problem: str) -> Operation:
+    def broken(self, server: ServerDefinition, config: ConfigFile) -> Operation:
         """The error for a file that cannot be read."""
-        return self.operation(server, Action.ERROR, path, problem).replace(next_step=repair(path))
+        failed = self.operation(server, Action.ERROR, config.place.path, config.problem)
+        return failed.replace(next_step=config.next_step)
 
     def reach(self, *, all_scopes: bool) -> tuple[Place, ...]:
         """The places whose entries may be removed.
@@ -82,7 +83,7 @@ class PlannedFiles:
 
     def read(self, place: Place, servers: tuple[ServerDefinition, ...]) -> ConfigFile:
         real = os.path.realpath(place.path)
-        if real not in self._planned:
+        if real not in self._planned or way_out(place.path, place.within):
             return read_place(place, servers)
         content = self._planned[real]
         return ConfigFile(place) if content is None else parse_place(place, content, servers)

@@ -13,7 +13,7 @@ from ...system.files import FileProblem
 from ...system.values import Value
 from ..backups import backups_of
 from ..change_records import record_of
-from ..config_file import content_of
+from ..config_file import LINK_STEP, content_of, way_out
 from ..profiles import Scope, Use
 from .changes import Action, FileChange, Operation
 from .request import listed, own_configuration, scope_problem
@@ -45,23 +45,26 @@ def plan_restore(
     known = {place.scope for place in profile.places}
     if request.scope is not None and request.scope not in known:
         return (nothing.failed(*scope_problem(profile, request.scope, known)),)
+    outside = [(place, out) for place in places if (out := way_out(place.path, place.within))]
+    refused = [nothing.replace(path=place.path).failed(f"Not put back: {out}", LINK_STEP) for place, out in outside]
+    places = tuple(place for place in places if all(place is not one for one, _ in outside))
     by_file = {os.path.realpath(place.path): place for place in reversed(places)}
     planned = [_plan_file(request, place, folder, force=force) for place in reversed(by_file.values())]
     beyond = [
         nothing.replace(path=place.path, reason=f"Shared with {listed(request.also_read_by(place))}; {ALL_SCOPES}")
         for place in profile.places
         if place.use is Use.SHARED and request.scope in (None, place.scope)
-        if place not in places and place.path not in put_back
+        if place not in places and place.path not in put_back and not way_out(place.path, place.within)
         if isinstance(_plan_file(request, place, folder, force=force), FileChange)
     ]
-    found = (*(one for one in planned if one is not None), *beyond)
+    found = (*(one for one in planned if one is not None), *refused, *beyond)
     return found or (nothing,)
 
 
 def _plan_file(request: ChangeRequest, place: Place, folder: str, *, force: bool) -> FileChange | Operation | None:
     record = record_of(folder, place.path)
     try:
-        content = content_of(place.path)
+        content = content_of(place.path, place.within)
     except FileProblem as problem:
         reason = f"Could not read '{problem.path}': {problem.reason}"
         return Operation(None, request.profile.id, Action.ERROR, place.path, reason) if record is not None else None
@@ -144,4 +147,4 @@ class _File(Value):
         users = (own_configuration(place, "use it"),) if request.profile.holder(place) is Scope.USER else ()
         operation = self.operation(Action.RESTORED, reason)
         operation = operation.replace(notes=(*request.note_on_others(place), *users, *notes))
-        return FileChange(place.path, place.scope, self.content, content, (operation,), closes=True)
+        return FileChange(place.path, place.scope, self.content, content, (operation,), place.within, closes=True)

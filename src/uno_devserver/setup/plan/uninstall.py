@@ -46,12 +46,7 @@ def plan_uninstall(
     staying = [one for one in beyond if one.place.path not in cleaned]
     removals = [one for config in reached if (one := _removal(request, config, staying)).indexes]
     found = {operation.server for one in removals for operation in one.operations}
-    problems = [
-        request.broken(server, one.place.path, one.problem)
-        for server in request.servers
-        for one in reached
-        if one.problem
-    ]
+    problems = [request.broken(server, one) for server in request.servers for one in reached if one.problem]
     missing = [
         request.operation(server, Action.NOT_FOUND, None, ONLY_SHARED if _is_in(server, beyond) else NOT_FOUND).replace(
             notes=_remaining(request, server, reached, staying)
@@ -127,7 +122,7 @@ def _file_change(removals: list[_Removal], folder: str) -> FileChange:
             operations += (not_changed(each, its.path, problem) for each in one.operations)
     failed = all(one.action is Action.ERROR for one in operations)
     after = before if failed else _as_before(folder, place, before, text, encode_text(text, bom, encoding))
-    return FileChange(place.path, place.scope, before, after, tuple(operations))
+    return FileChange(place.path, place.scope, before, after, tuple(operations), place.within)
 
 
 def _as_before(folder: str, place: Place, before: bytes, removed: str, data: bytes) -> bytes | None:

@@ -1,4 +1,4 @@
-// The Hosts and proxies of all workspaces on this machine, with links to the inspectors of other proxies.
+// The Hosts and proxies of all workspaces on this machine, with a button that opens the inspector of another proxy.
 
 import { age } from "../ages.js";
 import { badge, el, empty, fill, table } from "../dom.js";
@@ -8,7 +8,7 @@ import { pathText } from "../paths.js";
 
 const HOST_KINDS = { dotnet: ".NET", bundled: "Bundled" };
 
-export function create() {
+export function create({ key, announce }) {
   const hosts = el("div");
   const proxies = el("div");
   let shown = "";
@@ -33,7 +33,7 @@ export function create() {
       fill(
         proxies,
         state.proxies.length
-          ? proxyTable(state.proxies)
+          ? proxyTable(state.proxies, (processId) => open(processId, key, announce))
           : empty("No proxy is known.", "The list appears within a few seconds."),
       );
       fill(
@@ -46,7 +46,7 @@ export function create() {
   };
 }
 
-function proxyTable(proxies) {
+function proxyTable(proxies, open) {
   const own = (one) => Number(one.own);
   const rows = proxies
     .toSorted((one, other) => own(other) - own(one))
@@ -59,7 +59,7 @@ function proxyTable(proxies) {
         each.status ? badge(kindOf(each.status), each.status) : "–",
         each.clients?.length ? each.clients.join(", ") : "none",
         String(each.toolCount ?? "–"),
-        inspectorOf(each),
+        inspectorOf(each, open),
       ],
     }));
   return table(
@@ -69,24 +69,25 @@ function proxyTable(proxies) {
   );
 }
 
-function inspectorOf({ own, inspector, processId }) {
+function inspectorOf({ own, inspector, processId }, open) {
   if (own) return "this page";
-  if (!isWeb(inspector)) return "not open";
-  return el(
-    "a",
-    {
-      href: inspector,
-      target: "_blank",
-      rel: "noopener noreferrer",
-      "aria-label": `Open the inspector of process ${processId}`,
-    },
-    "Open",
-  );
+  if (!inspector) return "not open";
+  const label = `Open the inspector of process ${processId}`;
+  return el("button", { class: "button small", type: "button", "aria-label": label, onclick: () => open(processId) }, "Open");
 }
 
-/** The address comes from a file of another process, so only local pages are opened. */
-function isWeb(address) {
-  return /^http:\/\/(localhost|127\.0\.0\.1|\[::1\]):\d+\//.test(address ?? "");
+/** Its address alone does not open it: our proxy asks the other one for a URL that does, once. */
+async function open(processId, key, announce) {
+  const request = { method: "POST", headers: { Authorization: `Bearer ${key}` }, body: String(processId) };
+  const response = await fetch("/other-page", request).catch(() => null);
+  const { url } = response?.ok ? await response.json() : {};
+  if (isLocal(url)) window.open(url, "_blank", "noopener,noreferrer");
+  else announce(`The inspector of process ${processId} cannot be opened.`);
+}
+
+/** The port comes from a file of another process, so only local pages are opened. */
+function isLocal(address) {
+  return /^http:\/\/(?:[0-9a-f]+\.)?localhost:\d+\//.test(address ?? "");
 }
 
 function hostTable(servers) {
