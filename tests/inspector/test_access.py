@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 import time
@@ -295,6 +296,24 @@ def test_expired_keys_and_tokens_of_earlier_versions_are_removed(tmp_path: Path)
     assert sorted(removed) == sorted(map(str, (expired, old)))
     assert len(kept(tmp_path)) == 1
     assert keys_of(tmp_path).use(key, HOST)
+
+
+def test_nothing_is_a_key_while_the_clock_is_not_set_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access.time, "time", lambda: 60.0)
+    keys = keys_of(tmp_path)
+
+    assert not keys.was_just_used("x" * 32, HOST)
+    assert not keys.use("x" * 32, HOST)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_the_keys_of_another_user_are_not_removed(tmp_path: Path) -> None:
+    keys_of(tmp_path).new(HOST)
+    (file,) = kept(tmp_path)
+    os.chown(file.parent, 65534, -1)
+
+    assert remove_old_keys(str(file.parent)) == []
+    assert kept(tmp_path) == [file]
 
 
 def test_where_nothing_can_be_kept_a_key_is_valid_as_long_as_its_proxy_runs(tmp_path: Path) -> None:

@@ -223,6 +223,15 @@ def test_the_usual_port_is_waited_for_while_the_host_before_ends(bench: Bench) -
     assert launched.port == usual
 
 
+def test_a_launch_that_is_given_up_while_its_port_is_taken_says_that_it_was_given_up(bench: Bench) -> None:
+    questions = count()
+
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(LaunchFailure) as failure:
+        bench.launch(Witness(lambda: next(questions) == 0), usual_port=taken.getsockname()[1])
+
+    assert failure.value.reason is LaunchFailureReason.GIVEN_UP
+
+
 @pytest.mark.parametrize(
     ("kind", "end", "attempts"),
     [

@@ -62,6 +62,17 @@ def test_an_agreement_is_kept_and_can_be_taken_back(workspace: Path, state: str,
     assert revoke(state, str(workspace)) is False
 
 
+def test_revoking_the_agreement_of_a_path_leaves_that_of_a_path_in_other_letters(workspace: Path, state: str) -> None:
+    agree(state, trust_question(str(workspace)), "trust")
+    other = workspace.with_name("WS")
+    other.mkdir()
+    if other.samefile(workspace):
+        pytest.skip("this file system takes both for the same folder")
+
+    assert revoke(state, str(other)) is False
+    assert is_agreed(state, str(workspace))
+
+
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a file to another user")
 def test_an_agreement_that_another_user_has_written_agrees_to_nothing(
     workspace: Path, state: str, tmp_path: Path

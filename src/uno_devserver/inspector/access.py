@@ -3,17 +3,17 @@
 Three credentials, each of 192 random bits:
 
 - The token of a proxy, for programs. It is new for each proxy, held in memory and in the proxy's status file.
-- A one-time code, by which `inspect` opens a page: whoever has the token gets one. It is part of a URL, and so is seen
-  in the arguments of the browser; it is worth nothing once the page has exchanged it, or after a few minutes.
-- The key of a page, for which the page exchanges a code. The next proxies of the workspace accept it too, so that pages
-  that are open find them; of each key, a file keeps its digest and the time of its last use.
+- A one-time code, by which `inspect` opens a page: the holder of the token can request one. It is part of a URL, and so
+  visible in the arguments of the browser; it is worthless once the page has exchanged it, or after a few minutes.
+- The key of a page, which the page gets for a code. Later proxies of the workspace accept it too, so that open pages
+  can reconnect; a file for each key is named by its digest and contains the time of its last use.
 
 Browsers name the site that sends a request (Origin, Sec-Fetch-Site); other ports of this machine are other origins. A
 link from another site to the page is allowed, because nothing is shown without a key, and reading changes nothing.
 
-Each page has an origin of its own, at a random name below `localhost`. Another user could have served the usual one
-while no proxy had the port, and what he left there in the browser (a service worker, cached scripts) would come before
-the page, and have what the page has. So a code can be exchanged, and a key be used, only at the name made for them.
+Each page has an origin of its own, at a random name below `localhost` (except on macOS: `new_host`). Another user could
+have served the usual origin while no proxy had the port; a service worker or cached script that was left in the browser
+would then run before the page, with its rights. So a code and a key are valid only at the name made for them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..protocol.http.guard import misdirected, split_authority
 from ..protocol.http.messages import Request
 from ..system.files import FileProblem, sweep
 from ..system.log import log
-from ..system.state_files import read_own, sha256, write_own
+from ..system.state_files import read_own, secure_folder, sha256, write_own
 
 try:
     from _operator import _compare_digest as same  # compares in constant time; `hmac` would load a few MB of OpenSSL
@@ -50,9 +50,9 @@ def page_refusal(headers: Mapping[str, str], _address: str = "") -> str | None:
         return reason
     origin, host = headers.get("origin"), headers["host"]
     if origin is not None and origin.lower() != f"http://{host.lower()}":
-        return f"requests of the origin {origin!r} are not served; only this page itself may ask"
+        return f"requests of the origin {origin!r} are refused; only this page itself may send requests"
     if headers.get("sec-fetch-site", "none").lower() not in OWN_SITES and not _follows_link(headers):
-        return "requests of other web sites are not served; only this page itself may ask"
+        return "requests of other web sites are refused; only this page itself may send requests"
     return None
 
 
@@ -63,7 +63,7 @@ def has_token(request: Request, token: str) -> bool:
 
 
 def sent_key(request: Request) -> str:
-    """The key of a page that the request may have, or nothing: a page sends it as `Authorization: Bearer` only."""
+    """The key in the request, or an empty text: a page sends it only as `Authorization: Bearer`."""
     found = _in_header(request)
     return found[1] if found else ""
 
@@ -79,12 +79,13 @@ def _in_header(request: Request) -> re.Match[str] | None:
 
 def _follows_link(headers: Mapping[str, str]) -> bool:
     """Whether the browser requests a page for a tab, not for a frame or a script."""
-    return headers.get("sec-fetch-mode", "").lower() == "navigate" and headers.get("sec-fetch-dest") == "document"
+    mode, target = (headers.get(name, "").lower() for name in ("sec-fetch-mode", "sec-fetch-dest"))
+    return (mode, target) == ("navigate", "document")
 
 
 RANDOM_BYTES = 24  # 192 bits cannot be guessed
 _SECRET = re.compile(r"[A-Za-z0-9_-]{32}")
-HOST_BYTES = 10  # in a name: whoever wants to be there before the page has to try 2^80
+HOST_BYTES = 10  # in a host name: to occupy it before the page does, another user would have to guess 80 bits
 _PAGE_HOST = re.compile(r"(?:[0-9a-f]{20}\.)?localhost")
 
 
@@ -102,7 +103,7 @@ def new_host(platform: str = sys.platform) -> str:
 
 
 CODE_SECONDS = 300.0  # a browser takes a second; a person who pastes the address into one takes longer
-MAX_CODES = 20  # codes that can be used at the same time; another one replaces the oldest
+MAX_CODES = 20  # codes that are valid at the same time; another one replaces the oldest
 
 
 class OneTimeCodes:
@@ -121,25 +122,26 @@ class OneTimeCodes:
         return code, host
 
     def redeem(self, sent: bytes, host: str) -> bool:
-        """Whether that is a code that can be used at this host; from now on it can be used nowhere."""
+        """Use up the code; return whether it was valid at this host."""
         found = [code for code in self._codes if same(code.encode(), sent)]  # compares with all, in constant time
         made_for = [self._codes.pop(code) for code in found]
         return any(expires > time.monotonic() and at == host for expires, at in made_for)
 
 
 KEY_FOLDER = "inspector"
-KEY_SECONDS = 24 * 3600.0  # without use: a page that was left open over night finds the proxy of the next morning
+KEY_SECONDS = 24 * 3600.0  # without use: a page that was left open overnight finds the next morning's proxy
 RECORD_SECONDS = 600.0  # a use is recorded at most this often
 MAX_KEYS = 200  # keys that are kept, of all workspaces; another one replaces the one that was not used for longest
 TIME_BYTES = 32  # seconds since 1970 have ten digits
+NEVER = float("-inf")  # not 0, which is near the present on a machine whose clock is not set yet
 _KEY_FILE = re.compile(r"[0-9a-f]{64}")
 
 
 class PageKeys:
     """The keys of the pages of one workspace, kept for its next proxies: a file for each, named by its digest.
 
-    The file contains the time of the key's last use. Digests contain the workspace and the
-    page's host: a key is valid for one of each.
+    The file contains the time of the key's last use. The digest covers the key, the page's host and the workspace, so a
+    key is valid for one host and one workspace.
     """
 
     def __init__(self, state: str, folder: str) -> None:
@@ -158,14 +160,14 @@ class PageKeys:
 
     def was_just_used(self, key: str, host: str) -> bool:
         """Whether the key is valid, and its use need not be recorded now; does not block."""
-        return _is_within(RECORD_SECONDS, self._recorded.get(self._digest(key, host), 0.0))
+        return _is_within(RECORD_SECONDS, self._recorded.get(self._digest(key, host), NEVER))
 
     def use(self, key: str, host: str) -> bool:
-        """Whether the key is valid; if so, that it is used now is recorded. Blocks on the disk."""
+        """Whether the key is valid; if so, this use is recorded. Blocks on the disk."""
         if not _SECRET.fullmatch(key):
             return False
         digest = self._digest(key, host)
-        known = max(self._recorded.get(digest, 0.0), _time_of(os.path.join(self._folder, digest)))
+        known = max(self._recorded.get(digest, NEVER), _time_of(os.path.join(self._folder, digest)))
         if not _is_within(KEY_SECONDS, known):
             return False
         self._record(digest)
@@ -183,13 +185,14 @@ class PageKeys:
 
 
 def remove_old_keys(folder: str) -> list[str]:
-    """Remove what is no valid key (earlier versions kept tokens here), or is beyond MAX_KEYS; return the paths."""
-    sweep(folder)
+    """Remove files that are no valid keys (earlier versions kept tokens here) or exceed MAX_KEYS; return the paths."""
     try:
+        secure_folder(folder)  # raises if the folder is another user's, whose keys stay
+        sweep(folder)
         names = [name for name in os.listdir(folder) if not name.endswith(".tmp")]  # these are being written
     except OSError:
         return []
-    times = {name: _time_of(os.path.join(folder, name)) if _KEY_FILE.fullmatch(name) else 0.0 for name in names}
+    times = {name: _time_of(os.path.join(folder, name)) if _KEY_FILE.fullmatch(name) else NEVER for name in names}
     newest = sorted(names, key=times.__getitem__, reverse=True)[:MAX_KEYS]
     valid = {name for name in newest if _is_within(KEY_SECONDS, times[name])}
     removed = []
@@ -204,15 +207,15 @@ def remove_old_keys(folder: str) -> list[str]:
 
 
 def _time_of(path: str) -> float:
-    """The time in a key's file; 0 if there is none, or if another user may have written it."""
+    """The time in a key's file; NEVER if it is missing, unreadable, or another user may have written it."""
     try:
         return float(read_own(path, TIME_BYTES))
     except (FileNotFoundError, FileProblem, ValueError):
-        return 0.0
+        return NEVER
 
 
 def _is_within(seconds: float, then: float) -> bool:
-    """Whether that was in the last so many seconds; or in the next, because clocks are corrected."""
+    """Whether the time is less than this many seconds away, in the past or, after a corrected clock, the future."""
     return abs(time.time() - then) < seconds
 
 
@@ -221,7 +224,7 @@ CODE = "/code"
 
 
 def page_url(port: int, token: str) -> str | None:
-    """The URL by which a browser opens the page of the proxy with that token, once; None if it does not answer.
+    """The URL by which a browser opens the page of the proxy with that token, once; None without a valid answer.
 
     Blocks.
     """

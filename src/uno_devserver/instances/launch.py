@@ -2,7 +2,7 @@
 
 A launch that fails or is cancelled leaves no process running. If another program takes the port at the last moment,
 another port is tried, unless the user named the port. A Host that dies while it loads its add-ins is launched once
-more without them; a Host that refuses its flags or was stopped by a signal is not.
+more without them, unless it refused its flags, was asked to stop (SIGTERM, SIGINT), or ended silently with code 0.
 
 `StartRequest` and `RunningHost`, the records of `start`, are defined here: a launch reads one and creates the other.
 """
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from ..workspace.resolver import Workspace
     from .probe import Probe
 
-READY_SECONDS = 30.0  # the limit of all launchers; a .NET Host that asks MSBuild comes near it
+READY_SECONDS = 30.0  # as in all launchers; a .NET Host that runs MSBuild comes close to it
 PORT_ATTEMPTS = 3  # another program rarely takes a port before the Host does; after three times something else is wrong
-FREED_SECONDS = 0.3  # the port's old Host, if its proxy has lost its client, has ended by then
+FREED_SECONDS = 0.3  # enough for the last Host on this port to exit after its proxy lost its client
 FREED_STEP = 0.01
 MCP_PATH = "/mcp"
 NOT_FOUND = 404
 READY_ASK_SECONDS = 2.0  # per request: a Host that loads its add-ins may accept a connection long before it answers
-# A bundled Host is ready after 0.1 s, a .NET Host after 0.4 s or more, so at first the Host is asked more often.
+# A bundled Host is ready after 0.1 s, a .NET Host after 0.4 s or more, so the Host is asked more often at first.
 FAST_SECONDS, FAST_STEP, SLOW_STEP = 1.0, 0.003, 0.02
 
 # The last output of a bundled Host whose flags are wrong or that cannot listen; it has not loaded any add-in.
@@ -58,10 +58,10 @@ class StartRequest(Value):
     host: str | None = None  # bundled, dotnet, or a path; None for the one that fits the workspace
     addins: str | None = None  # the value of --addins; None for the add-ins of the workspace
     force_msbuild: bool = False  # whether MSBuild names the add-ins, regardless of `addins`
-    trusted: bool = False  # whether the workspace's own code runs although no agreement to it is stored
+    trusted: bool = False  # whether the workspace's own code may run without a stored agreement
     by_user: bool = True  # whether the user asked for this start; False for that of a proxy
     ready_seconds: float = READY_SECONDS
-    stop_seconds: float = GRACE_SECONDS  # how long a Host that was not ready in time has to end
+    stop_seconds: float = GRACE_SECONDS  # how long a Host whose launch failed has to end
     asks_addins: bool = True  # whether to wait a moment to learn if the add-ins were loaded
     tries_without: bool = True  # whether to launch the Host without its add-ins if it dies with them
     control_channel: str | None = None  # the channel of a launcher that stays and reloads the Host's code
@@ -104,16 +104,16 @@ class StartObserver:
     """Is notified of the steps of a start, and can cancel it. Subclasses override the methods that they need."""
 
     def planning(self) -> None:
-        """A Host has to be launched. The next step decides which one."""
+        """A Host must be launched; which one is decided next."""
 
     def planned(self, plan: LaunchPlan) -> None:
         """The plan of the launch is ready. An exception prevents the launch."""
 
     def spawned(self, child: Child, port: int) -> None:
-        """The process was started. Work that is done now does not delay the start, which takes longer."""
+        """The process was started. Short work here costs no time, because the Host is still starting."""
 
     def go_on(self) -> bool:
-        """Called repeatedly during every wait, and at the end; False cancels the start."""
+        """Called repeatedly during waits for a lock, a port or the Host, and at the end; False cancels the start."""
         return True
 
     def said(self, message: str) -> None:
@@ -259,7 +259,8 @@ class _Launcher:
         if not observer.go_on():  # planning, or waiting for another start, may have taken long
             raise LaunchFailure(LaunchFailureReason.GIVEN_UP, port)
         if not self._becomes_free(port):
-            raise LaunchFailure(LaunchFailureReason.PORT_TAKEN, port)
+            cancelled = not observer.go_on()
+            raise LaunchFailure(LaunchFailureReason.GIVEN_UP if cancelled else LaunchFailureReason.PORT_TAKEN, port)
         child = self._spawn(port, addins)
         try:
             observer.spawned(child, port)

@@ -307,4 +307,4 @@ def _port_path(state: str, folder: str, solution: str | None) -> str:
 
 
 def _state_name(folder: str, solution: str | None) -> str:
-    return name_for(solution or folder, shown=os.path.basename(folder))
+    return name_for(solution or folder, shown=os.path.basename(os.path.realpath(folder)))

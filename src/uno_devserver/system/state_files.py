@@ -1,7 +1,8 @@
 """The files in this program's own folders: their names, and reading and writing them for this user alone.
 
-A file or folder of another user is not used, nor is a link in the place of a file: another user could have put it there
-while the folder had other rights. Folders that others may enter lose these rights before they are used.
+A file or folder of another user is not used, nor is a link in the place of a file, nor a file that others may write:
+another user could have put it there, or changed it, while the folder had wider permissions. Folders that others may
+enter lose these permissions before they are used.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-SHOWN_CHARACTERS = 40  # how many characters of the name are used; enough to recognise it
+SHOWN_CHARACTERS = 40  # the length of the readable part of a file name
 OWN_ROOTS = (PRODUCT, REGISTRY)  # the folders above these are shared with other programs, and stay as they are
 
-_told: set[str] = set()  # the paths of other users that the log has named
+_told: set[str] = set()  # the paths about which the log has warned
 
 
 def name_for(path: str, shown: str = "") -> str:
-    """A file name `<name>-<key>`, equal for all spellings of the path; the name is `shown` or the path's last part."""
+    """A file name `<name>-<key>`. All spellings of a path have the same key, and without `shown` the same name."""
     # Links are followed and case is ignored, as by all launchers of Hosts.
     place = os.path.realpath(path).lower()
     name = shown or os.path.basename(place)
     readable = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)[:SHOWN_CHARACTERS]
-    # Two paths may have the same key, so a file that must not be confused with another contains its path. Importing
-    # hashlib for a better key would take 3 ms.
+    # Two paths may have the same key (a collision, or they differ only in case), so a file that must not be confused
+    # with another contains its path. Importing hashlib for a better key would take 3 ms.
     key = crc32(place.encode("utf-8", "surrogatepass"))
     return f"{readable or 'root'}-{key:08x}"
 
@@ -90,7 +91,7 @@ def open_own(path: str, flags: int = 0) -> int:
 
 
 def secure_folder(folder: str) -> None:
-    """Take the rights of others from one of our folders and those above it that are ours too.
+    """Remove the permissions of other users from one of our folders, and from those above it that are ours too.
 
     Missing folders are ignored. Raises PermissionError if one belongs to another user.
     """
@@ -115,7 +116,7 @@ def make_own_folder(folder: str) -> None:
 
 
 def _own_folders(folder: str) -> list[str]:
-    """The folder and those above it up to the one of OWN_ROOTS, the uppermost first."""
+    """The folder and those above it up to the nearest of OWN_ROOTS, outermost first; itself alone without one."""
     found = [folder]
     while os.path.basename(found[0]) not in OWN_ROOTS:
         above = os.path.dirname(found[0])
@@ -143,7 +144,7 @@ def _close_to_others(handle: int, status: os.stat_result, mode: int) -> None:
         except OSError as error:  # the file system is read-only, or has no modes
             from .log import log
 
-            log.debug(f"the rights of other users could not be taken away: {error}")
+            log.debug(f"the permissions of other users could not be removed: {error}")
 
 
 def _foreign(path: str) -> PermissionError:

@@ -1,9 +1,9 @@
 """Ask the kernel which user owns a TCP socket of this machine: the other end of a connection, or a listener.
 
 Every user of a machine can connect to its loopback addresses, and can serve pages there. Linux reports the owner of
-each socket (sock_diag). An answer counts only if it is about exactly the socket that was asked for. A question that
-fails for lack of something that another user can use up (files, memory) is no permission. On other systems, and where
-Linux does not report sockets at all, nothing is taken for another user's.
+each socket (sock_diag). An answer counts only if it is about exactly the socket that was asked for. If a question fails
+for lack of something that another user can use up (files, memory), access is refused. On other systems, and where Linux
+does not report sockets at all, every socket counts as this user's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ANSWER_SECONDS = 1.0  # the kernel answers at once
 # interface (SO_BINDTODEVICE, which needs no rights), and would answer about a listener on the same port instead.
 LOOPBACK_INTERFACE = 1
 ESTABLISHED, FIN_WAIT_1, FIN_WAIT_2, LISTEN = 1, 4, 5, 10
-# The states of a client's socket when its connection is accepted; in the last two it has closed its own side only.
+# The states of a client's socket when its connection is accepted; in the last two the client has closed its side.
 OPEN_STATES = (ESTABLISHED, FIN_WAIT_1, FIN_WAIT_2)
 # The errors of a system, container or sandbox that does not let this process ask at all.
 UNAVAILABLE = (
@@ -82,9 +82,10 @@ def is_another_users(peer: Address, own: Address) -> bool:
 
 
 def is_this_users_port(hosts: Iterable[str], port: int) -> bool:
-    """Whether connections to this port of these addresses, where anything listens, reach programs of this user only.
+    """Whether every listener on this port of these addresses belongs to this user; False if there is none.
 
-    False if nothing listens at any of them; True where that cannot be known: on other systems, and in a mirrored WSL.
+    True if that cannot be known: on other systems, where Linux does not report sockets, and in a mirrored WSL if no
+    listener was found.
     """
     if sys.platform != "linux":
         return True

@@ -1,12 +1,13 @@
 """Whether the user has agreed that code of a workspace may run.
 
 No file of a workspace can agree for the user. Automation agrees by an environment variable, people by a command. The
-agreement is stored outside the workspace. It is for the real path of the workspace, the content of its config, and the
+agreement is stored outside the workspace. It covers the real path of the workspace, the content of its config, and the
 kinds of its code: each add-in, each package that is built or started, the build of its projects. Another path, a
 changed config or a new kind of code needs a new agreement; edited code does not, because people edit it all day.
 
-Code that belongs to another user than this one or root is not agreed to, and an agreement is not valid for it: where
-others may create folders, they could put their code at a path that was agreed to and then removed.
+The user cannot agree to code of another user than themselves or root, and an agreement does not cover such code: where
+others may create folders, they could put their code at a path that was agreed to and then removed. The owners of the
+workspace's folder, config, add-ins and package files are checked, unless this process runs as root.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ AGREE = "'uno-devserver trust' in the workspace"  # the command by which the use
 NOT_AGREED = "the user has not agreed to it"
 CONFIG_CHANGED = "its config was changed since the user agreed to it"
 BUILD = "the build of its projects"  # the code that MSBuild runs: project files, and packages inside the workspace
-# Files that say how a package is built and started, and the scripts of the first that build it.
+# The files that describe a package, and the scripts in the first of them that build it.
 _PACKAGES = ("package.json", "pyproject.toml")
 _PROJECTS = (".csproj", ".fsproj")
 _SCRIPTS = ("build", "compile")
@@ -65,17 +66,17 @@ class Agreement(Value):
 
     directory: str
     command: str  # the command by which the user agreed
-    time: str  # the time of the agreement, as in ISO 8601
+    time: str  # when the user agreed, in ISO 8601 format
     outdated: str  # the end of a sentence: why the agreement is not valid any more; empty if it is valid
 
 
 def is_trusted(environ: Mapping[str, str], directory: str) -> bool:
-    """Whether code of the workspace in this directory may run: all of it that there is now."""
+    """Whether all code that the workspace in this directory has now may run."""
     return trusts_all(environ) or is_agreed(folders(environ).state, directory)
 
 
 def was_trusted(environ: Mapping[str, str], directory: str) -> bool:
-    """Whether there is an agreement, even an outdated one, so that code that already runs may go on."""
+    """Whether there is an agreement, even an outdated one: code that is already running may go on."""
     if trusts_all(environ):
         return True
     try:
@@ -147,6 +148,8 @@ def agree(state: str, asked: TrustQuestion, command: str) -> None:
 
 def revoke(state: str, directory: str) -> bool:
     """Remove the agreement; returns whether there was one, and raises OSError if it cannot be removed."""
+    if not _is_for(_stored(state, directory), directory):
+        return False
     try:
         os.remove(agreement_path(state, directory))
     except FileNotFoundError:
@@ -170,12 +173,12 @@ def agreements(state: str) -> list[Agreement]:
 
 
 def agreement_path(state: str, directory: str) -> str:
-    """The file for the agreement. Several directories may share its path, so it contains the directory's path."""
+    """The file of the agreement. Paths that differ only in case share it, so it also contains the path."""
     return os.path.join(state, "trust", f"{name_for(directory)}.json")
 
 
 def _own_paths(directory: str, addins: tuple[str, ...] = ()) -> Iterator[str]:
-    """The paths at which another user could have put code for the config and the add-ins of a workspace."""
+    """The paths whose owners decide on the config and the add-ins of a workspace."""
     config, folder = os.path.join(directory, CONFIG), os.path.join(directory, ADDINS_FOLDER)
     yield from (directory, os.path.dirname(config), config, folder)
     for path in addins:
@@ -185,7 +188,7 @@ def _own_paths(directory: str, addins: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def _check_owners(paths: Iterable[str]) -> None:
-    """Raise ForeignCode for the first of these paths that belongs to another user, or leads to what does."""
+    """Raise ForeignCode for the first of these paths that belongs to another user, or is a link to such a file."""
     # Root runs what ordinary users own as a matter of course: by sudo, and in containers, where the owner of a mounted
     # workspace is a user of the machine outside.
     if os.name == "nt" or os.geteuid() == 0:
@@ -195,7 +198,7 @@ def _check_owners(paths: Iterable[str]) -> None:
             status = os.lstat(path)
             if (status.st_mode & 0o170000) == 0o120000 and not is_foreign(status):
                 status = os.stat(path)
-        except OSError:  # there is no such file
+        except OSError:  # it is missing or cannot be reached, so nothing of it can run
             continue
         if is_foreign(status):
             raise ForeignCode(path, status.st_uid)

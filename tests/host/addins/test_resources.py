@@ -24,6 +24,10 @@ async def logo() -> bytes:
 def data() -> Any:
     return {"a": [1]}
 
+@addin.resource("notes://buffer", mime_type="image/png")
+def buffer() -> Any:
+    return bytearray(b"\\x89PNG")
+
 @addin.resource("notes://folder")
 def folder() -> list[Content]:
     return [embedded("notes://folder/a", "A"), embedded("notes://folder/b", b"B", "application/x-b")]
@@ -95,6 +99,7 @@ async def test_resources_and_templates_are_listed_apart(addins: AddInFolder) -> 
     [
         ("notes://today", [{"uri": "notes://today", "mimeType": "text/markdown", "text": "# Today"}]),
         ("notes://logo", [{"uri": "notes://logo", "mimeType": "image/png", "blob": "iVBORw=="}]),
+        ("notes://buffer", [{"uri": "notes://buffer", "mimeType": "image/png", "blob": "iVBORw=="}]),
         ("notes://data", [{"uri": "notes://data", "mimeType": "application/json", "text": '{"a":[1]}'}]),
         (
             "notes://folder",
@@ -152,6 +157,7 @@ async def test_a_resource_that_cannot_be_read_says_why(addins: AddInFolder, uri:
         ('addin.resource("a://{x}")(lambda: "")', "the function that reads 'a://{x}' must take: x"),
         ('addin.resource("a://b")(lambda x: "")', "the function that reads 'a://b' must take: no arguments"),
         ('addin.resource("a://{x}/{x}")(lambda x: "")', "the template 'a://{x}/{x}' is not supported"),
+        ('addin.resource("a://}x")(lambda: "")', "the template 'a://}x' is not supported"),
         ('addin.resource("a://{x*}")(lambda x: "")', "the template 'a://{x*}' is not supported"),
     ],
 )

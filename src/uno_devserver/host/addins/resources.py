@@ -59,7 +59,7 @@ def make_resource(
 
 
 async def read_resource(resource: Resource, variables: Mapping[str, str], uri: str, call: Call, addin: str) -> Any:
-    """The result of `resources/read`; a function returns None if the resource does not exist."""
+    """The result of `resources/read`. If the function returns None, the resource does not exist."""
     try:
         target = CallTarget(addin, "resource", uri)
         value = await call_function(resource.function, resource.signature, variables, call, target, strict=False)
@@ -81,6 +81,8 @@ def _contents(uri: str, value: Any, mime_type: str | None) -> dict[str, Any]:
             raise TypeError("a resource gives text, bytes, data, or embedded(...) contents")
         contents: dict[str, Any] = value.block["resource"]
         return contents
+    if isinstance(value, (bytearray, memoryview)):
+        value = bytes(value)
     if isinstance(value, (str, bytes)):
         return resource_contents(uri, value, mime_type)
     return resource_contents(uri, as_json(plain(value)), mime_type or "application/json")
@@ -89,7 +91,7 @@ def _contents(uri: str, value: Any, mime_type: str | None) -> dict[str, Any]:
 def _check_variables(uri: str, variables: list[str], signature: Signature) -> None:
     taken = {parameter.name for parameter in signature.parameters}
     required = {parameter.name for parameter in signature.parameters if parameter.required}
-    if VARIABLE.sub("", uri).count("{") or len(set(variables)) != len(variables):
+    if set("{}") & set(VARIABLE.sub("", uri)) or len(set(variables)) != len(variables):
         usage = "use {name}, or {+name} for a part with slashes, and each name once"
         raise ValueError(f"the template '{uri}' is not supported: {usage}")
     if required - set(variables) or (set(variables) - taken and not signature.open):

@@ -126,25 +126,25 @@ class DeadlineTimer:
         self._ring()
 
 
-SMALL_BYTES = 64 * 1024  # what is no longer is not counted, so that a large message never costs a small one its place
+SMALL_BYTES = 64 * 1024  # data up to this size is not counted, so that large messages never displace small ones
 
 
 class IncomingData(Protocol):
     def give_up(self) -> None:
-        """Drop what has come, and tell the client so."""
+        """Drop the received data, and tell the client so."""
 
 
 class IncomingBudget:
-    """The memory for what all clients of a server have sent and nobody has taken yet.
+    """Limits the memory for large data that clients have sent and no handler has taken yet.
 
-    Beyond `most` bytes, whoever has made no progress for longest makes room: clients of this machine send a message at
-    once, so an upload that goes on is kept, and one that was left unfinished is not.
+    Beyond `most` bytes, the data that has not grown for longest is dropped: clients of this machine send a message at
+    once, so this is usually an abandoned upload, not an active one.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._total = 0
-        self._sizes: dict[IncomingData, int] = {}  # the one without progress for longest is the first
+        self._sizes: dict[IncomingData, int] = {}  # in the order of their last growth, oldest first
 
     def keep(self, data: IncomingData, size: int) -> None:
         """Count `size` bytes for this data, instead of those that were counted before."""
