@@ -262,6 +262,20 @@ def test_the_real_host_reports_a_broken_add_in(plain: WorkspaceBuilder, started:
     assert "out of colours" in result.issue("AddInLoadFailed")["message"]
 
 
+def test_add_ins_that_are_not_run_for_lack_of_agreement_are_reported(plain: WorkspaceBuilder) -> None:
+    plain.file(".devtools/addins/greeter.py", "def register(addin):\n    pass\n")
+    machine = plain.machine
+    try:
+        first, again = (machine.run("start", "--json", timeout=START_SECONDS).json for _ in range(2))
+        result = machine.run("health", "--json")
+    finally:
+        machine.run("stop", timeout=START_SECONDS)
+
+    assert all("Not run until you agree" in str(start["warnings"]) for start in (first, again))
+    assert (result.exit_code, result.json["status"], result.issue_codes) == (1, "Degraded", ["WorkspaceNotTrusted"])
+    assert "greeter.py is not run: the user has not agreed to it" in result.issue("WorkspaceNotTrusted")["message"]
+
+
 SLOW = """
 import pathlib, time
 

@@ -31,10 +31,10 @@ from uno_devserver.cli.terminal import (
     folded,
     laid_out,
     mode_with_escapes,
-    one_line,
     styled,
     with_short_paths,
 )
+from uno_devserver.system.text import one_line
 
 COMMANDS = ["disco", "list", "health", "mcp status", "mcp doctor", "config", "trust --list"]
 NAME = "Contoso.Field.Service.Mobile.Application"

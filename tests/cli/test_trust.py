@@ -412,9 +412,64 @@ def test_on_a_terminal_the_code_is_shown_and_the_user_is_asked(uno_code: Machine
     terminal.press(b"y\n")
     lines = shown(terminal.end())
 
-    assert asked == [trust.QUESTION, *(f"- {each}" for each in _code(uno_code)), trust.MAY_IT_RUN.rstrip()]
+    question = trust.QUESTION.format("the user has not agreed to it")
+    assert asked == [question, *(f"- {each}" for each in _code(uno_code)), trust.MAY_IT_RUN.rstrip()]
     assert "Code of this workspace that may run from now on:" in lines
     assert _trusts(uno_code)
+
+
+def test_the_question_says_why_it_is_asked_again(uno_code: Machine) -> None:
+    uno_code.run("trust")
+    write(uno_code.workspace / ".devtools" / "addins" / "second.py", "")
+
+    asked = Terminal(uno_code, "start").until(trust.MAY_IT_RUN)
+
+    assert "does not run: the add-in second.py has been added since the user agreed to it." in asked
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
+def test_trust_asks_on_a_terminal_before_it_agrees(uno_code: Machine, answer: str, code: int) -> None:
+    terminal = Terminal(uno_code, "trust")
+    asked = terminal.until(trust.MAY_IT_RUN)
+    assert not _trusts(uno_code)
+    terminal.press(f"{answer}\n".encode())
+    terminal.end()
+
+    assert all(each in shown(asked) for each in (f"- {each}" for each in _code(uno_code)))
+    assert terminal.process.returncode == code
+    assert _trusts(uno_code) is (answer == "y")
+
+
+def test_no_name_of_a_file_passes_for_another_line(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(".devtools/addins/good.py\n\nNothing else was found.\nx.py", "")
+
+    for command in (("trust", "--dry-run"), ("trust",), ("disco",), ("health",)):
+        assert "Nothing else was found." not in machine.run(*command).stdout.splitlines(), command
+
+
+def test_the_place_that_a_linked_add_in_leads_to_is_shown(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    target = write(machine.root / "elsewhere.py", "")
+    workspace.file(".devtools/addins/keep.py", "")
+    link = machine.workspace / ".devtools" / "addins" / "out.py"
+    link.symlink_to(target)
+
+    assert f"- {link} -> {target}" in machine.run("trust", "--dry-run").stdout.splitlines()
+
+
+@pytest.mark.parametrize("change", ["another link", "a folder"])
+def test_an_add_in_that_leads_elsewhere_is_new(workspace: WorkspaceBuilder, machine: Machine, change: str) -> None:
+    workspace.file(".devtools/addins/a.py", "")
+    addin = machine.workspace / ".devtools" / "addins" / "a.py"
+    machine.run("trust")
+    assert _trusts(machine)
+
+    addin.unlink()
+    if change == "a folder":
+        write(addin / "__init__.py", "")
+    else:
+        addin.symlink_to(write(machine.root / "other.py", ""))
+
+    assert not _trusts(machine)
 
 
 @pytest.mark.parametrize(("keys", "code"), [(b"n\n", 0), (b"\n", 0), (b"\x04", 0), (b"yesterday\n", 0), (b"\x03", 130)])

@@ -299,7 +299,7 @@ def test_expired_keys_and_tokens_of_earlier_versions_are_removed(tmp_path: Path)
 
 
 def test_nothing_is_a_key_while_the_clock_is_not_set_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access.time, "time", lambda: 60.0)
+    monkeypatch.setattr(time, "time", lambda: 60.0)
     keys = keys_of(tmp_path)
 
     assert not keys.was_just_used("x" * 32, HOST)

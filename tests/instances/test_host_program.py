@@ -117,6 +117,26 @@ def test_packages_that_a_workspace_brings_along_need_the_users_consent(
     assert ("WorkspaceNotTrusted" in [issue.code for issue in planned.issues]) is not trusted
 
 
+def test_a_link_of_the_workspace_to_a_package_of_the_user_needs_consent_too(workspace: WorkspaceBuilder) -> None:
+    """.NET reads other files beside the path that it is given, and those are the repository's."""
+    machine, users, brought = workspace.machine, workspace.machine.nuget, workspace.root / "packages"
+    machine.install_dotnet()
+    machine.nuget = brought
+    workspace.uno_6_5().project("App/App.csproj", [app_mcp(), host()]).solution("App.slnx").nuget_config("packages")
+    machine.nuget = users
+    for assembly in brought.rglob("*.dll"):
+        restored = users / "some.library" / "1.0.0" / assembly.name
+        restored.parent.mkdir(parents=True, exist_ok=True)
+        assembly.rename(restored)
+        assembly.symlink_to(restored)
+
+    planned = _plan(workspace, trusted=False)
+
+    assert planned.program.kind is HostKind.BUNDLED
+    assert str(brought) not in (planned.addins or "")
+    assert "WorkspaceNotTrusted" in [issue.code for issue in planned.issues]
+
+
 # --- the command line -----------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,16 @@ import time
 
 import pytest
 
-from uno_devserver.system.text import has_credentials, shown_text, shown_url, shown_variable, shown_words, visible
+from uno_devserver.system.text import (
+    has_credentials,
+    shown_text,
+    shown_url,
+    shown_variable,
+    shown_words,
+    variable_to_agree_to,
+    visible,
+    words_to_agree_to,
+)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +144,54 @@ def test_what_decides_about_what_runs_is_shown(line: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        ["sh", "-c", "TOKEN=1;touch${IFS}/tmp/x;exec${IFS}cat"],
+        ["python3", "-c", "key=__import__('os').system('x')"],
+        ["node", "-e", "auth=require"],
+        ["perl", "-ne", "key:exec+q{/path}"],
+        ["node", "--import=data:text/javascript,key=evil"],
+        ["powershell", "-Command", "key=evil"],
+        ["cmd.exe", "/c", "key=evil"],
+        ["awk", "key=1;BEGIN{system(x)}"],
+        ["npx", "--secret", "evilbin"],
+        ["npx", "-y", "sk-evil-package0123456789"],
+        ["/usr/bin/uvx", "pypi-attacker-tool0123456789"],
+        ["npm", "exec", "--token", "evilbin"],
+        ["uvx", "--from", "https://host/aB3dE6gH9jK2mN5pQ8sT1vW4/evil.whl", "serve"],
+    ],
+)
+def test_no_code_hides_behind_the_name_of_a_secret_where_the_user_agrees_to_it(line: list[str]) -> None:
+    assert list(words_to_agree_to(line)) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (["npx", "-y", "server", "--api-key", "secret"], ["npx", "-y", "server", "--api-key", "…"]),
+        (
+            ["npx", "r", "u", "--header", "Authorization: Bearer secret"],
+            ["npx", "r", "u", "--header", "Authorization: Bearer …"],
+        ),
+        (["docker", "run", "-e", "API_KEY=secret", "image"], ["docker", "run", "-e", "API_KEY=…", "image"]),
+        (["uvx", "--from", "git+https://secret@host/x", "x"], ["uvx", "--from", "git+https://host/x", "x"]),
+        (["serve", "--password", "secret"], ["serve", "--password", "…"]),
+    ],
+)
+def test_a_secret_that_cannot_be_code_is_hidden_there_too(line: list[str], shown: list[str]) -> None:
+    assert list(words_to_agree_to(line)) == shown
+
+
+def test_a_variable_that_the_command_names_is_shown_where_the_user_agrees_to_it() -> None:
+    assert variable_to_agree_to("API_KEY", "evil", ["sh", "-c", "$API_KEY"]) == "evil"
+    assert variable_to_agree_to("API_KEY", "secret", ["serve"]) == "…"
+
+
+@pytest.mark.parametrize(
     ("name", "value", "shown"),
     [
+        ("BASH_FUNC_key%%", "() { evil; }", "() { evil; }"),
+        ("GIT_CONFIG_KEY_0", "core.pager", "core.pager"),
         ("API_KEY", "secret", "…"),
         ("githubToken", "secret", "…"),
         ("DB_PASSWORD", "p$(secret)", "…"),
@@ -184,7 +239,7 @@ def test_a_hostile_word_takes_no_time(part: str) -> None:
     assert time.perf_counter() - begun < 20
 
 
-@pytest.mark.parametrize("character", ["\u3164", "\u2800", "\u034f", "\u200b", "\x7f"])
+@pytest.mark.parametrize("character", ["\u3164", "\u2800", "\u034f", "\u200b", "\x7f", "\ufe0f", "\U000e0101"])
 def test_what_looks_like_nothing_is_shown_by_its_number(character: str) -> None:
     assert visible(f"a{character}b").isascii()
 

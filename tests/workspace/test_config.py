@@ -265,6 +265,20 @@ def test_what_is_no_readable_file_is_reported(tmp_path: Path, kind: str) -> None
     assert issue.message.startswith(f"{path} cannot be read: ")
 
 
+@pytest.mark.parametrize("linked", [".devtools", ".devtools/host.config.jsonc"])
+def test_a_config_that_is_a_link_out_of_the_workspace_is_not_read(tmp_path: Path, linked: str) -> None:
+    secret = write(tmp_path / "home" / "host.config.jsonc", '{"password_of_production": 1}')
+    place = tmp_path / "ws" / linked
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(secret.parent if linked == ".devtools" else secret)
+
+    config = read_config(str(tmp_path / "ws" / ".devtools" / "host.config.jsonc"))
+
+    assert not config.readable
+    assert "leads out of the workspace" in config.issues[0].message
+    assert "password" not in str(config.issues)
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

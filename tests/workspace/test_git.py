@@ -100,6 +100,15 @@ def test_variables_of_a_surrounding_git_hook_do_not_mislead(tmp_path: Path, monk
     assert ignored_names(root, "gen/G.sln") == ["gen/G.sln"]
 
 
+def test_variables_cannot_make_git_write_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may stand in a repository's file of an AI client, which starts the proxy with them."""
+    root = repository(tmp_path / "ws", "gen/\n")
+    monkeypatch.setenv("GIT_TRACE2", str(tmp_path / "written"))
+
+    assert ignored_names(root, "gen/G.sln") == ["gen/G.sln"]
+    assert not (tmp_path / "written").exists()
+
+
 def test_a_program_named_in_the_repository_configuration_is_not_run(tmp_path: Path) -> None:
     root = repository(tmp_path / "ws", "gen/\n")
     write(root / "gen" / "G.sln", "")

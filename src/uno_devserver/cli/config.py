@@ -15,7 +15,7 @@ from ..issues import REMEDIES, Issue, UserError, fatal
 from ..proxy.reload.watched_code import packages_of
 from ..system.folders import folders
 from ..system.programs import named_program_candidates
-from ..system.text import shown_variable, shown_words
+from ..system.text import variable_to_agree_to, words_to_agree_to
 from ..system.values import Value
 from ..workspace.config import FIELDS, ClientCommand, Config, ServerCommand, read_config
 from ..workspace.server_command import server_command
@@ -124,9 +124,11 @@ class ConfigCommands(Value):
         if isinstance(self.server, Issue):
             words.append(f"An MCP server. {self.server.message}")
         elif self.server is not None:
-            variables = [shell_line((f"{name}={value}",)) for name, value in shown_env(self.server.environment)]
+            variables = [
+                shell_line((f"{name}={value}",)) for name, value in shown_env(self.server.environment, self.server.line)
+            ]
             environment = f", with {' '.join(variables)}" if variables else ""
-            line = shell_line(shown_words(self.server.line))
+            line = shell_line(words_to_agree_to(self.server.line))
             words.append(f"The MCP server: {line}, in {self.server.folder}{environment}")
         for package, build in self.packages:
             if build is not None:
@@ -136,7 +138,7 @@ class ConfigCommands(Value):
             whose = "a server that you start by 'mcp start -- <command>'"
             words.append(f"When code of {whose} has changed: {self.typed.named}, in {self.typed.folder}")
         if self.client is not None:
-            words.append(f"The client: {shell_line(shown_words(self.client[0]))}, in {self.client[1]}")
+            words.append(f"The client: {shell_line(words_to_agree_to(self.client[0]))}, in {self.client[1]}")
         return words
 
 
@@ -158,8 +160,8 @@ def _built(packages: Sequence[WatchedPackage]) -> tuple[tuple[WatchedPackage, Bu
     return tuple((package, build_of(package, os.environ, sys.platform)) for package in packages)
 
 
-def shown_env(variables: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    return ((name, shown_variable(name, value)) for name, value in variables)
+def shown_env(variables: Iterable[tuple[str, str]], line: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return ((name, variable_to_agree_to(name, value, line)) for name, value in variables)
 
 
 def shell_line(line: Sequence[str]) -> str:
@@ -310,7 +312,7 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
         unknown = server is not None or any(issue.fatal for issue in found.config.issues)
         yield Row("server", "not known" if unknown else _A_HOST)
     else:
-        yield Row("server", shell_line(shown_words(server.line)))
+        yield Row("server", shell_line(words_to_agree_to(server.line)))
         yield Row("runs in", server.folder)
         yield Row("as said by", server.origin)
     yield Row("hot reload", found.strategy)
@@ -323,7 +325,7 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
         yield Row(f"sources of the {role}", f"{kind_of(package).value}, {counted}")
         yield Row(f"build of the {role}", f"{build.named}, in {build.folder}" if build else "none needed")
     if client is not None:
-        yield Row("client", f"{shell_line(shown_words(client[0]))}, in {client[1]}")
+        yield Row("client", f"{shell_line(words_to_agree_to(client[0]))}, in {client[1]}")
 
 
 def _problem(message: str, step: str) -> str:
@@ -345,9 +347,9 @@ def _value(config: Config, field: Field) -> object:
     if isinstance(value, Enum):
         return value.value
     if field.name == "env":
-        return dict(shown_env(value))
+        return dict(shown_env(value, getattr(holder, "args", ())))
     if field.name == "args":
-        return list(shown_words((getattr(holder, "command", None) or "", *value))[1:])
+        return list(words_to_agree_to((getattr(holder, "command", None) or "", *value))[1:])
     if isinstance(value, tuple):
         return list(value)
     return None if value == "" else value
@@ -367,9 +369,9 @@ def _data(found: ConfigFindings) -> dict[str, object]:
         "server": None
         if server is None or isinstance(server, Issue)
         else {
-            "command": list(shown_words(server.line)),
+            "command": list(words_to_agree_to(server.line)),
             "cwd": server.folder,
-            "env": dict(shown_env(server.environment)),
+            "env": dict(shown_env(server.environment, server.line)),
             "origin": server.origin,
         },
         "hotReload": found.reloads,
@@ -383,7 +385,7 @@ def _data(found: ConfigFindings) -> dict[str, object]:
             }
             for package, build, files in found.sources
         ],
-        "client": {"command": list(shown_words(client[0])), "cwd": client[1]} if client else None,
+        "client": {"command": list(words_to_agree_to(client[0])), "cwd": client[1]} if client else None,
         "remarks": list(found.remarks),
         "problems": [{"message": message, "nextStep": step or None} for message, step in found.problems],
     }

@@ -20,6 +20,7 @@ from ..proxy.state import ConnectionState
 from ..system.folders import folders
 from ..system.text import visible
 from ..system.values import Value
+from ..workspace.addins import workspace_addins
 from ..workspace.config import AS_BEFORE, read_config
 from ..workspace.paths import same_place
 from ..workspace.trust import AGREE, is_trusted, not_run, refusal
@@ -48,6 +49,7 @@ START_PROXY = (
     "'uno-devserver config' shows the command that it starts."
 )
 NOT_KNOWN = "No proxy runs for this workspace, and none would start a server: the config does not say which."
+AGREE_AND_RESTART = f"Run {AGREE}, then 'uno-devserver start --restart'."
 SHOWN_LINES = 5  # lines of a server's last output in the text; --json has all of them
 # Codes of issues that the Host reports itself: its answer is newer than the status file of a proxy.
 OF_THE_HOST = frozenset({"AddInsLoading", "AddInLoadFailed", "AddInCallsHang", "AddInsLeftOut"})
@@ -65,7 +67,7 @@ def run(invocation: Invocation) -> Result:
     proxies = proxies_of_workspace(discovery.workspace)
     config = read_config(discovery.workspace.config)
     if own:
-        report = _with_proxy_issues(health(_with_host(facts, own)), proxies)
+        report = _with_proxy_issues(_with_addins_not_run(health(_with_host(facts, own))), proxies)
     else:
         report = _reported_by_proxies(proxies, facts) or health(_without_host(facts, config, registered.ended))
     config_problems = _config_problems(config, discovery.workspace, proxies)
@@ -134,6 +136,18 @@ def _not_trusted(workspace: Workspace) -> tuple[Issue, ...]:
         return ()
     what, why = f"Code of the workspace {folder} (the commands of its config)", refusal(folders().state, folder)
     return (not_run(what, why, nothing_else=True, remediation=f"Run {AGREE}: it shows them, and agrees."),)
+
+
+def _with_addins_not_run(report: HealthReport) -> HealthReport:
+    """The report of a running Host, and which add-ins of the workspace it has not loaded for lack of agreement."""
+    assert report.facts.discovery
+    folder, host = report.facts.discovery.workspace.working_directory, report.facts.host
+    loaded = [addin.path for addin in host.add_ins]
+    missing = [path for path in workspace_addins(folder) if not any(same_place(path, one) for one in loaded)]
+    if host.kind is not HostKind.BUNDLED or not missing or is_trusted(os.environ, folder):
+        return report
+    issue = not_run(", ".join(missing), refusal(folders().state, folder), remediation=AGREE_AND_RESTART)
+    return judged(report.facts, (*report.issues, issue))
 
 
 def _reported_by_proxies(proxies: Sequence[Status], facts: HealthFacts) -> HealthReport | None:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from ..issues import UserError
-from ..system.text import visible
+from ..system.text import one_line, visible
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -127,15 +127,16 @@ def write_out(data: bytes) -> OSError | None:
 
 
 def _plain(report: Report) -> str:
-    lines = [report.title]
+    lines = [one_line(report.title)]
     for section in report.sections:
         if isinstance(section, Bullets):
             if section.items:
-                lines += ["", f"{section.title}:", *(f"- {item}" for item in section.items)]
+                items = (visible(item, keep_odd_bytes=True).replace("\n", "\n  ") for item in section.items)
+                lines += ["", f"{one_line(section.title)}:", *(f"- {item}" for item in items)]
         else:
-            lines += ["", section.title] if section.title else [""]
-            lines += [f"  {row.key}: {shown(row)}" for row in section.rows]
-    return "\n".join(visible(line, keep_odd_bytes=True) for line in lines)
+            lines += ["", one_line(section.title)] if section.title else [""]
+            lines += [one_line(f"  {row.key}: {shown(row)}") for row in section.rows]
+    return "\n".join(lines)
 
 
 def shown(row: Row) -> str:

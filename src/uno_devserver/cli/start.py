@@ -260,9 +260,8 @@ def _title(running: RunningHost) -> str:
 
 def _remarks(running: RunningHost, request: StartRequest, invocation: Invocation, consent: Consent) -> list[str]:
     """Warnings: requests that were not fulfilled although there is a Host, and effects that may not be wanted."""
-    remarks = []
+    remarks = [consent.refused] if consent.refused else []
     if running.child is not None:
-        remarks += [consent.refused] if consent.refused else []
         failed = [addin for addin in running.report.add_ins if addin.error] if running.report else []
         remarks += [f"{addin.failure} Run 'uno-devserver health' for the next step." for addin in failed]
         if not running.has_mcp:

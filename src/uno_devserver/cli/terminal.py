@@ -13,7 +13,7 @@ import re
 import sys
 from enum import Enum
 
-from ..system.text import visible
+from ..system.text import one_line, visible
 from .result import Bullets, Section, shown
 
 TYPE_CHECKING = False
@@ -143,11 +143,6 @@ def bullets(title: str, items: Collection[str]) -> Iterator[str]:
         yield from folded(one_line(item), "- ", "  ")
 
 
-def one_line(text: str) -> str:
-    """The text on one line, with line ends and non-printable characters made visible."""
-    return visible(text.replace("\n", "\\n"), keep_odd_bytes=True)
-
-
 def with_short_paths(text: str) -> str:
     """The text; on a terminal with paths shortened to `./` and `~/`, which can be typed there."""
     if terminal_width() is None:
@@ -173,7 +168,7 @@ def _shortened(folder: str, name: str, text: str, *, not_after: str) -> str:
 def laid_out(report: Report) -> str:
     """The report with facts in two columns, folded sentences, and unbroken paths."""
     sections = [section for section in report.sections if isinstance(section, Section)]
-    keys = [columns(visible(row.key)) for section in sections for row in section.rows]
+    keys = [columns(_line(row.key)) for section in sections for row in section.rows]
     column = max((key for key in keys if key <= MAX_KEY), default=0) + 4
     lines = [*_heading(report.title)]
     for section in report.sections:
@@ -184,17 +179,17 @@ def laid_out(report: Report) -> str:
             lines += ["", *(_heading(section.title) if section.title else ())]
             lines += [line for row in section.rows for line in _fact(row, column)]
         else:
-            lines += ["", *folded(visible(section.title))]
+            lines += ["", *folded(_line(section.title))]
     return "\n".join(lines)
 
 
 def _heading(text: str, style: Style = Style.HEADING) -> Iterator[str]:
-    return (styled(line, style) for line in folded(with_short_paths(visible(text)), "", "  "))
+    return (styled(line, style) for line in folded(with_short_paths(_line(text)), "", "  "))
 
 
 def _fact(row: Row, column: int) -> Iterator[str]:
     """The key and the value in two columns; a value that does not fit is below its key."""
-    key, value = visible(row.key), with_short_paths(visible(shown(row)))
+    key, value = _line(row.key), with_short_paths(_line(shown(row)))
     style = row.style if row.value is not None else Style.WARN
     name = styled(key, Style.NAME)
     if columns(key) + 2 < column and column + columns(value) <= table_width():
@@ -216,6 +211,11 @@ def _bullet(item: str) -> Iterator[str]:
             yield from folded(step, f"{indent}{styled(f'{begin}:', _PREFIXES[begin])} ", "  ")
         else:
             yield from folded(text, indent, "  ")
+
+
+def _line(text: str) -> str:
+    """The text on one line; a terminal cannot show bytes that are not text, so they become numbers."""
+    return visible(one_line(text))
 
 
 def _is_path(text: str) -> bool:

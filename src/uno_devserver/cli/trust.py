@@ -1,7 +1,8 @@
 """`trust`: shows what code of the workspace would run, and stores or revokes the user's agreement to it.
 
-`consent_to` is for the commands that run such code: `start`, `inspect` and `mcp install`. They ask on a terminal, or
-take `--trust` for a yes. The agreement stays stored only if the command succeeds.
+On a terminal it asks before it stores the agreement; elsewhere, running the command is the agreement. `consent_to` is
+for the commands that run such code: `start`, `inspect` and `mcp install`. They ask on a terminal, or take `--trust` for
+a yes, and their agreement stays stored only if the command succeeds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from ..issues import UserError
 from ..system.files import FileProblem
 from ..system.folders import folders
 from ..system.log import log
+from ..system.text import HIDDEN, one_line
 from ..system.values import Value
 from ..workspace.config import read_config
 from ..workspace.trust import (
@@ -23,13 +25,14 @@ from ..workspace.trust import (
     agreement_path,
     agreements,
     is_trusted,
+    refusal,
     revoke,
     trust_question,
     trusts_all,
 )
 from .parse import workspace_of
 from .result import Bullets, Report, Result, Row, Section
-from .terminal import Style, one_line
+from .terminal import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +48,8 @@ NOTHING_AGREED = "Nothing was agreed to."
 REMARK = f"A changed config and new kinds of code need a new agreement; edited code does not. {REVOKE}"
 NOTHING_YET = "The workspace {} has no code that could run: no add-ins, no commands in a config, no global.json."
 BUILDS = "If its add-ins cannot be found otherwise: MSBuild with its projects, and packages that lie in it"
-QUESTION = "You have not agreed yet that this code of the workspace runs, now and after later edits of it:"
+QUESTION = "Code of this workspace does not run: {}. From now on, and after later edits of it, this would run:"
+HIDDEN_VALUES = f"{HIDDEN} stands for a value that may be a secret; the config has it"
 MAY_IT_RUN = "May it run? [y/N] "
 STILL_RUNS = "A running Host keeps what it has loaded; 'uno-devserver stop' ends it."
 STILL_SERVES = "A server of the config is no longer reloaded, and ends with the AI client that started its proxy."
@@ -68,7 +72,7 @@ def run(invocation: Invocation) -> Result:
         return _list()
     workspace = workspace_of(invocation)
     try:
-        return _revoke(workspace) if invocation.on("revoke") else _agree(workspace, dry_run=invocation.on("dry-run"))
+        return _revoke(workspace) if invocation.on("revoke") else _agree(workspace, invocation)
     except OSError as error:
         message = (
             f"The agreement in {error.filename or folders().state} could not be changed: {error.strerror or error}."
@@ -76,7 +80,8 @@ def run(invocation: Invocation) -> Result:
         raise UserError("StateNotWritable", message, MAKE_WRITABLE) from error
 
 
-def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
+def _agree(workspace: Workspace, invocation: Invocation) -> Result:
+    dry_run = invocation.on("dry-run")
     if not workspace.resolved:
         issue = workspace.issues[0]
         raise UserError(issue.code, f"There is nothing to agree to. {issue.message}", issue.remediation)
@@ -86,10 +91,14 @@ def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
         problems = tuple(issue.message for issue in read_config(asked.config).issues)
     except FileProblem as problem:
         raise _cannot_agree(problem) from problem
-    _check_unchanged(asked)
     state = folders().state
     path = agreement_path(state, asked.directory)
     runs = _shown(asked, commands)
+    trusted = is_trusted(os.environ, asked.directory)
+    asks = not (dry_run or trusted) and _can_ask(invocation)
+    if runs and asks and not _is_confirmed(asked.directory, runs):
+        raise UserError("WorkspaceNotTrusted", NOTHING_AGREED, "Run 'uno-devserver trust' again, and answer y.")
+    _check_unchanged(asked)
     keeps = bool(runs) and not dry_run  # an agreement to nothing has no meaning
     rows: tuple[Row, ...] = (Row("config", asked.config or "none"),)
     if keeps:
@@ -105,10 +114,11 @@ def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
         "problems": list(problems),
         **({"dryRun": True} if dry_run else {"agreement": path if keeps else None}),
     }
-    title = f"Code of the workspace {asked.directory} {'would be allowed to' if dry_run else 'may'} run."
+    may = "may" if not dry_run else "may already" if trusted else "would be allowed to"
+    title = f"Code of the workspace {asked.directory} {may} run."
     sections = (
         Section("", rows),
-        Bullets("What would be allowed" if dry_run else "What may run", runs),
+        Bullets("What would be allowed" if dry_run else "What may run", () if asks else runs),
         Bullets("Problems of the config", problems, Style.BAD),
         Section(REMARK if keeps else NOTHING_AGREED, ()),
     )
@@ -118,7 +128,15 @@ def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
 def _shown(asked: TrustQuestion, commands: tuple[str, ...]) -> tuple[str, ...]:
     """What the user sees of the code that would run, or of the config if it names no commands; empty if neither is."""
     settings = (f"The settings of {asked.config}, which name no command",) if asked.config and not commands else ()
-    return (*asked.addins, *commands, *settings, *((BUILDS,) if BUILD in asked.kinds else ()))
+    shown = (*map(_with_target, asked.addins), *commands, *settings, *((BUILDS,) if BUILD in asked.kinds else ()))
+    hidden = (HIDDEN_VALUES,) if any(HIDDEN in each for each in commands) else ()
+    return (*map(one_line, shown), *hidden)
+
+
+def _with_target(path: str) -> str:
+    """The path of an add-in, with the place to which it leads if a link is on the way from the workspace."""
+    target = os.path.realpath(path)
+    return path if target == path else f"{path} -> {target}"
 
 
 def _cannot_agree(problem: FileProblem) -> UserError:
@@ -153,6 +171,7 @@ def _list() -> Result:
                 "workspaceDirectory": one.directory,
                 "trusted": not one.outdated,
                 "outdated": one.outdated or None,
+                "agreedTo": list(one.kinds),
                 "agreedBy": one.command,
                 "agreedAt": one.time,
             }
@@ -167,7 +186,8 @@ def _list() -> Result:
 
 
 def _agreed(one: Agreement) -> str:
-    agreed = f"agreed by '{one.command}' at {one.time}"
+    what = f" to {', '.join(one.kinds)}" if one.kinds else ""
+    agreed = f"agreed by '{one.command}' at {one.time}{what}"
     return f"{agreed}; it does not count any more, because {one.outdated}" if one.outdated else agreed
 
 
@@ -249,7 +269,7 @@ def consent_to(directory: str, invocation: Invocation, *, asks: bool = True, run
     code = _shown(asked, commands) if runs or wanted else ()
     if not code:
         return NO_QUESTION
-    given = wanted or (asks and _can_ask(invocation) and _is_confirmed(code))
+    given = wanted or (asks and _can_ask(invocation) and _is_confirmed(directory, code))
     if given:
         _check_unchanged(asked)
     return Consent(given, asked, code)
@@ -271,9 +291,10 @@ def _can_ask(invocation: Invocation) -> bool:
     return not invocation.on("json") and all(stream is not None and stream.isatty() for stream in streams)
 
 
-def _is_confirmed(code: tuple[str, ...]) -> bool:
-    """Show the code and ask; only `y` and `yes` agree."""
-    sys.stderr.write("\n".join((QUESTION, *(f"- {one_line(each)}" for each in code), MAY_IT_RUN)))
+def _is_confirmed(directory: str, code: tuple[str, ...]) -> bool:
+    """Show the code and why it does not run yet, and ask; only `y` and `yes` agree."""
+    question = one_line(QUESTION.format(refusal(folders().state, directory)))
+    sys.stderr.write("\n".join((question, *(f"- {each}" for each in code), MAY_IT_RUN)))
     sys.stderr.flush()
     try:
         answer = sys.stdin.readline()

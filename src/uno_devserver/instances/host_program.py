@@ -144,14 +144,18 @@ class _Planner:
         return value
 
     def _may_run(self, path: str) -> bool:
-        """Whether the add-in may run: without trust, only if it is in a package folder of the user."""
+        """Whether the Host or add-in may run: without trust, only if it is in a package folder of the user.
+
+        A link in another folder to such a file may not: .NET reads other files beside the path that it is given.
+        """
         if self._trusted:
             return True
         from ..discovery.nuget import users_folders
 
-        place = os.path.realpath(path)
-        if any(is_inside(place, location) for location in users_folders(self._environ, folders(self._environ))):
-            return True
+        places = (os.path.dirname(path), os.path.realpath(path))
+        for location in users_folders(self._environ, folders(self._environ)):
+            if all(is_inside(place, location) for place in places):
+                return True
         from ..workspace.trust import NOT_AGREED, not_run
 
         self._issues.append(not_run(path, f"it lies in no package folder of the user, and {NOT_AGREED}"))

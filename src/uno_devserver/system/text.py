@@ -8,8 +8,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LONGEST_NAME = 100  # of another program, in characters
-# Characters that count as printable, but are shown as nothing or as a blank.
-_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+# Characters that count as printable, but are shown as nothing or as a blank; the ranges are variation selectors.
+_INVISIBLE = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U0001d159"
+    + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+)
 
 
 def visible(text: str, *, keep_odd_bytes: bool = False) -> str:
@@ -27,6 +30,11 @@ def visible(text: str, *, keep_odd_bytes: bool = False) -> str:
         else _number(character)
         for character in text
     )
+
+
+def one_line(text: str) -> str:
+    """The text on one line, with line ends and non-printable characters made visible: no name can imitate a line."""
+    return visible(text.replace("\n", "\\n"), keep_odd_bytes=True)
 
 
 def usable_name(name: object) -> str | None:
@@ -104,6 +112,8 @@ _SHOWN_BEGINNINGS = (
     *("PERL", "PIP_", "PYTEST", "PYTHON", "RUBY", "UV_"),
 )
 
+_CODE_BEGINNINGS = ("BASH_FUNC_", "GIT_CONFIG_")  # of names whose values are code, or say which program runs
+
 
 def shown_variable(name: str, value: str) -> str:
     """The value of an environment variable; `…` if its name, or what it looks like, says that it is a secret.
@@ -112,6 +122,8 @@ def shown_variable(name: str, value: str) -> str:
     """
     import re
 
+    if name.upper().startswith(_CODE_BEGINNINGS):
+        return value
     is_shown = _is_shown(name) or name.upper().startswith(_SHOWN_BEGINNINGS)
     hidden = names_secret(name) or (not is_shown and re.fullmatch(_RANDOM, value))
     return HIDDEN if hidden and value else shown_text(value)
@@ -136,6 +148,46 @@ def shown_words(line: Sequence[str]) -> tuple[str, ...]:
         option = re.fullmatch(_OPTION, word)
         secret_follows = option is not None and names_secret(option[1])
     return tuple(shown)
+
+
+# Options before code, of shells and interpreters; programs whose first plain word names the code that they fetch.
+_CODE_OPTION = r"(?i:-[a-z]{0,2}[cepr]|--?(?:command|encodedcommand|eval|exec|import|loader|print|require)|/[ck])"
+_LAUNCHERS = frozenset(
+    ("bun", "bunx", "deno", "dnx", "dotnet", "npm", "npx", "pipx", "pnpm", "pnpx", "uv", "uvx", "yarn")
+)
+_SUBCOMMANDS = frozenset(("dlx", "exec", "run", "tool", "x"))
+_CONTAINERS = frozenset(("docker", "nerdctl", "podman"))  # their option -e is for variables
+_MAY_BE_CODE = r"""[][(){}<>;|&$`'"\\\n]"""
+
+
+def words_to_agree_to(line: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command line for the question whether it may run: `…` stands only for what cannot be code.
+
+    So more is shown than by `shown_words`: code could be given the name of a secret.
+    """
+    import re
+
+    program = re.split(r"[/\\]", line[0])[-1].lower().partition(".")[0]
+    shown, fetches, before = [line[0]], program in _LAUNCHERS, ""
+    for word, safe in zip(line[1:], shown_words(line)[1:], strict=True):
+        is_variable = program in _CONTAINERS and before == "-e"
+        is_code = (re.fullmatch(_CODE_OPTION, before) and not is_variable) or re.match(f"{_CODE_OPTION}=", word)
+        hides_code = safe != word and re.search(_MAY_BE_CODE, word)
+        shown.append(_without_credentials(word) if fetches or is_code or hides_code else safe)
+        fetches = fetches and (word.startswith("-") or word in _SUBCOMMANDS)
+        before = word
+    return tuple(shown)
+
+
+def variable_to_agree_to(name: str, value: str, line: Sequence[str]) -> str:
+    """The value of a variable for the question whether the command line may run; whole if a word names it."""
+    return _without_credentials(value) if any(name in word for word in line) else shown_variable(name, value)
+
+
+def _without_credentials(text: str) -> str:
+    import re
+
+    return re.sub(r"""(://)[^\s/?#'"@]*@""", r"\1", text)
 
 
 def shown_command(line: Sequence[str]) -> str:

@@ -186,6 +186,9 @@ def read_config(path: str | None) -> Config:
     """The config in this file; the defaults if there is no file."""
     if path is None:
         return Config()
+    real, folder = os.path.realpath(path), os.path.realpath(os.path.dirname(os.path.dirname(path)))
+    if not real.startswith(os.path.join(folder, "")):  # what it contains is quoted in messages, also to agents
+        return _unreadable(path, f"{path} is a link that leads out of the workspace, to {real}.")
     try:
         text = read_bytes(path, MAX_BYTES)
         document = parse(text)

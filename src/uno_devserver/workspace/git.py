@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 LIMIT_SECONDS = 2.0  # git answers in 5 ms, and even on a cold network drive within this limit
 KEEP_BYTES = 16 * 1024 * 1024  # git prints the ignored paths, which may be many
 
-# Variables that are set inside of git hooks, and would make git use another repository.
-_REPOSITORY_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
-# A partial clone would fetch a missing .gitignore, by a program that its configuration names.
-_OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
+# The only variables of git that it gets: others could name another repository, a program to run or a file to write. A
+# partial clone would fetch a missing .gitignore, by a program that its configuration names.
+_VARIABLES = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
 
 
 def ignored(paths: Sequence[str], directory: str) -> frozenset[str]:
@@ -61,7 +60,7 @@ def _ask(git: str, root: str, questions: list[str]) -> frozenset[str]:
     outcome = run(
         [git, "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin"],
         cwd=root,
-        environ={name: value for name, value in os.environ.items() if name not in _REPOSITORY_VARIABLES} | _OFFLINE,
+        environ={name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")} | _VARIABLES,
         seconds=LIMIT_SECONDS,
         keep_bytes=KEEP_BYTES,
         input_bytes=os.fsencode("".join(f"./{question}\0" for question in questions)),

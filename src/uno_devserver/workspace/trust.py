@@ -68,6 +68,7 @@ class Agreement(Value):
     command: str  # the command by which the user agreed
     time: str  # when the user agreed, in ISO 8601 format
     outdated: str  # the end of a sentence: why the agreement is not valid any more; empty if it is valid
+    kinds: tuple[str, ...] = ()  # of the code that was agreed to, besides the config
 
 
 def is_trusted(environ: Mapping[str, str], directory: str) -> bool:
@@ -118,7 +119,7 @@ def trust_question(directory: str) -> TrustQuestion:
     directory = os.path.realpath(directory)
     addins = tuple(workspace_addins(directory))
     _check_owners(_own_paths(directory, addins))
-    kinds = [f"the add-in {os.path.basename(path)}" for path in addins]
+    kinds = [_addin_kind(path) for path in addins]
     if find_global_json(directory) is not None:
         kinds.append(BUILD)
     config = os.path.join(directory, CONFIG)
@@ -128,6 +129,13 @@ def trust_question(directory: str) -> TrustQuestion:
         return TrustQuestion(directory, addins, None, "", tuple(kinds))
     kinds += dict.fromkeys(_package_kinds(directory, read_config(config)))
     return TrustQuestion(directory, addins, config, sha256(content), tuple(kinds))
+
+
+def _addin_kind(path: str) -> str:
+    """The add-in by its name, whether it is a file or a folder, and the place to which links lead."""
+    target = os.path.realpath(path)
+    link = "" if target == path else f", a link to {target}"
+    return f"the add-in {'folder ' if os.path.isdir(path) else ''}{os.path.basename(path)}{link}"
 
 
 def agree(state: str, asked: TrustQuestion, command: str) -> None:
@@ -267,9 +275,8 @@ def _refusal(state: str, directory: str) -> str:
         return "its config cannot be read"
     if answer.get("config") != asked.digest:
         return CONFIG_CHANGED
-    agreed = answer.get("kinds")
-    new = [kind for kind in asked.kinds if not isinstance(agreed, list) or kind not in agreed]
-    return f"the user agreed to it before there was {new[0]}" if new else ""
+    new = [kind for kind in asked.kinds if kind not in _kinds(answer)]
+    return f"{new[0]} has been added since the user agreed to it" if new else ""
 
 
 def _agreement(state: str, answer: Mapping[str, object]) -> Agreement | None:
@@ -277,4 +284,9 @@ def _agreement(state: str, answer: Mapping[str, object]) -> Agreement | None:
     if not isinstance(directory, str):
         return None
     outdated = _refusal(state, directory) if os.path.isdir(directory) else "the workspace does not exist any more"
-    return Agreement(directory, str(answer.get("agreedBy")), str(answer.get("agreedAt")), outdated)
+    return Agreement(directory, str(answer.get("agreedBy")), str(answer.get("agreedAt")), outdated, _kinds(answer))
+
+
+def _kinds(answer: Mapping[str, object]) -> tuple[str, ...]:
+    kinds = answer.get("kinds")
+    return tuple(kind for kind in kinds if isinstance(kind, str)) if isinstance(kinds, list) else ()

@@ -7,8 +7,8 @@ from ...setup.change_writer import WriteOptions, apply_plan, exclusively
 from ...setup.client_detection import detected
 from ...setup.plan.changes import Action, FileChange, nothing_done
 from ...system.folders import folders
-from ...system.text import visible
-from ..terminal import Style, bullets, columns, folded, one_line, styled, table_width, with_short_paths
+from ...system.text import one_line, visible
+from ..terminal import Style, bullets, columns, folded, styled, table_width, with_short_paths
 from ..trust import MAY_RUN, REVOKE, WOULD_RUN
 from .arguments import PROTOCOL, shown_path
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ...setup.client_detection import detected
 from ...setup.doctor.examination import examine, has_entries
 from ...setup.profiles import HTTP
+from ...system.text import one_line
 from ..interrupts import end_as_by_ctrl_c
 from ..progress import say
 from ..result import Result
-from ..terminal import Style, folded, one_line, styled, terminal_width, with_short_paths
+from ..terminal import Style, folded, styled, terminal_width, with_short_paths
 from .arguments import PROTOCOL, mcp_arguments
 
 TYPE_CHECKING = False

@@ -10,8 +10,9 @@ from ...setup.expected_entry import default_runner, expected, index_problem
 from ...setup.profiles import HTTP, Use
 from ...setup.status import IN_FILES, RegistrationStatus, cannot_start, in_words, several, status_of
 from ...system.files import is_write_protected
+from ...system.text import one_line
 from ..result import Result
-from ..terminal import Style, bullets, columns, folded, one_line, styled, table_width
+from ..terminal import Style, bullets, columns, folded, styled, table_width
 from .arguments import PROTOCOL, mcp_arguments, shown_path
 from .verification import ask_clients, verified_data, verified_lines
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..terminal import Style, folded, one_line, styled
+from ...system.text import one_line
+from ..terminal import Style, folded, styled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
