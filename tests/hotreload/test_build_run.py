@@ -157,6 +157,20 @@ async def test_a_flood_of_megabytes_takes_no_time(tmp_path: Path) -> None:
     assert (tmp_path / "logs" / "build.log").stat().st_size == build_run.LOGGED_BYTES
 
 
+async def test_what_a_terminal_would_obey_is_in_the_log_file_as_text_and_within_its_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build_run, "LOGGED_BYTES", 5000)
+    code = r"import os; os.write(1, b'\x1b[91merror\x1b[0m \x1b]0;title\x07' + b'\x1b' * 4000)"
+
+    await run(python(code, tmp_path), tmp_path)
+
+    logged = (tmp_path / "logs" / "build.log").read_text()
+    assert logged.startswith(r"error \x1b]0;title\x07\x1b\x1b")
+    assert "\x1b" not in logged
+    assert len(logged) == 5000
+
+
 async def test_each_line_is_in_our_log_while_the_build_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

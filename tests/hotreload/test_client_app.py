@@ -71,6 +71,16 @@ async def test_it_is_ready_when_a_line_of_its_output_matches(tmp_path: Path) -> 
         assert process.problem == ""
 
 
+async def test_one_that_floods_its_log_is_ready_all_the_same_and_does_not_fill_the_disk(tmp_path: Path) -> None:
+    code = (
+        "import os, signal\nfor _ in range(300): os.write(1, b'y' * 99_999 + b'\\n')\n"
+        "os.write(1, b'Window is ready\\n')\nsignal.pause()\n"
+    )
+    async with client(tmp_path, code, limits=HURRY.replace(ready_seconds=20)) as process:
+        assert await process.start()
+        assert os.path.getsize(process.log_file) < 20_000_000
+
+
 @pytest.mark.parametrize("pattern", [None, "("], ids=["without a pattern", "with a pattern that is none"])
 async def test_it_is_ready_when_it_lives(tmp_path: Path, pattern: str | None) -> None:
     async with client(tmp_path, OBEDIENT, pattern) as process:

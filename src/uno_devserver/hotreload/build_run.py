@@ -18,6 +18,7 @@ from ..system.files import decode
 from ..system.log import log
 from ..system.run import run
 from ..system.state_files import name_for, open_own
+from ..system.text import VisibleOutput
 from .die_with_parent import guarded
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class BuildOutput:
     def __init__(self, log_file: str) -> None:
         self._log_file = log_file
         self._file = _opened(log_file)
+        self._visible = VisibleOutput()
+        self._room = LOGGED_BYTES
         self._head = bytearray()
         self._tail = bytearray()
         self._line = bytearray()
@@ -117,8 +120,10 @@ class BuildOutput:
         return _ESCAPES.sub("", decode(bytes(self._head + between + tail))).strip()
 
     def _keep(self, chunk: bytes) -> None:
-        logged = chunk[: max(0, LOGGED_BYTES - self._count)]
-        self._write(logged)
+        logged = chunk[: self._room]
+        text = self._visible.decode(logged).encode()[: self._room]
+        self._room -= len(text)
+        self._write(text)
         self._log(logged)
         self._count += len(chunk)
         room = KEPT_BYTES // 2 - len(self._head)

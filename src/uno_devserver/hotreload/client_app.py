@@ -14,7 +14,8 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..instances.child_process import Output, spawn
+from ..instances.bounded_output import BoundedOutput
+from ..instances.child_process import spawn
 from ..system.event_loop import process_exit, run_in_thread, run_in_thread_to_end
 from ..system.files import decode
 from ..system.log import log
@@ -38,6 +39,7 @@ class ClientLimits(Value):
     ready_seconds: float = 30.0  # an editor window with its extensions takes 5 to 20 s; a call waits for it
     alive_seconds: float = 0.5  # if there is no pattern: a client that cannot start has ended by then
     look_seconds: float = 0.05  # between two reads of its output
+    drain_seconds: float = 0.1  # to read its last output, if another process keeps that open
     end_seconds: float = 1.0  # between two checks whether it has ended, if the system does not report that
 
 
@@ -60,7 +62,7 @@ class ClientApp:
         self._limits = limits or ClientLimits()
         self._pattern = _compiled(command.ready_pattern)
         self.log_file = os.path.join(state, "logs", f"client-{name_for(folder)}.log")
-        self._output: Output | None = None  # one for all starts until `stop`
+        self._output: BoundedOutput | None = None  # one for all starts until `stop`
         self._child: Child | None = None
         self._lifeline: int | None = None  # the write end of a pipe; closing it ends the client
         self._watching: asyncio.Task[None] | None = None
@@ -178,13 +180,13 @@ class ClientApp:
             missing = f"has not printed a line that matches client.readyPattern within {self._limits.ready_seconds:g} s"
             self._set_problem(f"The client '{shown}' {missing}.")
 
-    def _open_output(self) -> Output:
+    def _open_output(self) -> BoundedOutput:
         try:
-            return Output(self.log_file)
+            return BoundedOutput(self.log_file)
         except OSError as error:  # the client works with a read-only home folder too
             self.log_file = os.path.join(tempfile.mkdtemp(prefix="uno-devserver-"), os.path.basename(self.log_file))
             log.warn(f"The output of the client goes to {self.log_file}, because of its usual place: {error.strerror}.")
-            return Output(self.log_file)
+            return BoundedOutput(self.log_file)
 
     def _program(self) -> str:
         for path in named_program_candidates(self._command.command, self._folder, self._environ, sys.platform):
@@ -192,7 +194,7 @@ class ClientApp:
                 return path
         raise OSError(f"{self._command.command} is not a program in the folders of PATH; correct client.command")
 
-    def _spawn(self, line: tuple[str, ...], output: Output) -> Child:
+    def _spawn(self, line: tuple[str, ...], output: BoundedOutput) -> Child:
         reads, self._lifeline = os.pipe()
         try:
             self._child = spawn(guarded(line), folder=self._folder, environ=self._environ, output=output, reads=reads)
@@ -200,12 +202,15 @@ class ClientApp:
             os.close(reads)
         return self._child
 
-    def _wait_until_ready(self, child: Child, output: Output, begin: int, wanted: Callable[[], bool]) -> bool:
+    def _wait_until_ready(self, child: Child, output: BoundedOutput, begin: int, wanted: Callable[[], bool]) -> bool:
         seconds = self._limits.ready_seconds if self._pattern else self._limits.alive_seconds
         deadline = time.monotonic() + seconds
         lines = _OutputLines(output, begin)
         while wanted():
             ended = child.exit_code() is not None
+            if ended:
+                output.wait(self._limits.drain_seconds)
+            output.flush()
             if self._pattern and any(self._pattern.search(line) for line in lines.new()):
                 return True
             if ended:
@@ -226,14 +231,15 @@ class _OutputLines:
     It reads from the open handle, because another proxy's client may have replaced the file of this name.
     """
 
-    def __init__(self, output: Output, begin: int) -> None:
-        self._handle = output.handle
+    def __init__(self, output: BoundedOutput, begin: int) -> None:
+        self._output = output
         self._position = begin
         self._rest = b""
 
     def new(self) -> list[str]:
-        os.lseek(self._handle, self._position, os.SEEK_SET)  # the client writes to the end all the same
-        chunk = os.read(self._handle, READ_BYTES)
+        self._position = min(self._position, self._output.size())  # a file that is too large is shortened
+        os.lseek(self._output.handle, self._position, os.SEEK_SET)  # has no effect on writing, which always appends
+        chunk = os.read(self._output.handle, READ_BYTES)
         self._position += len(chunk)
         if not chunk:
             return []

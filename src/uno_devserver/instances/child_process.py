@@ -2,8 +2,8 @@
 
 The server has neither the input, the terminal nor the process group of this process, so that no key and no end of this
 process affects it by accident. Its output goes to a file instead of a pipe, because a Host outlives the command that
-started it. A server that speaks MCP over its input and output has pipes there, and only its stderr goes to the file.
-Stopping is bounded.
+started it; that of other children is bounded (`bounded_output.py`). A server that speaks MCP over its input and output
+has pipes there, and only its stderr goes to the file. Stopping is bounded.
 """
 
 from __future__ import annotations
@@ -47,6 +47,10 @@ class Output:
         _keep_previous(path)
         self.handle = open_own(path, os.O_APPEND)
         os.ftruncate(self.handle, 0)
+
+    def sink(self) -> int:
+        """A handle for a child to print to; the caller closes it."""
+        return os.dup(self.handle)
 
     def close(self) -> None:
         os.close(self.handle)
@@ -157,20 +161,24 @@ def spawn(
     With `spoken_to` its input and output are pipes (`Child.pipes`); otherwise its input is the handle `reads`.
     """
     start = output.size()
-    process = start_process(
-        lambda: _popen(spoken_to)(
-            list(line),
-            cwd=folder,
-            env=dict(environ),
-            stdin=subprocess.PIPE if spoken_to else reads,
-            stdout=subprocess.PIPE if spoken_to else output.handle,
-            stderr=output.handle,
-            bufsize=0,
-            start_new_session=True,
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0)
-            | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+    sink = output.sink()
+    try:
+        process = start_process(
+            lambda: _popen(spoken_to)(
+                list(line),
+                cwd=folder,
+                env=dict(environ),
+                stdin=subprocess.PIPE if spoken_to else reads,
+                stdout=subprocess.PIPE if spoken_to else sink,
+                stderr=sink,
+                bufsize=0,
+                start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0)
+                | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            )
         )
-    )
+    finally:
+        os.close(sink)
     return Child(process, output, start)
 
 

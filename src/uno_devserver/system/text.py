@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LONGEST_NAME = 100  # of another program, in characters
+COLOURS = r"\x1b\[[0-?]*[ -/]*[@-~]"  # and movements of the cursor
 # Characters that count as printable, but are shown as nothing or as a blank; the ranges are variation selectors.
 _INVISIBLE = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U0001d159"
@@ -35,6 +36,24 @@ def visible(text: str, *, keep_odd_bytes: bool = False) -> str:
 def one_line(text: str) -> str:
     """The text on one line, with line ends and non-printable characters made visible: no name can imitate a line."""
     return visible(text.replace("\n", "\\n"), keep_odd_bytes=True)
+
+
+class VisibleOutput:
+    """Decodes what a program prints, in pieces: without colours, and with other unprintable characters as numbers."""
+
+    def __init__(self) -> None:
+        import codecs
+        import io
+
+        self._decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")("replace"), translate=True)
+        self._controls = {code: _number(chr(code)) for code in (*range(32), 127) if chr(code) not in "\n\t"}
+
+    def decode(self, printed: bytes) -> str:
+        import re
+
+        text = re.sub(COLOURS, "", self._decoder.decode(printed))
+        # Much faster than `visible` for all of it: a server may print megabytes of control characters.
+        return re.sub(r"[^\0-\x7f]+", lambda found: visible(found[0]), text.translate(self._controls))
 
 
 def usable_name(name: object) -> str | None:

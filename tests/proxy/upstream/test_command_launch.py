@@ -473,16 +473,38 @@ async def test_what_it_prints_is_in_a_file_and_one_start_adds_to_the_other(tmp_p
 
 
 async def test_a_server_that_floods_its_log_starts_all_the_same_and_does_not_fill_the_disk(tmp_path: Path) -> None:
-    source = upstream(odd_server(flood=2000), tmp_path, output_check_seconds=0.01, output_bytes=100_000)
-    async with started(source) as running:
+    async with started(upstream(odd_server(flood=10_000), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
-
-        await until(lambda: os.path.getsize(running.log_file) <= 100_000)
         await text(connection, "print", lines=["and on"])
         with pytest.raises(ConnectionLost):
             await call(connection, "die")
 
         assert (await running.ended()).last_lines[-2:] == ("and on", "the server dies of a call")
+        assert os.path.getsize(running.log_file) < 10_000_000
+
+
+async def test_a_server_that_floods_its_log_and_dies_leaves_its_last_line_and_a_small_file(tmp_path: Path) -> None:
+    story = "import os\nfor _ in range(500): os.write(2, b'\\x1b' * 99_999 + b'\\n')\nraise SystemExit('the reason')"
+    async with started(upstream((sys.executable, "-c", story), tmp_path)) as running:
+        with pytest.raises(ConnectionLost):
+            await running.connect(TestPeer(), modern_first=False)
+
+        assert (await running.ended()).last_lines[-1] == "the reason"
+        assert os.path.getsize(running.log_file) < 20_000_000
+        assert b"\x1b" not in Path(running.log_file).read_bytes()
+
+
+async def test_what_it_prints_while_it_is_stopped_is_kept(tmp_path: Path) -> None:
+    story = (
+        "import signal, sys; signal.signal(15, lambda *_: sys.exit('all is saved'))\n"
+        "print('here', file=sys.stderr, flush=True); signal.pause()"
+    )
+    async with started(upstream((sys.executable, "-c", story), tmp_path)) as running:
+        await until(lambda: Path(running.log_file).read_bytes() == b"here\n")
+
+        await running.stop(patient=True)
+
+        assert Path(running.log_file).read_text() == "here\nall is saved\n"
 
 
 async def test_what_it_prints_instead_of_answering_is_told_and_kept_beside_the_rest(tmp_path: Path) -> None:

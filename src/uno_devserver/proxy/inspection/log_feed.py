@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ...instances.child_process import last_lines
 from ...system.files import decode
 from ...system.log import CRITICAL, DEBUG, ERROR, INFORMATION, LEVELS, NONE, TRACE, WARNING, log
-from ...system.text import visible
+from ...system.text import COLOURS, visible
 from ...system.values import Value
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _LEVELS = {"trce": TRACE, "dbug": DEBUG, "info": INFORMATION, "warn": WARNING, "
 # The lines of a Python traceback belong to the one before as well; its last line is the first that is not indented.
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
-_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_COLOURS = re.compile(COLOURS)
 
 
 class LogFeed:

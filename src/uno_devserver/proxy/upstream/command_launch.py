@@ -11,7 +11,8 @@ import os
 import sys
 from binascii import crc32
 
-from ...instances.child_process import Output, spawn
+from ...instances.bounded_output import BoundedOutput
+from ...instances.child_process import spawn
 from ...issues import Issue, fatal, warning
 from ...system.log import log
 from ...system.programs import named_program_candidates
@@ -56,7 +57,7 @@ class CommandUpstream(Upstream):
         self._named_where = named_where
         self._with_interpreter = with_interpreter
         self._log_path = log_file or log_path(state, directory, command)
-        self._outputs: dict[Output, Child | None] = {}  # output files, and the last process of each
+        self._outputs: dict[BoundedOutput, Child | None] = {}  # output files, and the last process of each
 
     def start(self, observer: UpstreamObserver) -> CommandProcess:
         if not observer.go_on():
@@ -86,7 +87,7 @@ class CommandUpstream(Upstream):
                 return path
         raise StartFailure(self._not_found(name, found), final=True)
 
-    def _free_output(self) -> Output:
+    def _free_output(self) -> BoundedOutput:
         """The output file of the next process: the same for all, but another while a process still uses it."""
         for output, child in self._outputs.items():
             if child is None or child.exit_code() is not None:
@@ -130,13 +131,13 @@ def log_path(state: str, directory: str, command: Sequence[str]) -> str:
     return os.path.join(state, "logs", f"command-{name_for(directory)}-{key:08x}.log")
 
 
-def _open_output(path: str) -> Output:
+def _open_output(path: str) -> BoundedOutput:
     try:
-        return Output(path)
+        return BoundedOutput(path)
     except OSError as error:
         import tempfile
 
         # The server can be used without its log in a home that is read-only.
         other = os.path.join(tempfile.mkdtemp(prefix="uno-devserver-"), os.path.basename(path))
         log.warn(f"What the server prints goes to {other}: {path} cannot be written ({error.strerror}).")
-        return Output(other)
+        return BoundedOutput(other)

@@ -7,9 +7,8 @@ All clients share one conversation with it.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...instances.host_kind import HostKind
 from ...protocol.client.connection import Connection, ConnectionLost
@@ -23,7 +22,8 @@ from ...system.values import Value
 from .base import Ending, RunningUpstream
 
 if TYPE_CHECKING:
-    from ...instances.child_process import Child, Output
+    from ...instances.bounded_output import BoundedOutput
+    from ...instances.child_process import Child
     from ...protocol.client.connection import Peer
     from .command_launch import CommandUpstream
     from .launcher import UpstreamObserver
@@ -41,7 +41,6 @@ class CommandLimits(Value):
     drain_seconds: float = 0.1  # to read its last output, if another process keeps that open
     poll_seconds: float = 0.2  # between two checks for its exit, where the system cannot report that
     output_check_seconds: float = 1.0  # between two checks of its output file
-    output_bytes: int = 16 * 1024 * 1024  # of its output file; some servers print a line for each request, for months
     last_lines: int = 20  # how many lines of its output are reported with its end
     stray_seconds: float = 0.05  # how long lines that are not messages are collected before they are written
     stray_lines: int = 100  # how many of these lines are kept, the last ones
@@ -55,7 +54,13 @@ class CommandProcess(RunningUpstream):
     log_file: str
 
     def __init__(
-        self, upstream: CommandUpstream, child: Child, output: Output, observer: UpstreamObserver, *, may_probe: bool
+        self,
+        upstream: CommandUpstream,
+        child: Child,
+        output: BoundedOutput,
+        observer: UpstreamObserver,
+        *,
+        may_probe: bool,
     ) -> None:
         """`may_probe`: whether the conversation may begin with `server/discover`."""
         self.process_id = child.pid
@@ -146,16 +151,14 @@ class CommandProcess(RunningUpstream):
         else:
             await self.stop()  # gives it and its children time to end
         if exited:
-            if self._lines is not None:
-                over = asyncio.ensure_future(self._lines.over.wait())
-                await asyncio.wait((over,), timeout=self._limits.drain_seconds)
-                over.cancel()
+            await self._read_rest()
             self._close_pipes()
             reason = how_it_ended(self._child.exit_code())
         unanswered = by_itself and self._connection is not None and self._connection.probing
         if unanswered:  # set before the end is reported, because the next start reads it
             self._upstream.initialize_first = True
         self._write_stray_lines()
+        self._output.flush(ended=True)
         last_lines = tuple(self._child.printed().splitlines()[-self._limits.last_lines :])
         return Ending(reason, self._child.exit_code(), last_lines, unanswered)
 
@@ -174,11 +177,21 @@ class CommandProcess(RunningUpstream):
         seconds = self._limits.patient_seconds if patient else self._limits.stop_seconds
         await run_in_thread(lambda: self._child.stop(seconds))
         self._clear()
+        await run_in_thread(lambda: self._output.wait(self._limits.drain_seconds))
         self._close_pipes()
 
     def _clear(self) -> None:
         self._child.end_the_rest()
         self._cleared = True
+
+    async def _read_rest(self) -> None:
+        seconds = self._limits.drain_seconds
+        reading: list[asyncio.Future[Any]] = [asyncio.ensure_future(run_in_thread(lambda: self._output.wait(seconds)))]
+        if self._lines is not None:
+            reading.append(asyncio.ensure_future(self._lines.over.wait()))
+        await asyncio.wait(reading, timeout=seconds)
+        for task in reading:
+            task.cancel()
 
     def _close_pipes(self) -> None:
         if self._lines is not None:
@@ -190,14 +203,13 @@ class CommandProcess(RunningUpstream):
     # The output.
 
     async def _follow_output(self) -> None:
-        """Copy its output to our log at the level Debug, and truncate its output file when that is too large."""
+        """Write the last of what was left out of its output file, and copy new output to our log at the level Debug."""
         seen = self._output.size()
         while True:
             await asyncio.sleep(self._limits.output_check_seconds)
+            self._output.flush()
             if log.level <= DEBUG and self._output.size() != seen:
                 log.debug(f"the server prints:\n{self._output.tail(seen)}")
-            if self._output.size() > self._limits.output_bytes:
-                os.ftruncate(self._output.handle, 0)
             seen = self._output.size()
 
     def _strayed(self, line: bytes) -> None:
@@ -211,8 +223,5 @@ class CommandProcess(RunningUpstream):
             return
         lines = list(self._stray_lines)
         self._stray_lines.clear()
-        try:
-            os.write(self._output.handle, b"".join(STRAY_MARK + line + b"\n" for line in lines))
-        except OSError as error:
-            log.debug(f"stray output of the server cannot be written: {error}")
+        self._output.add(b"".join(STRAY_MARK + line + b"\n" for line in lines))
         self._observer.strayed(decode(lines[-1]).strip())

@@ -13,7 +13,8 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ... import __version__
-from ...instances.child_process import Output, spawn
+from ...instances.bounded_output import BoundedOutput
+from ...instances.child_process import spawn
 from ...instances.probe import HEALTH_TOOL
 from ...protocol.client.connection import ConnectionLost, UnusableServer
 from ...protocol.client.pipe_lines import PipeLines
@@ -71,7 +72,7 @@ def patience_of(spec: LaunchSpec) -> float:
 def try_command(program: str, spec: LaunchSpec) -> Trial:
     """Start and try a server; `program` is the executable file of the command."""
     with tempfile.TemporaryDirectory(prefix="uno-devserver-") as folder:
-        output = Output(os.path.join(folder, "stderr.log"))
+        output = BoundedOutput(os.path.join(folder, "stderr.log"))
         try:
             return asyncio.run(_over_pipes(program, spec, output))
         finally:
@@ -93,7 +94,7 @@ class _Stopwatch:
         self._last = now
 
 
-async def _over_pipes(program: str, spec: LaunchSpec, output: Output) -> Trial:
+async def _over_pipes(program: str, spec: LaunchSpec, output: BoundedOutput) -> Trial:
     watch = _Stopwatch()
     line = (program, *spec.command[1:])
     try:
@@ -128,6 +129,7 @@ async def _over_pipes(program: str, spec: LaunchSpec, output: Output) -> Trial:
     finally:
         await run_in_thread(lambda: child.stop(STOP_SECONDS))
         child.end_the_rest()
+        await run_in_thread(lambda: output.wait(LAST_OUTPUT_SECONDS))
     count = None if tools is None else len(tools) if behind is None else behind.tools
     return Trial(watch.milliseconds, count, _explained(problem, strays, child) if problem else "", behind)
 
