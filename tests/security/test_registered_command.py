@@ -75,3 +75,24 @@ def test_the_path_can_be_asked_for_and_works(marks: Marks) -> None:
 
     assert run_as_a_client(marks.machine, "cursor")
     assert marks.left == set()
+
+
+@pytest.mark.parametrize("command", ["./tools/uno-devserver", "{workspace}/tools/uno-devserver"])
+@pytest.mark.parametrize("name", ["UnoApp", "helper"])
+def test_a_program_of_the_repository_is_not_taken_for_ours_and_install_replaces_it(
+    marks: Marks, command: str, name: str
+) -> None:
+    machine = marks.machine
+    marks.program(machine.workspace / "tools" / "uno-devserver", "of the repository")
+    entry = {"command": command.format(workspace=machine.workspace), "args": ["--mcp-app"]}
+    marks.file(".cursor/mcp.json", json.dumps({"mcpServers": {name: entry}}))
+
+    (found,) = machine.run("mcp", "status", "cursor", "--json").json["servers"][0]["ides"]
+    installed = machine.run("mcp", "install", "cursor", "--servers", "UnoApp")
+
+    assert found["status"] == "outdated"
+    assert any("may have come with the workspace" in one and entry["command"] in one for one in found["warnings"])
+    assert "may have come with the workspace" in " ".join(installed.stdout.split())
+    registered = CLIENTS["cursor"][1]((machine.workspace / ".cursor/mcp.json").read_text("utf-8"))
+    assert registered[name]["command"] != entry["command"]
+    assert marks.left == set()

@@ -89,10 +89,16 @@ def test_a_started_command_is_logged_without_its_tokens(machine: Machine, how: s
 OTHER = {
     "url": "https://other.example/mcp",
     "headers": {"Authorization": f"Bearer {SECRET}"},
-    "env": {"API_KEY": f"{SECRET}-key"},
+    "env": {"API_KEY": f"{SECRET}-key", "HARMLESS": SECRET},
+    "args": ["--plain", SECRET, f"--pw={SECRET}"],
 }
 FILES = {
     "in one line": ("cursor", ".cursor/mcp.json", json.dumps({"mcpServers": {"other": OTHER}})),
+    "between ours in one line": (
+        "cursor",
+        ".cursor/mcp.json",
+        json.dumps({"mcpServers": {"UnoDocs": {"url": "https://mcp.platform.uno/v1"}, "other": OTHER, "UnoApp": {}}}),
+    ),
     "in lines": ("cursor", ".cursor/mcp.json", json.dumps({"mcpServers": {"other": OTHER}}, indent=2)),
     "as TOML": (
         "codex",

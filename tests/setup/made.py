@@ -51,9 +51,10 @@ UNO_DOCS = ServerDefinition(
     "UnoDocs",
     "http",
     {"stable": EntrySpec(url=URL)},
-    Detection(keys=("^UnoDocs$",), urls=(r"mcp\.platform\.uno",)),
+    Detection(keys=("^UnoDocs$",), urls=(r"^https://mcp\.platform\.uno(:443)?(/|$)",)),
 )
 SERVERS = (UNO_APP, UNO_DOCS)
+HERE = Here("/ws", "/home/me", "/home/me/.config", "/home/me/.local", {"PATH": "/home/me/bin:/usr/bin"}, "linux")
 PLAIN = Dialect()
 MERGED = Dialect(env_key="environment", one_array=True, types={"stdio": "local", "http": "remote"})
 

@@ -411,6 +411,8 @@ def test_what_we_write_is_recognised(definitions: Definitions) -> None:
         ("http://[::1]:5000/mcp", False, True),
         ("https://example.com:5000/mcp", False, False),
         ("http://localhost:5000/other", False, False),
+        ("http://localhost.evil.example/uno-devserver/mcp", False, False),
+        ("http://evil.example/localhost:5000/mcp", False, False),
     ],
 )
 def test_a_local_address_is_ours_for_certain_only_where_it_says_so(url: str, strong: bool, weak: bool) -> None:

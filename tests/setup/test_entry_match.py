@@ -229,3 +229,29 @@ def test_the_runner_is_known_by_its_program(words: tuple[str, ...], runner: str 
 )
 def test_a_way_of_its_own_has_words_that_no_definition_has(words: tuple[str, ...], own: bool) -> None:
     assert match_of(command(*words)).own_way is own
+
+
+@pytest.mark.parametrize(
+    ("url", "pattern", "ours"),
+    [
+        ("https://mcp.platform.uno/v1", r"mcp\.platform\.uno", True),
+        ("HTTPS://MCP.platform.uno:443?x=1", r"mcp\.platform\.uno", True),
+        ("https://mcp.platform.unofficial.org/x", r"mcp\.platform\.uno", False),
+        ("https://mcp.platform.uno.evil.example/v1", r"mcp\.platform\.uno", False),
+        ("https://the.mcp.platform.uno/v1", r"mcp\.platform\.uno", False),
+        ("https://evil.example/mcp.platform.uno/v1", r"mcp\.platform\.uno", False),
+        ("https://evil.example//mcp.platform.uno/v1", r"//mcp\.platform\.uno", False),
+        ("https://evil.example/?x=mcp.platform.uno", r"mcp\.platform\.uno", False),
+        ("https://evil.example#mcp.platform.uno", r"mcp\.platform\.uno", False),
+        ("https://mcp.platform.uno@evil.example/v1", r"mcp\.platform\.uno", False),
+        ("https://evil.example\\@mcp.platform.uno/v1", r"mcp\.platform\.uno", False),
+        ("http://[::1]:5000/mcp", r"\[::1\]:\d+/mcp", True),
+        ("https://any.example/my-server/mcp", "/my-server/mcp$", True),
+        ("https://any.example/my-server/mcp", "my-server", False),
+        ("https://any.example/my-server/mcp", "//[^/]*/my-server", True),
+    ],
+)
+def test_a_pattern_of_addresses_matches_a_whole_host_or_a_path(url: str, pattern: str, ours: bool) -> None:
+    server = UNO_DOCS.replace(detection=Detection(("^UnoDocs$",), urls=(pattern,)))
+
+    assert bool(matches((ServerEntry("x", {"url": url}),), (server,), PLAIN)) is ours

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.files import write
 from uno_devserver.setup.paths import Here
 from uno_devserver.setup.profiles import Format, Place, Profile, Scope, Use
 from uno_devserver.setup.servers import VariantChoice
@@ -179,8 +180,18 @@ def test_a_command_that_cannot_be_found_is_told(local: Place, here: Here, tmp_pa
     assert bare.status is RegistrationStatus.REGISTERED
     assert bare.warnings == ("The entry 'UnoApp' cannot start: 'uvx' is not on PATH",)
     assert path.status is RegistrationStatus.OUTDATED
-    assert path.warnings == (f"The entry 'UnoApp' cannot start: '{gone}' does not exist",)
+    assert f"The entry 'UnoApp' cannot start: '{gone}' does not exist" in path.warnings
     assert not any("cannot start" in one for one in own.warnings)
+
+
+def test_a_path_of_the_entry_that_hides_the_command_is_told_as_the_cause(local: Place, here: Here) -> None:
+    entry = {**stdio(STABLE), "env": {"PATH": "/nowhere"}}
+    program = write(Path(here.home) / "bin" / "uvx", "")
+    program.chmod(0o755)
+
+    app = _app(client(_write(local, {"UnoApp": entry})), here.replace(environ={"PATH": str(program.parent)}))
+
+    assert "The entry 'UnoApp' cannot start: 'uvx' is not on the PATH that the entry sets" in app.warnings
 
 
 def test_what_is_wrong_with_a_file_that_the_client_does_not_read_is_no_matter(

@@ -7,17 +7,15 @@ others. If another program changes a file at the same moment, its change is plan
 from __future__ import annotations
 
 import errno
-import itertools
 import os
-import re
 
 from ..issues import UserError
-from ..system.files import FileProblem, decode, is_write_protected, rewrite, sweep, write_atomic
+from ..system.files import FileProblem, is_write_protected, rewrite, sweep, write_atomic
 from ..system.locks import FileLock
 from ..system.log import log
-from ..system.text import HIDDEN, shown_text
 from ..system.values import Value
 from .backups import backups_of, keep_backup
+from .change_diff import change_diff
 from .change_records import Original, continued_record, forget_record, keep_record, record_of
 from .config_file import LINK_STEP, content_of, way_out
 from .plan.changes import Action, FileChange
@@ -25,7 +23,7 @@ from .profiles import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import TypeVar
 
     from .change_records import ChangeRecord
@@ -39,15 +37,6 @@ READ_ONLY = "File is read-only"
 CLASH = "Another program keeps changing it; nothing was written. Run this again"
 WORKSPACE_MODE = 0o644  # before the umask: such files are shared through the repository
 USER_MODE = 0o600  # clients store tokens in their configurations
-CONTEXT = 3  # lines around a change in a diff
-FUZZ = 2  # lines of context that `patch` can do without
-# In a file of any format: the name of a setting, at the beginning of a line; a line without a value; a part of a line
-# with one setting at most; brackets and the like at the end.
-_NAME = re.compile(r"""\s*(?:-\s+)?(?:"[^"\\]*"|'[^']*'|[\w.-]+)\s*[:=]\s*""")
-_NO_VALUE = re.compile(rf"(?:{_NAME.pattern})?[\s{{}}\[\],]*|\s*\[+[\w.-]+\]+\s*")
-_SINGLE = re.compile(rf"\W*|(?:{_NAME.pattern})?[^{{}}:=\n]*")
-_WORD_START, _WORD_END = re.compile(r"\w+"), re.compile(r"\w+$")
-_NO_WORDS_END = re.compile(r"[^\w\"']*$")
 
 
 class WriteOptions(Value):
@@ -133,9 +122,7 @@ def _apply(change: FileChange, options: WriteOptions) -> tuple[Operation, ...]:
     if is_write_protected(change.path):
         return _failed(change, READ_ONLY, f"Make '{change.path}' writable, and run this again.")
     if options.dry_run:
-        whole_file = change.operations[0].server is None
-        diff = unified_diff(change.path, change.before, change.after, hide_values=whole_file)
-        return (change.operations[0].replace(diff=diff), *change.operations[1:])
+        return (change.operations[0].replace(diff=change_diff(change)), *change.operations[1:])
     try:
         return _write_recorded(change, options)
     except FileProblem as problem:
@@ -276,108 +263,3 @@ def _remove_empty(folders: tuple[str, ...]) -> None:
             os.rmdir(folder)
         except OSError:
             return  # the folder is not empty, or does not exist
-
-
-def unified_diff(path: str, before: bytes | None, after: bytes | None, *, hide_values: bool = False) -> str:
-    """The change as a patch, in which values that are not part of it do not appear: they may be secrets of others.
-
-    Lines around the change are shown as far as they have no values. Of a line that is changed in part, the rest is
-    replaced by `…`, unless it is a single setting; with `hide_values`, so are all values that change.
-    """
-    from difflib import SequenceMatcher
-
-    old, new = _lines(before), _lines(after)
-    # Equal lines at both ends are skipped, because comparing all lines of a big file would take seconds.
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
-    compared = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail])
-    changes = [
-        (head + i1, head + i2, head + j1, head + j2) for tag, i1, i2, j1, j2 in compared.get_opcodes() if tag != "equal"
-    ]
-    if not changes:
-        return ""
-    name = path.replace("\\", "/").lstrip("/")
-    end = "\t" if " " in name else ""  # marks the end of a name with blanks
-    lines = [f"--- {'/dev/null' if before is None else f'a/{name}{end}'}\n"]
-    lines += [f"+++ {'/dev/null' if after is None else f'b/{name}{end}'}\n"]
-    shown = 0  # the old lines up to this one are shown, or were passed
-    for (i1, i2, j1, j2), following in zip(changes, [*changes[1:], (len(old), 0, 0, 0)], strict=True):
-        above = _without_values(old[shown:i1][::-1])[::-1]
-        below = _without_values(old[i2 : following[0]])
-        # To `patch`, a side with much less context is the beginning or the end of the file.
-        if i2 + len(below) < len(old):
-            above = above[max(0, len(above) - len(below) - FUZZ) :]
-        if i1 > len(above):
-            below = below[: len(above) + FUZZ]
-        removed, added = _shown_change(old[i1:i2], new[j1:j2], hide_values=hide_values)
-        first = _range(i1 - len(above), len(above) + i2 - i1 + len(below))
-        second = _range(j1 - len(above), len(above) + j2 - j1 + len(below))
-        lines += [f"@@ -{first} +{second} @@\n", *(f" {line}" for line in above)]
-        lines += [*(f"-{line}" for line in removed), *(f"+{line}" for line in added), *(f" {line}" for line in below)]
-        shown = i2 + len(below)
-    return "".join(map(_finished, lines))
-
-
-def _range(start: int, count: int) -> str:
-    first = start + 1 if count else start
-    return f"{first}" if count == 1 else f"{first},{count}"
-
-
-def _without_values(lines: list[str]) -> list[str]:
-    """The first lines, three at most, that have only brackets, or the name of a table or an object."""
-    return list(itertools.takewhile(_NO_VALUE.fullmatch, lines[:CONTEXT]))
-
-
-def _shown_change(removed: list[str], added: list[str], *, hide_values: bool) -> tuple[list[str], list[str]]:
-    if hide_values:
-        return [_name_only(line) for line in removed], [_name_only(line) for line in added]
-    old, new = "".join(removed), "".join(added)
-    if not old or not new:
-        return _split(shown_text(old)), _split(shown_text(new))
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
-    return _shown_part(old, start, end), _shown_part(new, start, end)
-
-
-def _shown_part(text: str, start: int, end: int) -> list[str]:
-    """The lines of a text that is unchanged up to `start`, and in its last `end` characters; words stay whole."""
-    word_before, word_after = _WORD_END.search(text[:start]), _WORD_START.match(text[len(text) - end :])
-    if word_before and re.match(r"\w", text[start:]):
-        start -= len(word_before[0])
-    if word_after and re.search(r"\w$", text[: len(text) - end]):
-        end -= len(word_after[0])
-    changed = text[start : len(text) - end]
-    first, last = text[:start], text[len(text) - end :]
-    if not _SINGLE.fullmatch(first):
-        first = _name_only(first)
-    if not _SINGLE.fullmatch(last):
-        last = HIDDEN + (_NO_WORDS_END.search(last) or [""])[0]
-    return _split(first + shown_text(changed) + last)
-
-
-def _name_only(line: str) -> str:
-    """The line with its indentation and the name of its setting; other text than brackets becomes `…`."""
-    name = _NAME.match(line)
-    kept = name[0] if name else ""
-    rest = line[len(kept) :]
-    return line if not re.search(r"\w", rest) else kept + HIDDEN + (_NO_WORDS_END.search(rest) or [""])[0]
-
-
-def _lines(content: bytes | None) -> list[str]:
-    return [] if content is None else _split(decode(content))
-
-
-def _split(text: str) -> list[str]:
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """The number of equal items at the beginning."""
-    for number, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return number
-    return min(len(one), len(other))
-
-
-def _finished(line: str) -> str:
-    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

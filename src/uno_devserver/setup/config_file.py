@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Some clients store conversations in the same file as the servers, so that it has tens of megabytes.
 MAX_BYTES = 64 * 1024 * 1024
 
-LINK_STEP = "Replace the link by a file or folder of the workspace, or use --scope user; then run this again."
+LINK_STEP = "Replace the link by a file or folder of the workspace, and run this again."
 
 _FORMATS = {Format.JSON: "JSON", Format.JSONC: "JSON", Format.TOML: "TOML", Format.YAML: "YAML"}
 

@@ -28,6 +28,11 @@ class Definitions(Value):
     profiles: tuple[Profile, ...]  # in the order in which they are reported
     servers: tuple[ServerDefinition, ...]
 
+    @property
+    def clients(self) -> tuple[Profile, ...]:
+        """The profiles of clients with which servers can be registered, without those that only write a file."""
+        return tuple(one for one in self.profiles if not (one.hidden or one.no_client))
+
     def profile(self, name: str) -> Profile | None:
         """The profile with this identifier or alias, ignoring case; None if there is none."""
         wanted = name.lower()

@@ -32,6 +32,8 @@ _MINOR = ".*"  # ends the version of an entry that takes each release of a minor
 _INDEX_RUNNERS = {"uvx": "", "uv": "tool", "pipx": "run"}
 _SOURCES = ("--from", "--spec")
 _INDEX_NAME = re.compile(r"uno[-_.]+devserver(?:\[.*?\])?(?:(?:@|[=~<>!]=?=?)([^/:]*))?", re.IGNORECASE)
+# Scheme, host, port and path of an address. Browsers take a backslash for a slash, so it ends the host, too.
+_ADDRESS = re.compile(r"([^/\\?#]*://)?(?:[^/\\?#]*@)?(\[[^]/\\?#]*\]|[^:/\\?#]*)(:[^/\\?#]*)?([^?#]*)")
 _STABLE_AFTER_ALL = ("disallow", "if-necessary")  # values of --prerelease that uvx has, and dnx has not
 
 
@@ -87,11 +89,11 @@ def _owner(
     command = _line(says)
     for server in servers:
         if (command and _any(server.detection.commands, command)) or (
-            says.url and _any(server.detection.urls, says.url)
+            says.url and _any_address(server.detection.urls, says.url)
         ):
             return server, True
     for server in servers:
-        if says.url and _any(server.detection.weak_urls, says.url):
+        if says.url and _any_address(server.detection.weak_urls, says.url):
             return server, _any(server.detection.weak_keys, entry.name)
     return None
 
@@ -103,6 +105,23 @@ def _line(says: EntrySpec) -> str:
 def _any(patterns: tuple[str, ...], text: str) -> bool:
     # `re` caches compiled patterns, so each is compiled only once, and only if it is needed.
     return any(re.search(pattern, text[:SEEN_CHARACTERS], re.IGNORECASE) for pattern in patterns)
+
+
+def _any_address(patterns: tuple[str, ...], url: str) -> bool:
+    """Whether a pattern matches a whole host, or a path from its slash on; part of a host may be another's.
+
+    User name, query and fragment do not count: they can contain any text.
+    """
+    parts = _ADDRESS.match(url[:SEEN_CHARACTERS].strip())
+    assert parts is not None  # every part may be empty
+    before, host, port, path = parts.groups("")
+    text, begin = before + host + port + path, len(before)
+    end, path_at = begin + len(host), begin + len(host + port)
+    return any(
+        (found.start() <= begin and found.end() >= end) or (found.start() >= path_at and re.match("/(?!/)", found[0]))
+        for pattern in patterns
+        for found in re.finditer(pattern, text, re.IGNORECASE)
+    )
 
 
 def _variant(says: EntrySpec, server: ServerDefinition) -> str:

@@ -13,7 +13,8 @@ from .client_detection import detected
 from .config_file import Location, read_place
 from .entry_command import command_problem
 from .entry_format import is_disabled
-from .expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_variables, up_to_date
+from .entry_origin import OTHER_COMMAND, is_current, other_command
+from .expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_variables
 from .profiles import STDIO, Format, Use
 
 TYPE_CHECKING = False
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .profiles import Place, Profile
     from .servers import ServerDefinition, VariantChoice
 
+OWN_PATH = "is not on the PATH that the entry sets"
 IN_FILES = "Registered in multiple config files"
 
 
@@ -68,11 +70,11 @@ def _registration(
     effective = _effective(locations)
     if not locations:
         status = RegistrationStatus.MISSING
-    elif effective is not None and _is_current(effective, profile, choice):
+    elif effective is not None and is_current(effective.match, effective.place, profile, choice, here):
         status = RegistrationStatus.REGISTERED
     else:
         status = RegistrationStatus.OUTDATED
-    warnings = [*_warnings(profile, configs, server, locations, here), *_brought(profile, locations, choice)]
+    warnings = [*_warnings(profile, configs, server, locations, here), *_brought(profile, locations, choice, here)]
     if effective is not None and (status is RegistrationStatus.OUTDATED or not choice.released):
         problem = index_problem(effective.match.says, server, choice)
         warnings += [f"The entry '{effective.match.entry.name}' {problem}"] if problem else []
@@ -80,15 +82,13 @@ def _registration(
     return Registration(server, status, locations, tuple(dict.fromkeys(warnings)))
 
 
-def _is_current(location: Location, profile: Profile, choice: VariantChoice) -> bool:
-    match, place = location.match, location.place
-    return up_to_date(match, choice, place.dialect) and not brought_along(match, place, profile, choice)
-
-
-def _brought(profile: Profile, locations: tuple[Location, ...], choice: VariantChoice) -> Iterator[str]:
+def _brought(profile: Profile, locations: tuple[Location, ...], choice: VariantChoice, here: Here) -> Iterator[str]:
     """Warnings of what may have come with the workspace, and decides what its entries run."""
     for one in locations:
         entry, has = f"The entry '{one.match.entry.name}' in '{one.path}'", "has settings that decide what runs"
+        command = "" if one.legacy else other_command(one.match, one.place, profile, choice, here)
+        if command:
+            yield f"{entry} {OTHER_COMMAND}: {command}"
         brought = () if one.legacy else brought_along(one.match, one.place, profile, choice)
         if brought and agrees_for_the_user(one.match, one.place, profile):
             yield f"{entry} {AGREES}: do not use it before 'mcp install' has removed that"
@@ -187,4 +187,6 @@ def cannot_start(location: Location, here: Here) -> str:
     says = location.match.says
     if location.match.transport != STDIO or "$" in says.env.get("PATH", ""):  # the client expands that
         return ""
-    return command_problem(says.command, {**here.environ, **says.env}, here.platform)
+    problem = command_problem(says.command, {**here.environ, **says.env}, here.platform)
+    own_path = problem and not command_problem(says.command, here.environ, here.platform)
+    return f"'{says.command}' {OWN_PATH}" if own_path else problem

@@ -97,7 +97,9 @@ def has_credentials(url: str) -> bool:
 
 HIDDEN = "…"
 # Words of a name that say that its value is a secret, and endings of words that do.
-_SECRET_WORDS = frozenset(("auth", "authorization", "bearer", "cookie", "dsn", "jwt", "license", "pass", "pat", "pin"))
+_SECRET_WORDS = frozenset(
+    ("auth", "authorization", "bearer", "cookie", "dsn", "jwt", "license", "pass", "pat", "pin", "pw")
+)
 _SECRET_ENDINGS = ("credential", "key", "passphrase", "password", "passwd", "pwd", "secret", "signature", "token")
 _SECRET_PLURALS = ("credentials", "keys", "passwords", "secrets")  # but TOKENS are counted as a rule
 # The last word of a name whose value decides which code runs, or names a place: it is shown.

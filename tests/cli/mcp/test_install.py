@@ -620,8 +620,8 @@ def test_a_link_that_leads_out_of_the_workspace_is_not_followed(clients: Clients
     assert result.exit_code == 1
     assert {one["action"] for one in operations(result)} == {"error"}
     assert all(said in one["reason"] for one in operations(result))
-    step = "Replace the link by a file or folder of the workspace, or use --scope user; then run this again."
-    assert step in result.json["nextSteps"]
+    step = "Replace the link by a file or folder of the workspace, and run this again."
+    assert (step + " Or use --scope user." * (argv[0] == "install")) in result.json["nextSteps"]
     assert "the-secret" not in result.stdout + result.stderr
     assert clients.tree() == before
     kept = [path for path in clients.machine.data.rglob("*") if path.is_file()]
@@ -658,3 +658,35 @@ def test_a_users_own_file_may_be_a_link(clients: Clients) -> None:
     assert clients.install("cursor", "--scope", "user").exit_code == 0
 
     assert "UnoApp" in clients.read("~/dotfiles/cursor.json")["mcpServers"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://mcp.platform.unofficial.org/x",
+        "https://evil.example/mcp.platform.uno/v1",
+        "https://corp.example/?x=mcp.platform.uno",
+        "https://mcp.platform.uno.evil.example/v1",
+    ],
+)
+def test_an_entry_of_another_host_is_neither_changed_nor_removed(clients: Clients, url: str) -> None:
+    clients.write(".cursor/mcp.json", {"mcpServers": {"theirs": {"url": url}}})
+    before = clients.bytes(".cursor/mcp.json")
+
+    clients.install("cursor", "--servers", "UnoDocs")
+    installed = json.loads(clients.bytes(".cursor/mcp.json"))["mcpServers"]
+    clients.uninstall("cursor")
+
+    assert installed == {"theirs": {"url": url}, "UnoDocs": {"url": "https://mcp.platform.uno/v1"}}
+    assert clients.bytes(".cursor/mcp.json") == before
+
+
+@pytest.mark.parametrize("argv", [("install",), ("install", "nosuch"), ("status", "nosuch")])
+def test_the_same_clients_are_listed_wherever_one_is_missing_or_unknown(
+    clients: Clients, argv: tuple[str, ...]
+) -> None:
+    error = str(clients.mcp(*argv).json["error"])
+
+    assert "cursor, " in error
+    assert "aider" not in error
+    assert " unknown" not in error

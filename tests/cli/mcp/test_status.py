@@ -135,7 +135,7 @@ def test_until_a_release_an_entry_by_name_is_outdated_with_the_reason_and_the_ne
 
     found, reason = of_client(told, "UnoApp", "cursor"), "runs whatever has the name uno-devserver on the package index"
     assert found["status"] == "outdated"
-    assert found["warnings"] == [f"The entry 'UnoApp' {reason}: version {UNRELEASED} of it is not released"]
+    assert found["warnings"][-1] == f"The entry 'UnoApp' {reason}: version {UNRELEASED} of it is not released"
     assert told.json["servers"][0]["definition"] == BY_PATH
     assert told.json["nextSteps"] == ["Run 'uno-devserver mcp install cursor' to register what is missing or outdated."]
     assert f"(auto-detected from tool v{UNRELEASED}), named by its path until it is released" in text
@@ -145,7 +145,7 @@ def test_until_a_release_an_entry_by_name_is_outdated_with_the_reason_and_the_ne
 def test_until_a_release_a_way_of_the_users_own_that_goes_by_the_name_stays_and_is_warned_of(clients: Clients) -> None:
     as_version(clients.machine, UNRELEASED)
     own = {"command": "uvx", "args": ["--python", "3.12", "uno-devserver", "--mcp-app"]}
-    clients.write(".cursor/mcp.json", _servers(("UnoApp", own), ("UnoDocs", DOCS)))
+    clients.write("~/.cursor/mcp.json", _servers(("UnoApp", own), ("UnoDocs", DOCS)))
 
     told = clients.status("cursor")
 
@@ -170,7 +170,7 @@ def test_an_entry_of_another_version_is_outdated_with_the_reason(
 
     found = of_client(clients.status("cursor"), "UnoApp", "cursor")
 
-    assert (found["status"], found["warnings"]) == ("outdated", [f"The entry 'UnoApp' {reason}"])
+    assert (found["status"], found["warnings"][-1]) == ("outdated", f"The entry 'UnoApp' {reason}")
 
 
 def test_people_get_a_line_per_client_and_entry(clients: Clients) -> None:
@@ -206,13 +206,13 @@ def test_people_get_a_line_per_client_and_entry(clients: Clients) -> None:
 
 def test_an_entry_started_in_a_way_of_its_own_is_registered_and_has_no_runner(clients: Clients) -> None:
     own = {"command": "uvx", "args": ["--python", "3.12", "uno-devserver@1.2", "--mcp-app"]}
-    clients.write(".cursor/mcp.json", _servers(("UnoApp", own)))
+    clients.write("~/.cursor/mcp.json", _servers(("UnoApp", own)))
 
     found = of_client(clients.status("cursor"), "UnoApp", "cursor")
 
     assert found["status"] == "registered"
     assert "runner" not in found["locations"][0]
-    assert "  cursor  registered own            .cursor/mcp.json\n" in clients.text("status").stdout
+    assert "  cursor  registered own            ~/.cursor/mcp.json\n" in clients.text("status").stdout
     assert of_client(clients.status("cursor", "--runner", "uvx"), "UnoApp", "cursor")["status"] == "outdated"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from setup.made import CHOICE, SERVERS, chosen, client, place
+from setup.made import CHOICE, HERE, SERVERS, chosen, client, place
 from support.files import write
 from uno_devserver.setup.change_records import record_of
 from uno_devserver.setup.change_writer import WriteOptions, apply_plan
@@ -30,7 +30,7 @@ class Setup:
 
     def install(self, *, choice: VariantChoice = CHOICE, backup: bool = True) -> None:
         options = self.options.replace(backup=backup)
-        done = apply_plan(lambda: plan_install(self.request, choice, PlannedFiles()), options)
+        done = apply_plan(lambda: plan_install(self.request, choice, PlannedFiles(), HERE), options)
         assert all(one.action is not Action.ERROR for one in done), done
 
     def restore(self, *, force: bool = False) -> Operation:

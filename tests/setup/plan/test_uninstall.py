@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from setup.made import CHOICE, SERVERS, STABLE, UNO_APP, UNO_DOCS, URL, client, place, saved, stdio
+from setup.made import CHOICE, HERE, SERVERS, STABLE, UNO_APP, UNO_DOCS, URL, client, place, saved, stdio
 from support.files import write
 from uno_devserver.setup.change_writer import WriteOptions, apply_plan
 from uno_devserver.setup.definitions import Definitions
@@ -35,7 +35,7 @@ class Setup:
         return plan_uninstall(request, PlannedFiles(), self.options.folder, all_scopes=all_scopes)
 
     def install(self, request: ChangeRequest) -> tuple[Operation, ...]:
-        return apply_plan(lambda: plan_install(request, CHOICE, PlannedFiles()), self.options)
+        return apply_plan(lambda: plan_install(request, CHOICE, PlannedFiles(), HERE), self.options)
 
     def uninstall(self, request: ChangeRequest) -> tuple[Operation, ...]:
         return apply_plan(lambda: self.plan(request), self.options)

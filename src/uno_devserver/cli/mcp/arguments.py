@@ -85,7 +85,7 @@ def _client(invocation: Invocation, definitions: Definitions) -> Profile | None:
         return None
     profile = definitions.profile(name)
     if profile is None:
-        known = ", ".join(one.id for one in definitions.profiles if not one.hidden)
+        known = ", ".join(one.id for one in definitions.clients)
         raise UserError("UnknownClient", f"Unknown client '{name}'. Known clients: {known}", _close(name, definitions))
     return profile
 

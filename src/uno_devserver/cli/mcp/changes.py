@@ -43,7 +43,7 @@ def clients_of(invocation: Invocation, wanted: McpArguments, verb: str) -> tuple
         return (wanted.client,)
     usage = f"Usage: mcp {verb} <client>, or use --all-ides to target all detected clients"
     if not all_clients:
-        known = ", ".join(profile.id for profile in wanted.definitions.profiles if not profile.no_client)
+        known = ", ".join(profile.id for profile in wanted.definitions.clients)
         raise UserError("MissingClient", f"Missing client argument. {usage}", f"Name one of: {known}.", exit_code=2)
     # Nothing can be registered with a program that is not an MCP client, but entries in its files can be removed.
     possible = [one for one in wanted.definitions.profiles if verb != "install" or not one.no_client]

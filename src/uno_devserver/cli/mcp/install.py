@@ -47,7 +47,7 @@ def install(invocation: Invocation) -> Result:
     clients, options, files = clients_of(invocation, wanted, "install"), write_options(invocation), PlannedFiles()
 
     def plan(client: Profile) -> ChangePlan:
-        return plan_install(_task(wanted, client), wanted.variant, files)
+        return plan_install(_task(wanted, client), wanted.variant, files, wanted.here)
 
     operations = change_all(clients, plan, files, options, _order(wanted))
     tasks = [_task(wanted, client) for client in clients]

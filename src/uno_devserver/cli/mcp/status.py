@@ -8,7 +8,7 @@ from ...setup.entry_format import is_disabled
 from ...setup.entry_match import PATH_RUNNER
 from ...setup.expected_entry import default_runner, expected, index_problem
 from ...setup.profiles import HTTP, Use
-from ...setup.status import IN_FILES, RegistrationStatus, cannot_start, in_words, several, status_of
+from ...setup.status import IN_FILES, OWN_PATH, RegistrationStatus, cannot_start, in_words, several, status_of
 from ...system.files import is_write_protected
 from ...system.text import one_line
 from ..result import Result
@@ -140,7 +140,7 @@ def _lines(
     wanted: McpArguments, clients: Sequence[ClientStatus], steps: Sequence[str], answers: Sequence[ClientAnswer] | None
 ) -> Iterator[str]:
     listed = [one for one in clients if one.detected or one.profile is wanted.client]
-    others = [one.profile.id for one in clients if not (one.detected or one.profile.hidden or one.profile.no_client)]
+    others = [one.profile.id for one in clients if not one.detected and one.profile in wanted.definitions.clients]
     yield from (styled(TITLE, Style.HEADING), styled("=" * len(TITLE), Style.HEADING), "")
     yield from _head("IDEs detected:", ", ".join(one.profile.id for one in clients if one.detected) or "none")
     if wanted.client is not None:
@@ -275,7 +275,8 @@ def _of_entry(
     problem, says = cannot_start(effective, here), effective.match.says
     call = " ".join(("uno-devserver mcp install", profile.id, f"--runner {PATH_RUNNER}", *options))
     if problem and not is_absolute(says.command) and PATH_RUNNER in found.server.runners:
-        yield f"{problem[0].upper()}{problem[1:]}: install it, or '{call}' names this program by its path."
+        remedy = "correct that" if OWN_PATH in problem else "install it"
+        yield f"{problem[0].upper()}{problem[1:]}: {remedy}, or '{call}' names this program by its path."
     elif found.status is RegistrationStatus.REGISTERED and _is_unreleased(effective.match, wanted.variant):
         yield f"Run '{call}' to name this program by its path."
     if is_disabled(effective.match.entry):

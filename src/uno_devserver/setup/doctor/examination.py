@@ -18,10 +18,10 @@ from ..config_file import read_place
 from ..entry_command import find_command, is_absolute
 from ..entry_format import UNKNOWN, is_disabled
 from ..entry_match import PATH_RUNNER
-from ..expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_variables, up_to_date
+from ..entry_origin import is_current, may_be_foreign
+from ..expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_variables
 from ..profiles import Use
 from ..status import locations_of, warnings_of_file
-from .entry_origin import may_be_foreign
 from .launch_spec import launch_spec_of
 
 TYPE_CHECKING = False
@@ -258,7 +258,7 @@ def _replacement(case: _Case) -> str:
     if case.unreleased:
         return f" '{_command(case.profile)}{scope} --runner {PATH_RUNNER}' names this program by its path."
     choice = case.choice.replace(variant=match.variant)
-    if up_to_date(match, choice, place.dialect) and not brought_along(match, place, case.profile, choice):
+    if is_current(match, place, case.profile, choice, case.here):
         return ""
     return f" '{_command(case.profile)}{scope}' replaces the entry with the usual one."
 

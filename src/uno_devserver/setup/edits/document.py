@@ -25,6 +25,9 @@ if TYPE_CHECKING:
         def remarks(self) -> tuple[Remark, ...]:
             """The parts that a strict JSON parser rejects: the first comment and the first trailing comma, if any."""
 
+        def spans(self, at: int) -> tuple[tuple[int, int], ...]:
+            """The parts of the text, as start and end, that are the entry at that index; may raise EditProblem."""
+
         def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
             """Return the text with `settings` in the entry at that index, or in a new last entry of that name.
 

@@ -63,6 +63,10 @@ class JsonDocument:
         found = (Remark("a comment", comment), Remark("a trailing comma", comma))
         return tuple(remark for remark in found if remark.line)
 
+    def spans(self, at: int) -> tuple[tuple[int, int], ...]:
+        member = self._object().members[at]
+        return ((self._start + member.key, self._start + member.end),)
+
     def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
         wanted = dict(settings)
 

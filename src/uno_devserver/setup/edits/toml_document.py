@@ -40,6 +40,11 @@ class TomlDocument:
             ServerEntry(name, value if isinstance(value, dict) else None) for name, value in self._servers.items()
         )
 
+    def spans(self, at: int) -> tuple[tuple[int, int], ...]:
+        from . import toml_edit
+
+        return toml_edit.spans(self._text, (*self._root, self.entries[at].name))
+
     def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
         from . import toml_edit  # imported late, because its patterns take 3 ms
 

@@ -90,6 +90,16 @@ def without(text: str, path: Path) -> str:
     return text
 
 
+def spans(text: str, path: Path) -> tuple[tuple[int, int], ...]:
+    """The statements and inline members that are the table or key at a path."""
+    outline = scan(text)
+    members = [one for table in outline.tables if not is_under(table.path, path) for one in table.members]
+    return (
+        *((one.at, one.end) for one in outline.statements if is_under(one.path, path)),
+        *((one.start, one.value[1]) for one in members if is_under(one.path, path)),
+    )
+
+
 def foreign(text: str, path: Path) -> list[str]:
     """The statements and inline members outside that path, as they are written."""
     outline = scan(text)

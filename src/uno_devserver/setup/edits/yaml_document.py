@@ -55,6 +55,11 @@ class YamlDocument:
         meanings = ValueReader()
         self.entries = tuple(self._entry(slot, meanings) for slot in self._slots)
 
+    def spans(self, at: int) -> tuple[tuple[int, int], ...]:
+        slot, servers = self._slots[at], self._way[-1]
+        first = servers.items[2 * slot] if servers.kind == MAPPING else servers.items[slot]
+        return ((first.begin, self._value(slot).end),)
+
     def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
         wanted = {key: value for key, value in settings.items() if key != self._name_key}
         unwanted = [key for key in drop if key not in wanted and key != self._name_key]

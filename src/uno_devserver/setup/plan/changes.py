@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from typing import Protocol, TypeVar
 
     from ..config_file import ConfigFile
-    from ..profiles import Scope
+    from ..profiles import Place, Scope
+    from ..servers import ServerDefinition
 
     class Edit(Protocol):
         @property
@@ -62,6 +63,8 @@ class FileChange(Value):
     after: bytes | None  # None to remove the file
     operations: tuple[Operation, ...]  # the operations on single servers
     within: str | None = None  # the folder out of which no link may lead
+    places: tuple[Place, ...] = ()  # the places in this file, and ...
+    servers: tuple[ServerDefinition, ...] = ()  # ... the servers whose entries a dry run shows
     closes: bool = False  # whether the record of our changes is removed afterwards
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from ...system.text import shown_words
 from ...system.values import Value
-from ..config_file import Location, decode_text, encode_text
+from ..config_file import LINK_STEP, Location, decode_text, encode_text
 from ..edits.document import EditProblem, open_document
 from ..entry_command import is_absolute
 from ..entry_format import is_disabled, settings_for
 from ..entry_match import PATH_RUNNER
+from ..entry_origin import OTHER_COMMAND, is_current, other_command
 from ..expected_entry import (
     AGREES,
     agrees_for_the_user,
@@ -32,7 +33,7 @@ from ..expected_entry import (
     up_to_date,
     without_further,
 )
-from ..profiles import Format, Scope, Use
+from ..profiles import STDIO, Format, Scope, Use
 from ..servers import PINNED
 from .changes import Action, FileChange, by_file
 from .request import left_alone, not_changed
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ..config_file import ConfigFile
     from ..edits.document import Document
     from ..entry_match import Match
+    from ..paths import Here
     from ..servers import EntrySpec, ServerDefinition, VariantChoice
     from .changes import ChangePlan, Operation
     from .request import ChangeRequest, PlannedFiles
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     Notes = tuple[str, ...]
 
 
-def plan_install(request: ChangeRequest, choice: VariantChoice, files: PlannedFiles) -> ChangePlan:
+def plan_install(request: ChangeRequest, choice: VariantChoice, files: PlannedFiles, here: Here) -> ChangePlan:
     profile = request.profile
     if profile.no_client:
         return request.errors(profile.no_client, "'uno-devserver mcp status' shows the clients that there are.")
@@ -57,8 +59,8 @@ def plan_install(request: ChangeRequest, choice: VariantChoice, files: PlannedFi
     if not profile.targets(scope):
         return request.no_such_scope(scope, {place.scope for place in profile.places if place.use is Use.WRITE})
     configs = tuple(files.read(place, request.definitions.servers) for place in profile.places)
-    decided = [_decide(_Case(request, choice, scope, configs, server)) for server in request.servers]
-    changes = (_file_change(edits) for edits in by_file(one for one in decided if isinstance(one, _Edit)))
+    decided = [_decide(_Case(request, choice, scope, configs, server, here)) for server in request.servers]
+    changes = (_file_change(request, edits) for edits in by_file(one for one in decided if isinstance(one, _Edit)))
     return (*changes, *(one for one in decided if not isinstance(one, _Edit)))
 
 
@@ -70,6 +72,7 @@ class _Case(Value):
     scope: Scope
     configs: tuple[ConfigFile, ...]  # in the order in which the client reads them
     server: ServerDefinition
+    here: Here
 
     def operation(self, action: Action, config: ConfigFile, reason: str) -> Operation:
         place = config.place
@@ -82,6 +85,10 @@ class _Case(Value):
     def keeps(self, config: ConfigFile) -> bool:
         """Whether what else decides what an entry in the file runs is the user's own."""
         return self.request.profile.holder(config.place) is not Scope.WORKSPACE
+
+    def other_command(self, one: Location) -> str:
+        """The command of an entry that may have come with the workspace; "" if it is one of ours, or the user's."""
+        return other_command(one.match, one.place, self.request.profile, self.choice, self.here)
 
     def is_before(self, one: ConfigFile, other: ConfigFile) -> bool:
         return self.configs.index(one) < self.configs.index(other)
@@ -109,11 +116,9 @@ def _decide(case: _Case) -> _Edit | Operation:
     current = next((one for one in found if request.scope in (None, one.place.scope)), None)
     notes = left_alone(server, case.configs) + _about_variant(server, choice) + _about_consent(case, current)
     if current is not None:
-        notes += _about_other_entries(current)
-        brought = brought_along(current.match, current.place, request.profile, choice)
-        if up_to_date(current.match, choice, current.place.dialect) and not brought:
+        notes += _about_other_entries(case, current)
+        if is_current(current.match, current.place, request.profile, choice, case.here):
             notes += _about_disabled(case, current.match) + _about_variables(case, current)
-            notes += () if case.keeps(current.config) else _about_own_way(current.match, "is")
             notes += _about_name(case, current.match.says)
             skipped = case.operation(Action.SKIPPED, current.config, _already(current.match, choice))
             return skipped.replace(notes=notes, keys=(current.match.entry.name,))
@@ -154,11 +159,12 @@ def _is_shadowed_by(case: _Case, target: ConfigFile, found: ConfigFile) -> bool:
 def _change(case: _Case, current: Location, notes: Notes) -> _Edit:
     """Change an entry in place; it keeps its name, its runner, and in the user's files the user's arguments."""
     match, keeps = current.match, case.keeps(current.config)
-    as_it_is = up_to_date(match, case.choice, current.place.dialect)  # but for what may have come with a repository
+    as_it_is = up_to_date(match, case.choice, current.place.dialect) and not case.other_command(current)
     definition = without_further(match, case.choice) if as_it_is else renewed(match, case.choice, keeps=keeps)
     reason = f"Updated {case.server.name} {case.server.transport} server{_was(match, case.choice)}"
     notes += _about_disabled(case, match) + _about_file(case, current.config, definition)
-    notes += _about_own_way(match, "is" if as_it_is else "was") + _about_removed(case, current)
+    notes += _about_command(case, current, "It was replaced") or _about_own_way(match)
+    notes += _about_removed(case, current)
     notes += _about_variables(case, current)
     notes += _about_name(case, definition)
     operation = case.operation(Action.UPDATED, current.config, reason).replace(notes=notes)
@@ -169,7 +175,9 @@ def _was(match: Match, choice: VariantChoice) -> str:
     """A remark on the old runner and variant of an entry, if they change, and on how to keep a pinned version."""
     kind, _, version = match.variant.partition(":")
     runner = [match.runner] if match.runner is not None and kept_runner(match, choice) != match.runner else []
-    was = " ".join([*runner, *([match.variant] if match.variant != meant(choice, match).variant else [])])
+    has_variant = match.runner is not None or not match.server.runner or match.transport != STDIO
+    variant = [match.variant] if has_variant and match.variant != meant(choice, match).variant else []
+    was = " ".join([*runner, *variant])
     keeps = f"; --version {version} keeps that" if kind == PINNED and not choice.asked and not runner else ""
     return f" (was {was}{keeps})" if was else ""
 
@@ -178,12 +186,16 @@ def _add(case: _Case, target: ConfigFile, shadowed: Location | None, notes: Note
     """Add an entry; `shadowed` is the outdated one that it hides, if any."""
     server, profile = case.server, case.request.profile
     if target.problem:
-        return case.request.broken(server, target)
+        broken = case.request.broken(server, target)
+        elsewhere = " Or use --scope user." if target.next_step == LINK_STEP else ""
+        return broken.replace(next_step=broken.next_step + elsewhere)
     name, definition = server.name, expected(server, case.choice)
     if shadowed is not None:
         name = shadowed.match.entry.name  # only the same name shadows an entry
         definition = renewed(shadowed.match, case.choice, keeps=case.keeps(shadowed.config))
-        notes += _about_removed(case, shadowed, "are not taken over")
+        notes += _about_command(case, shadowed, "It stays as it is") + _about_removed(
+            case, shadowed, "are not taken over"
+        )
     reason = f"Added {server.name} {server.transport} server"
     legacy = (one for one in case.configs if one.place.use is Use.LEGACY and case.effective(one))
     unread = next((one.place.path for one in legacy), None) if shadowed is None else None
@@ -196,7 +208,7 @@ def _add(case: _Case, target: ConfigFile, shadowed: Location | None, notes: Note
     return _Edit(target, name, None, definition, server, operation)
 
 
-def _file_change(edits: list[_Edit]) -> FileChange:
+def _file_change(request: ChangeRequest, edits: list[_Edit]) -> FileChange:
     place, before = edits[0].config.place, edits[0].config.content
     text, bom, encoding = decode_text(place.new_text.encode() if before is None else before)
     after, operations = before, []
@@ -207,7 +219,8 @@ def _file_change(edits: list[_Edit]) -> FileChange:
             operations.append(edit.operation.replace(keys=(name,)))
         except EditProblem as problem:
             operations.append(not_changed(edit.operation, place.path, problem))
-    return FileChange(place.path, place.scope, before, after, tuple(operations), place.within)
+    shown = request.places_at(place.path), request.definitions.servers
+    return FileChange(place.path, place.scope, before, after, tuple(operations), place.within, *shown)
 
 
 def _put(edit: _Edit, text: str) -> tuple[str, str]:
@@ -246,15 +259,16 @@ def _about_variant(server: ServerDefinition, choice: VariantChoice) -> Notes:
     return (f"{server.name} has no {kind} variant: it is registered as it always is.",)
 
 
-def _about_other_entries(current: Location) -> Notes:
+def _about_other_entries(case: _Case, current: Location) -> Notes:
     """Notes on further entries of the server in the same file; only the user can decide which one to keep."""
-    match = current.match
-    return tuple(
-        f"The entry '{one.entry.name}' in '{current.path}' is for {match.server.name}, too, and stays as it is: "
-        "remove one of them."
-        for one in current.config.entries_of(match.server)
-        if one.index != match.index
-    )
+    match, notes = current.match, []
+    for one in current.config.entries_of(match.server):
+        if one.index == match.index:
+            continue
+        entry = f"The entry '{one.entry.name}' in '{current.path}'"
+        notes.append(f"{entry} is for {match.server.name}, too, and stays as it is: remove one of them.")
+        notes += _about_command(case, Location(current.config, one), "It stays as it is")
+    return tuple(notes)
 
 
 def _about_disabled(case: _Case, match: Match) -> Notes:
@@ -264,14 +278,20 @@ def _about_disabled(case: _Case, match: Match) -> Notes:
     return (f"The entry '{match.entry.name}' is disabled, and stays that: switch it on in {name}.",)
 
 
-def _about_own_way(match: Match, verb: str) -> Notes:
+def _about_command(case: _Case, one: Location, done: str) -> Notes:
+    """A note on a command that may have come with the workspace, and what was done about it."""
+    command = case.other_command(one)
+    return (f"The entry '{one.match.entry.name}' {OTHER_COMMAND}. {done}: {command}",) if command else ()
+
+
+def _about_own_way(match: Match) -> Notes:
     if not match.own_way:
         return ()
     from shlex import join
 
     says = match.says
     line = join(shown_words((says.command, *says.args)))
-    return (f"The entry '{match.entry.name}' {verb} started in a way of its own: {line}",)
+    return (f"The entry '{match.entry.name}' was started in a way of its own: {line}",)
 
 
 def _about_removed(case: _Case, current: Location, what: str = "were removed") -> Notes:

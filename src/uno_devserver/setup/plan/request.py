@@ -55,6 +55,10 @@ class ChangeRequest(Value):
             if self.scope in (None, place.scope) and (all_scopes or place.use is not Use.SHARED or place in targets)
         )
 
+    def places_at(self, path: str) -> tuple[Place, ...]:
+        """The client's places in that file."""
+        return tuple(place for place in self.profile.places if place.path == path)
+
     def also_read_by(self, place: Place) -> tuple[str, ...]:
         """The names of the other clients that read the servers at this place."""
         return tuple(

@@ -147,4 +147,7 @@ class _File(Value):
         users = (own_configuration(place, "use it"),) if request.profile.holder(place) is Scope.USER else ()
         operation = self.operation(Action.RESTORED, reason)
         operation = operation.replace(notes=(*request.note_on_others(place), *users, *notes))
-        return FileChange(place.path, place.scope, self.content, content, (operation,), place.within, closes=True)
+        places, servers = request.places_at(place.path), request.definitions.servers
+        return FileChange(
+            place.path, place.scope, self.content, content, (operation,), place.within, places, servers, closes=True
+        )

@@ -54,7 +54,7 @@ def plan_uninstall(
         for server in request.servers
         if server.name not in found and not problems
     ]
-    changes = (_file_change(some, folder) for some in by_file(removals))
+    changes = (_file_change(request, some, folder) for some in by_file(removals))
     return (*changes, *problems, *missing)
 
 
@@ -108,7 +108,7 @@ def _is_in(server: ServerDefinition, configs: list[ConfigFile]) -> bool:
     return any(one.entries_of(server) for one in configs)
 
 
-def _file_change(removals: list[_Removal], folder: str) -> FileChange:
+def _file_change(request: ChangeRequest, removals: list[_Removal], folder: str) -> FileChange:
     place, before = removals[0].config.place, removals[0].config.content
     assert before is not None
     text, bom, encoding = decode_text(before)
@@ -122,7 +122,8 @@ def _file_change(removals: list[_Removal], folder: str) -> FileChange:
             operations += (not_changed(each, its.path, problem) for each in one.operations)
     failed = all(one.action is Action.ERROR for one in operations)
     after = before if failed else _as_before(folder, place, before, text, encode_text(text, bom, encoding))
-    return FileChange(place.path, place.scope, before, after, tuple(operations), place.within)
+    shown = request.places_at(place.path), request.definitions.servers
+    return FileChange(place.path, place.scope, before, after, tuple(operations), place.within, *shown)
 
 
 def _as_before(folder: str, place: Place, before: bytes, removed: str, data: bytes) -> bytes | None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from setup.made import UNO_APP, UNO_DOCS, URL
-from uno_devserver.setup.doctor.entry_origin import may_be_foreign
+from setup.made import CHOICE, HERE, UNO_APP, UNO_DOCS, URL, client, command, here_at, match_of
+from support.files import write
 from uno_devserver.setup.edits.document import ServerEntry
 from uno_devserver.setup.entry_command import own_command
 from uno_devserver.setup.entry_match import matches
+from uno_devserver.setup.entry_origin import may_be_foreign, other_command
 from uno_devserver.setup.paths import Here
 from uno_devserver.setup.profiles import Dialect, Format, Place, Scope, Use
 
-HERE = Here("/ws", "/home/me", "/home/me/.config", "/home/me/.local", {"PATH": "/home/me/bin:/usr/bin"}, "linux")
 WINDOWS = Here("C:\\ws", "C:\\me", "C:\\a", "C:\\l", {"PATH": "C:\\bin"}, "win32")
 
 
@@ -104,3 +105,45 @@ def test_whatever_else_a_workspaces_file_says_may_be_somebody_elses(settings: di
 )
 def test_only_files_in_the_workspace_are_asked_about(path: str, here: Here, asked: bool) -> None:
     assert foreign(path, here, command="sh") is asked
+
+
+def commanded(*words: str, here: Here = HERE) -> str:
+    place = Place("/ws/.mcp.json", Scope.WORKSPACE, Use.WRITE, Format.JSON, ("mcpServers",), Dialect())
+    match = match_of(command(*words))
+    return other_command(match, place, client(place), CHOICE, here)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (UVX["command"], *UVX["args"]),
+        ("uvx", "uno-devserver@0.9.1", "--mcp-app"),
+        ("dnx", "-y", "uno.devserver", "--mcp-app"),
+        ("dotnet", "dnx", "-y", "--prerelease", "uno.devserver", "--mcp-app"),
+        ("dnx", "-y", "--version", "5.6.0", "uno.devserver", "--mcp-app"),
+        ("uno-devserver", "--mcp-app"),
+        ("/usr/bin/uno-devserver", "--mcp-app"),
+        (*own_command(), "--mcp-app"),
+        (*own_command(), "--mcp-app", "--more"),  # arguments of the user are told apart
+    ],
+)
+def test_a_command_of_install_in_any_version_is_ours(words: tuple[str, ...]) -> None:
+    assert commanded(*words) == ""
+
+
+def test_a_program_on_path_counts_only_outside_of_the_workspace(tmp_path: Path) -> None:
+    here = here_at(tmp_path)
+    inside, outside = Path(here.workspace) / "bin" / "uno-devserver", tmp_path / "bin" / "uno-devserver"
+    for program in (inside, outside):
+        write(program, "").chmod(0o755)
+    first = here.replace(environ={"PATH": f"{inside.parent}:{outside.parent}"})
+    last = here.replace(environ={"PATH": f"{outside.parent}:{inside.parent}"})
+
+    assert commanded("uno-devserver", "--mcp-app", here=first) == "uno-devserver --mcp-app"
+    assert commanded(str(inside), "--mcp-app", here=first) == f"{inside} --mcp-app"
+    assert commanded("uno-devserver", "--mcp-app", here=last) == ""
+    assert commanded(str(outside), "--mcp-app", here=last) == ""
+
+
+def test_a_secret_of_such_a_command_is_not_shown() -> None:
+    assert commanded("./uno-devserver", "--mcp-app", "--token", "hunter2") == "./uno-devserver --mcp-app --token '…'"
