@@ -226,5 +226,5 @@ def test_what_a_workspaces_file_decides_of_what_runs_is_outdated_and_told(
     )
     assert decides.startswith(f"The entry 'UnoApp' in '{local.path}' has settings that decide what runs")
     assert decides.endswith(": UNO_DEVSERVER_TRUST=1, LD_PRELOAD=./x.so")
-    assert kept.endswith("sets variables that may have come with the workspace: API_KEY=…")
+    assert kept.endswith("has settings that may have come with the workspace: API_KEY=…")
     assert mine.warnings == ()

@@ -32,6 +32,12 @@ _ENV_FILE_KEYS = ("envFile", "env_file")
 _FOLDER_KEYS = ("cwd", "working_directory", "workingDirectory")
 _DEBUG_KEYS = ("dev",)  # VS Code: a debugger that starts the server
 _ONLY_STDIO = (*_ENV_FILE_KEYS, *_FOLDER_KEYS, *_DEBUG_KEYS)
+# Programs that a client runs for an entry, and questions that it then leaves out; lower case, as some ignore the case.
+_DECIDING_KEYS = frozenset(
+    (*(key.lower() for key in _ONLY_STDIO), "headershelper", "headers_helper", "runtimeexecutable", "shell", "trust")
+)
+# Tools that run without a question. Clients write these when the user says so, so they stay, and are told.
+APPROVAL_KEYS = ("alwaysAllow", "autoApprove")
 _ONLY_HTTP = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var", "transport")
 
 
@@ -67,32 +73,26 @@ def transport_of(definition: EntrySpec) -> str:
 
 
 def launch_settings(entry: ServerEntry, dialect: Dialect) -> dict[str, object]:
-    """The settings, besides command and arguments, that decide what an entry with a command runs; by their names."""
+    """The settings, besides command and arguments, that decide what an entry runs or whether its client asks."""
     settings = entry.settings or {}
     nested = settings.get("transport")
     every = {**settings, **nested} if isinstance(nested, dict) else settings
-    keys = dict.fromkeys((dialect.env_key, *ENV_KEYS, *_ONLY_STDIO, dialect.url_key, *_URL_KEYS))
-    return {key: every[key] for key in keys if every.get(key)}
+    keys = (dialect.env_key, *ENV_KEYS, dialect.url_key, *_URL_KEYS)
+    return {key: value for key, value in every.items() if value and (key in keys or is_deciding(key))}
 
 
-# Variables, by their beginnings, that agree in the user's name, say where the user's agreements are, or decide from
-# where programs and their code are loaded. Others stay, such as DOTNET_ROOT, which teams share.
+def is_deciding(key: str) -> bool:
+    """Whether a setting, by itself, makes a client run a program for the entry, or leave out a question."""
+    return key.lower() in _DECIDING_KEYS
+
+
+# Variables, by their beginnings, that agree in the user's name, say where the user's agreements are, decide from where
+# programs and their code are loaded, or make a program that we run write a file. Others stay, such as DOTNET_ROOT,
+# which teams share.
 _DECIDING_VARIABLES = (
     *("UNO_DEVSERVER_", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "XDG_"),
-    *(
-        "PATH",
-        "LD_",
-        "DYLD_",
-        "PYTHON",
-        "UV_",
-        "PIP_",
-        "PIPX_",
-        "NODE_",
-        "NPM_CONFIG_",
-        "NUGET_",
-        "BASH_ENV",
-        "COMSPEC",
-    ),
+    *("PATH", "LD_", "DYLD_", "PYTHON", "UV_", "PIP_", "PIPX_", "NODE_", "NPM_CONFIG_", "NUGET_"),
+    *("BASH_", "BROWSER", "COMSPEC", "GIT_", "OPENSSL_", "SSL_"),
     *("DOTNET_STARTUP_HOOKS", "DOTNET_ADDITIONAL_DEPS", "DOTNET_SHARED_STORE", "CORECLR_", "COR_", "MSBUILD"),
 )
 
@@ -133,7 +133,8 @@ def settings_for(
         settings |= _stdio_settings(definition, dialect, was, keeps)
         drop = [dialect.url_key, *_URL_KEYS, *((dialect.args_key, *_ARGS_KEYS) if dialect.one_array else ())]
         drop += _ONLY_HTTP if _changes_transport(was, server) else []
-        drop += [] if keeps or was is None else [*_deciding_environments(was.entry, dialect), *_ONLY_STDIO]
+        drop += [] if keeps or was is None else _deciding_environments(was.entry, dialect)
+    drop += [] if keeps or was is None else filter(is_deciding, was.entry.settings or {})
     if was is None:
         extra = dialect.extra.get(transport, {})
         settings |= {key: server.name if value == _NAME else value for key, value in extra.items()}

@@ -12,7 +12,7 @@ import os
 import re
 
 from .entry_command import PROGRAM_NAMES, RUNS_MODULE, base_name, is_absolute, own_command
-from .entry_format import ENV_KEYS, decides, environments, launch_settings
+from .entry_format import APPROVAL_KEYS, ENV_KEYS, decides, environments, is_deciding, launch_settings
 from .entry_match import PATH_RUNNER, divided, index_version, runs_our_module, without_dotnet
 from .profiles import HTTP, STDIO, Scope
 from .servers import STABLE, EntrySpec
@@ -100,36 +100,46 @@ def meant(choice: VariantChoice, match: Match) -> VariantChoice:
 
 def brought_along(match: Match, place: Place, profile: Profile, choice: VariantChoice) -> tuple[str, ...]:
     """What decides what an entry in a workspace's file runs, beyond what we write: in words, without secrets."""
-    if match.server.transport != STDIO or profile.holder(place) is not Scope.WORKSPACE:
+    if profile.holder(place) is not Scope.WORKSPACE:
         return ()
+    its_settings = launch_settings(match.entry, place.dialect)
+    if match.server.transport != STDIO:
+        return tuple(f"{key}={_shown_text(value)}" for key, value in its_settings.items() if is_deciding(key))
     from shlex import join
 
-    from ..system.text import shown_text, shown_words
+    from ..system.text import shown_words
 
     ours = expected(match.server, meant(choice, match), kept_runner(match, choice)).env
     _, arguments = divided(match.says.args, match.server)
     words = [f"the arguments {join(shown_words(('', *arguments))[1:])}"] if arguments else []
     its = environments(match.entry, place.dialect)
     words += [_shown(name, value) for name, value in its.items() if decides(name) and value != ours.get(name)]
-    for key, value in launch_settings(match.entry, place.dialect).items():
+    for key, value in its_settings.items():
         is_environment = key in (place.dialect.env_key, *ENV_KEYS) and isinstance(value, dict)
         if not is_environment and not (match.transport == HTTP and value == match.says.url):
-            words.append(f"{key}={shown_text(_text(value))}")
+            words.append(f"{key}={_shown_text(value)}")
     return tuple(words)
 
 
-def kept_variables(match: Match, place: Place, profile: Profile) -> tuple[str, ...]:
-    """The other variables of an entry in a workspace's file, in the same words: they stay, and are told."""
-    if match.server.transport != STDIO or profile.holder(place) is not Scope.WORKSPACE:
+def kept_settings(match: Match, place: Place, profile: Profile) -> tuple[str, ...]:
+    """Variables and approvals of an entry in a workspace's file, in the same words: they stay, and are told."""
+    if profile.holder(place) is not Scope.WORKSPACE:
         return ()
-    its = environments(match.entry, place.dialect)
-    return tuple(_shown(name, value) for name, value in its.items() if not decides(name))
+    its = environments(match.entry, place.dialect) if match.server.transport == STDIO else {}
+    approvals = {key: value for key in APPROVAL_KEYS if (value := (match.entry.settings or {}).get(key))}
+    return tuple(_shown(name, value) for name, value in {**its, **approvals}.items() if not decides(name))
 
 
 def _shown(name: str, value: object) -> str:
     from ..system.text import shown_variable
 
     return f"{name}={shown_variable(name, _text(value))}"
+
+
+def _shown_text(value: object) -> str:
+    from ..system.text import shown_text
+
+    return shown_text(_text(value))
 
 
 def _text(value: object) -> str:

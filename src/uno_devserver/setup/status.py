@@ -14,7 +14,7 @@ from .config_file import Location, read_place
 from .entry_command import command_problem
 from .entry_format import is_disabled
 from .entry_origin import OTHER_COMMAND, is_current, other_command
-from .expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_variables
+from .expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_settings
 from .profiles import STDIO, Format, Use
 
 TYPE_CHECKING = False
@@ -94,9 +94,9 @@ def _brought(profile: Profile, locations: tuple[Location, ...], choice: VariantC
             yield f"{entry} {AGREES}: do not use it before 'mcp install' has removed that"
         if brought:
             yield f"{entry} {has}, and may have come with the workspace: {', '.join(brought)}"
-        kept = () if one.legacy else kept_variables(one.match, one.place, profile)
+        kept = () if one.legacy else kept_settings(one.match, one.place, profile)
         if kept:
-            yield f"{entry} sets variables that may have come with the workspace: {', '.join(kept)}"
+            yield f"{entry} has settings that may have come with the workspace: {', '.join(kept)}"
 
 
 def locations_of(configs: tuple[ConfigFile, ...], server: ServerDefinition) -> tuple[Location, ...]:

@@ -436,6 +436,10 @@ CONSENT = {"env": {"UNO_DEVSERVER_TRUST": "1"}}
         ({"envFile": "./.env"}, "envFile=./.env"),
         ({"env_file": ["./.env"]}, 'env_file=["./.env"]'),
         ({"cwd": "evil"}, "cwd=evil"),
+        ({"EnvFile": "./.env"}, "EnvFile=./.env"),
+        ({"headersHelper": "./evil.sh"}, "headersHelper=./evil.sh"),
+        ({"trust": True}, "trust=true"),
+        ({"env": {"GIT_TRACE2": "/x", "OPENSSL_CONF": "."}}, "GIT_TRACE2=/x, OPENSSL_CONF=."),
         ({"url": "https://evil.example"}, "url=https://evil.example"),
         ({"args": [*STABLE.args, "--addins", "evil.py"]}, "the arguments --addins evil.py"),
     ],
@@ -444,32 +448,42 @@ CONSENT = {"env": {"UNO_DEVSERVER_TRUST": "1"}}
 def test_what_a_workspaces_file_decides_of_what_runs_is_removed_and_told_with_its_values(
     tmp_path: Path, command: EntrySpec, settings: dict[str, Any], told: str
 ) -> None:
-    entry = {**stdio(command), "alwaysAllow": ["x"], **settings}
+    entry = {**stdio(command), "timeout": 60, **settings}
     profile = client(place(saved(tmp_path / "mcp.json", UnoApp=entry)))
 
     change = only_change(plan(profile, UNO_APP))
 
-    assert entries(change) == {"UnoApp": {**stdio(STABLE), "alwaysAllow": ["x"]}}
+    assert entries(change) == {"UnoApp": {**stdio(STABLE), "timeout": 60}}
     assert change.operations[0].action is Action.UPDATED
     (note,) = change.operations[0].notes
     assert f"They were removed: {told}. If you need them" in note
 
 
+def test_what_a_client_would_run_for_a_server_with_an_address_is_removed_too(tmp_path: Path) -> None:
+    entry = {"url": URL, "headersHelper": "./evil.sh", "headers": {"X": "y"}}
+    profile = client(place(saved(tmp_path / "mcp.json", UnoDocs=entry)))
+
+    change = only_change(plan(profile, UNO_DOCS))
+
+    assert entries(change) == {"UnoDocs": {"url": URL, "headers": {"X": "y"}}}
+    assert "They were removed: headersHelper=./evil.sh." in change.operations[0].notes[0]
+
+
 @pytest.mark.parametrize("command", [STABLE, OLD])
-def test_other_variables_of_a_workspaces_file_stay_and_are_told_with_their_values(
+def test_other_variables_and_approvals_of_a_workspaces_file_stay_and_are_told_with_their_values(
     tmp_path: Path, command: EntrySpec
 ) -> None:
-    env = {"DOTNET_ROOT": "/dotnet", "API_KEY": "abc"}
-    path = saved(tmp_path / "mcp.json", UnoApp={**stdio(command), "env": {**env, "PATH": "."}})
+    env, allowed = {"DOTNET_ROOT": "/dotnet", "API_KEY": "abc"}, {"alwaysAllow": ["x"]}
+    path = saved(tmp_path / "mcp.json", UnoApp={**stdio(command), **allowed, "env": {**env, "PATH": "."}})
 
     change = only_change(plan(client(place(path)), UNO_APP))
-    saved(path, UnoApp={**stdio(STABLE), "env": env})
+    saved(path, UnoApp={**stdio(STABLE), **allowed, "env": env})
     again = only_operation(plan(client(place(path)), UNO_APP))
 
-    assert entries(change)["UnoApp"] == {**stdio(STABLE), "env": env}
-    told = "The entry 'UnoApp' sets variables that may have come with the workspace, and keeps them: "
+    assert entries(change)["UnoApp"] == {**stdio(STABLE), **allowed, "env": env}
+    told = "The entry 'UnoApp' has settings that may have come with the workspace, and keeps them: "
     assert again.action is Action.SKIPPED
-    assert again.notes == (f"{told}DOTNET_ROOT=/dotnet, API_KEY=….",)
+    assert again.notes == (f'{told}DOTNET_ROOT=/dotnet, API_KEY=…, alwaysAllow=["x"].',)
     assert again.notes[0] in change.operations[0].notes
 
 

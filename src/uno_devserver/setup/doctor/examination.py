@@ -19,7 +19,7 @@ from ..entry_command import find_command, is_absolute
 from ..entry_format import UNKNOWN, is_disabled
 from ..entry_match import PATH_RUNNER
 from ..entry_origin import is_current, may_be_foreign
-from ..expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_variables
+from ..expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_settings
 from ..profiles import Use
 from ..status import locations_of, warnings_of_file
 from .launch_spec import launch_spec_of
@@ -167,7 +167,7 @@ def _tried(case: _Case, blank: Examination, force: bool) -> Examination:
         return blank.replace(problem=f"It was not started: it {case.unreleased}.", next_step=step, refused=True)
     if not force and may_be_foreign(case.match, place, case.here):
         brought = brought_along(case.match, place, profile, case.choice)
-        brought += kept_variables(case.match, place, profile)
+        brought += kept_settings(case.match, place, profile)
         its = f", and at what else decides what runs ({', '.join(brought)})" if brought else ""
         step = f"Look at the command{its}. If it is yours, run 'uno-devserver mcp doctor {profile.id} --force'."
         return blank.replace(problem=FOREIGN, next_step=step, refused=True)

@@ -27,7 +27,7 @@ from ..expected_entry import (
     expected,
     index_problem,
     kept_runner,
-    kept_variables,
+    kept_settings,
     meant,
     renewed,
     up_to_date,
@@ -304,11 +304,11 @@ def _about_removed(case: _Case, current: Location, what: str = "were removed") -
 
 
 def _about_variables(case: _Case, current: Location) -> Notes:
-    kept = kept_variables(current.match, current.place, case.request.profile)
+    kept = kept_settings(current.match, current.place, case.request.profile)
     if not kept:
         return ()
     entry = f"The entry '{current.match.entry.name}'"
-    return (f"{entry} sets variables that may have come with the workspace, and keeps them: {', '.join(kept)}.",)
+    return (f"{entry} has settings that may have come with the workspace, and keeps them: {', '.join(kept)}.",)
 
 
 def _about_consent(case: _Case, current: Location | None) -> Notes:
