@@ -1,15 +1,20 @@
 """Another user of the machine cannot pass for this one, however it makes its connection; this user's programs can.
 
-The attacker's socket gets the port of a listener of the victim, so that a careless question "whose is this port?" is
-answered with the victim. It binds first; the listener comes before it connects.
+The attacker's socket gets the port of a listener of the victim, or leaves its port to the victim's next connection, so
+that a careless question "whose is this port?" is answered with the victim.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
+
+from uno_devserver.system.ports import LOOPBACK
 
 from .victim import NOBODY, Victim, needs_two_users, program, tool_call
 
@@ -87,6 +92,26 @@ def test_another_user_calls_no_tool_with_a_port_that_a_listener_of_the_victim_ha
     assert set(statuses) <= {"", "HTTP/1.1 403 Forbidden"}
 
 
+@pytest.mark.parametrize("source", LOOPBACK)
+def test_another_user_calls_no_tool_by_a_connection_from_whose_port_the_victim_connects_next(
+    victim: Victim, source: str
+) -> None:
+    with ExitStack() as nexts:
+        for port, process in ((victim.host, victim.host_pid), (victim.http, victim.agent.process.pid)):
+            call = tool_call(f"next to {source} {port}").decode()
+            attack = (source, source, str(port), "SO_REUSEADDR", "reset", "1", call)
+            with program(ATTACK, *attack, user=NOBODY) as attacker, _stopped(process):
+                assert attacker.stdin
+                assert attacker.stdout
+                taken = int(attacker.stdout.readline())
+                print("go", file=attacker.stdin, flush=True)
+                attacker.stdout.readline()
+                nexts.enter_context(_connection(source, taken, port))
+        gained = victim.gains("tool next to ")
+
+    assert gained == set()
+
+
 @pytest.mark.parametrize("name", HONEST)
 def test_a_program_of_this_user_calls_tools_wherever_it_comes_from(victim: Victim, name: str) -> None:
     source, target, end = HONEST[name]
@@ -99,6 +124,24 @@ def test_a_program_of_this_user_calls_tools_wherever_it_comes_from(victim: Victi
             assert honest.stdout.readline().strip() == "HTTP/1.1 200 OK"
 
     assert victim.gains("honest") >= {f"tool honest {name}"}
+
+
+@contextmanager
+def _stopped(process: int) -> Iterator[None]:
+    """The server is busy with something else: what comes in the meantime, it sees afterwards."""
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+def _connection(address: str, own_port: int, port: int) -> socket.socket:
+    connection = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    connection.bind((address, own_port))
+    connection.connect((address, port))
+    return connection
 
 
 def _listener(address: str, port: int) -> socket.socket:

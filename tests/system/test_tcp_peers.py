@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -89,13 +91,22 @@ def no_more_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def _end(ours: socket.socket, *, peer: object = None, own: object = None) -> Any:
+    """Our end of a connection, with other addresses."""
+    return SimpleNamespace(
+        getpeername=lambda: peer or ours.getpeername(),
+        getsockname=lambda: own or ours.getsockname(),
+        getsockopt=ours.getsockopt,
+    )
+
+
 # --- connections ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("host", LOOPBACK)
 def test_a_program_of_this_user_is_no_stranger(host: str) -> None:
     with connection(host, os.geteuid()) as ours:
-        assert not is_another_users(ours.getpeername(), ours.getsockname())
+        assert not is_another_users(ours)
 
 
 def test_a_program_that_connects_from_a_socket_of_both_families_is_no_stranger() -> None:
@@ -106,14 +117,14 @@ def test_a_program_that_connects_from_a_socket_of_both_families_is_no_stranger()
         ours, _ = listener.accept()
         with ours:
             assert theirs.family == socket.AF_INET6
-            assert not is_another_users(ours.getpeername(), ours.getsockname())
+            assert not is_another_users(ours)
 
 
 @needs_two_users
 @pytest.mark.parametrize("host", LOOPBACK)
 def test_a_program_of_another_user_is_one(host: str) -> None:
     with connection(host, NOBODY) as ours:
-        assert is_another_users(ours.getpeername(), ours.getsockname())
+        assert is_another_users(ours)
 
 
 @needs_two_users
@@ -132,7 +143,7 @@ def test_one_whose_port_is_also_that_of_a_listener_does_not_pass_for_the_listene
                 assert client.stdout.readline() == b"in\n"
                 ours, _ = served.accept()
                 with ours:
-                    assert is_another_users(ours.getpeername(), ours.getsockname())
+                    assert is_another_users(ours)
                 client.communicate()
 
 
@@ -141,7 +152,7 @@ def test_one_whose_port_is_also_that_of_a_listener_does_not_pass_for_the_listene
 def test_a_listener_is_no_answer_about_a_connection(host: str) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with connection(host, os.geteuid()) as ours, socket.create_server((host, 0), family=family) as listener:
-        assert is_another_users(listener.getsockname(), ours.getsockname())
+        assert is_another_users(_end(ours, peer=listener.getsockname()))
 
 
 @needs_two_users
@@ -149,14 +160,14 @@ def test_a_listener_is_no_answer_about_a_connection(host: str) -> None:
 @pytest.mark.parametrize("user", [NOBODY, tcp_peers.ROOT])  # newer kernels know whose it was; of root all say the same
 def test_one_that_has_closed_its_end_already_does_not_pass_for_root(host: str, user: int) -> None:
     with connection(host, user, "goes") as ours:
-        assert is_another_users(ours.getpeername(), ours.getsockname())
+        assert is_another_users(ours)
 
 
 def test_a_connection_that_does_not_exist_any_more_is_a_strangers() -> None:
     with connection("127.0.0.1", os.geteuid()) as ours:
         host, port = ours.getpeername()
 
-        assert is_another_users((host, port ^ 1), ours.getsockname())
+        assert is_another_users(_end(ours, peer=(host, port ^ 1)))
 
 
 NO_ANSWERS = [("SOCK_DIAG", 31), ("BY_FAMILY", 30)]  # no such protocol, as in some containers; no such question
@@ -170,7 +181,7 @@ def test_where_the_kernel_tells_of_no_socket_at_all_nobody_is_a_stranger(
     with connection("127.0.0.1", os.geteuid()) as ours:
         host, port = ours.getpeername()
 
-        assert not is_another_users((host, port ^ 1), ours.getsockname())
+        assert not is_another_users(_end(ours, peer=(host, port ^ 1)))
 
 
 TCP_REPAIR = 19  # with it, root may close a socket without a word to the other end
@@ -188,7 +199,7 @@ def test_where_windows_shares_the_loopback_addresses_its_programs_are_no_strange
         unknown.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
         unknown.close()
         with ours:
-            assert is_another_users(ours.getpeername(), ours.getsockname()) is not mirrored
+            assert is_another_users(ours) is not mirrored
 
 
 @needs_linux
@@ -198,26 +209,44 @@ def test_nor_does_one_pass_for_such_a_program_by_leaving(monkeypatch: pytest.Mon
         gone = socket.create_connection(listener.getsockname())
         ours, _ = listener.accept()
         with ours:
-            peer, own = ours.getpeername(), ours.getsockname()
+            peer = ours.getpeername()
             gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             gone.close()
 
-            assert is_another_users(peer, own)
+            assert is_another_users(_end(ours, peer=peer))
 
 
 @needs_linux
 def test_nobody_gets_in_because_no_more_files_can_be_opened_to_ask() -> None:
     with connection("127.0.0.1", os.geteuid()) as ours, listening("127.0.0.1") as port:
-        peer, own = ours.getpeername(), ours.getsockname()
         with no_more_files():
-            refused, is_ours = is_another_users(peer, own), is_this_users_port(LOOPBACK, port)
+            refused, is_ours = is_another_users(ours), is_this_users_port(LOOPBACK, port)
 
     assert refused
     assert not is_ours
 
 
 def test_of_what_comes_from_elsewhere_nothing_is_known() -> None:
-    assert not is_another_users(("192.0.2.1", 40000), ("192.0.2.2", 5000))
+    with socket.socket() as ours:
+        assert not is_another_users(_end(ours, peer=("192.0.2.1", 40000), own=("192.0.2.2", 5000)))
+
+
+@needs_linux
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_a_connection_that_was_reset_does_not_pass_for_the_next_one_from_its_port(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listener, socket.socket(family) as first:
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        first.connect(listener.getsockname())
+        source = first.getsockname()
+        ours, peer = listener.accept()
+        first.close()
+        with ours, socket.socket(family) as second:
+            second.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            second.bind(source)
+            second.connect(listener.getsockname())
+
+            assert is_another_users(_end(ours, peer=peer))
 
 
 # --- listeners ------------------------------------------------------------------------------------------------------

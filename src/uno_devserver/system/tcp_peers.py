@@ -1,8 +1,8 @@
 """Ask the kernel which user owns a TCP socket of this machine: the other end of a connection, or a listener.
 
-Every user of a machine can connect to its loopback addresses, and can serve pages there. Linux reports the owner of
-each socket (sock_diag). An answer counts only if it is about exactly the socket that was asked for. If a question fails
-for lack of something that another user can use up (files, memory), access is refused. On other systems, and where Linux
+Every user of a machine can connect to its loopback addresses, and can listen there. Linux reports the owner of each
+socket (sock_diag). An answer counts only if it is about exactly the socket that was asked for. If a question fails for
+lack of something that another user can use up (files, memory), access is refused. On other systems, and where Linux
 does not report sockets at all, every socket counts as this user's.
 """
 
@@ -16,7 +16,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     Address = tuple[str | int, ...]  # as `getpeername` returns it: host, port, and more for IPv6
 
@@ -28,8 +28,8 @@ ANSWER_SECONDS = 1.0  # the kernel answers at once
 # The index of `lo`, the same on every Linux. Without it the kernel would not find sockets that are bound to that
 # interface (SO_BINDTODEVICE, which needs no rights), and would answer about a listener on the same port instead.
 LOOPBACK_INTERFACE = 1
-ESTABLISHED, FIN_WAIT_1, FIN_WAIT_2, LISTEN = 1, 4, 5, 10
-# The states of a client's socket when its connection is accepted; in the last two the client has closed its side.
+ESTABLISHED, SYN_RECV, FIN_WAIT_1, FIN_WAIT_2, CLOSE_WAIT, LISTEN = 1, 3, 4, 5, 8, 10
+# The states of the other end of a connection; in the last two it has closed its side.
 OPEN_STATES = (ESTABLISHED, FIN_WAIT_1, FIN_WAIT_2)
 # The errors of a system, container or sandbox that does not let this process ask at all.
 UNAVAILABLE = (
@@ -63,16 +63,25 @@ class SocketReport:
         self.addresses = tuple(each if family == socket.AF_INET6 else _MAPPED + each[:4] for each in (own, remote))
 
 
-def is_another_users(peer: Address, own: Address) -> bool:
-    """Whether the connection from `peer` to `own` was, or may have been, made by another user than this one or root."""
-    if sys.platform != "linux" or not _is_loopback(own):
+def is_another_users(accepted: socket.socket) -> bool:
+    """Whether an accepted connection was, or may have been, made by another user than this one or root."""
+    return _is_another_users(accepted, lambda client, own: _connection(client, own, OPEN_STATES))
+
+
+def _is_another_users(connection: socket.socket, other_end: Callable[[Address, Address], SocketReport | None]) -> bool:
+    if sys.platform != "linux" or not _is_loopback(own := connection.getsockname()):
         return False
     try:
-        owner = _connection(peer, own, OPEN_STATES)
+        owner = other_end(connection.getpeername(), own)
+        # Asked after that: the data of a connection that was reset can still be read, and by then a program of this
+        # user may have connected with the same addresses and ports. While this end is alive, no other connection can.
+        state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+        if state not in (ESTABLISHED, CLOSE_WAIT):
+            return True
         if owner is not None:
             # A socket that its program has closed is reported as root's, without an inode. Its owner is not known.
             return owner.inode == 0 if owner.user == ROOT else owner.user != os.geteuid()
-        if os.path.exists(MIRRORED) and _connection(own, peer, (ESTABLISHED,)) is not None:
+        if state == ESTABLISHED and os.path.exists(MIRRORED):
             return False
         return _reports_sockets()
     except OSError as error:

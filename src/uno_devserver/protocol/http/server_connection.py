@@ -137,15 +137,14 @@ class ServerConnection(asyncio.BufferedProtocol):
         loop = asyncio.get_running_loop()
         self._wire = ServerTransport(cast(asyncio.Transport, transport))
         self._alarm = DeadlineTimer(loop, self._deadline_passed)
-        # A client that has left already may have no address on some systems; it gets no answer anyway.
+        # Some systems do not tell the address if the client has left already; it gets no answer anyway.
         own: tuple[str | int, ...] = transport.get_extra_info("sockname") or NO_ADDRESS
-        peer: tuple[str | int, ...] = transport.get_extra_info("peername") or NO_ADDRESS
         guard, address = self._settings.guard, str(own[0])
         reader = RequestReader(self._limits.max_body, self._limits.max_headers, lambda sent: guard(sent, address))
         self._inbox = RequestInbox(self._limits, self._wire, self._alarm, reader, self._settings.budget)
         self.closed = loop.create_future()
         most = self._limits.max_connections
-        if not self._settings.any_user and is_another_users(peer, own):
+        if not self._settings.any_user and is_another_users(transport.get_extra_info("socket")):
             self._inbox.refuse(RequestProblem(403, "programs of other users of this machine are not served"))
         elif not make_room(self._open_ones, most):
             self._inbox.refuse(RequestProblem(503, f"{most} connections are open already"))
@@ -348,7 +347,7 @@ def _running_task() -> asyncio.Task[None]:
     return task
 
 
-NO_ADDRESS = ("127.0.0.1", 0)  # nobody has this port, so the kernel knows no owner
+NO_ADDRESS = ("127.0.0.1", 0)
 HELD_BYTES = 64 * 1024  # if a client sends more while it waits for an answer, we stop receiving
 
 
