@@ -17,7 +17,7 @@ import pytest
 
 from uno_devserver.system import tcp_peers
 from uno_devserver.system.ports import LOOPBACK
-from uno_devserver.system.tcp_peers import is_another_users, is_this_users_port
+from uno_devserver.system.tcp_peers import is_another_users, is_another_users_server, is_this_users_port
 
 NOBODY = 65534
 CONNECTS = """
@@ -43,6 +43,9 @@ os.setuid(int(sys.argv[2]))
 family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
 listener = socket.create_server((sys.argv[1], int(sys.argv[3])), family=family)
 print(listener.getsockname()[1], flush=True)
+if sys.argv[4] == "accepts":
+    accepted = listener.accept()
+    print("accepted", flush=True)
 sys.stdin.read()
 """
 ASKS = (
@@ -72,7 +75,7 @@ def connection(host: str, user: int, then: str = "stays") -> Iterator[socket.soc
 @contextmanager
 def listening(host: str, user: int | None = None, port: int = 0) -> Iterator[int]:
     """The port of a program of that user, or of this one."""
-    argv = [sys.executable, "-ISc", LISTENS, host, str(os.geteuid() if user is None else user), str(port)]
+    argv = [sys.executable, "-ISc", LISTENS, host, str(os.geteuid() if user is None else user), str(port), ""]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout
         yield int(server.stdout.readline())
@@ -218,9 +221,8 @@ def test_nor_does_one_pass_for_such_a_program_by_leaving(monkeypatch: pytest.Mon
 
 @needs_linux
 def test_nobody_gets_in_because_no_more_files_can_be_opened_to_ask() -> None:
-    with connection("127.0.0.1", os.geteuid()) as ours, listening("127.0.0.1") as port:
-        with no_more_files():
-            refused, is_ours = is_another_users(ours), is_this_users_port(LOOPBACK, port)
+    with connection("127.0.0.1", os.geteuid()) as ours, listening("127.0.0.1") as port, no_more_files():
+        refused, is_ours = is_another_users(ours), is_this_users_port(LOOPBACK, port)
 
     assert refused
     assert not is_ours
@@ -247,6 +249,83 @@ def test_a_connection_that_was_reset_does_not_pass_for_the_next_one_from_its_por
             second.connect(listener.getsockname())
 
             assert is_another_users(_end(ours, peer=peer))
+
+
+# --- servers ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def connected(host: str, listens: str, user: int, then: str) -> Iterator[socket.socket]:
+    """Our end of a connection to a server of that user, which has accepted it, or has not yet."""
+    argv = [sys.executable, "-ISc", LISTENS, listens, str(user), "0", then]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout
+        with socket.create_connection((host, int(server.stdout.readline()))) as ours:
+            assert then == "waits" or server.stdout.readline() == b"accepted\n"
+            yield ours
+        server.communicate()
+
+
+SERVERS = [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("127.0.0.1", "0.0.0.0"), ("::1", "::")]
+
+
+@pytest.mark.parametrize("then", ["accepts", "waits"])
+@pytest.mark.parametrize(("host", "listens"), SERVERS)
+def test_a_server_of_this_user_is_no_strangers(host: str, listens: str, then: str) -> None:
+    with connected(host, listens, os.geteuid(), then) as ours:
+        assert not is_another_users_server(ours)
+
+
+def test_nor_is_one_that_listens_for_both_families() -> None:
+    with (
+        socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as both,
+        socket.create_connection(("127.0.0.1", both.getsockname()[1])) as ours,
+    ):
+        assert not is_another_users_server(ours)
+        with both.accept()[0]:
+            assert not is_another_users_server(ours)
+
+
+@needs_two_users
+@pytest.mark.parametrize("then", ["accepts", "waits"])
+@pytest.mark.parametrize(("host", "listens"), SERVERS)
+def test_a_server_of_another_user_is_a_strangers(host: str, listens: str, then: str) -> None:
+    with connected(host, listens, NOBODY, then) as ours:
+        assert is_another_users_server(ours)
+
+
+@needs_two_users
+def test_one_that_leaves_its_port_to_this_user_stays_a_strangers() -> None:
+    source = LISTENS.replace('print("accepted"', 'listener.close(); print("accepted"')
+    argv = [sys.executable, "-ISc", source, "127.0.0.1", str(NOBODY), "0", "accepts"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout
+        port = int(server.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port)) as ours:
+            assert server.stdout.readline() == b"accepted\n"
+            with socket.create_server(("127.0.0.1", port)):
+                assert is_another_users_server(ours)
+        server.communicate()
+
+
+@needs_two_users
+def test_a_user_believes_servers_of_root() -> None:
+    with listening("127.0.0.1", tcp_peers.ROOT) as port:
+        code = "from uno_devserver.system.tcp_peers import is_another_users_server as ask; import os, socket, sys; "
+        code += f"os.setuid({NOBODY}); print(ask(socket.create_connection((b'127.0.0.1', {port}))))"
+        argv = [sys.executable, "-Sc", f"import sys; sys.path.insert(0, sys.argv[1]); {code}", SOURCE]
+        told = subprocess.run(argv, capture_output=True, text=True, timeout=20)
+
+    assert (told.stdout, told.stderr) == ("False\n", "")
+
+
+@pytest.mark.parametrize(("name", "number"), NO_ANSWERS)
+def test_where_the_kernel_tells_of_no_socket_every_server_is_this_users(
+    monkeypatch: pytest.MonkeyPatch, name: str, number: int
+) -> None:
+    monkeypatch.setattr(tcp_peers, name, number)
+    with connected("127.0.0.1", "127.0.0.1", os.geteuid(), "waits") as ours:
+        assert not is_another_users_server(ours)
 
 
 # --- listeners ------------------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """HTTP/1.1 requests to servers of this machine: a status from any loopback address, or a whole answer from one.
 
 A Host may listen on IPv4, on IPv6 or on both, and `localhost` may mean either; `Loopback.ask` takes the first answer.
-Every request is bounded in time. Modules that take long to import are imported inside the functions.
+Every request is bounded in time. Nothing is sent to a program of another user, who may have taken the port of a server
+that has ended: where the kernel reports owners of sockets, it is asked once a connection is open. Modules that take
+long to import are imported inside the functions.
 
 Hand-written, because importing `http.client` takes as long as a bare interpreter start, and it tries one address after
 the other.
@@ -24,6 +26,7 @@ CHECK_SECONDS = 0.02  # the time between two calls of `abandon`
 STATUS_BYTES = 256  # a status line has about 25 bytes; a server that sends more without a line end does not speak HTTP
 MAX_ANSWER_BYTES = 4 * 1024 * 1024  # a list of a hundred tools has a few hundred KB
 REFUSED = "refuses connections"
+OTHERS = "belongs to a program of another user"
 _SILENT = "gave no answer in time"
 _FOREIGN = "speaks something else than HTTP"
 _CHUNK = 64 * 1024
@@ -92,14 +95,20 @@ class _Question:
     def __init__(self, host: str, port: int, request: bytes) -> None:
         self._request = request
         self._received = b""
+        self._checked = False  # whether the server is this user's
         self.socket = _connecting(host, port)
         self.sent = False
         self.status: int | None = None
 
     def proceed(self) -> bool:
         """Do the next step, and return whether there are more."""
+        from ..system.tcp_peers import is_another_users_server
+
         assert self.socket
         try:
+            if not self._checked and is_another_users_server(self.socket):
+                return False
+            self._checked = True
             if not self.sent:
                 self._request = self._request[self.socket.send(self._request) :]
                 self.sent = not self._request
@@ -169,6 +178,8 @@ def http_request(
     """
     import socket
 
+    from ..system.tcp_peers import is_another_users_server
+
     if not 0 < port <= MAX_PORT:  # the resolver would use it modulo 65536, and so reach another program
         raise NoHttpAnswer("is no port")
     length = {"Content-Length": str(len(body))} if body else {}
@@ -176,6 +187,8 @@ def http_request(
     try:
         place = (address.encode("ascii"), port)  # a str would import idna, which takes 5 ms
         with socket.create_connection(place, _left(deadline)) as connection:  # type: ignore[arg-type]
+            if is_another_users_server(connection):
+                raise NoHttpAnswer(OTHERS)
             connection.sendall(request + body)
             return _receive(connection, deadline, enough)
     except TimeoutError as error:

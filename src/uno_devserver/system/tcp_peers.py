@@ -68,6 +68,23 @@ def is_another_users(accepted: socket.socket) -> bool:
     return _is_another_users(accepted, lambda client, own: _connection(client, own, OPEN_STATES))
 
 
+def is_another_users_server(connected: socket.socket) -> bool:
+    """Whether a connection to this machine has, or may have, reached a server of another user than this one or root."""
+    return _is_another_users(connected, _server)
+
+
+def _server(server: Address, own: Address) -> SocketReport | None:
+    """The socket that serves this connection; the listener's, as long as that has not accepted it.
+
+    The listener is asked for first. If the connection is not accepted after that, its listener must be that one:
+    whoever closes a listener resets the connections that it has not accepted.
+    """
+    listener = _listener(_host(server), int(server[1]))
+    accepted = _connection(server, own, (SYN_RECV, *OPEN_STATES))
+    waits = accepted is not None and accepted.inode == 0 and accepted.state in (SYN_RECV, ESTABLISHED)
+    return listener if waits else accepted
+
+
 def _is_another_users(connection: socket.socket, other_end: Callable[[Address, Address], SocketReport | None]) -> bool:
     if sys.platform != "linux" or not _is_loopback(own := connection.getsockname()):
         return False

@@ -53,12 +53,12 @@ class StreamCut(Exception):
 
 
 class Endpoint:
-    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None, *, this_users: bool = False) -> None:
         """`headers` are sent with every request, e.g. a token. ValueError for an invalid URL or header."""
         origin, self._target = split_url(url)
         self._headers = encode_headers(headers or {})
         self.url = shown_url(f"{origin}{self._target}")
-        self._http = HttpClient(origin)
+        self._http = HttpClient(origin, this_users=this_users)
 
     async def send(self, method: str, headers: bytes, body: bytes | None = None) -> Reply:
         """Send a request and return its answer, body unread. Redirects are followed on the same server only."""

@@ -26,13 +26,15 @@ async def connect_http(
     modern_first: bool,
     seconds: float = ANSWER_SECONDS,
     headers: Mapping[str, str] | None = None,
+    this_users: bool = False,
 ) -> Connection:
     """A connection on behalf of `peer`. UnusableServer if there is no MCP server, ConnectionLost if it does not answer.
 
+    `this_users`: whether to send nothing to a server of another user of this machine, where that is known.
     The eras are tried one after the other: a server that is busy with the first request must not get a second one.
     """
     try:
-        endpoint = Endpoint(url, headers)
+        endpoint = Endpoint(url, headers, this_users=this_users)
     except ValueError as error:
         raise UnusableServer(f"{error}.") from None
     try:

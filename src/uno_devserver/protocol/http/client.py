@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...system.tcp_peers import is_another_users_server
 from ...system.text import shown_url
 from ...system.values import Value
 from .client_connection import ClientConnection, HttpFailure, Reply, Taker
@@ -73,8 +74,10 @@ def encode_headers(headers: Mapping[str, str]) -> bytes:
 
 
 class HttpClient:
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: Origin, *, this_users: bool = False) -> None:
+        """`this_users`: whether to send nothing to a server of another user of this machine, where that is known."""
         self.origin = origin
+        self._this_users = this_users
         self._loop = asyncio.get_running_loop()
         self._addresses: tuple[str, ...] = LOCALHOST if origin.host == "localhost" else (origin.host,)
         self._host = b"Host: %s\r\n" % origin.authority.encode()
@@ -171,7 +174,7 @@ class HttpClient:
             import ssl  # takes 15 ms, and servers of this machine do not need it
 
             self._tls = ssl.create_default_context()
-        _, connection = await self._loop.create_connection(
+        transport, connection = await self._loop.create_connection(
             lambda: ClientConnection(self._free, self._open.discard),
             address,
             self.origin.port,
@@ -179,6 +182,9 @@ class HttpClient:
             server_hostname=self.origin.host if secure else None,
             happy_eyeballs_delay=None if _is_literal(address) else NAME_DELAY_SECONDS,
         )
+        if self._this_users and is_another_users_server(transport.get_extra_info("socket")):
+            connection.close()
+            raise OSError("a program of another user has its port")
         # Try this address first from now on: another program may use the same port on another address.
         self._addresses = (address, *(other for other in self._addresses if other != address))
         self._open.add(connection)

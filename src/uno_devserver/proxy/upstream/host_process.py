@@ -76,7 +76,8 @@ class HostProcess(RunningUpstream):
         return probe(RegisteredServer(self.process_id, 0, self._found.solution, "", self._found.port, "", "", None))
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        return await connect_http(self.endpoint, peer, modern_first=modern_first)
+        # Another user may have taken the port of a Host that has ended.
+        return await connect_http(self.endpoint, peer, modern_first=modern_first, this_users=True)
 
     async def ended(self) -> Ending:
         gone = asyncio.ensure_future(process_exit(self.process_id, self._limits.poll_seconds))
