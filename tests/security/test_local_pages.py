@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from support.assemblies import MVID
 from support.bundled import ask
@@ -16,6 +16,7 @@ from support.files import snapshot, write
 from support.inspectors import HELLO
 from support.ports import lasting_port
 
+from .test_inspector_token import WORKER_PAGE, WORKER_SITE
 from .victim import CALL, CALL_HEADERS, NOBODY, Victim, frame, needs_two_users, program, tool_call
 
 pytestmark = needs_two_users
@@ -41,6 +42,23 @@ listener.bind((address, int(sys.argv[2])))
 listener.listen()
 print("ready", flush=True)
 serve(listener)
+"""
+# Answers for its origin from then on, with an empty page.
+WORKER = r"""
+self.addEventListener("install", () => self.skipWaiting());
+self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
+self.addEventListener("fetch", (event) => {
+  const page = new Response("<!doctype html><title>trap</title>", { headers: { "Content-Type": "text/html" } });
+  if (event.request.mode === "navigate") event.respondWith(page);
+});
+"""
+REDIRECT = r"""
+listener = socket.create_server((b"127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+while True:
+    with listener.accept()[0] as peer:
+        if peer.recv(65536):
+            peer.sendall(f"HTTP/1.1 302 Found\r\nLocation: {sys.argv[1]}\r\nContent-Length: 0\r\n\r\n".encode())
 """
 Listeners = list[tuple[int | None, str]]  # the user, None for this one, and the address
 # Who listens on which addresses of one port, and hosts of origins with that port.
@@ -208,6 +226,40 @@ def test_in_a_browser_a_page_of_another_user_gains_nothing(victim: Victim, brows
         assert victim.gains(who) == set()
 
 
+@pytest.mark.parametrize("where", ["host", "http"])
+def test_in_a_browser_what_another_user_left_at_the_port_gains_nothing(browser: Browser, where: str) -> None:
+    with Victim() as victim, _opened(browser) as page:
+        port = victim.host if where == "host" else victim.http
+        victim.end_proxy()
+        with program(WORKER_SITE, str(port), WORKER, WORKER_PAGE, user=NOBODY) as site:
+            assert site.stdout
+            assert site.stdout.readline() == "listening\n"
+            page.goto(f"http://localhost:{port}/")
+            expect(page).to_have_title("ready")
+        victim.start(http=victim.http)
+        assert port in (victim.host, victim.http)
+
+        page.goto(f"http://localhost:{port}/")
+
+        expect(page).to_have_title("trap")
+        _attack(page, victim, "left", host=port, http=port)
+        assert victim.gains("left") == set()
+
+
+def test_in_a_browser_a_redirect_of_an_address_that_was_typed_launches_nothing(
+    victim: Victim, browser: Browser
+) -> None:
+    target = f"http://localhost:{victim.host}/applaunch/{MVID}?platform=redirected"
+    with _opened(browser) as page, program(REDIRECT, target, user=NOBODY) as site:
+        assert site.stdout
+        page.goto(f"http://localhost:{site.stdout.readline().strip()}/")
+        health = page.goto(f"http://localhost:{victim.host}/health")
+
+    assert victim.gains("launch redirected") == set()
+    assert health
+    assert health.ok, "a user may look at it in a tab"
+
+
 def test_in_a_browser_a_page_of_this_user_reaches_every_endpoint(victim: Victim, browser: Browser) -> None:
     who = "own"
     with _sites([(None, "::")]) as port, _opened(browser, f"http://localhost:{port}/") as page:
@@ -250,7 +302,7 @@ def _opened(browser: Browser, url: str = "about:blank") -> Iterator[Page]:
         context.close()
 
 
-def _attack(page: Page, victim: Victim, who: str) -> None:
+def _attack(page: Page, victim: Victim, who: str, **ports: int) -> None:
     edit = {"RequestId": "1", "FilePath": f"{who}.xaml", "NewText": "new", "IsCreateDeleteAllowed": True}
     options = {"call": CALL, "headers": CALL_HEADERS, "hello": HELLO, "frame": list(frame("UpdateFile", edit))}
-    page.evaluate(ATTACK, {"who": who, "host": victim.host, "http": victim.http, "mvid": MVID, **options})
+    page.evaluate(ATTACK, {"who": who, "host": victim.host, "http": victim.http, "mvid": MVID, **options, **ports})

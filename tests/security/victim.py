@@ -93,9 +93,9 @@ class Victim:
         finally:
             self._folder.cleanup()
 
-    def start(self, inspector: int = 0) -> None:
+    def start(self, inspector: int = 0, http: int = 0) -> None:
         """A proxy with its ports `http` and `inspector`, whose Host has the port `host`."""
-        self.http, self.inspector = lasting_port(), inspector or lasting_port()
+        self.http, self.inspector = http or lasting_port(), inspector or lasting_port()
         self.log = self.machine.root / f"proxy-{self.inspector}.log"
         options = ("--http", str(self.http), "--inspector", str(self.inspector), "--file-log", str(self.log))
         self.agent: ProxyClient = self.proxies.connected(*options)

@@ -43,7 +43,7 @@ _IN_PATH = re.compile(r"/mcp/([^/]+)/?", re.IGNORECASE)  # for MCP clients that 
 _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 
 
-def page_refusal(headers: Mapping[str, str], _address: str = "") -> str | None:
+def page_refusal(headers: Mapping[str, str], _path: str = "", _own: object = None) -> str | None:
     """Why a request with these headers (names in lower case) is refused; None if it is allowed."""
     reason = misdirected(headers)
     if reason is not None:

@@ -80,6 +80,7 @@ FOREIGN_HOSTS = [
 ]
 
 
+LOCAL = ("127.0.0.1", 5000)
 refusal = partial(guard.refusal, serves_pages=lambda _addresses, _port: True)
 
 
@@ -181,9 +182,18 @@ def test_what_another_site_embeds_or_links_to_is_refused_although_a_browser_name
     assert reason.startswith("requests of other web sites are not served")
 
 
-@pytest.mark.parametrize("site", ["none", "same-origin"])
-def test_what_its_own_page_embeds_or_a_user_types_is_not(site: str) -> None:
-    assert refusal({"host": "localhost:5000", "sec-fetch-site": site}) is None
+def test_what_a_user_types_is_not() -> None:
+    assert refusal({"host": "localhost:5000", "sec-fetch-site": "none"}) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "served"), [("/health", True), ("/Health/", True), ("/mcp", False), ("/", False), ("/applaunch/x", False)]
+)
+@pytest.mark.parametrize("site", [{"sec-fetch-site": "none"}, {"origin": "http://localhost:3000"}])
+def test_in_a_tab_only_the_health_is_shown(path: str, served: bool, site: dict[str, str]) -> None:
+    headers = {"host": "localhost:5000", "sec-fetch-mode": "navigate", **site}
+
+    assert (refusal(headers, path) is None) is served
 
 
 def test_what_a_page_of_another_port_embeds_is_refused_because_who_serves_it_is_not_known() -> None:
@@ -211,18 +221,36 @@ def test_the_name_that_the_user_gave_counts() -> None:
     assert refusal({"host": "devbox.example:5000"}, bind="devbox.example", own_names=names) is None
 
 
-def test_an_opened_server_serves_the_pages_that_it_serves_itself() -> None:
+def test_an_opened_server_serves_pages_of_the_name_that_it_is_called_by() -> None:
     names = own_names("workstation", "0.0.0.0")
 
     def asked(host: str, origin: str, bind: str | None = "0.0.0.0") -> str | None:
-        return refusal({"host": host, "origin": origin}, bind=bind, own_names=names)
+        return refusal({"host": host, "origin": origin}, "/mcp", ("192.168.1.5", 5000), bind=bind, own_names=names)
 
-    assert asked("192.168.1.5:5000", "http://192.168.1.5:5000") is None
     assert asked("192.168.1.5:5000", "http://192.168.1.5:3000") is None
-    assert asked("workstation:5000", "http://WORKSTATION:5000") is None
-    assert asked("192.168.1.5:5000", "http://192.168.1.6:5000") is not None
-    assert asked("192.168.1.5:5000", "http://192.168.1.5:5000", bind=None) is not None
+    assert asked("workstation:5000", "http://WORKSTATION:3000") is None
+    assert asked("192.168.1.5:5000", "http://192.168.1.6:3000") is not None
+    assert asked("192.168.1.5:5000", "http://192.168.1.5:3000", bind=None) is not None
     assert asked("evil.example", "http://evil.example") is not None
+
+
+@pytest.mark.parametrize(
+    "browsers",
+    [
+        {"origin": "http://localhost:5000", "sec-fetch-site": "same-origin"},
+        {"origin": "http://app.localhost:5000", "sec-fetch-site": "same-site"},
+        {"origin": "http://127.0.0.1:5000", "sec-fetch-site": "cross-site"},
+        {"origin": "http://localhost:5000", "upgrade": "websocket"},
+        {"origin": "http://192.168.1.5:5000", "host": "192.168.1.5:5000"},  # without Sec-Fetch-Site: it is not loopback
+        {"sec-fetch-site": "same-origin"},
+    ],
+)
+def test_a_page_of_the_servers_own_port_is_not_its_own(browsers: dict[str, str]) -> None:
+    assert refusal({"host": "localhost:5000", **browsers}, "/mcp", LOCAL, bind="0.0.0.0") is not None
+
+
+def test_a_program_may_name_the_servers_own_origin() -> None:
+    assert refusal({"host": "localhost:5000", "origin": "http://localhost:5000"}, "/mcp", LOCAL) is None
 
 
 @pytest.mark.parametrize(
@@ -245,7 +273,7 @@ def test_of_a_page_of_this_machine_is_asked_who_serves_it(origin: str, asked: tu
         return False
 
     sent = {"host": "192.168.1.5:5000", "origin": origin}
-    reason = guard.refusal(sent, "192.168.1.77", bind="0.0.0.0", serves_pages=serves_pages)
+    reason = guard.refusal(sent, "/mcp", ("192.168.1.77", 5000), bind="0.0.0.0", serves_pages=serves_pages)
 
     assert questions == [asked]
     assert f"{origin!r} are not served: pages may ask only if a program of this user" in str(reason)
@@ -275,7 +303,7 @@ def test_a_page_of_another_user_of_this_machine_may_not_ask(bind: str | None, na
     with subprocess.Popen([sys.executable, "-ISc", SERVES], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout
         port = int(other.stdout.readline())
-        reason = guard_for(bind)({"host": f"{name}:5000", "origin": f"http://{name}:{port}"}, "127.0.0.1")
+        reason = guard_for(bind)({"host": f"{name}:5000", "origin": f"http://{name}:{port}"}, "/mcp", LOCAL)
         other.communicate()
 
     assert reason is not None
@@ -289,7 +317,7 @@ def test_a_page_of_this_user_may(bind: str | None) -> None:
 
         for name in ("localhost", "app.localhost", "127.0.0.1"):
             sent = {"host": f"{name}:5000", "origin": f"http://{name}:{port}"}
-            assert guard_for(bind)(sent, "127.0.0.1") is None
+            assert guard_for(bind)(sent, "/mcp", LOCAL) is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked")
@@ -298,7 +326,7 @@ def test_nor_may_a_page_that_nobody_serves_any_more() -> None:
         silent.bind(("127.0.0.1", 0))
         origin = f"http://localhost:{silent.getsockname()[1]}"
 
-        assert guard_for(None)({"host": "localhost:5000", "origin": origin}, "127.0.0.1") is not None
+        assert guard_for(None)({"host": "localhost:5000", "origin": origin}, "/mcp", LOCAL) is not None
 
 
 @pytest.mark.parametrize("machine", ["", ".", "localhost"])
@@ -312,6 +340,6 @@ def test_a_machine_without_a_proper_name_opens_nothing(machine: str) -> None:
 def test_the_guard_of_an_open_server_knows_this_machine() -> None:
     name = socket.gethostname()
 
-    assert guard_for("0.0.0.0")({"host": f"{name}:5000"}, "192.168.1.5") is None
-    assert guard_for(None)({"host": "localhost"}, "127.0.0.1") is None
-    assert guard_for(None)({"host": "evil.example"}, "127.0.0.1") is not None
+    assert guard_for("0.0.0.0")({"host": f"{name}:5000"}, "/mcp", ("192.168.1.5", 5000)) is None
+    assert guard_for(None)({"host": "localhost"}, "/mcp", LOCAL) is None
+    assert guard_for(None)({"host": "evil.example"}, "/mcp", LOCAL) is not None

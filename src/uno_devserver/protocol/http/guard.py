@@ -4,6 +4,9 @@ A web page can send requests to loopback, and can make its own name resolve to 1
 addresses browsers send the name in the URL (Host) and the site of the page (Origin; for pictures and links only
 Sec-Fetch-Site), so these headers decide; to other addresses (`--bind`) they do not send Sec-Fetch-Site. A page of this
 machine may be another user's, so the kernel is asked who serves it. The rest is pure.
+
+The servers with this guard serve no pages. So a page of their own port is a leftover of a program that had the port
+before, maybe another user's: an open tab, or a service worker, which a browser keeps for months.
 """
 
 from __future__ import annotations
@@ -16,27 +19,35 @@ from functools import partial
 from ...system.ports import LOOPBACK, MAX_PORT
 from ...system.tcp_peers import is_this_users_port
 
-# The reason to refuse a request with these headers that came to this address of the machine; None to serve it.
-Guard = Callable[[Mapping[str, str], str], str | None]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...system.tcp_peers import Address
+
+# The reason to refuse a request with these headers for this path, which came to this address and port of the machine;
+# None to serve it.
+Guard = Callable[[Mapping[str, str], str, "Address"], str | None]
 ServesPages = Callable[[Sequence[str], int], bool]  # whether this port of these addresses is this user's
 
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]\\,]+)(?::(?P<port>\d{0,5}))?")
 _ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/]+)")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Accepted values of Sec-Fetch-Site without an Origin; "none" means that the user typed the address. A page of another
-# port is "same-site", and who serves it could not be asked.
-_OWN_SITES = ("none", "same-origin")
+# The value of Sec-Fetch-Site without an Origin that is accepted: the user typed the address. A page of another port is
+# "same-site", and who serves it could not be asked.
+_NO_SITE = "none"
+# The only path that is served to a tab. A web site can redirect an address that was typed, and is not named then.
+SHOWN = "/health"
 
 
 def refusal(
     headers: Mapping[str, str],
-    address: str = LOOPBACK[0],
+    path: str = "/",
+    own: Address = (LOOPBACK[0], 0),
     *,
     bind: str | None = None,
     own_names: Collection[str] = (),
     serves_pages: ServesPages = is_this_users_port,
 ) -> str | None:
-    """Why a request with these headers (names in lower case) to `address` is refused; None if it is served.
+    """Why a request with these headers (names in lower case) to the address `own` is refused; None if it is served.
 
     `own_names` are the machine's names in lower case. They and addresses other than loopback are accepted as Host only
     if `bind` is given.
@@ -44,9 +55,11 @@ def refusal(
     reason = misdirected(headers, own_names if bind is not None else None)
     if reason is not None:
         return reason
+    if headers.get("sec-fetch-mode") == "navigate" and path.lower().rstrip("/") != SHOWN:
+        return f"nothing here is for a browser's tab but {SHOWN}"
     origin = headers.get("origin")
     if origin is None:
-        if headers.get("sec-fetch-site", "none") not in _OWN_SITES:
+        if headers.get("sec-fetch-site", _NO_SITE) != _NO_SITE:
             return "requests of other web sites are not served; a page of another local port must send its Origin"
         return None
     page = _ORIGIN.fullmatch(origin)
@@ -54,15 +67,25 @@ def refusal(
     if asking is not None and _is_loopback(asking):
         addresses: Sequence[str] = LOOPBACK if _is_local_name(asking) else (asking.strip("[]"),)
     elif asking is not None and bind is not None and asking == split_authority(headers["host"])[0]:
-        addresses = (address,)  # the page has the name of this request, so it is served by this machine
+        addresses = (str(own[0]),)  # the page has the name of this request, so it is served by this machine
     else:
         return f"requests of the origin {origin!r} are not served; only pages of this machine may ask"
+    if port == own[1] and (not _is_loopback(asking) or _is_browsers(headers)):
+        return f"requests of the origin {origin!r} are not served: this server has no pages"
     if 0 < port <= MAX_PORT and serves_pages(addresses, port):
         return None
     return (
         f"requests of the origin {origin!r} are not served: pages may ask only if a program of this user, and of no "
         f"other, listens on their port"
     )
+
+
+def _is_browsers(headers: Mapping[str, str]) -> bool:
+    """Whether a request to a loopback address comes from a browser: not all send Sec-Fetch-Site for a WebSocket.
+
+    Programs may name the server's own origin, as the conformance suite of MCP does.
+    """
+    return "sec-fetch-site" in headers or "upgrade" in headers
 
 
 def misdirected(headers: Mapping[str, str], own_names: Collection[str] | None = None) -> str | None:

@@ -47,9 +47,12 @@ class RequestProblem(Value):
 
 class RequestReader:
     def __init__(
-        self, max_body: int, max_headers: int, guard: Callable[[Mapping[str, str]], str | None] = lambda _: None
+        self,
+        max_body: int,
+        max_headers: int,
+        guard: Callable[[Mapping[str, str], str], str | None] = lambda _headers, _path: None,
     ) -> None:
-        """`guard` returns the reason to refuse a request with these headers; nothing of its body is kept then."""
+        """`guard` returns the reason to refuse a request with these headers and path; its body is not kept then."""
         self._max_body = max_body
         self._max_headers = max_headers
         self._guard = guard
@@ -168,7 +171,7 @@ class RequestReader:
             self._stop(417, f"cannot do what Expect asks for: {expected!r}")
         self.wants_continue = expected != "" and self._version == "1.1"
         self._path, self._query = self._split_target()
-        if (reason := self._guard(headers)) is not None:
+        if (reason := self._guard(headers, self._path)) is not None:
             self._stop(403, reason)
 
     def _split_target(self) -> tuple[str, str]:

@@ -139,8 +139,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._alarm = DeadlineTimer(loop, self._deadline_passed)
         # Some systems do not tell the address if the client has left already; it gets no answer anyway.
         own: tuple[str | int, ...] = transport.get_extra_info("sockname") or NO_ADDRESS
-        guard, address = self._settings.guard, str(own[0])
-        reader = RequestReader(self._limits.max_body, self._limits.max_headers, lambda sent: guard(sent, address))
+        guard = self._settings.guard
+        reader = RequestReader(
+            self._limits.max_body, self._limits.max_headers, lambda sent, path: guard(sent, path, own)
+        )
         self._inbox = RequestInbox(self._limits, self._wire, self._alarm, reader, self._settings.budget)
         self.closed = loop.create_future()
         most = self._limits.max_connections
