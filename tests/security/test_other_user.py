@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,11 +19,14 @@ from typing import Any
 
 import pytest
 
+from support.bundled import BundledHost, ask
 from support.files import write
 from support.machine import Machine
 from support.privileges import SETPRIV
 from support.proxies import Proxies, ProxyClient
 from support.waiting import wait_for
+
+from .victim import program
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both"
@@ -102,6 +107,63 @@ def test_another_user_reaches_no_port_no_socket_and_no_file(machine: Machine) ->
     assert told["entered"] == []
     assert told["answers"]
     assert set(told["answers"].values()) == {"HTTP/1.1 403 Forbidden\r\n"}
+
+
+# Run as nobody: asks for the health at each address, and tries to listen there.
+NEIGHBOUR = r"""
+for address in ("127.0.0.1", "::1"):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as peer, socket.socket(family) as listener:
+        peer.connect((address, int(sys.argv[1])))
+        peer.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        print(peer.recv(12).decode(), flush=True)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((address, int(sys.argv[1])))
+            listener.listen()
+        except OSError as error:
+            print(error.strerror, flush=True)
+"""
+
+
+@pytest.mark.parametrize("bind", ["127.0.0.1", "localhost", "::1", "127.0.0.2"])
+def test_a_host_that_is_bound_to_loopback_refuses_other_users_and_leaves_them_no_address(
+    tmp_path: Path, bind: str
+) -> None:
+    with (
+        BundledHost(tmp_path, "--addins", ";", "--bind", bind) as host,
+        program(NEIGHBOUR, str(host.port), user=NOBODY) as neighbour,
+    ):
+        assert neighbour.stdout
+        assert neighbour.stdout.read().splitlines() == ["HTTP/1.1 403", "Address already in use"] * 2
+        assert host.ask("GET", "/health").status == 200
+        assert ask(host.port, "GET", "/health", headers={"Host": "192.168.1.5"}).status == 403
+
+
+FLOOD = r"""
+peers = []
+for _ in range(600):
+    peers.append(socket.socket())
+    peers[-1].setblocking(False)
+    peers[-1].connect_ex((b"127.0.0.1", int(sys.argv[1])))
+print("flooded", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_host_that_is_busy_has_room_for_more_connections_than_another_user_opens_at_once(tmp_path: Path) -> None:
+    with (
+        BundledHost(tmp_path, "--addins", ";") as host,
+        program(FLOOD, str(host.port), user=NOBODY) as flood,
+    ):
+        assert flood.stdout
+        os.kill(host.process.pid, signal.SIGSTOP)
+        try:
+            assert flood.stdout.readline() == "flooded\n"
+            socket.create_connection(("127.0.0.1", host.port), 0.9).close()  # without room, it takes a second
+        finally:
+            os.kill(host.process.pid, signal.SIGCONT)
+        assert host.ask("GET", "/health").status == 200
 
 
 def _ports_of(client: ProxyClient) -> list[int]:

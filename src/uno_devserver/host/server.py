@@ -27,7 +27,7 @@ from ..instances.registry import (
 )
 from ..issues import UserError
 from ..protocol.http.guard import guard_for
-from ..protocol.http.server import HttpServer, ListenProblem, open_sockets
+from ..protocol.http.server import HttpServer, ListenProblem, are_open, open_sockets
 from ..protocol.peer_info import ServerInfo
 from ..protocol.server.streamable_http import StreamableHttp
 from ..system.event_loop import Tasks, run_in_thread
@@ -130,12 +130,13 @@ class _Host:
             self._checked_health,
             reads,
         )
+        opened = are_open(sockets)
         self._http = HttpServer(
             routes.handle,
             sockets,
-            guard=guard_for(flags.bind),
+            guard=guard_for(flags.bind if opened else None),
             extra_headers=ISOLATION,
-            any_user=flags.bind is not None,
+            any_user=opened,
         )
         self._loading: asyncio.Task[None] | None = None
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 MAX_PORT = 65_535
 LOOPBACK_IPV4, LOOPBACK_IPV6 = LOOPBACK = ("127.0.0.1", "::1")
-BACKLOG = 128  # connections that the kernel accepts while the event loop is busy
+# Connections that the kernel accepts while the event loop is busy; Linux allows as many by default (somaxconn). A
+# client that finds no place tries again after a second, so whoever fills them all delays the others.
+BACKLOG = 4096
 FREE_PORT_ATTEMPTS = 50  # a port free on IPv4 is nearly always free on IPv6; after 50 failures something else is wrong
 # Errors that mean that the machine or container does not have the address or its family.
 ABSENT = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)

@@ -86,7 +86,7 @@ def _server(server: Address, own: Address) -> SocketReport | None:
 
 
 def _is_another_users(connection: socket.socket, other_end: Callable[[Address, Address], SocketReport | None]) -> bool:
-    if sys.platform != "linux" or not _is_loopback(own := connection.getsockname()):
+    if sys.platform != "linux" or not is_loopback(own := connection.getsockname()):
         return False
     try:
         owner = other_end(connection.getpeername(), own)
@@ -126,7 +126,7 @@ def is_this_users_port(hosts: Iterable[str], port: int) -> bool:
         return False
 
 
-def _is_loopback(address: Address) -> bool:
+def is_loopback(address: Address) -> bool:
     """Whether this is a loopback address, so that connections to it come from this machine."""
     host = _host(address)
     return host == "::1" or host.startswith("127.")

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from uno_devserver.protocol.http.server import ListenProblem, open_sockets
+from uno_devserver.protocol.http.server import ListenProblem, are_open, open_sockets
 from uno_devserver.system import ports
 from uno_devserver.system.ports import PortTaken, free_port, listen_on
 
@@ -101,21 +101,29 @@ def test_the_port_can_be_had_again_directly_after_a_stop(opened: ExitStack) -> N
     ("bind", "addresses"),
     [
         ("0.0.0.0", ["0.0.0.0"]),
-        ("127.0.0.2", ["127.0.0.2"]),
-        ("::1", ["::1"]),
-        ("[::1]", ["::1"]),
         ("::", ["::"]),
     ],
 )
 def test_another_address_can_be_asked_for(opened: ExitStack, bind: str, addresses: list[str]) -> None:
-    assert [address for address, _ in keep(opened, *open_sockets(0, bind))] == addresses
+    sockets = open_sockets(0, bind)
+
+    assert [address for address, _ in keep(opened, *sockets)] == addresses
+    assert are_open(sockets)
 
 
-def test_a_name_stands_for_all_its_addresses(opened: ExitStack) -> None:
-    found = keep(opened, *open_sockets(0, "localhost"))
+@pytest.mark.parametrize(
+    ("bind", "more"),
+    [("127.0.0.1", []), ("::1", []), ("[::1]", []), ("localhost", []), ("127.0.0.2", ["127.0.0.2"])],
+)
+def test_whoever_asks_for_a_loopback_address_gets_the_usual_ones_too(
+    opened: ExitStack, bind: str, more: list[str]
+) -> None:
+    sockets = open_sockets(0, bind)
 
-    assert {address for address, _ in found} <= {"127.0.0.1", "::1"}
+    found = keep(opened, *sockets)
+    assert [address for address, _ in found] == ["127.0.0.1", "::1", *more]
     assert len({port for _, port in found}) == 1
+    assert not are_open(sockets)
 
 
 def test_all_addresses_of_both_families_can_be_listened_on_side_by_side(opened: ExitStack) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from ...system.log import log
 from ...system.ports import BACKLOG, PortTaken, listen_on, loopback_addresses
+from ...system.tcp_peers import is_loopback
 from .guard import Guard, refusal
 from .headers import check_headers, header_lines
 from .messages import Handler, Headers
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ...system.ports import Address
 
 GRACE_SECONDS = 2.0
+ACCEPTS = 128  # connections that asyncio accepts before anything else gets its turn
 ACCEPT_TURNS = 4  # turns of the event loop until asyncio has reported each connection that it accepted
 CANCEL_SECONDS = 1.0  # for a handler to clean up when it is cancelled
 CLOSE_SECONDS = 1.0  # for clients to read the rest of an answer, and to answer the close of a WebSocket
@@ -61,7 +63,8 @@ class HttpServer:
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         for each in self._sockets:
-            self._listeners.append(await loop.create_server(self._connection, sock=each, backlog=BACKLOG))
+            self._listeners.append(await loop.create_server(self._connection, sock=each, backlog=ACCEPTS))
+            each.listen(BACKLOG)  # asyncio has set it to ACCEPTS
 
     async def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """Stop accepting, end streams and WebSockets, wait for handlers and cancel them, then close all connections."""
@@ -127,6 +130,8 @@ class ListenProblem(OSError):
 def open_sockets(port: int, bind: str | None = None) -> list[socket.socket]:
     """Open listening sockets on the loopback addresses, or on those of `bind`; port 0 picks a free port.
 
+    If `bind` is a loopback address, the usual ones listen too: another user could answer there for `localhost`.
+
     Raises PortTaken or ListenProblem.
     """
     if not 0 <= port <= HIGHEST_PORT:
@@ -140,6 +145,11 @@ def open_sockets(port: int, bind: str | None = None) -> list[socket.socket]:
         raise ListenProblem(_reason(error, port, bind)) from error
 
 
+def are_open(sockets: Sequence[socket.socket]) -> bool:
+    """Whether other machines may reach one of these listening sockets."""
+    return not all(is_loopback(each.getsockname()) for each in sockets)
+
+
 def _addresses_of(bind: str, port: int) -> list[Address]:
     host = bind[1:-1] if bind.startswith("[") and bind.endswith("]") else bind
     if not host.strip():
@@ -149,7 +159,10 @@ def _addresses_of(bind: str, port: int) -> list[Address]:
     except (OSError, UnicodeError) as error:  # UnicodeError: the name is too long
         raise ListenProblem(f"'{bind}' is no address of this machine: {_text(error)}") from error
     # In typeshed, an address has a third form, for Python without IPv6.
-    return list(dict.fromkeys((int(family), cast("tuple[str | int, ...]", where)) for family, _, _, _, where in found))
+    named = {where[0]: (int(family), cast("tuple[str | int, ...]", where)) for family, _, _, _, where in found}
+    if any(is_loopback(where) for _, where in named.values()):
+        named = {where[0]: (family, where) for family, where in loopback_addresses(port)} | named
+    return list(named.values())
 
 
 def _reason(error: OSError, port: int, bind: str | None) -> str:
