@@ -69,6 +69,20 @@ def test_a_level_hides_what_is_below_it(log: Log, capfd: pytest.CaptureFixture[s
     assert len(capfd.readouterr().err.splitlines()) == shown
 
 
+def test_only_the_first_line_of_an_entry_begins_at_the_margin(
+    log: Log, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log.stamped = True
+    log.open_file(str(tmp_path / "log"))
+
+    log.warn("it failed:\n2026-01-01T00:00:00Z forged\n  File\r\u2028x")
+
+    for written in (capfd.readouterr().err, (tmp_path / "log").read_text()):
+        first, *others = written.splitlines()
+        assert first.endswith("it failed:")
+        assert others == ["      2026-01-01T00:00:00Z forged", "        File\\x0d\\u2028x"]
+
+
 def test_a_stamped_log_says_when_in_utc(log: Log, capfd: pytest.CaptureFixture[str]) -> None:
     log.stamped = True
     before = datetime.now(UTC).replace(microsecond=0)

@@ -1,4 +1,6 @@
-"""The log: one line per event on stderr, and in a file on request; never on stdout.
+"""The log: one entry per event on stderr, and in a file on request; never on stdout.
+
+The further lines of an entry are indented: a line end in a name that comes from outside must not begin a new entry.
 
 The standard `logging` package is not used, because importing it takes 8 ms, most of a bare interpreter start. A log
 file that cannot be written is reported once and no longer used; the program goes on.
@@ -23,6 +25,7 @@ LEVELS = ("Trace", "Debug", "Information", "Warning", "Error", "Critical", "None
 TRACE, DEBUG, INFORMATION, WARNING, ERROR, CRITICAL, NONE = range(len(LEVELS))
 _PREFIXES: tuple[str, ...] = ("trce: ", "dbug: ", "", "warn: ", "fail: ", "crit: ")
 RECENT_LINES = 200  # kept for an inspector page that is opened later; the start of a proxy writes about 20
+INDENT = " " * 6  # as on .NET's console
 RECENT_CHARACTERS = 4000  # the part of each line that is kept: some quote the whole output of a program
 
 
@@ -47,7 +50,7 @@ class Log:
         line = time.time(), level, message[:RECENT_CHARACTERS]
         if is_logged:
             self.recent.append(line)
-            self._write(level, message)
+            self._write(level, message.replace("\n", "\n" + INDENT))
         if self.tap is not None:
             self.tap(*line)
 

@@ -147,6 +147,32 @@ async def test_an_older_request_that_cannot_be_understood_is_answered_too(tmp_pa
     assert (response["RequestId"], response["Result"]) == ("r", 400)
 
 
+@pytest.mark.parametrize(
+    ("path", "reason"), [("a/" * 1900 + "x.cs", "too many folders"), ("q\ud800.cs", "half a surrogate pair")]
+)
+async def test_an_edit_of_a_path_that_cannot_be_made_is_answered(tmp_path: Path, path: str, reason: str) -> None:
+    edit = {"FilePath": path, "NewText": "x", "IsCreateDeleteAllowed": True}
+
+    _, response = await ask(tmp_path, "UpdateFileRequest", {"RequestId": "r", "Edits": [edit]})
+
+    assert response["Results"][0]["Result"] == 400
+    assert reason in response["Results"][0]["Error"]
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_line_end_in_a_value_of_an_app_begins_no_entry_of_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged = "2026-01-01T00:00:00Z warn: forged"
+    async with app_of(remote_control(workspace=str(tmp_path))) as app:
+        await app.send(SCOPE, "XamlLoadError", {"FilePath": f"f\n{forged}", "ExceptionType": "", "Message": ""})
+        await app.ask(SCOPE, "UpdateFile", {"RequestId": "r", "FilePath": f"q\n{forged}"})
+
+    lines = [line for line in capsys.readouterr().err.splitlines() if forged in line]
+    assert len(lines) > 1
+    assert all(line.startswith("      ") for line in lines)
+
+
 async def test_what_an_app_reports_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     async with app_of(remote_control()) as app:
         error = {"FilePath": "Main.xaml", "ExceptionType": "XamlParseException", "Message": "bad \x1b[31m tag"}
