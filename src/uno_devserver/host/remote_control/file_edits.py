@@ -69,6 +69,8 @@ def apply_edits(workspace: str | None, edits: Sequence[FileEdit]) -> tuple[EditR
 def _locate(workspace: str | None, path: str) -> str:
     if workspace is None:
         raise EditRefused(NOT_AVAILABLE, NO_WORKSPACE)
+    if _SURROGATE.search(path):
+        raise EditRefused(BAD_REQUEST, "The path contains half a surrogate pair, which no path can contain.")
     try:
         real = path_inside(workspace, path)
         hidden = hidden_part(workspace, real)
@@ -195,7 +197,10 @@ def _write(path: str, file: TextFile | None) -> None:
     elif exists:
         rewrite(path, encode_text(file))
     else:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        except RecursionError:
+            raise EditRefused(BAD_REQUEST, f"'{path}' is refused: it has too many folders.") from None
         write_atomic(path, encode_text(file), 0o666)  # the umask applies, as for any new source file
 
 

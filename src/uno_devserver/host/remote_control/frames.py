@@ -6,6 +6,7 @@ the same value here; what it refuses raises `FrameProblem`. Time and memory are 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 
@@ -124,8 +125,13 @@ class Members:
 def read_content(content: str) -> object:
     """The value of a frame's content; ContentProblem if it is not JSON."""
     try:
-        return msgspec.json.decode(content)
-    except msgspec.DecodeError as error:
+        try:
+            return msgspec.json.decode(content)
+        except msgspec.DecodeError:
+            if "\\ud" not in content.lower():
+                raise
+            return json.loads(content)  # half a surrogate pair, which msgspec refuses and .NET accepts
+    except (msgspec.DecodeError, json.JSONDecodeError) as error:
         raise ContentProblem(f"it is not JSON: {error}") from error
     except (RecursionError, UnicodeEncodeError) as error:
         raise ContentProblem("it is nested too deeply, or not text") from error
