@@ -160,6 +160,16 @@ async def test_memory_is_bounded(monitor: LaunchMonitor) -> None:
     assert states(monitor)[:2] == ["Connected", "Waiting"]
 
 
+async def test_of_long_names_the_beginning_is_kept(monitor: LaunchMonitor) -> None:
+    key = LaunchKey.of(MVID, "p" * 60_000, False)
+
+    monitor.register(key, "i" * 60_000, "g" * 60_000)
+
+    kept = monitor.snapshot()[0]
+    assert [len(str(kept[name])) for name in ("platform", "ide", "plugin")] == [200, 200, 200]
+    assert monitor.connected(LaunchKey.of(MVID, "p" * 60_000, False))
+
+
 async def test_an_app_that_does_not_connect_in_time_is_reported_and_may_connect_later(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

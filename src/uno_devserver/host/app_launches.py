@@ -23,6 +23,8 @@ LAUNCH_RETENTION_SECONDS = 30 * 60.0  # an app that connects later belongs to an
 CONNECTION_RETENTION_SECONDS = 60 * 60.0  # a launch that is announced later belongs to another connection
 MAX_KEPT = 100  # the most launches, and the most connections; users launch a few apps per hour
 
+MAX_NAME = 200  # characters that are kept of a platform, IDE or plugin; real names have some 20
+
 UNSPECIFIED = "Unspecified"
 UNKNOWN = "Unknown"
 
@@ -36,7 +38,7 @@ class LaunchKey(Value):
 
     @classmethod
     def of(cls, mvid: str, platform: str | None, is_debug: bool) -> LaunchKey:
-        return cls(mvid, UNSPECIFIED if platform is None else platform, is_debug)
+        return cls(mvid, UNSPECIFIED if platform is None else platform[:MAX_NAME], is_debug)
 
     @classmethod
     def from_message(cls, message: Members) -> LaunchKey | None:
@@ -78,7 +80,7 @@ class LaunchMonitor:
     def register(self, key: LaunchKey, ide: str | None, plugin: str | None) -> None:
         """Note that an app was launched."""
         self._forget_old()
-        launch = AppLaunch(key, ide or UNKNOWN, plugin or UNKNOWN, self._clock())
+        launch = AppLaunch(key, (ide or UNKNOWN)[:MAX_NAME], (plugin or UNKNOWN)[:MAX_NAME], self._clock())
         if len(self._launches) == MAX_KEPT:
             _cancel_alarm(self._launches[0])
         self._launches.append(launch)
