@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -18,7 +19,7 @@ from support.bundled import Reply, ask
 from support.files import write
 from support.waiting import wait_for
 
-from .victim import Victim, program, tool_call
+from .victim import CALL, CALL_HEADERS, Victim, program, tool_call
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's account of memory")
 LARGE = 200 * 1024 * 1024
@@ -28,6 +29,7 @@ ALLOWED_GROWTH = 64 * 1024 * 1024
 CLAIMED = LARGE - 0x1000
 UPLOADS = 20  # 280 MiB, of which the server keeps 64 MiB
 UPLOAD_GROWTH = 160 * 1024 * 1024  # buffers grow by copying
+CALLS_GROWTH = 360 * 1024 * 1024  # four calls: their bodies, their decoded params, and in the proxy their lines
 GIVEN_UP_SECONDS = 25.0  # for those who hold all connections with bodies that do not end
 PIECES, PACE_SECONDS = 12, 0.1  # of an honest client on a busy machine
 # Takes all connections, and those that become free, and sends one byte of a body on each, again and again.
@@ -134,6 +136,32 @@ def test_unfinished_bodies_of_many_connections_take_the_memory_of_a_few(victim: 
 
     assert answered.status == 200
     assert _peak(victim.host_pid) - before < UPLOAD_GROWTH
+
+
+@pytest.mark.parametrize("listener", ["Host", "--http"])
+def test_large_calls_that_run_at_once_take_the_memory_of_a_few(victim: Victim, listener: str) -> None:
+    port, process_id = {"Host": (victim.host, victim.host_pid), "--http": (victim.http, victim.agent.process.pid)}[
+        listener
+    ]
+    rest = {"name": "rest", "arguments": {"seconds": 5, "pad": "x" * 14 * 1024 * 1024}}
+    request = {**CALL, "params": {**CALL["params"], **rest}}
+    body = json.dumps(request).encode()
+    headers = {**CALL_HEADERS, "Mcp-Name": "rest", "Host": "localhost", "Content-Length": str(len(body))}
+    head = "POST /mcp HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    before = _memory(process_id)
+
+    with ExitStack() as opened:
+        for _ in range(UPLOADS):
+            client = opened.enter_context(socket.create_connection(("127.0.0.1", port), 30))
+            try:
+                client.sendall(f"{head}\r\n".encode() + body)
+            except OSError:
+                pass  # it was refused before it had sent everything
+        answered = victim.ask(port, tool_call("a small one"))
+        taken = _memory(process_id) - before
+
+    assert answered.status == 200
+    assert taken < CALLS_GROWTH
 
 
 def _still_locked_out(ports: dict[str, int]) -> dict[str, int]:

@@ -38,6 +38,8 @@ needs_two_users = pytest.mark.skipif(
 )
 # The tool is a coroutine: calls run in the order in which they came.
 ADDIN = """
+import asyncio
+
 from uno_devserver.host.addins import AddIn
 
 
@@ -47,9 +49,14 @@ def register(addin: AddIn) -> None:
         with open({path!r}, "a") as diary:
             diary.write(who + "\\n")
         return "noted"
+
+    @addin.tool
+    async def rest(seconds: float, pad: str) -> str:
+        await asyncio.sleep(seconds)
+        return "rested"
 """
 
-CALL = {
+CALL: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "tools/call",

@@ -31,6 +31,8 @@ HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 
+LONGEST_KEPT = 8192  # characters of a client's name, version and capabilities, each of which its session keeps
+
 VERSION_HEADER = "mcp-protocol-version"
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
@@ -75,8 +77,28 @@ def can_poll(version: str) -> bool:
 
 
 def initializing_client(params: Params) -> ClientInfo:
-    """The client that sent `initialize`; RpcError for ill-formed params. All of them may be missing."""
-    return _client(params.get("clientInfo"), params.get("capabilities"), negotiated(params.get("protocolVersion")))
+    """The client that sent `initialize`; RpcError for ill-formed or long params. All of them may be missing."""
+    client = _client(params.get("clientInfo"), params.get("capabilities"), negotiated(params.get("protocolVersion")))
+    for what, kept in (("name", client.name), ("version", client.version), ("capabilities", client.capabilities)):
+        if _is_longer(kept, LONGEST_KEPT):
+            raise RpcError(INVALID_PARAMS, f"The client's {what} must not be longer than {LONGEST_KEPT} characters.")
+    return client
+
+
+def _is_longer(value: object, most: int) -> bool:
+    """Whether a value of JSON takes more than `most` characters, by a rough count that ends there."""
+    length, parts = 0, [value]
+    while parts and length <= most:
+        part = parts.pop()
+        if isinstance(part, dict):
+            length += 2 * len(part)
+            parts += (*part, *part.values()) if length <= most else ()
+        elif isinstance(part, list):
+            length += 2 * len(part)
+            parts += part if length <= most else ()
+        else:
+            length += len(part) if isinstance(part, str) else 1
+    return length > most
 
 
 def initialize_result(version: str, info: ServerInfo, capabilities: dict[str, Any]) -> Result:

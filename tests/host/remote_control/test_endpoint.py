@@ -122,6 +122,43 @@ async def test_a_processor_that_hangs_holds_up_nobody_else(
     assert "its last frames were not handled" in logged
 
 
+async def test_large_frames_for_a_processor_that_hangs_are_not_collected(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connection, "DRAIN_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.2)
+
+    async def hang(name: str, content: object, app: App) -> None:
+        await asyncio.Event().wait()
+
+    control = remote_control(processors=lambda: [processor("Slow", hang)])
+    async with served(control) as port, app_at(port) as app:
+        for _ in range(10):
+            await app.send("Slow", "x", '"' + "x" * 5_000_000 + '"')
+        await app.send("Slow", "small", {})
+        assert await app.answers() == []
+
+    logged = capsys.readouterr().err
+    assert logged.count("[Slow / x] is dropped: 0 frames wait before it") == 9
+    assert "[Slow / small] is dropped" not in logged
+
+
+async def test_large_frames_that_come_faster_than_they_are_handled_are_all_handled() -> None:
+    handled: list[int] = []
+
+    async def note(name: str, content: object, app: App) -> None:
+        await asyncio.sleep(0.02)
+        handled.append(len(str(content)))
+
+    control = remote_control(processors=lambda: [processor("Slow", note), processor("Other", note)])
+    async with served(control) as port, app_at(port) as app:
+        for scope in ("Slow", "Other") * 4:
+            await app.send(scope, "x", '"' + "x" * 16_000_000 + '"')
+        await until(lambda: len(handled) == 8, "all frames")
+
+    assert handled == [16_000_000] * 8
+
+
 async def test_an_app_that_sends_faster_than_its_frames_are_handled_loses_none_and_no_order() -> None:
     count = 10 * connection.MAX_WAITING_FRAMES
 

@@ -557,7 +557,7 @@ def test_neither_handlers_nor_streams_nor_websockets_make_room(serve: Serve) -> 
 
 
 def _has_taken(server: Running, size: int) -> bool:
-    return server.server._settings.budget._total >= size
+    return server.server._settings.incoming._total >= size
 
 
 def test_unfinished_bodies_share_one_budget_and_the_one_without_progress_for_longest_makes_room(serve: Serve) -> None:
@@ -573,7 +573,7 @@ def test_unfinished_bodies_share_one_budget_and_the_one_without_progress_for_lon
             wait_for(partial(_has_taken, server, (number + 1) * 350_000))
 
     assert {each.status for each in refused} == {503}
-    assert "too many unfinished requests" in refused[0].error
+    assert "too many large requests" in refused[0].error
     wait_for(lambda: sum(each._inbox._reader.body_size for each in server.server._connections) == 700_000)
     for client in crowd[6:]:
         client.send(bytes(50_000))
@@ -591,7 +591,7 @@ def test_the_longest_bodies_are_taken_one_after_the_other_and_nothing_of_them_is
     answers = [client.ask("POST", "/", bytes(size)).body for client in clients for _ in range(2)]
 
     assert answers == [str(size).encode()] * 6
-    assert server.server._settings.budget._total == 0
+    wait_for(lambda: server.server._settings.incoming._total == 0)
     assert [each._inbox._reader.body_size for each in server.server._connections] == [0, 0, 0]
 
 
@@ -599,7 +599,7 @@ def test_a_client_that_leaves_its_body_unfinished_gives_its_share_back(serve: Se
     server = serve()
     client = server.client()
     client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000\r\n\r\n" + bytes(350_000))
-    budget = server.server._settings.budget
+    budget = server.server._settings.incoming
     wait_for(lambda: budget._total == 350_000)
 
     client.reset()
@@ -611,11 +611,74 @@ def test_small_bodies_are_taken_while_the_budget_is_used_up(serve: Serve) -> Non
     server = serve(max_incoming=400_000)
     large = server.client()
     large.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000\r\n\r\n" + bytes(399_999))
-    wait_for(lambda: server.server._settings.budget._total == 399_999)
+    wait_for(lambda: server.server._settings.incoming._total == 399_999)
 
     assert server.client().ask("POST", "/", b"small").status == 200
     large.send(b"x")
     assert large.reply().status == 200
+
+
+def test_large_bodies_count_until_they_are_answered_and_small_ones_are_not_held_up(serve: Serve) -> None:
+    go_on = Signal()
+
+    async def slow(request: Request) -> Answer:
+        if request.path == "/slow":
+            await go_on.passed()
+        return Response(200, str(len(request.body)).encode())
+
+    server = serve(slow, max_body=400_000, max_incoming=1_000_000)
+    busy = [server.client() for _ in range(2)]
+    for client in busy:
+        client.request("POST", "/slow", bytes(400_000))
+    wait_for(partial(_has_taken, server, 800_000))
+
+    late = server.client()
+    late.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000\r\n\r\n" + bytes(300_000))
+    refused = late.reply()
+    small = server.client().ask("POST", "/", bytes(60_000))
+    go_on.set()
+
+    assert (refused.status, small.status) == (503, 200)
+    assert "too many large requests" in refused.error
+    assert [client.reply().body for client in busy] == [b"400000"] * 2
+    wait_for(lambda: server.server._settings.incoming._total == 0)
+    assert server.client().ask("POST", "/", bytes(400_000)).status == 200
+
+
+def test_of_answers_that_nobody_reads_the_one_without_progress_for_longest_is_given_up(serve: Serve) -> None:
+    size = 12_000_000  # more than the kernel takes
+
+    answered = []
+
+    async def handler(_: Request) -> Answer:
+        answered.append(1)
+        return Response(200, bytes(size))
+
+    server = serve(handler, max_outgoing=3 * size)
+    crowd = [server.client() for _ in range(8)]
+    for number, client in enumerate(crowd):
+        client.request()
+        wait_for(partial(_has_length, answered, number + 1))
+
+    wait_for(lambda: len(server.server._connections) < 8)
+    assert len(crowd[-1].reply().body) == size
+    assert server.server._settings.outgoing._total <= 3 * size
+    with pytest.raises((OSError, AssertionError, EOFError)):
+        crowd[0].reply()
+
+
+def _has_length(items: list[int], length: int) -> bool:
+    return len(items) == length
+
+
+def test_an_answer_longer_than_the_budget_is_delivered(serve: Serve) -> None:
+    async def handler(_: Request) -> Answer:
+        return Response(200, bytes(12_000_000))
+
+    server = serve(handler, max_outgoing=100_000)
+
+    assert len(server.client().ask().body) == 12_000_000
+    wait_for(lambda: server.server._settings.outgoing._total == 0)
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")

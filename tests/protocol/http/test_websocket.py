@@ -446,7 +446,7 @@ def test_there_are_fewer_places_for_websockets_than_for_connections(serve: Serve
 
 
 def _has_taken(server: Running, size: int) -> bool:
-    return server.server._settings.budget._total >= size
+    return server.server._settings.incoming._total >= size
 
 
 @pytest.mark.parametrize("unfinished", ["a frame", "a fragmented message", "messages that nobody receives"])
@@ -462,7 +462,7 @@ def test_websockets_share_one_budget_and_the_one_without_progress_for_longest_is
         "messages that nobody receives": frame(BINARY, bytes(100_000)) * 4,
     }[unfinished]
     server = serve(upgrading(deaf), max_incoming=1_000_000)
-    budget = server.server._settings.budget
+    budget = server.server._settings.incoming
     crowd = [upgraded(server) for _ in range(5)]
     closed = []
     for number, client in enumerate(crowd):
@@ -490,12 +490,41 @@ def test_a_message_that_its_handler_never_received_is_dropped_with_its_handler(s
     server = serve(upgrading(deaf))
     client = upgraded(server)
     client.send(frame(BINARY, bytes(400_000)))
-    wait_for(lambda: server.server._settings.budget._total >= 400_000)
+    wait_for(lambda: server.server._settings.incoming._total >= 400_000)
 
     go_on.set()
 
     assert close_code(client) == 1000
-    wait_for(lambda: server.server._settings.budget._total == 0)
+    wait_for(lambda: server.server._settings.incoming._total == 0)
+
+
+def test_messages_that_a_handler_keeps_count_until_it_has_handled_them(serve: Serve) -> None:
+    go_on = Signal()
+
+    async def hoard(websocket: WebSocket) -> None:
+        for _ in range(2):
+            assert await websocket.receive()
+            websocket.keep(400_000)
+        await websocket.receive()
+        await go_on.passed()
+        websocket.handled(400_000)
+        await websocket.send(b"one is handled")
+        await websocket.receive()
+
+    server = serve(upgrading(hoard), max_incoming=1_000_000)
+    budget = server.server._settings.incoming
+    hoarder, late = upgraded(server), upgraded(server)
+    hoarder.send(frame(BINARY, bytes(400_000)) * 2 + frame(BINARY, b"small"))
+    wait_for(lambda: 800_000 <= budget._total < 810_000)
+
+    late.send(frame(BINARY, bytes(400_000)))
+    assert close_code(late) == 1013
+    go_on.set()
+
+    assert frame_from(hoarder)[1] == b"one is handled"
+    assert 400_000 <= budget._total < 410_000
+    hoarder.close()
+    wait_for(lambda: budget._total == 0)
 
 
 def test_the_longest_message_comes_whole(serve: Serve) -> None:

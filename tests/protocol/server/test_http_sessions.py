@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from support.virtual_time import virtual
 from support.waiting import until
-from uno_devserver.protocol.jsonrpc import BUSY
+from uno_devserver.protocol.http.messages import Answer, Request
+from uno_devserver.protocol.http.transport import MemoryBudget, UsedMessage
+from uno_devserver.protocol.jsonrpc import BUSY, INVALID_PARAMS
 from uno_devserver.protocol.service import Call, Result
 
 from ..conversations import Client, ScriptedService, endpoint_of
@@ -52,6 +56,63 @@ async def test_busy_sessions_are_not_ended_for_a_new_one() -> None:
     assert (await calling.ask("ping")).status == 200
     await endpoint.close()
     await call.end()
+
+
+async def test_the_body_of_a_call_that_outlives_its_connection_counts_until_the_call_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    budget = MemoryBudget(1_000_000)
+    endpoint = endpoint_of(ScriptedService(wait=_wait))
+    client = Client(endpoint)
+    await client.initialize()
+    handle, used = endpoint.handle, UsedMessage(budget, 100_000)
+
+    async def handle_large(request: Request) -> Answer:
+        return await handle(request.replace(used=used))
+
+    monkeypatch.setattr(endpoint, "handle", handle_large)
+    call = await client.stream("tools/call", {"name": "wait"})
+    await call.lose()
+    used.release()  # by the connection
+
+    assert budget._total == 100_000
+    await endpoint.close()
+    await until(lambda: budget._total == 0)
+
+
+async def test_answers_that_are_kept_for_lost_clients_share_one_budget() -> None:
+    async def large(call: Call) -> Result:
+        call.notify("notifications/progress", {"progress": 1})
+        return {"content": [{"type": "text", "text": "x" * 100_000}]}
+
+    endpoint = endpoint_of(ScriptedService(large=large), kept_bytes=250_000)
+    clients = [Client(endpoint) for _ in range(5)]
+    for client in clients:
+        await client.initialize()
+        await (await client.stream("tools/call", {"name": "large"})).lose()
+
+    sessions = list(endpoint._sessions)
+    await until(lambda: sum(len(session._kept) for session in sessions) == 2)
+    assert [session.size > 0 for session in sessions] == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("params", "what"),
+    [
+        ({"clientInfo": {"name": "n" * 9000, "version": "1"}}, "name"),
+        ({"clientInfo": {"name": "n", "version": "1" * 9000}}, "version"),
+        ({"capabilities": {"experimental": {"x": ["c" * 9000]}}}, "capabilities"),
+        ({"capabilities": {"experimental": [[]] * 9000}}, "capabilities"),
+    ],
+)
+async def test_a_client_that_says_too_much_of_itself_gets_no_session(params: dict[str, object], what: str) -> None:
+    endpoint = endpoint_of(ScriptedService())
+
+    refused = await Client(endpoint).ask("initialize", params)
+
+    assert refused.error == INVALID_PARAMS
+    assert f"client's {what} must not be longer" in refused.json["error"]["message"]
+    assert endpoint.session_count == 0
 
 
 async def test_idle_sessions_expire() -> None:

@@ -116,6 +116,33 @@ async def test_who_watches_all_that_it_can_may_say_so_again() -> None:
     assert [answer.get("error", {}).get("code") for answer in answers] == [None, None, BUSY]
 
 
+async def test_long_uris_are_refused_in_both_eras() -> None:
+    endpoint = endpoint_of(ScriptedService())
+    old, new = Client(endpoint), ModernClient(endpoint)
+    await old.initialize()
+    longest, longer = "x://" + "u" * 4092, "x://" + "u" * 4093
+
+    assert (await old.ask("resources/subscribe", {"uri": longest})).json["result"] == {}
+    for refused in (
+        await old.ask("resources/subscribe", {"uri": longer}),
+        await new.ask("subscriptions/listen", watching(A, longer)),
+    ):
+        assert refused.error == INVALID_PARAMS
+        assert "must not be longer than 4096 characters" in refused.json["error"]["message"]
+
+
+async def test_all_clients_together_watch_a_limited_number_of_resources() -> None:
+    endpoint = endpoint_of(ScriptedService(), all_watched=2)
+    clients = [Client(endpoint) for _ in range(3)]
+    for client in clients:
+        await client.initialize()
+    answers = [await client.ask("resources/subscribe", {"uri": A}) for client in clients]
+
+    assert answers[2].error == BUSY
+    await clients[0].ask("resources/unsubscribe", {"uri": A})
+    assert (await clients[2].ask("resources/subscribe", {"uri": A})).json["result"] == {}
+
+
 async def test_a_subscription_is_acknowledged_without_what_was_refused() -> None:
     service = ScriptedService()
     service.refused = {A}

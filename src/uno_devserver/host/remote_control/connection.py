@@ -2,7 +2,8 @@
 
 The frames of a scope are handled in order; scopes do not wait for each other. An app that sends faster than its frames
 are handled is read more slowly; only frames for a processor that hangs are dropped. The connection survives malformed
-frames and failing handlers; it ends when the app disconnects or does not read what it is sent.
+frames and failing handlers; it ends when the app disconnects or does not read what it is sent. Frames count in the
+server's memory budget until they are handled, and those for apps in a budget of all apps until they are sent.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from ...system.log import log
 from .frames import ContentProblem, Frame, FrameProblem, decode_frame, encode_frame, write_content
 
 if TYPE_CHECKING:
+    from ...protocol.http.transport import MemoryBudget
     from ..addins.handlers import App
 
 MAX_WAITING_FRAMES = 256  # the most for one scope; an app sends a few per second
+MAX_WAITING_BYTES = 4 * 1024 * 1024  # of them, unless the scope is idle: a frame of any size is then handled at once
 PATIENCE_SECONDS = 5.0  # a processor with a full queue that handles no frame for this long hangs
-MAX_UNSENT_BYTES = 64 * 1024 * 1024  # a status has a few KB; an app that leaves this much unread has stopped
+MAX_UNSENT_BYTES = 64 * 1024 * 1024  # a status has a few KB; apps that leave this much unread have stopped
 DRAIN_SECONDS = 5.0  # for the frames that an app sent before it disconnected
 END_SECONDS = 0.5  # for cancelled handlers; those of add-ins may ignore the cancellation
 TRY_AGAIN_LATER = 1013  # the code of the close frame
@@ -30,7 +33,9 @@ Handle = Callable[[Frame, "App"], Awaitable[None]]
 
 
 class AppConnection:
-    def __init__(self, socket: WebSocket, handler_of: Callable[[str], Handle | None]) -> None:
+    def __init__(self, socket: WebSocket, handler_of: Callable[[str], Handle | None], unsent: MemoryBudget) -> None:
+        """`unsent` limits the frames that wait to be sent, of all apps."""
+        self._unsent = unsent
         self._socket = socket
         self._handler_of = handler_of
         self._queues: dict[str, ScopeQueue] = {}
@@ -49,7 +54,18 @@ class AppConnection:
             await self._drain()
         finally:
             self._open = False
+            self._unsent_bytes = 0
+            self._unsent.keep(self)
             await _end([writer, *(queue.task for queue in self._queues.values())])
+
+    @property
+    def size(self) -> int:
+        return self._unsent_bytes
+
+    def give_up(self) -> None:
+        log.warn(f"/rc: an app does not read what it is sent ({self._unsent_bytes:,} bytes wait); it is disconnected")
+        self._open = False
+        self._closing.start(self._socket.close(TRY_AGAIN_LATER))
 
     def send(self, frame: Frame) -> None:
         """Queue a frame for the app; never waits. Safe from any thread."""
@@ -66,8 +82,8 @@ class AppConnection:
             log.debug(f"/rc: no processor for [{frame.scope[:100]} / {frame.name[:100]}]")
             return
         if frame.scope not in self._queues:
-            self._queues[frame.scope] = ScopeQueue(ConnectedApp(self, frame.scope))
-        await self._queues[frame.scope].put(frame, handle)
+            self._queues[frame.scope] = ScopeQueue(ConnectedApp(self, frame.scope), self._socket)
+        await self._queues[frame.scope].put(frame, handle, len(data))
 
     async def _drain(self) -> None:
         """Wait, within a limit, until the frames that the app sent before it disconnected are handled."""
@@ -81,14 +97,11 @@ class AppConnection:
         if not self._open:
             return
         if self._unsent_bytes + len(data) > MAX_UNSENT_BYTES:
-            log.warn(
-                f"/rc: an app does not read what it is sent ({self._unsent_bytes:,} bytes wait); it is disconnected"
-            )
-            self._open = False
-            self._closing.start(self._socket.close(TRY_AGAIN_LATER))
+            self.give_up()
             return
         self._unsent_bytes += len(data)
         self._outgoing.put_nowait(data)
+        self._unsent.keep(self)
 
     async def _write(self) -> None:
         try:
@@ -103,23 +116,36 @@ class AppConnection:
 class ScopeQueue:
     """Handles the frames of one scope in order."""
 
-    def __init__(self, app: App) -> None:
-        self.frames: asyncio.Queue[tuple[Frame, Handle]] = asyncio.Queue(MAX_WAITING_FRAMES)
+    def __init__(self, app: App, socket: WebSocket) -> None:
+        self.frames: asyncio.Queue[tuple[Frame, Handle, int]] = asyncio.Queue(MAX_WAITING_FRAMES)
         self._app = app
+        self._socket = socket
+        self._waiting_bytes = 0
+        self._idle = True
+        self._progress = asyncio.Event()
         self._patience = PATIENCE_SECONDS
         self.task = asyncio.create_task(self._run())
 
-    async def put(self, frame: Frame, handle: Handle) -> None:
+    async def put(self, frame: Frame, handle: Handle, size: int) -> None:
         try:
             async with asyncio.timeout(self._patience):
-                await self.frames.put((frame, handle))
+                while not self._idle and self._waiting_bytes + size > MAX_WAITING_BYTES:
+                    self._progress.clear()
+                    await self._progress.wait()
+                await self.frames.put((frame, handle, size))
         except TimeoutError:
             self._patience = 0.0  # the app is not kept waiting again until a frame is handled
-            log.warn(f"/rc: [{frame.scope} / {frame.name}] is dropped: {MAX_WAITING_FRAMES} frames wait before it")
+            waiting = f"{self.frames.qsize()} frames wait before it ({self._waiting_bytes + size:,} bytes with it)"
+            log.warn(f"/rc: [{frame.scope} / {frame.name}] is dropped: {waiting}")
+            return
+        self._idle = False
+        self._waiting_bytes += size
+        self._socket.keep(size)
 
     async def _run(self) -> None:
         while True:
-            frame, handle = await self.frames.get()
+            frame, handle, size = await self.frames.get()
+            self._waiting_bytes -= size
             try:
                 await handle(frame, self._app)
             except ContentProblem as problem:
@@ -127,7 +153,11 @@ class ScopeQueue:
             except Exception as error:
                 log.warn(f"/rc: [{frame.scope} / {frame.name}] failed: {type(error).__name__}: {error}")
             finally:
+                del frame  # it may be long, and the next one may come much later
                 self._patience = PATIENCE_SECONDS
+                self._idle = self.frames.empty()
+                self._progress.set()
+                self._socket.handled(size)
                 self.frames.task_done()
 
 

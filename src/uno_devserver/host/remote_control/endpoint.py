@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ...protocol.http.messages import WebSocket
+from ...protocol.http.transport import MemoryBudget
 from ...system.event_loop import WorkQueue
 from ...system.log import log
 from ..addins.manager import HOT_RELOAD_SCOPE, SERVER_SCOPE
 from ..app_launches import LaunchMonitor
-from .connection import AppConnection, Handle
+from .connection import MAX_UNSENT_BYTES, AppConnection, Handle
 from .frames import Frame, read_content
 from .hot_reload_scope import HotReloadScope
 from .server_scope import ServerScope
@@ -52,6 +53,7 @@ class RemoteControl:
         self._ide_wait_seconds = ide_wait_seconds
         self._hot_reload = HotReloadScope(workspace)
         self._connections: set[AppConnection] = set()
+        self._unsent = MemoryBudget(MAX_UNSENT_BYTES)
 
     @property
     def connection_count(self) -> int:
@@ -60,7 +62,7 @@ class RemoteControl:
     async def serve(self, socket: WebSocket) -> None:
         """Serve one app until it disconnects."""
         server = ServerScope(self._version, self._launches, self._processors, self._assembly_reads)
-        connection = AppConnection(socket, lambda scope: self._handler_of(scope, server))
+        connection = AppConnection(socket, lambda scope: self._handler_of(scope, server), self._unsent)
         self._connections.add(connection)
         try:
             await self._await_ide()

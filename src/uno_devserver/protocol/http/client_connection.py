@@ -223,8 +223,9 @@ class ClientConnection(asyncio.BufferedProtocol):
             taker.failed(failure)
 
     def close(self) -> None:
+        """Close the connection; the rest of a request that was answered before its end is not sent."""
         if self._transport is not None:
-            self._transport.close()
+            self._transport.abort()
 
     def stop_reading(self) -> None:
         if not self._paused and self._transport is not None and not self._transport.is_closing():

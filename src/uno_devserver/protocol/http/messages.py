@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...system.values import Value
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from .transport import UsedMessage
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -18,6 +23,12 @@ class Request(Value):
     query: str
     headers: Mapping[str, str]  # names in lower case; repeated ones joined by ", "
     body: bytes
+    used: UsedMessage | None = None  # None if the body is small
+
+    def keep_until(self, done: asyncio.Future[Any]) -> None:
+        """Count the memory of the body until then, even if that is after the answer."""
+        if self.used is not None:
+            self.used.keep_until(done)
 
 
 class Response(Value):
@@ -43,7 +54,16 @@ class Streaming(Value):
 
 class WebSocket(Protocol):
     async def receive(self) -> bytes | None:
-        """Wait for the next message, text as UTF-8; None if the other side has closed the WebSocket or is gone."""
+        """Wait for the next message, text as UTF-8; None if the other side has closed the WebSocket or is gone.
+
+        The memory of the message counts until the next one is asked for.
+        """
+
+    def keep(self, size: int) -> None:
+        """Count the memory of a received message until `handled`, although the next one is asked for before."""
+
+    def handled(self, size: int) -> None:
+        """Report that a message of `size` bytes is not kept any more."""
 
     async def send(self, data: bytes) -> None:
         """Send a binary message; ConnectionError if the other side is gone."""

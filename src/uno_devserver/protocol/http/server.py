@@ -19,7 +19,7 @@ from .guard import Guard, refusal
 from .headers import check_headers, header_lines
 from .messages import Handler, Headers
 from .server_connection import DEFAULT_HTTP_LIMITS, HttpLimits, ServerConnection, ServerSettings
-from .transport import IncomingBudget
+from .transport import MemoryBudget
 
 if TYPE_CHECKING:
     from ...system.ports import Address
@@ -52,8 +52,10 @@ class HttpServer:
         scaled = limits.replace(
             max_connections=int(limits.max_connections * share), max_websockets=int(limits.max_websockets * share)
         )
-        budget = IncomingBudget(limits.max_incoming)
-        self._settings = ServerSettings(handler, guard, scaled, header_lines(extra_headers), any_user, budget)
+        incoming, outgoing = MemoryBudget(limits.max_incoming), MemoryBudget(limits.max_outgoing)
+        self._settings = ServerSettings(
+            handler, guard, scaled, header_lines(extra_headers), any_user, incoming, outgoing
+        )
         self._listeners: list[asyncio.Server] = []
         self._connections: set[ServerConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()

@@ -20,7 +20,7 @@ from .guard import Guard
 from .headers import BODILESS, check_headers, response_head
 from .messages import Answer, Handler, Headers, Request, Response, Streaming, Upgrade
 from .request_reader import IncomingRequest, ReadStage, RequestProblem, RequestReader
-from .transport import DeadlineTimer, IncomingBudget, ServerTransport
+from .transport import SMALL_BYTES, DeadlineTimer, MemoryBudget, ServerTransport, UsedMessage
 
 if TYPE_CHECKING:
     from .websocket import ServerWebSocket
@@ -40,9 +40,10 @@ class HttpLimits(Value):
     max_headers: int = 64 * 1024
     # An app has one, so these are many apps; all the other places stay for requests.
     max_websockets: int = 64
-    # For the unfinished bodies and WebSocket messages of all clients: four of the longest at once. A client of this
-    # machine sends one in less than a second.
+    # For the bodies and WebSocket messages of all clients, until they are handled: four of the longest at once.
     max_incoming: int = 64 * 1024 * 1024
+    # For the answers of all clients, until they are read: two of the longest that the proxy takes from a server.
+    max_outgoing: int = 128 * 1024 * 1024
     header_timeout: float = 10.0  # a program of this machine sends its headers at once
     body_timeout: float = 120.0  # for the whole body: the longest one then comes with 1 Mbit/s or more
     idle_timeout: float = 120.0  # clients keep a connection for their next request for about that long
@@ -57,7 +58,8 @@ class ServerSettings(Value):
     limits: HttpLimits
     extra: bytes  # header lines for every answer
     any_user: bool  # whether other users of this machine may connect
-    budget: IncomingBudget
+    incoming: MemoryBudget
+    outgoing: MemoryBudget
 
 
 class ServerConnection(asyncio.BufferedProtocol):
@@ -88,7 +90,11 @@ class ServerConnection(asyncio.BufferedProtocol):
         try:
             while not self._last and (incoming := await self._inbox.next()) is not None:
                 self._answering = True
-                await self._answer(incoming)
+                try:
+                    await self._answer(incoming)
+                finally:
+                    if incoming.request.used is not None:
+                        incoming.request.used.release()
                 del incoming  # its body may be long, and the next request may come much later
                 self._answering = False
                 if self._wire.stalled and not _running_task().cancelling():
@@ -135,7 +141,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         loop = asyncio.get_running_loop()
-        self._wire = ServerTransport(cast(asyncio.Transport, transport))
+        self._wire = ServerTransport(cast(asyncio.Transport, transport), self._settings.outgoing)
         self._alarm = DeadlineTimer(loop, self._deadline_passed)
         # Some systems do not tell the address if the client has left already; it gets no answer anyway.
         own: tuple[str | int, ...] = transport.get_extra_info("sockname") or NO_ADDRESS
@@ -143,7 +149,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         reader = RequestReader(
             self._limits.max_body, self._limits.max_headers, lambda sent, path: guard(sent, path, own)
         )
-        self._inbox = RequestInbox(self._limits, self._wire, self._alarm, reader, self._settings.budget)
+        self._inbox = RequestInbox(self._limits, self._wire, self._alarm, reader, self._settings.incoming)
         self.closed = loop.create_future()
         most = self._limits.max_connections
         if not self._settings.any_user and is_another_users(transport.get_extra_info("socket")):
@@ -249,7 +255,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._send(error_response(400, str(refusal)))
             return
         self._last = True
-        self._websocket = websocket = ServerWebSocket(self._wire, self._alarm, self._settings.budget)
+        self._websocket = websocket = ServerWebSocket(self._wire, self._alarm, self._settings.incoming)
         websocket.received(self._inbox.take_held())
         if self._half_closed or self._wire.gone:
             websocket.lost()
@@ -362,7 +368,7 @@ class RequestInbox:
         wire: ServerTransport,
         alarm: DeadlineTimer,
         reader: RequestReader,
-        budget: IncomingBudget,
+        budget: MemoryBudget,
     ) -> None:
         self._limits = limits
         self._budget = budget
@@ -390,6 +396,10 @@ class RequestInbox:
         return None if self._reader.complete else self._stage_began
 
     @property
+    def size(self) -> int:
+        return self._reader.body_size
+
+    @property
     def idle(self) -> bool:
         """Whether `next` waits for data."""
         return self._waiting is not None and not self._waiting.done()
@@ -407,7 +417,10 @@ class RequestInbox:
             await self._waiting
             self._waiting = None
         self._alarm.clear()
-        return self._reader.complete.popleft()
+        incoming = self._reader.complete.popleft()
+        if (size := len(incoming.request.body)) <= SMALL_BYTES:
+            return incoming
+        return incoming.replace(request=incoming.request.replace(used=UsedMessage(self._budget, size)))
 
     def received(self, data: bytes) -> None:
         if self.idle:
@@ -427,11 +440,11 @@ class RequestInbox:
     def refuse(self, problem: RequestProblem) -> None:
         """Return no more requests, because of this problem."""
         self._reader.refuse(problem)
-        self._budget.keep(self, 0)
+        self._budget.keep(self)
         self._wake()
 
     def give_up(self) -> None:
-        reason = "the server holds too many unfinished requests, and this one has waited longest; send it again"
+        reason = "the server holds too many large requests, and this one is incomplete; send it again in a while"
         self.refuse(RequestProblem(503, reason))
 
     def end(self) -> None:
@@ -443,7 +456,7 @@ class RequestInbox:
         """No request is answered any more: drop what has come of the next ones."""
         self._held.clear()
         self._reader.drop_body()
-        self._budget.keep(self, 0)
+        self._budget.keep(self)
 
     def on_alarm(self) -> None:
         """The deadline for the next request has passed."""
@@ -456,7 +469,7 @@ class RequestInbox:
     def _read(self, data: bytes) -> None:
         before = self._reader.stage
         self._held[:0] = self._reader.feed(data)
-        self._budget.keep(self, self._reader.body_size)
+        self._budget.keep(self)
         if self._reader.complete or self.problem is not None:
             self._wake()
         elif self._reader.stage is not before:

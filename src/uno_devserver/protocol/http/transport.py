@@ -1,17 +1,86 @@
-"""What plain answers, streams and WebSockets share: writing with flow control, deadlines, and the incoming budget."""
+"""What plain answers, streams and WebSockets share: memory budgets, writing with flow control, and deadlines."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
+
+from ...system.log import log
+
+SMALL_BYTES = 64 * 1024  # data up to this size is not counted, so that large messages never displace small ones
+
+
+class BudgetedData(Protocol):
+    @property
+    def size(self) -> int:
+        """How many bytes it has now."""
+
+    def give_up(self) -> None:
+        """Drop the data, and tell the client so if that is possible."""
+
+
+class MemoryBudget:
+    """Limits the memory for large data of all clients in one direction: until it is handled, or delivered.
+
+    Beyond `most` bytes, the data without progress for longest is given up: clients of this machine send a message, or
+    read an answer, at once, so this is usually abandoned data. Messages in use count, but are never given up.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._total = 0
+        self._in_use = 0  # the part of the total that cannot be given up
+        self._sizes: dict[BudgetedData, int] = {}  # in the order of their last progress, oldest first
+
+    def keep(self, data: BudgetedData) -> None:
+        """Count the present size of this data, instead of the one that was counted before."""
+        self._count(data)
+        # Data that alone exceeds the budget, as a very long answer may, stays: there is nothing else to give up.
+        while self._total > self._most and len(self._sizes) > (0 if self._in_use else 1):
+            oldest, before = next(iter(self._sizes.items()))
+            self._count(oldest)
+            if self._sizes.get(oldest, 0) >= before:  # its client has read nothing since
+                self._total -= self._sizes.pop(oldest)
+                oldest.give_up()
+
+    def use(self, size: int) -> None:
+        """Count a message that a handler has taken; a negative size when it is not used any more."""
+        self._in_use += size
+        self._total += size
+
+    def _count(self, data: BudgetedData) -> None:
+        self._total -= self._sizes.pop(data, 0)
+        if (size := data.size) > SMALL_BYTES:
+            self._sizes[data] = size
+            self._total += size
+
+
+class UsedMessage:
+    """A large message that a handler has taken. It counts until the handler and the tasks that use it have ended."""
+
+    def __init__(self, budget: MemoryBudget, size: int) -> None:
+        self._budget = budget
+        self._size = size
+        self._users = 1
+        budget.use(size)
+
+    def keep_until(self, done: asyncio.Future[Any]) -> None:
+        self._users += 1
+        done.add_done_callback(lambda _: self.release())
+
+    def release(self) -> None:
+        self._users -= 1
+        if not self._users:
+            self._budget.use(-self._size)
 
 
 class ServerTransport:
-    """The transport of one connection, for plain answers, streams and WebSockets."""
+    """The transport of one connection, for plain answers, streams and WebSockets. Unread output is in a budget."""
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, outgoing: MemoryBudget) -> None:
         self._transport = transport
+        self._outgoing = outgoing
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._ended = False
@@ -32,11 +101,17 @@ class ServerTransport:
         """The number of bytes that were written and are not sent yet."""
         return self._transport.get_write_buffer_size()
 
+    @property
+    def size(self) -> int:
+        return 0 if self.gone else self.backlog
+
     def write(self, data: bytes) -> None:
         """Send data; it is dropped if the connection is closing or `end` was called."""
         # asyncio would warn on standard error about each write to a transport that is closing.
         if data and not self.closing and not self._ended:
             self._transport.write(data)
+            if self.backlog > SMALL_BYTES:
+                self._outgoing.keep(self)
 
     async def drain(self) -> None:
         """Wait until the client has read most of what was written; ConnectionError if it is gone."""
@@ -72,6 +147,10 @@ class ServerTransport:
         self.aborted = True
         self._transport.abort()
 
+    def give_up(self) -> None:
+        log.warn(f"a client did not read its answer ({self.backlog:,} bytes wait), and others need the memory")
+        self.abort()
+
     # --- called by the event loop
 
     def pause(self) -> None:
@@ -79,10 +158,12 @@ class ServerTransport:
 
     def resume(self) -> None:
         self._flowing.set()
+        self._outgoing.keep(self)
 
     def lost(self) -> None:
         self.gone = True
         self._flowing.set()
+        self._outgoing.keep(self)
 
 
 class DeadlineTimer:
@@ -124,36 +205,3 @@ class DeadlineTimer:
             return
         self._deadline = None
         self._ring()
-
-
-SMALL_BYTES = 64 * 1024  # data up to this size is not counted, so that large messages never displace small ones
-
-
-class IncomingData(Protocol):
-    def give_up(self) -> None:
-        """Drop the received data, and tell the client so."""
-
-
-class IncomingBudget:
-    """Limits the memory for large data that clients have sent and no handler has taken yet.
-
-    Beyond `most` bytes, the data that has not grown for longest is dropped: clients of this machine send a message at
-    once, so this is usually an abandoned upload, not an active one.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._total = 0
-        self._sizes: dict[IncomingData, int] = {}  # in the order of their last growth, oldest first
-
-    def keep(self, data: IncomingData, size: int) -> None:
-        """Count `size` bytes for this data, instead of those that were counted before."""
-        self._total -= self._sizes.pop(data, 0)
-        if size <= SMALL_BYTES:
-            return
-        self._sizes[data] = size
-        self._total += size
-        while self._total > self._most:
-            oldest = next(iter(self._sizes))
-            self._total -= self._sizes.pop(oldest)
-            oldest.give_up()

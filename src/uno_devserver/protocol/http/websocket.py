@@ -1,7 +1,7 @@
 """A WebSocket over a connection that began as HTTP. A module of its own because `websockets` takes 25 ms to import.
 
-Messages that were received are delivered before the end is reported. Memory is bounded in both directions: if the
-handler does not receive, reading stops; if the client does not read, `send` waits.
+Messages that were received are delivered before the end is reported. Memory is bounded in both directions: while the
+handler does not ask for the next message, reading stops; if the client does not read, `send` waits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from websockets.server import ServerProtocol
 from .messages import Request
 
 if TYPE_CHECKING:
-    from .transport import DeadlineTimer, IncomingBudget, ServerTransport
+    from .transport import DeadlineTimer, MemoryBudget, ServerTransport
 
 MAX_MESSAGE = 16 * 1024 * 1024
 MAX_QUEUED = 4 * 1024 * 1024  # bytes received but not yet taken by the handler; above this we stop reading
@@ -46,13 +46,15 @@ def accept(request: Request, extra: bytes) -> bytes:
 class ServerWebSocket:
     """Implements `WebSocket`."""
 
-    def __init__(self, wire: ServerTransport, alarm: DeadlineTimer, budget: IncomingBudget) -> None:
+    def __init__(self, wire: ServerTransport, alarm: DeadlineTimer, budget: MemoryBudget) -> None:
         self._protocol = ServerProtocol(state=OPEN, max_size=MAX_MESSAGE)  # after the handshake
         self._wire = wire
         self._alarm = alarm
         self._budget = budget
         self._messages: deque[bytes] = deque()
         self._queued = 0
+        self._in_hand = 0  # the part of it that the handler has, until it asks for the next message
+        self._in_use = 0  # bytes of messages that the handler has or keeps
         self._news = asyncio.Event()
         self._partial = bytearray()
         self._partial_is_text = False
@@ -62,21 +64,33 @@ class ServerWebSocket:
         alarm.set(PING_SECONDS)
 
     @property
+    def size(self) -> int:
+        return len(self._protocol.reader.buffer) + len(self._partial) + self._queued - self._in_hand
+
+    @property
     def ended(self) -> bool:
         """Whether either side has closed, or the client is gone."""
         return self._lost or self._protocol.state is not OPEN
 
     async def receive(self) -> bytes | None:
+        self._put_down()
+        self.balance()
         while not self._messages:
             if self.ended:
                 return None
             self._news.clear()
             await self._news.wait()
         message = self._messages.popleft()
-        self._queued -= len(message) + MESSAGE_COST
-        self._count()
-        self.balance()
+        self._in_hand = len(message) + MESSAGE_COST
+        self._use(self._in_hand)
+        self._budget.keep(self)
         return message
+
+    def keep(self, size: int) -> None:
+        self._use(size)
+
+    def handled(self, size: int) -> None:
+        self._use(-min(size, self._in_use))  # `forget` may have been faster
 
     async def send(self, data: bytes) -> None:
         if self.ended:
@@ -98,7 +112,7 @@ class ServerWebSocket:
         for frame in self._protocol.events_received():
             if isinstance(frame, Frame) and not self._closing:
                 self._take(frame)
-        self._count()
+        self._budget.keep(self)
         self._flush()
         self.balance()
 
@@ -114,7 +128,7 @@ class ServerWebSocket:
         self._lost = True
         self._partial.clear()
         self._protocol.reader.discard()
-        self._count()
+        self._budget.keep(self)
         self._news.set()
 
     def start_closing(self, code: int) -> None:
@@ -125,17 +139,16 @@ class ServerWebSocket:
         self._flush()
 
     def forget(self) -> None:
-        """Drop the messages that the handler has not received."""
-        self._messages.clear()
-        self._queued = 0
-        self._partial.clear()
-        self._count()
+        """The handler has ended: drop the messages that it has not received."""
+        self._put_down()
+        self._drop()
+        self._use(-self._in_use)
 
     # --- called by the budget
 
     def give_up(self) -> None:
         self._protocol.fail(1013, "the server holds too many messages; connect again")
-        self.forget()
+        self._drop()
         self._end()
         self._flush()
 
@@ -174,8 +187,20 @@ class ServerWebSocket:
         self._queued += len(message) + MESSAGE_COST
         self._news.set()
 
-    def _count(self) -> None:
-        self._budget.keep(self, len(self._protocol.reader.buffer) + len(self._partial) + self._queued)
+    def _put_down(self) -> None:
+        self._queued -= self._in_hand
+        self._use(-self._in_hand)
+        self._in_hand = 0
+
+    def _use(self, size: int) -> None:
+        self._in_use += size
+        self._budget.use(size)
+
+    def _drop(self) -> None:
+        self._messages.clear()
+        self._queued = self._in_hand
+        self._partial.clear()
+        self._budget.keep(self)
 
     def _flush(self) -> None:
         pieces = self._protocol.data_to_send()

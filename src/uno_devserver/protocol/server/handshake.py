@@ -40,7 +40,7 @@ from ..versions import (
 from .call_runner import FAILURES, Answerer, CallAnswer, Outcome, answer_message, run_call, tell_service, why_cancelled
 from .limits import EndpointLimits
 from .message_stream import Channel, MessageKind
-from .subscriptions import WatchedResources
+from .subscriptions import WatchedResources, check_uri
 
 WATCHING = ("resources/subscribe", "resources/unsubscribe")
 
@@ -80,16 +80,19 @@ class HandshakeEra:
         if not waiting:
             all_done()
 
-    def take(self, session: HandshakeSession, message: RpcNotification | RpcResponse) -> None:
-        """Handle a message that has no answer. Cancellations are handled by the transport, which knows the calls."""
-        if isinstance(message, RpcNotification):
-            self.notified(session, message)
-        elif not session.answered(message):
-            log.debug(f"a client answered {shown(repr(message.id))}, but no question with this id is open")
+    def take(self, session: HandshakeSession, message: RpcNotification | RpcResponse) -> asyncio.Task[None] | None:
+        """Handle a message that has no answer, in the task that is returned or at once.
 
-    def notified(self, session: Session, message: RpcNotification) -> None:
-        if message.method != INITIALIZED:
-            self._tasks.start(self._notified(session, message))
+        Cancellations are handled by the transport, which knows the calls.
+        """
+        if isinstance(message, RpcNotification):
+            return self.notified(session, message)
+        if not session.answered(message):
+            log.debug(f"a client answered {shown(repr(message.id))}, but no question with this id is open")
+        return None
+
+    def notified(self, session: Session, message: RpcNotification) -> asyncio.Task[None] | None:
+        return None if message.method == INITIALIZED else self._tasks.start(self._notified(session, message))
 
     def resource_updated(self, sessions: Iterable[HandshakeSession], uri: str) -> None:
         data = notification_message(RESOURCE_UPDATED, {"uri": uri})
@@ -127,6 +130,7 @@ class HandshakeEra:
     async def _watch(self, session: HandshakeSession, uri: object, wanted: bool) -> None:
         if not isinstance(uri, str):
             raise RpcError(INVALID_PARAMS, "The uri of a resource is a string.")
+        check_uri(uri, self._limits)
         if not wanted:
             if uri in session.watched:
                 session.watched.remove(uri)
@@ -154,11 +158,12 @@ def _done(call: HandshakeCall, waiting: set[HandshakeCall], all_done: Callable[[
 class HandshakeCall:
     """A request as the service sees it. Its messages go to the channel that carries its answer."""
 
+    task: asyncio.Task[None]  # from `start` on
+
     def __init__(self, session: HandshakeSession, request: RpcRequest, channel: Channel, heard: bool = True) -> None:
         self.session = session
         self.channel = channel
         self.unwanted = False  # whether the client has cancelled it
-        self._task: asyncio.Task[None] | None = None
         self._why_stopped: RpcError | None = None
         self._request = request
         self._heard = heard  # False: the client takes one JSON answer and nothing else
@@ -191,8 +196,8 @@ class HandshakeCall:
 
     def start(self, tasks: Tasks, answer: Answerer, done: Callable[[Outcome], None]) -> None:
         self.session.calls.add(self)
-        self._task = tasks.start(self._run(answer, done))
-        self._task.add_done_callback(partial(self._ended, done))
+        self.task = tasks.start(self._run(answer, done))
+        self.task.add_done_callback(partial(self._ended, done))
 
     def stop(self, why: RpcError | None) -> None:
         """Cancel the call. It is answered with `why`, or not at all if that is None: then the client cancelled it."""
@@ -200,8 +205,7 @@ class HandshakeCall:
             return
         self._why_stopped = why
         self.unwanted = why is None
-        if self._task is not None:
-            self._task.cancel()
+        self.task.cancel()
 
     def close_stream(self) -> None:
         if self._heard and can_poll(self.session.client.protocol_version):

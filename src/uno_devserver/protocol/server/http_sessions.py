@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 
+from ..http.transport import MemoryBudget
 from ..jsonrpc import RpcError
 from ..peer_info import ClientInfo
 from .handshake import HandshakeSession
@@ -22,7 +23,10 @@ STANDING = "s"  # the name of the stream for messages that belong to no request
 class HttpSession(HandshakeSession):
     """A session that keeps the streams of its calls, so that a client can resume them over another connection."""
 
-    def __init__(self, client: ClientInfo, limits: EndpointLimits, *, relayed: bool) -> None:
+    def __init__(
+        self, client: ClientInfo, limits: EndpointLimits, kept_answers: MemoryBudget, *, relayed: bool
+    ) -> None:
+        self._kept_answers = kept_answers  # of all sessions
         self.id = os.urandom(16).hex()
         self.standing = MessageStream(limits, STANDING)
         self.touched = 0.0
@@ -54,10 +58,20 @@ class HttpSession(HandshakeSession):
             return
         self._kept[stream.name] = self.loop.call_later(self.limits.keep_answer_seconds, self.forget, stream)
         while len(self._kept) > 1 and (
-            len(self._kept) > self.limits.kept_answers
-            or sum(self._streams[name].size for name in self._kept) > self.limits.stream_bytes
+            len(self._kept) > self.limits.kept_answers or self.size > self.limits.stream_bytes
         ):
             self.forget(self._streams[next(iter(self._kept))])
+        self._kept_answers.keep(self)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the answers that are kept."""
+        return sum(self._streams[name].size for name in self._kept)
+
+    def give_up(self) -> None:
+        """Forget the answers that are kept, because other sessions need the memory."""
+        for name in list(self._kept):
+            self.forget(self._streams[name])
 
     def forget(self, stream: MessageStream) -> None:
         assert stream.name is not None
@@ -65,12 +79,12 @@ class HttpSession(HandshakeSession):
         timer = self._kept.pop(stream.name, None)
         if timer is not None:
             timer.cancel()
+            self._kept_answers.keep(self)
 
     def stop(self, why: RpcError) -> None:
         self._ended = True
         super().stop(why)
-        for timer in self._kept.values():
-            timer.cancel()
+        self.give_up()
 
 
 class HttpSessions:

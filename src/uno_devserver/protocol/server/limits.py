@@ -22,6 +22,8 @@ class EndpointLimits(Value):
     stream_events: int = 1000
     stream_bytes: int = 8 * MIB
     kept_answers: int = 100
+    # For the answers that are kept, of all sessions; those of the session that has kept its own longest go first.
+    kept_bytes: int = 64 * MIB
 
     # A session takes a few hundred bytes; a client that has been silent for a day does not come back.
     sessions: int = 500
@@ -32,6 +34,9 @@ class EndpointLimits(Value):
     batch: int = 100
     # Resources that one session or subscription watches.
     watched: int = 1000
+    # Of all clients together, each counted as often as it is watched. A URI of a browser has up to 2,000 characters.
+    all_watched: int = 10_000
+    uri_length: int = 4096
 
     # A person may have to answer.
     question_seconds: float = 600.0

@@ -13,6 +13,7 @@ from ...system.event_loop import in_loop
 from ..http import sse
 from ..http.headers import JSON, Accepts, accepted_types, is_json
 from ..http.messages import Answer, Headers, Request, Response, Sink, Streaming
+from ..http.transport import MemoryBudget
 from ..jsonrpc import (
     BUSY,
     INVALID_PARAMS,
@@ -77,7 +78,7 @@ HTTP_STATUS = {
 class StreamableHttp:
     def __init__(self, service: Service, limits: EndpointLimits = DEFAULT_ENDPOINT_LIMITS) -> None:
         self._limits = limits
-        self._watched = WatchedResources(service)
+        self._watched = WatchedResources(service, limits)
         self._modern = ModernEra(service, limits, self._watched)
         self._modern_http = ModernHttp(self._modern, limits)
         self._handshake = HandshakeEra(service, limits, self._watched)
@@ -133,8 +134,8 @@ class StreamableHttp:
         except RpcError as error:
             return _error_response(400, error)
         if is_modern(request.headers.get(VERSION_HEADER), body):
-            return await self._modern_http.post(body, request.headers, accepts)
-        return await self._handshake_http.post(body, request.headers, accepts)
+            return await self._modern_http.post(body, request, accepts)
+        return await self._handshake_http.post(body, request, accepts)
 
     def _get_or_delete(self, request: Request) -> Answer:
         version = request.headers.get(VERSION_HEADER)
@@ -165,14 +166,16 @@ class HandshakeHttp:
 
     def __init__(self, era: HandshakeEra, limits: EndpointLimits, *, relays: bool) -> None:
         self.sessions = HttpSessions(limits, self._ended)
+        self._kept_answers = MemoryBudget(limits.kept_bytes)
         self._era = era
         self._limits = limits
         self._relays = relays
 
-    async def post(self, body: object, headers: Mapping[str, str], accepts: Accepts) -> Answer:
+    async def post(self, body: object, sent: Request, accepts: Accepts) -> Answer:
+        headers = sent.headers
         if isinstance(body, list):
             session = self._session(headers, None)
-            return session if isinstance(session, Response) else await self._batch(session, body, accepts)
+            return session if isinstance(session, Response) else await self._batch(session, body, sent, accepts)
         message = read(body)
         if isinstance(message, InvalidMessage):
             # A request of which only the params are ill-formed has an id, and is answered like any other.
@@ -183,8 +186,8 @@ class HandshakeHttp:
         if isinstance(session, Response):
             return session
         if isinstance(message, RpcRequest):
-            return await self._run(session, [message], accepts)
-        self._take(session, message)
+            return await self._run(session, [message], sent, accepts)
+        self._take(session, message, sent)
         return ACCEPTED
 
     def get(self, headers: Mapping[str, str]) -> Answer:
@@ -229,7 +232,7 @@ class HandshakeHttp:
         return Streaming(200, sse.HEADERS + header, run)
 
     def _open(self, client: ClientInfo, request_id: Id) -> HttpSession | Response:
-        session = HttpSession(client, self._limits, relayed=self._relays)
+        session = HttpSession(client, self._limits, self._kept_answers, relayed=self._relays)
         if not self.sessions.add(session):
             busy = f"All {self._limits.sessions} sessions are in use; end one, or try again later."
             return _error(503, BUSY, busy, request_id)
@@ -244,7 +247,7 @@ class HandshakeHttp:
         unknown = "There is no session with this id, or it has ended; send initialize to start a new one."
         return self.sessions.get(session_id) or _error(404, SESSION_NOT_FOUND, unknown, request_id)
 
-    async def _batch(self, session: HttpSession, values: list[object], accepts: Accepts) -> Answer:
+    async def _batch(self, session: HttpSession, values: list[object], sent: Request, accepts: Accepts) -> Answer:
         version = session.client.protocol_version
         if version != BATCH_VERSION:
             why = f"Version {version} of the protocol has no batches; send each message by itself."
@@ -257,7 +260,7 @@ class HandshakeHttp:
             if isinstance(message, InvalidMessage):
                 refusals.append(error_message(message.id, message.error))
             elif not isinstance(message, RpcRequest):
-                self._take(session, message)
+                self._take(session, message, sent)
             elif message.method == "initialize":
                 alone = RpcError(INVALID_REQUEST, "initialize cannot be part of a batch.")
                 refusals.append(error_message(message.id, alone))
@@ -265,10 +268,15 @@ class HandshakeHttp:
                 requests.append(message)
         if not requests and not refusals:
             return ACCEPTED
-        return await self._run(session, requests, accepts, refusals)
+        return await self._run(session, requests, sent, accepts, refusals)
 
     async def _run(
-        self, session: HttpSession, requests: list[RpcRequest], accepts: Accepts, refusals: list[bytes] | None = None
+        self,
+        session: HttpSession,
+        requests: list[RpcRequest],
+        sent: Request,
+        accepts: Accepts,
+        refusals: list[bytes] | None = None,
     ) -> Answer:
         """Run the calls of one POST; answer with JSON, or with a stream if that takes long or other messages come.
 
@@ -279,6 +287,8 @@ class HandshakeHttp:
             stream.send(message, MessageKind.ANSWER)
         calls = [HandshakeCall(session, request, stream, accepts.events) for request in requests]
         self._era.start(calls, partial(session.settle, stream))
+        for call in calls:  # they may outlive the connection
+            sent.keep_until(call.task)
         answers = await stream.plain_answers(self._limits.plain_answer_seconds if accepts.events else None)
         if answers is None:
             return self._stream(session, stream, 0)
@@ -286,14 +296,14 @@ class HandshakeHttp:
             return ACCEPTED  # cancelled: the client does not wait for an answer
         return _json_response(answers[0] if refusals is None else b"[" + b",".join(answers) + b"]")
 
-    def _take(self, session: HttpSession, message: RpcNotification | RpcResponse) -> None:
+    def _take(self, session: HttpSession, message: RpcNotification | RpcResponse, sent: Request) -> None:
         if isinstance(message, RpcNotification) and message.method == CANCELLED:
             cancelled = message.params.get("requestId")
             for call in session.calls:
                 if call.id == cancelled and type(call.id) is type(cancelled):
                     call.stop(None)
-        else:
-            self._era.take(session, message)
+        elif (task := self._era.take(session, message)) is not None:
+            sent.keep_until(task)
 
     def _stream(self, session: HttpSession, stream: MessageStream, after: int | None) -> Streaming:
         opening = StreamOpening.PRIMING if can_poll(session.client.protocol_version) else StreamOpening.RETRY
@@ -314,8 +324,8 @@ class ModernHttp:
         self._era = era
         self._limits = limits
 
-    async def post(self, body: object, headers: Mapping[str, str], accepts: Accepts) -> Answer:
-        message = read(body)
+    async def post(self, body: object, sent: Request, accepts: Accepts) -> Answer:
+        headers, message = sent.headers, read(body)
         if isinstance(message, InvalidMessage):
             return _error_response(400, message.error, message.id)
         if isinstance(message, RpcNotification):
@@ -330,6 +340,7 @@ class ModernHttp:
                 return await self._listen(message, accepts)
             stream = MessageStream(self._limits, needs_connection=not accepts.json)
             call = self._era.call(message, envelope, stream, accepts.events)
+            sent.keep_until(call.task)  # it may wait for answers after its connection
         except RpcError as error:
             return _error_response(HTTP_STATUS.get(error.code, 200), error, message.id)
         return await self._answer(call, stream, accepts)

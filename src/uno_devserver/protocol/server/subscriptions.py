@@ -21,7 +21,7 @@ from ..versions import (
     modern_result,
 )
 from .call_runner import attempt
-from .limits import EndpointLimits
+from .limits import DEFAULT_ENDPOINT_LIMITS, EndpointLimits
 from .message_stream import Channel, MessageKind
 
 RESOURCES = "resourceSubscriptions"
@@ -126,9 +126,17 @@ def _granted(wish: dict[str, Any], capabilities: dict[str, Any], limits: Endpoin
         raise RpcError(INVALID_PARAMS, "resourceSubscriptions must be a list of URIs.")
     if uris and len(uris) > limits.watched:
         raise RpcError(INVALID_PARAMS, f"A subscription can watch {limits.watched} resources.")
+    for uri in uris or ():
+        check_uri(uri, limits)
     if uris and capabilities.get("resources", {}).get("subscribe"):
         granted[RESOURCES] = uris
     return granted
+
+
+def check_uri(uri: str, limits: EndpointLimits) -> None:
+    """Raise RpcError for a URI that is too long to be kept."""
+    if len(uri) > limits.uri_length:
+        raise RpcError(INVALID_PARAMS, f"The uri must not be longer than {limits.uri_length} characters.")
 
 
 METHODS = {True: "resources/subscribe", False: "resources/unsubscribe"}
@@ -137,13 +145,18 @@ METHODS = {True: "resources/subscribe", False: "resources/unsubscribe"}
 class WatchedResources:
     """Counts the watchers of each resource, and tells the service when the first one begins or the last one ends."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, limits: EndpointLimits = DEFAULT_ENDPOINT_LIMITS) -> None:
         self._service = service
+        self._limits = limits
+        self._watchers = 0
         self._resources: dict[str, _Resource] = {}
         self._tasks = Tasks()
 
     async def begin(self, uri: str) -> None:
-        """Add a watcher; RpcError if the service refuses."""
+        """Add a watcher; RpcError if the service refuses, or there are too many."""
+        if self._watchers >= self._limits.all_watched:
+            raise RpcError(BUSY, f"Clients watch {self._limits.all_watched} resources already; unsubscribe from some.")
+        self._watchers += 1
         resource = self._resources.setdefault(uri, _Resource())
         resource.watchers += 1
         try:
@@ -156,6 +169,7 @@ class WatchedResources:
         """Remove a watcher."""
         resource = self._resources[uri]
         resource.watchers -= 1
+        self._watchers -= 1
         if not resource.watchers:
             self._tasks.start(self._tell_the_end(uri, resource))
 

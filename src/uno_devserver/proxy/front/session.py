@@ -78,7 +78,7 @@ class StdioSession:
         self._service = service
         self._write = write
         self._limits = limits
-        self._watched = WatchedResources(service)
+        self._watched = WatchedResources(service, limits)
         self._handshake = HandshakeEra(service, limits, self._watched)
         self._modern = ModernEra(service, limits, self._watched)
         self.session: HandshakeSession | None = None  # set once the client has used the handshake era
