@@ -252,6 +252,17 @@ def test_the_real_host_is_healthy_without_dotnet(plain: WorkspaceBuilder, starte
     assert result.json["toolCount"] == 0, "its own report is no tool of the workspace"
 
 
+@pytest.mark.parametrize(("bind", "is_open"), [("0.0.0.0", True), ("127.0.0.1", False)])
+def test_a_host_that_is_open_to_the_network_is_shown_as_such(plain: WorkspaceBuilder, bind: str, is_open: bool) -> None:
+    plain.machine.run("start", "--bind", bind, timeout=START_SECONDS)
+    try:
+        shown = plain.machine.run("health").stdout
+    finally:
+        plain.machine.run("stop", timeout=START_SECONDS)
+
+    assert (f"open to the network and to other users, by --bind {bind}" in shown) is is_open
+
+
 def test_the_real_host_reports_a_broken_add_in(plain: WorkspaceBuilder, started: Callable[[], Result]) -> None:
     plain.file(".devtools/addins/broken.py", "raise RuntimeError('out of colours')")
     assert started().exit_code == 0

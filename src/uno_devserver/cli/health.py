@@ -251,7 +251,8 @@ def _lines(report: HealthReport, proxies: Sequence[Status]) -> Iterator[HealthLi
     yield HealthLine("Tools: ", str(host.tool_count))
     if facts.started:
         yield HealthLine("Host: ", " ".join(filter(None, (host.kind and host.kind.value, host.version))) or "<unknown>")
-        yield HealthLine("Endpoint: ", facts.endpoint or "<none>")
+        opened = f" (open to the network and to other users, by --bind {host.bind})" if host.bind else ""
+        yield HealthLine("Endpoint: ", f"{facts.endpoint or '<none>'}{opened}", Style.WARN if opened else None)
     if facts.log_file:
         yield HealthLine("Log: ", facts.log_file)
     yield from _block("Candidates", [HealthLine("- ", path) for path in workspace.candidates])

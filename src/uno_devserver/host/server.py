@@ -130,7 +130,7 @@ class _Host:
             self._checked_health,
             reads,
         )
-        opened = are_open(sockets)
+        self._open_to_network = opened = are_open(sockets)
         self._http = HttpServer(
             routes.handle,
             sockets,
@@ -290,6 +290,7 @@ class _Host:
         more = {
             "processId": os.getpid(),
             "port": self._http.port,
+            "bind": self._flags.bind if self._open_to_network else None,
             "solutionPath": self._flags.solution,
             "workspaceDirectory": self._workspace,
             "uptimeSeconds": round(time.monotonic() - self._started, 1),

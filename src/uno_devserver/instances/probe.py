@@ -76,6 +76,7 @@ class Probe(Value):
     discovery_error: str | None = None  # why the Host could not find its add-ins
     tool_count: int = 0
     ide_channel_connected: bool | None = None
+    bind: str | None = None  # the address at which the network reaches it; None if only this machine does
 
     @property
     def connected(self) -> bool:
@@ -178,6 +179,7 @@ def _probe_of(report: Mapping[str, object]) -> Probe:
         discovery_error=_text(report.get("discoveryError")),
         tool_count=max(0, counted - 1),  # without the health tool, which is not a tool of the workspace
         ide_channel_connected=channel if isinstance(channel, bool) else None,
+        bind=_text(report.get("bind")),
     )
 
 
