@@ -77,11 +77,10 @@ def can_poll(version: str) -> bool:
 
 
 def initializing_client(params: Params) -> ClientInfo:
-    """The client that sent `initialize`; RpcError for ill-formed or long params. All of them may be missing."""
+    """The client that sent `initialize`; RpcError for ill-formed params or long capabilities. All may be missing."""
     client = _client(params.get("clientInfo"), params.get("capabilities"), negotiated(params.get("protocolVersion")))
-    for what, kept in (("name", client.name), ("version", client.version), ("capabilities", client.capabilities)):
-        if _is_longer(kept, LONGEST_KEPT):
-            raise RpcError(INVALID_PARAMS, f"The client's {what} must not be longer than {LONGEST_KEPT} characters.")
+    if _is_longer(client.capabilities, LONGEST_KEPT):
+        raise RpcError(INVALID_PARAMS, f"The client's capabilities must not be longer than {LONGEST_KEPT} characters.")
     return client
 
 
@@ -295,7 +294,7 @@ def _client(info: object, capabilities: object, version: str) -> ClientInfo:
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+    return value[:LONGEST_KEPT] if isinstance(value, str) else None
 
 
 def _server(info: ServerInfo) -> dict[str, Any]:

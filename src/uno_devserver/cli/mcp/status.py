@@ -12,7 +12,7 @@ from ...setup.status import IN_FILES, OWN_PATH, RegistrationStatus, cannot_start
 from ...system.files import is_write_protected
 from ...system.text import one_line
 from ..result import Result
-from ..terminal import Style, bullets, columns, folded, styled, table_width
+from ..terminal import Style, bullets, columns, folded, styled, table_width, with_short_paths
 from .arguments import PROTOCOL, mcp_arguments, shown_path
 from .verification import ask_clients, verified_data, verified_lines
 
@@ -192,7 +192,7 @@ def _client_lines(first: str, found: Registration, cannot: str, variant: int, he
             yield from (line.rstrip(), " " * _INDENT + path)
     for warning in found.warnings:
         indent = " " * len(first)
-        sentence = one_line(_with_shown_paths(warning, here))
+        sentence = with_short_paths(one_line(_with_shown_paths(warning, here)))
         yield from folded(sentence, f"{indent}{styled('⚠', Style.WARN)} ", f"{indent}  ")
 
 
