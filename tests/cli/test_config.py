@@ -91,8 +91,8 @@ def test_secrets_of_the_config_are_not_shown_and_what_decides_is(
     workspace: WorkspaceBuilder, machine: Machine, command: tuple[str, ...]
 ) -> None:
     env = {"API_KEY": "SECRET", "NODE_OPTIONS": "--require=/evil.js", "OTHER": "ghp_SECRET0123456789SECRET0123456789"}
-    args = ["server.js", "--token", "SECRET", "--password=SECRET", "https://me:SECRET@host/x?k=SECRET"]
-    client = {"command": "code", "args": ["--api-key", "SECRET"]}
+    args = ["server.js", "--token=SECRET", "--password=SECRET", "https://me:SECRET@host/x?k=SECRET"]
+    client = {"command": "code", "args": ["--api-key=SECRET"]}
     workspace.file("server.js", "").file("package.json", '{"main": "server.js"}')
     config = {"mcpServerRoot": "..", "mcpServer": {"command": "node", "args": args, "env": env}, "client": client}
     workspace.file(CONFIG, json.dumps(config))

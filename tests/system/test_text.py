@@ -149,15 +149,20 @@ def test_what_decides_about_what_runs_is_shown(line: list[str]) -> None:
         ["sh", "-c", "TOKEN=1;touch${IFS}/tmp/x;exec${IFS}cat"],
         ["python3", "-c", "key=__import__('os').system('x')"],
         ["node", "-e", "auth=require"],
-        ["perl", "-ne", "key:exec+q{/path}"],
+        ["perl", "-ekey:exec+q!/path/e!"],
         ["node", "--import=data:text/javascript,key=evil"],
-        ["powershell", "-Command", "key=evil"],
-        ["cmd.exe", "/c", "key=evil"],
-        ["awk", "key=1;BEGIN{system(x)}"],
-        ["npx", "--secret", "evilbin"],
-        ["npx", "-y", "sk-evil-package0123456789"],
-        ["/usr/bin/uvx", "pypi-attacker-tool0123456789"],
-        ["npm", "exec", "--token", "evilbin"],
+        ["pwsh", "-encod", "eyJ0123456789abcdef0123456789"],
+        ["cmd.exe", "/d", "/s", "/c", "uvx pypi-attacker-tool1"],
+        ["awk", "-f", "token=evil.awk"],
+        ["npx", "--package", "good", "--secret", "evilbin"],
+        ["nice", "-n", "5", "npx", "--auth", "evilbin"],
+        ["uvx", "--from", "good", "pypi-attacker-tool0123456789"],
+        ["docker", "run", "--entrypoint", "sk-attacker-binary0123456789", "image"],
+        ["ssh", "-oSecurityKeyProvider=./evil.so"],
+        ["git", "clone", "--config", "credential.helper=!./evil", "url"],
+        ["sudo", "-H", "key=evil"],
+        ["sh", "-c", "https://host/x?k=$(evil)"],
+        ["serve", "--key=./evil", "--token=$(evil)", "--keyring-module=evil"],
         ["uvx", "--from", "https://host/aB3dE6gH9jK2mN5pQ8sT1vW4/evil.whl", "serve"],
     ],
 )
@@ -168,14 +173,12 @@ def test_no_code_hides_behind_the_name_of_a_secret_where_the_user_agrees_to_it(l
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        (["npx", "-y", "server", "--api-key", "secret"], ["npx", "-y", "server", "--api-key", "…"]),
-        (
-            ["npx", "r", "u", "--header", "Authorization: Bearer secret"],
-            ["npx", "r", "u", "--header", "Authorization: Bearer …"],
-        ),
-        (["docker", "run", "-e", "API_KEY=secret", "image"], ["docker", "run", "-e", "API_KEY=…", "image"]),
+        (["serve", "--api-key=secret"], ["serve", "--api-key=…"]),
+        (["npx", "u", "--header", "Authorization: Bearer secret"], ["npx", "u", "--header", "Authorization: Bearer …"]),
+        (["serve", "--header=X-Api-Key: secret"], ["serve", "--header=X-Api-Key: …"]),
+        (["serve", "https://host/x?k=secret&secret"], ["serve", "https://host/x?k=…&…"]),
         (["uvx", "--from", "git+https://secret@host/x", "x"], ["uvx", "--from", "git+https://host/x", "x"]),
-        (["serve", "--password", "secret"], ["serve", "--password", "…"]),
+        (["serve"], ["serve"]),
     ],
 )
 def test_a_secret_that_cannot_be_code_is_hidden_there_too(line: list[str], shown: list[str]) -> None:
@@ -185,6 +188,11 @@ def test_a_secret_that_cannot_be_code_is_hidden_there_too(line: list[str], shown
 def test_a_variable_that_the_command_names_is_shown_where_the_user_agrees_to_it() -> None:
     assert variable_to_agree_to("API_KEY", "evil", ["sh", "-c", "$API_KEY"]) == "evil"
     assert variable_to_agree_to("API_KEY", "secret", ["serve"]) == "…"
+
+
+@pytest.mark.parametrize(("name", "value"), [("LESSKEY", "./evil"), ("CREDENTIAL_PROVIDERS", "run C:\\evil.exe")])
+def test_so_is_a_variable_that_may_be_a_command(name: str, value: str) -> None:
+    assert variable_to_agree_to(name, value, ["serve"]) == value
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ..issues import REMEDIES, Issue, UserError, fatal
 from ..proxy.reload.watched_code import packages_of
 from ..system.folders import folders
 from ..system.programs import named_program_candidates
-from ..system.text import variable_to_agree_to, words_to_agree_to
+from ..system.text import shown_variable, shown_words, variable_to_agree_to, words_to_agree_to
 from ..system.values import Value
 from ..workspace.config import FIELDS, ClientCommand, Config, ServerCommand, read_config
 from ..workspace.server_command import server_command
@@ -125,7 +125,8 @@ class ConfigCommands(Value):
             words.append(f"An MCP server. {self.server.message}")
         elif self.server is not None:
             variables = [
-                shell_line((f"{name}={value}",)) for name, value in shown_env(self.server.environment, self.server.line)
+                shell_line((f"{name}={variable_to_agree_to(name, value, self.server.line)}",))
+                for name, value in self.server.environment
             ]
             environment = f", with {' '.join(variables)}" if variables else ""
             line = shell_line(words_to_agree_to(self.server.line))
@@ -160,8 +161,8 @@ def _built(packages: Sequence[WatchedPackage]) -> tuple[tuple[WatchedPackage, Bu
     return tuple((package, build_of(package, os.environ, sys.platform)) for package in packages)
 
 
-def shown_env(variables: Iterable[tuple[str, str]], line: Sequence[str]) -> Iterator[tuple[str, str]]:
-    return ((name, variable_to_agree_to(name, value, line)) for name, value in variables)
+def shown_env(variables: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    return ((name, shown_variable(name, value)) for name, value in variables)
 
 
 def shell_line(line: Sequence[str]) -> str:
@@ -312,7 +313,7 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
         unknown = server is not None or any(issue.fatal for issue in found.config.issues)
         yield Row("server", "not known" if unknown else _A_HOST)
     else:
-        yield Row("server", shell_line(words_to_agree_to(server.line)))
+        yield Row("server", shell_line(shown_words(server.line)))
         yield Row("runs in", server.folder)
         yield Row("as said by", server.origin)
     yield Row("hot reload", found.strategy)
@@ -325,7 +326,7 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
         yield Row(f"sources of the {role}", f"{kind_of(package).value}, {counted}")
         yield Row(f"build of the {role}", f"{build.named}, in {build.folder}" if build else "none needed")
     if client is not None:
-        yield Row("client", f"{shell_line(words_to_agree_to(client[0]))}, in {client[1]}")
+        yield Row("client", f"{shell_line(shown_words(client[0]))}, in {client[1]}")
 
 
 def _problem(message: str, step: str) -> str:
@@ -347,9 +348,9 @@ def _value(config: Config, field: Field) -> object:
     if isinstance(value, Enum):
         return value.value
     if field.name == "env":
-        return dict(shown_env(value, getattr(holder, "args", ())))
+        return dict(shown_env(value))
     if field.name == "args":
-        return list(words_to_agree_to((getattr(holder, "command", None) or "", *value))[1:])
+        return list(shown_words((getattr(holder, "command", None) or "", *value))[1:])
     if isinstance(value, tuple):
         return list(value)
     return None if value == "" else value
@@ -369,9 +370,9 @@ def _data(found: ConfigFindings) -> dict[str, object]:
         "server": None
         if server is None or isinstance(server, Issue)
         else {
-            "command": list(words_to_agree_to(server.line)),
+            "command": list(shown_words(server.line)),
             "cwd": server.folder,
-            "env": dict(shown_env(server.environment, server.line)),
+            "env": dict(shown_env(server.environment)),
             "origin": server.origin,
         },
         "hotReload": found.reloads,
@@ -385,7 +386,7 @@ def _data(found: ConfigFindings) -> dict[str, object]:
             }
             for package, build, files in found.sources
         ],
-        "client": {"command": list(words_to_agree_to(client[0])), "cwd": client[1]} if client else None,
+        "client": {"command": list(shown_words(client[0])), "cwd": client[1]} if client else None,
         "remarks": list(found.remarks),
         "problems": [{"message": message, "nextStep": step or None} for message, step in found.problems],
     }

@@ -171,44 +171,62 @@ def shown_words(line: Sequence[str]) -> tuple[str, ...]:
     return tuple(shown)
 
 
-# Options before code, of shells and interpreters; programs whose first plain word names the code that they fetch.
-_CODE_OPTION = r"(?i:-[a-z]{0,2}[cepr]|--?(?:command|encodedcommand|eval|exec|import|loader|print|require)|/[ck])"
-_LAUNCHERS = frozenset(
-    ("bun", "bunx", "deno", "dnx", "dotnet", "npm", "npx", "pipx", "pnpm", "pnpx", "uv", "uvx", "yarn")
-)
-_SUBCOMMANDS = frozenset(("dlx", "exec", "run", "tool", "x"))
-_CONTAINERS = frozenset(("docker", "nerdctl", "podman"))  # their option -e is for variables
-_MAY_BE_CODE = r"""[][(){}<>;|&$`'"\\\n]"""
+_NAMED_OPTION = r"(--([A-Za-z][\w.-]*)=)(.+)"
+_HEADER = r"[A-Za-z][\w-]*: .+"
+_MAY_BE_CODE = r"""[][(){}<>;|&$`'"\\\s]|^[.~!/]|^[A-Za-z]:"""  # code, or the path of a program
 
 
 def words_to_agree_to(line: Sequence[str]) -> tuple[str, ...]:
     """The words of a command line for the question whether it may run: `…` stands only for what cannot be code.
 
-    So more is shown than by `shown_words`: code could be given the name of a secret.
+    Hidden are credentials and values of the query in a URL, values of headers, and those of options such as
+    `--token=…`. All else is shown, unlike by `shown_words`: code could have the name or the form of a secret.
     """
     import re
+    from itertools import pairwise
 
-    program = re.split(r"[/\\]", line[0])[-1].lower().partition(".")[0]
-    shown, fetches, before = [line[0]], program in _LAUNCHERS, ""
-    for word, safe in zip(line[1:], shown_words(line)[1:], strict=True):
-        is_variable = program in _CONTAINERS and before == "-e"
-        is_code = (re.fullmatch(_CODE_OPTION, before) and not is_variable) or re.match(f"{_CODE_OPTION}=", word)
-        hides_code = safe != word and re.search(_MAY_BE_CODE, word)
-        shown.append(_without_credentials(word) if fetches or is_code or hides_code else safe)
-        fetches = fetches and (word.startswith("-") or word in _SUBCOMMANDS)
-        before = word
+    shown = list(line[:1])
+    for before, word in pairwise(line):
+        option = re.fullmatch(_NAMED_OPTION, word, re.DOTALL)
+        if option and _ends_secret(option[2]) and not re.search(_MAY_BE_CODE, option[3]):
+            shown.append(option[1] + HIDDEN)
+        elif before in ("-H", "--header") and re.fullmatch(_HEADER, word):
+            shown.append(shown_text(word))
+        elif word.startswith("--header=") and re.fullmatch(_HEADER, word[9:]):
+            shown.append(word[:9] + shown_text(word[9:]))
+        else:
+            shown.append(_without_credentials(word))
     return tuple(shown)
 
 
 def variable_to_agree_to(name: str, value: str, line: Sequence[str]) -> str:
-    """The value of a variable for the question whether the command line may run; whole if a word names it."""
-    return _without_credentials(value) if any(name in word for word in line) else shown_variable(name, value)
+    """The value of a variable for the question whether the command line may run.
+
+    It is shown if a word of the line names it, or if it may be a command: some programs run what a variable names.
+    """
+    import re
+
+    is_command = any(re.match(r"[.~!/\\]|[A-Za-z]:\\", word) for word in value.split())
+    return (
+        _without_credentials(value) if is_command or any(name in word for word in line) else shown_variable(name, value)
+    )
+
+
+def _ends_secret(name: str) -> bool:
+    """Whether the last word of the name says that its value is a secret."""
+    import re
+
+    return names_secret("".join(re.findall(_WORD, name)[-1:]))
 
 
 def _without_credentials(text: str) -> str:
     import re
 
-    return re.sub(r"""(://)[^\s/?#'"@]*@""", r"\1", text)
+    text = re.sub(r"""(://)[^\s/?#'"@]*@""", r"\1", text)
+    if "?" in text and re.match(r"[\w+.-]+://", text) and not re.search(_MAY_BE_CODE, text.replace("&", "")):
+        address, mark, query = text.partition("?")
+        return address + mark + re.sub(r"(^|(?<=[&=]))[^&=]+(?=&|$)", HIDDEN, query)
+    return text
 
 
 def shown_command(line: Sequence[str]) -> str:

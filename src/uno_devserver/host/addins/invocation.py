@@ -164,6 +164,7 @@ class WorkerPool:
             with self._changed:  # before the result is delivered, because its receiver may submit the next job
                 self._running.discard(job)
             job.settle(outcome)
+            del job, outcome  # a large result must not stay until the next job comes
 
     def _next(self) -> _Job | None:
         with self._changed:

@@ -12,7 +12,7 @@ from ...issues import ADDINS_DO
 from ...system.folders import DATA_HOME, folders_on
 from ...system.log import log
 from ...system.programs import named_program_candidates
-from ...system.text import shown_text, words_to_agree_to
+from ...system.text import shown_text, shown_words
 from ...system.values import Value
 from ..config_file import read_place
 from ..entry_command import find_command, is_absolute
@@ -293,4 +293,4 @@ def _shown(says: EntrySpec) -> str | None:
         return shown_text(says.url) or None
     import shlex
 
-    return shlex.join(words_to_agree_to((says.command, *says.args)))
+    return shlex.join(shown_words((says.command, *says.args)))
