@@ -10,8 +10,6 @@ answer is checked. Exit code 1 means a wrong or missing answer; a missed bar is 
 from __future__ import annotations
 
 import argparse
-import json
-import re
 import shutil
 import socket
 import subprocess
@@ -30,6 +28,8 @@ from benchmarks.figures import clean_environment, machine, median, save
 from benchmarks.lean_server import READ_BYTES
 from benchmarks.relay_clients import HANDSHAKE, MODERN, Client, Era, HttpClient, PipesClient
 from benchmarks.workspaces import WORK
+from uno_devserver.proxy.health.status_file import inspector_page
+from uno_devserver.system.folders import folders
 
 HERE = Path(__file__).parent
 PROGRAM = str(Path(sys.executable).with_name("uno-devserver"))
@@ -302,7 +302,7 @@ def opened_sessions() -> Iterator[Sessions]:
         watched = on_pipes(WATCHED_COMMAND + LEAN, HANDSHAKE)
         stack.callback(watched.quit)
         watched.open()
-        yield Sessions(clients, watched, Page(page_address(watched)))
+        yield Sessions(clients, watched, opened_page(watched))
 
 
 @contextmanager
@@ -330,29 +330,25 @@ def on_pipes(command: Command, era: Era) -> PipesClient:
     return PipesClient(command, clean_environment(), FOLDER, era)
 
 
-def page_address(proxy: PipesClient) -> str:
-    """The address of its inspector page, which is opened soon after the first start."""
+def opened_page(proxy: PipesClient) -> Page:
+    """Its inspector page, which is served soon after the first start."""
     deadline = time.monotonic() + LIMIT_SECONDS
     while time.monotonic() < deadline:
-        answer = proxy.ask("tools/call", {"name": "uno_health", "arguments": {}})
-        address = json.loads(answer["result"]["content"][0]["text"])["proxy"]["inspector"]
-        if address is not None:
-            return str(address)
+        page = inspector_page(folders(clean_environment()).state, proxy.process.pid)
+        if page is not None:
+            return Page(*page)
         time.sleep(0.01)
-    raise SystemExit(f"uno_health names no inspector page within {LIMIT_SECONDS:g} s")
+    raise SystemExit(f"the proxy serves no inspector page within {LIMIT_SECONDS:g} s")
 
 
 class Page:
     """An open inspector page: it reads all events, in a thread, until the proxy ends."""
 
-    def __init__(self, address: str) -> None:
-        found = re.fullmatch(r"http://localhost:(\d+)/\?token=([\w-]+)", address)
-        if found is None:
-            raise SystemExit(f"this is no address of an inspector page: {address}")
+    def __init__(self, port: int, token: str) -> None:
         self.told = 0  # events of calls
-        self._events = socket.create_connection(("localhost", int(found[1])), LIMIT_SECONDS)
+        self._events = socket.create_connection(("localhost", port), LIMIT_SECONDS)
         self._events.sendall(
-            f"GET /events HTTP/1.1\r\nHost: localhost:{found[1]}\r\nAuthorization: Bearer {found[2]}\r\n"
+            f"GET /events HTTP/1.1\r\nHost: localhost:{port}\r\nAuthorization: Bearer {token}\r\n"
             "Accept: text/event-stream\r\n\r\n".encode()
         )
         head = self._events.recv(READ_BYTES)

@@ -13,6 +13,8 @@ from benchmarks.figures import clean_environment
 from benchmarks.relay import DIRECT, FLOOR, HTTP, LEAN, OURS, PIPES
 from benchmarks.relay_clients import HANDSHAKE, MODERN, Era, HttpClient, PipesClient, check
 
+from support.waiting import wait_for
+
 CALLS = 300  # more than the relay over HTTP has connections
 ALL_AT_ONCE = 100
 
@@ -111,3 +113,15 @@ def test_what_one_call_takes_longer_is_shown_with_that_of_the_floor() -> None:
 
     assert "| 0.110 ms (p95 0.900) | 0.1 ms; floor 0.05 | ≤ 0.12 ms | pass |" in shown
     assert row.kept(samples)["figure"] == 0.1
+
+
+def test_a_watched_page_is_told_of_the_calls(tmp_path: Path) -> None:
+    client = PipesClient(relay.WATCHED_COMMAND + LEAN, clean_environment(), tmp_path, HANDSHAKE)
+    try:
+        client.open()
+        page = relay.opened_page(client)
+        client.call()
+
+        wait_for(lambda: page.told, "the call on the page")
+    finally:
+        client.quit()
