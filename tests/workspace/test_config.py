@@ -77,7 +77,7 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
           "client": {"command": "code", "args": ["."], "cwd": "../app", "readyPattern": "ready|go"},
           "hotReload": {
             "enabled": false, "mcpServerName": "mine", "restartDelay": 2000, "mcpStatusTimeout": 1,
-            "strategy": "swap", "include": ["data/*.json"], "exclude": ["**/*.test.ts"],
+            "strategy": "swap", "include": ["data/*.json"], "exclude": ["**/*.test.ts"], "watch": ["*"],
           },
           "pipeline": {"concurrency": 8},
           "proxy": {"waitCalls": true},
@@ -94,7 +94,9 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
         server_root=f"{tmp_path}/server",
         server=ServerCommand("node", ("a", ""), (("A", "1"), ("B", "")), f"{tmp_path}/server/run"),
         client=ClientCommand("code", (".",), f"{tmp_path}/app", "ready|go"),
-        hot_reload=HotReloadSettings(False, "mine", 2000, 1, Strategy.SWAP, ("data/*.json",), ("**/*.test.ts",)),
+        hot_reload=HotReloadSettings(
+            False, "mine", 2000, 1, Strategy.SWAP, ("data/*.json",), ("**/*.test.ts",), ("*",)
+        ),
         inspector=InspectorSettings(True, 7000),
         given=frozenset(field.title for field in FIELDS),
     )

@@ -149,7 +149,7 @@ class SourceWatch:
             return path in paths.hard_linked or _is_special(path)
         if not inside:
             return False
-        return self._endings is None or os.path.splitext(path)[1].lower() in self._endings or _is_special(path)
+        return self._endings is None or _ending(path) in self._endings or _is_special(path)
 
 
 class _WatchedPaths:
@@ -219,6 +219,12 @@ class _WatchedPaths:
     def _note_decisive(self, path: str) -> None:
         self.decisive.add(path)
         self.folders.add(os.path.dirname(path))
+
+
+def _ending(path: str) -> str:
+    """The name from its last dot on; all of it for a name like `.env`."""
+    name = os.path.basename(path)
+    return name[name.rfind(".") :].lower() if "." in name else ""
 
 
 def _is_special(path: str) -> bool:

@@ -23,3 +23,5 @@ class WatchedPackage(Value):
     include: tuple[str, ...] = ()  # hotReload.include: globs, relative to the root, for additional files
     exclude: tuple[str, ...] = ()  # hotReload.exclude: globs for files that are never sources
     addins: bool = False  # the root is a workspace, and its Python add-ins are the code
+    workspace: str = ""  # the workspace folder, which include and watch may not lead out of; empty: the root
+    watch: tuple[str, ...] = ()  # hotReload.watch: globs for the code, instead of what the kind of package finds

@@ -70,6 +70,7 @@ class HotReloadSettings(Value):
     strategy: Strategy = Strategy.RESTART
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    watch: tuple[str, ...] = ()
 
 
 class InspectorSettings(Value):
@@ -168,6 +169,7 @@ FIELDS = (
     Field("hotReload", "strategy", "strategy", FieldKind.STRATEGY),
     Field("hotReload", "include", "include", FieldKind.TEXTS),
     Field("hotReload", "exclude", "exclude", FieldKind.TEXTS),
+    Field("hotReload", "watch", "watch", FieldKind.TEXTS),
     Field("pipeline", "concurrency", "concurrency", FieldKind.NUMBER, 1, MOST_CALLS),
     Field("proxy", "waitCalls", "wait_calls", FieldKind.SWITCH),
     Field("inspector", "enabled", "enabled", FieldKind.SWITCH),
@@ -177,9 +179,9 @@ SECTIONS = tuple(dict.fromkeys(field.section for field in FIELDS if field.sectio
 
 _NAMING = ("mcpServer", "mcpServerRoot")  # each of these settings declares a server
 # The folder of a server has one of these files; otherwise there is neither a command line nor code to watch.
-_PACKAGES = ("package.json", "pyproject.toml")
+_PACKAGES = ("package.json", "pyproject.toml", "go.mod", "Cargo.toml")
 _CODE = (".csproj", ".fsproj", ".py")
-_NEEDED = "package.json, pyproject.toml, .csproj or Python file"
+_NEEDED = "package.json, pyproject.toml, go.mod, .csproj or Python file"
 
 
 def read_config(path: str | None) -> Config:
@@ -295,7 +297,9 @@ class _ConfigReader:
     def _check_root(self, config: Config) -> None:
         """Report a root without a server: users often forget that paths are relative to the folder of the config."""
         root = config.server_root
-        if root is None or not os.path.isdir(root) or config.hot_reload.include or _is_package(root):
+        reload = config.hot_reload
+        told = reload.include or reload.watch or (config.server is not None and config.server.command)
+        if root is None or not os.path.isdir(root) or told or _is_package(root):
             return
         above = os.path.dirname(self._folder)
         hint = "" if root == above else f", so '..' is {above}"

@@ -136,7 +136,7 @@ def check_globs(data: bytes) -> None:
     globs = Globs(patterns, "hotReload.include")
     assert len(globs.problems) <= len(patterns)
     globs.match(path)
-    globs.starts()
+    globs.by_start()
     endings = globs.endings()
     if endings is not None and globs.match(path) and not any(globs.match(above) for above in _above(path)):
         assert any(path.lower().endswith(ending) for ending in endings)

@@ -50,7 +50,11 @@ def names(root: Path, include: tuple[str, ...] = (), exclude: tuple[str, ...] = 
         (["x.csproj", "tool.py"], PackageKind.DOTNET),
         (["x.FSPROJ"], PackageKind.DOTNET),
         (["server.py"], PackageKind.PYTHON),
-        ([], PackageKind.PYTHON),
+        (["server/main.py", "notes.md"], PackageKind.PYTHON),
+        (["go.mod", "main.go", "tool.py"], PackageKind.GO),
+        (["Cargo.toml", "src/main.rs", "tool.py"], PackageKind.OTHER),
+        (["venv/pyvenv.cfg", "venv/x.py"], PackageKind.OTHER),
+        ([], PackageKind.OTHER),
     ],
 )
 def test_what_lies_in_the_root_tells_the_kind(tmp_path: Path, files: list[str], kind: PackageKind) -> None:

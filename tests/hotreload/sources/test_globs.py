@@ -68,7 +68,11 @@ def test_one_that_leads_out_or_is_too_much_is_left_out_with_a_sentence(pattern: 
 
 
 def test_where_a_search_has_to_begin() -> None:
-    assert Globs(["db/x/*.sql", "*.py", "a/b.txt"], "").starts() == {"db/x", "", "a/b.txt"}
+    begins = Globs(["db/x/*.sql", "*.py", "a/b.txt"], "").by_start()
+
+    assert set(begins) == {"db/x", "", "a/b.txt"}
+    assert begins["db/x"]("db/x/a.sql")
+    assert not begins["db/x"]("a.py")
 
 
 @pytest.mark.parametrize(

@@ -1,35 +1,40 @@
 """Finds the source files of a package, by rules for its kind: add-ins, or what the files in its root show.
 
-Files that `hotReload.include` matches are added; files that `hotReload.exclude` matches are left out. Nothing raises:
-what cannot be read becomes a sentence in `problems`.
+The packages of the same repository that it uses count too, each by the rules of its own kind; `hotReload.watch` names
+all files instead. Files that `hotReload.include` matches are added, those that `hotReload.exclude` matches are left
+out. Nothing raises: what cannot be read becomes a sentence in `problems`.
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
 from enum import Enum
 
 from ...workspace.addins import ADDINS_FOLDER
-from . import dotnet, python
+from . import dotnet, go, other, python
 from .globs import Globs
-from .source_tree import SourceTree, hidden_and_foreign
+from .npm import OUTPUT_FOLDERS, PACKAGE_JSON, read_manifest
+from .repository import MAX_PACKAGES, is_inside, repository_of
+from .source_tree import SourcePackage, SourceTree, hidden_and_foreign
 from .typescript import TSCONFIGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
     from typing import Any
 
     from ..watched_package import WatchedPackage
+    from .repository import Repository
     from .source_tree import Sources
 
-PACKAGE_JSON = "package.json"
 JAVASCRIPT_EXTENSIONS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts")  # Node runs TypeScript too
 JAVASCRIPT_ENDINGS = frozenset(
     {*JAVASCRIPT_EXTENSIONS, ".json"}
 )  # .json: package.json decides which folders are output
-_JAVASCRIPT_OUTPUT = frozenset({"dist", "build", "out", "coverage"})
-_MANIFESTS = (*TSCONFIGS, PACKAGE_JSON, python.MANIFEST)
+_MANIFESTS = (*TSCONFIGS, PACKAGE_JSON, python.MANIFEST, go.MANIFEST, *other.MANIFESTS)
+# What a build of TypeScript writes, and what its users import in place of the sources.
+_WRITTEN = (".d.ts", ".d.mts", ".d.cts", ".js", ".mjs", ".cjs", ".jsx")
 
 
 class PackageKind(Enum):
@@ -38,38 +43,57 @@ class PackageKind(Enum):
     PYTHON = "Python"
     ADDINS = "Python add-ins"
     DOTNET = ".NET"
+    GO = "Go"
+    OTHER = "other"
 
 
 def find_sources(package: WatchedPackage, cache: dict[str, Any] | None = None) -> Sources:
     """The source files of a package; a `cache` that is passed again for the same package makes the next call faster."""
-    include, exclude = Globs(package.include, "hotReload.include"), Globs(package.exclude, "hotReload.exclude")
+    exclude = Globs(package.exclude, "hotReload.exclude", lambda _start: "")
     tree = SourceTree(package.root, exclude)
-    tree.problems += [*include.problems, *exclude.problems]
+    tree.problems += exclude.problems
     if not os.path.isdir(package.root):
         tree.problems.append(f"The folder {package.root} does not exist, so there is no code to watch.")
     kind = kind_of(package)
-    if kind is not PackageKind.ADDINS:  # the manifests decide the kind
-        tree.folders.add(package.root)
-        tree.deciding.update(tree.path(name) for name in _MANIFESTS)
-    endings = _ADD[kind](tree, {} if cache is None else cache)
-    if include.patterns:
-        _add_included(tree, include)
-        more = include.endings()
-        endings = None if endings is None or more is None else endings | more
-    return tree.sources(None if endings is None else endings.union(dotnet.PROJECTS))
+    used: dict[str, SourceTree] = {}
+    endings: frozenset[str] | None
+    if package.watch:
+        endings = _add_named(tree, package, package.watch, "hotReload.watch")
+    elif kind is PackageKind.ADDINS:
+        endings = _ADD[kind](tree, {})
+    else:
+        endings, used = _add_packages(tree, package, {} if cache is None else cache)
+    if package.include:
+        endings = _either(endings, _add_named(tree, package, package.include, "hotReload.include"))
+    endings = None if endings is None else endings.union(dotnet.PROJECTS)
+    return tree.sources(endings, tuple(_counted(tree, kind, used)))
 
 
 def kind_of(package: WatchedPackage) -> PackageKind:
-    if package.addins:
-        return PackageKind.ADDINS
-    names = _names(package.root)
+    return PackageKind.ADDINS if package.addins else _kind_in(package.root)
+
+
+def _kind_in(folder: str) -> PackageKind:
+    names = _names(folder)
     if names.intersection(TSCONFIGS):
         return PackageKind.TYPESCRIPT
     if PACKAGE_JSON in names:
         return PackageKind.JAVASCRIPT
-    if python.MANIFEST not in names and dotnet.project_in(names):
+    if python.MANIFEST in names:
+        return PackageKind.PYTHON
+    if dotnet.project_in(names):
         return PackageKind.DOTNET
-    return PackageKind.PYTHON
+    if go.MANIFEST in names:
+        return PackageKind.GO
+    if names.intersection(other.MANIFESTS):
+        return PackageKind.OTHER
+    below = (os.path.join(folder, name) for name in names.difference(hidden_and_foreign(names)))
+    has_python = _has_python(names) or any(_has_python(_names(each)) for each in below if os.path.isdir(each))
+    return PackageKind.PYTHON if has_python else PackageKind.OTHER
+
+
+def _has_python(names: Collection[str]) -> bool:
+    return any(name.endswith(".py") for name in names) and python.ENVIRONMENT_MARK not in names
 
 
 def _names(folder: str) -> set[str]:
@@ -77,6 +101,130 @@ def _names(folder: str) -> set[str]:
         return set(os.listdir(folder))
     except OSError:
         return set()
+
+
+def _add_named(
+    tree: SourceTree, package: WatchedPackage, patterns: tuple[str, ...], setting: str
+) -> frozenset[str] | None:
+    """Add the files that patterns of the config name; return the endings of the names that may match, None: any."""
+    workspace = os.path.realpath(package.workspace or package.root)
+    root = os.path.realpath(package.root)
+
+    def outside(start: str) -> str:
+        leads_to = os.path.normpath(os.path.join(root, start))
+        return "" if is_inside(leads_to, workspace) else f"leads out of the workspace folder {workspace}"
+
+    globs = Globs(patterns, setting, outside)
+    tree.problems += globs.problems
+    tree.add_matching(globs)
+    return globs.endings()
+
+
+def _either(one: frozenset[str] | None, more: frozenset[str] | None) -> frozenset[str] | None:
+    return None if one is None or more is None else one | more
+
+
+# The package, and those of the same repository that it uses.
+
+
+def _add_packages(
+    tree: SourceTree, package: WatchedPackage, cache: dict[str, Any]
+) -> tuple[frozenset[str] | None, dict[str, SourceTree]]:
+    """Add the files of a package and of those that it uses; return the endings, and the latter by their folders."""
+    repository = repository_of(package.root, package.workspace)
+    found: dict[str, SourceTree] = {}
+    endings: frozenset[str] | None = frozenset()
+    waiting = [repository.root]
+    while waiting and len(found) <= MAX_PACKAGES:
+        folder = waiting.pop(0)
+        if folder in found:
+            continue
+        base = os.path.relpath(folder, repository.root).replace(os.sep, "/")
+        part = found[folder] = tree if folder == repository.root else SourceTree(folder, tree.exclude, base)
+        kind = _kind_in(part.root)
+        part.folders.add(part.root)
+        part.deciding.update(part.path(name) for name in _MANIFESTS)  # these decide the kind
+        endings = _either(endings, _ADD[kind](part, cache.setdefault(folder, {})))
+        waiting += _used(kind, folder, repository, part)
+    _drop_outputs(found)
+    del found[repository.root]
+    for part in found.values():
+        _merge(tree, part, repository.root)
+    return endings, found
+
+
+def _used(kind: PackageKind, folder: str, repository: Repository, part: SourceTree) -> list[str]:
+    """The folders of the packages that a package uses."""
+    if kind in (PackageKind.TYPESCRIPT, PackageKind.JAVASCRIPT):
+        from .npm import used_packages
+
+        return used_packages(folder, repository, part) + repository.packages(folder, _written_elsewhere(part))
+    if kind is PackageKind.PYTHON:
+        from .python_dependencies import used_projects
+
+        return used_projects(folder, repository, part)
+    return go.used_modules(folder, repository, part) if kind is PackageKind.GO else []
+
+
+def _written_elsewhere(part: SourceTree) -> Iterator[str]:
+    """The packages of which a TypeScript program reads what their builds write, declared as dependencies or not."""
+    for name in {posixpath.dirname(name) for name in part.files if name.startswith("../") and name.endswith(_WRITTEN)}:
+        folder = part.path(name)
+        while folder != os.path.dirname(folder):
+            if read_manifest(folder).get("name"):
+                yield folder
+                break
+            folder = os.path.dirname(folder)
+
+
+def _drop_outputs(found: dict[str, SourceTree]) -> None:
+    """Drop what builds of these packages write where another one reads it; the sources count in its place."""
+    if len(found) < 2:
+        return
+    sources = {folder: set(part.files.values()) for folder, part in found.items()}
+    for folder, part in found.items():
+        for name, path in list(part.files.items()):
+            owner = _owner(path, found) if path.endswith(_WRITTEN) else None
+            if owner is not None and owner != folder and sources[owner] and path not in sources[owner]:
+                del part.files[name]
+
+
+def _owner(path: str, folders: Collection[str]) -> str | None:
+    return max((folder for folder in folders if is_inside(path, folder)), key=len, default=None)
+
+
+def _merge(tree: SourceTree, part: SourceTree, root: str) -> None:
+    for path in part.files.values():
+        tree.files.setdefault(os.path.relpath(path, root).replace(os.sep, "/"), path)
+    tree.folders |= part.folders
+    tree.deciding |= part.deciding
+    tree.problems += part.problems
+
+
+def _counted(tree: SourceTree, kind: PackageKind, used: dict[str, SourceTree]) -> Iterator[SourcePackage]:
+    """The packages to which the files belong, the package itself first."""
+    root = os.path.realpath(tree.root)
+    counts = {root: 0, **dict.fromkeys(used, 0)}
+    owners: dict[str, str] = {}
+    for name, path in tree.files.items():
+        folder = os.path.dirname(path)
+        if folder not in owners:
+            owners[folder] = _owner(folder, used) or (_package_around(folder, root) if name.startswith("../") else root)
+        counts[owners[folder]] = counts.get(owners[folder], 0) + 1
+    for folder, count in counts.items():
+        yield SourcePackage(
+            tree.root if folder == root else folder, (kind if folder == root else _kind_in(folder)).value, count
+        )
+
+
+def _package_around(folder: str, root: str) -> str:
+    """The folder of the package that a file outside of the root belongs to; the root, if there is none."""
+    while not is_inside(root, folder):
+        names = _names(folder)
+        if names.intersection(_MANIFESTS) or dotnet.project_in(names):
+            return folder
+        folder = os.path.dirname(folder)
+    return root
 
 
 # Each function adds the files of its kind and returns the endings of all names that may be sources; None: any.
@@ -94,7 +242,7 @@ def _add_javascript(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
     def skipped(_folder: str, names: Collection[str]) -> Collection[str]:
         # Builds write next to a manifest; a folder `src/build` is code.
         foreign = hidden_and_foreign(names)
-        return foreign | _JAVASCRIPT_OUTPUT if PACKAGE_JSON in names else foreign
+        return foreign | OUTPUT_FOLDERS if PACKAGE_JSON in names else foreign
 
     tree.walk("", lambda path: path.endswith(JAVASCRIPT_EXTENSIONS), skipped, deciding=(PACKAGE_JSON,))
     return JAVASCRIPT_ENDINGS
@@ -119,21 +267,21 @@ def _add_dotnet(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str] | No
     return dotnet.find_dotnet(tree, project) if project else frozenset()  # removed meanwhile: the next call notices it
 
 
+def _add_go(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str] | None:
+    return go.find_go(tree)
+
+
+def _add_other(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str] | None:
+    other.find_other(tree)
+    return None
+
+
 _ADD = {
     PackageKind.TYPESCRIPT: _add_typescript,
     PackageKind.JAVASCRIPT: _add_javascript,
     PackageKind.PYTHON: _add_python,
     PackageKind.ADDINS: _add_addins,
     PackageKind.DOTNET: _add_dotnet,
+    PackageKind.GO: _add_go,
+    PackageKind.OTHER: _add_other,
 }
-
-
-def _add_included(tree: SourceTree, include: Globs) -> None:
-    def skipped(_folder: str, names: Collection[str]) -> Collection[str]:
-        return {name for name in hidden_and_foreign(names) if not include.name_folder(name)}
-
-    for start in sorted(include.starts()):
-        if os.path.isdir(tree.path(start)):
-            tree.walk(start, include.match, skipped)
-        else:
-            tree.add(start)

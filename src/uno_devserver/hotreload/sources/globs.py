@@ -1,6 +1,7 @@
-"""The patterns of `hotReload.include` and `exclude`: paths from a root, with `**`, `*`, `?` and `{a,b}`.
+"""The patterns of `hotReload.include`, `exclude` and `watch`: paths from a root, with `**`, `*`, `?` and `{a,b}`.
 
-`*` and `?` stay within a name, `**` spans folders. A pattern that matches a folder matches everything in it.
+`*` and `?` stay within a name, `**` spans folders. A pattern that matches a folder matches everything in it. A pattern
+may begin with `../` where its user allows that.
 
 Hand-written: in `fnmatch` a `*` crosses folders, and there is no `{a,b}`.
 """
@@ -12,36 +13,45 @@ from itertools import takewhile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 MAX_PATTERN = 1024  # characters
 MAX_ALTERNATIVES = 256  # the most patterns that the braces of one pattern produce
+LEADS_OUT = "leads out of the package, and patterns begin at its root"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _WILD = re.compile(r"[*?]")
 
 
 class Globs:
-    """A list of patterns; each one that cannot be used is left out, and a sentence in `problems` says why."""
+    """A list of patterns; each one that cannot be used is left out, and a sentence in `problems` says why.
 
-    def __init__(self, patterns: Iterable[str], setting: str) -> None:
+    `outside` is given the start of a pattern that begins with `../`, and returns why it may not lead there, or an empty
+    text. Without it, no pattern may lead out.
+    """
+
+    def __init__(
+        self, patterns: Iterable[str], setting: str, outside: Callable[[str], str] = lambda _start: LEADS_OUT
+    ) -> None:
         self.patterns: list[str] = []  # without braces
         self.problems: list[str] = []
         for pattern in patterns:
-            problem = _problem(pattern)
+            problem = _problem(pattern, outside)
             if problem:
                 self.problems.append(f'{setting}: "{pattern[:100]}" {problem}; it is left out.')
             else:
                 self.patterns += [_tidy(each) for each in _alternatives(pattern)]
-        expression = "|".join(_expression(pattern) for pattern in self.patterns)
-        self._match = re.compile(expression, re.DOTALL).fullmatch if self.patterns else None
+        self._match = _matcher(self.patterns) if self.patterns else None
 
     def match(self, path: str) -> bool:
         """Whether a pattern matches this path from the root, or a folder above it."""
         return self._match is not None and self._match(path) is not None
 
-    def starts(self) -> set[str]:
-        """The literal start of each pattern, a folder or file; the root is the empty path."""
-        return {"/".join(takewhile(_is_literal, pattern.split("/"))) for pattern in self.patterns}
+    def by_start(self) -> dict[str, Callable[[str], object]]:
+        """What matches the patterns, by their literal start, a folder or file; the root is the empty path."""
+        found: dict[str, list[str]] = {}
+        for pattern in self.patterns:
+            found.setdefault(_start(pattern), []).append(pattern)
+        return {start: _matcher(patterns) for start, patterns in sorted(found.items())}
 
     def name_folder(self, name: str) -> bool:
         """Whether a pattern contains this folder name literally; only such patterns lead into hidden folders."""
@@ -59,21 +69,28 @@ class Globs:
         return frozenset(found)
 
 
-def _problem(pattern: str) -> str:
+def _matcher(patterns: list[str]) -> Callable[[str], re.Match[str] | None]:
+    return re.compile("|".join(_expression(pattern) for pattern in patterns), re.DOTALL).fullmatch
+
+
+def _problem(pattern: str, outside: Callable[[str], str]) -> str:
     if not pattern.strip():
         return "is empty"
     if len(pattern) > MAX_PATTERN:
         return f"has more than {MAX_PATTERN} characters"
-    alternatives = list(_alternatives(pattern))
+    alternatives = [_tidy(each) for each in _alternatives(pattern)]
     if len(alternatives) > MAX_ALTERNATIVES:
         return f"stands for more than {MAX_ALTERNATIVES} patterns"
-    if any(_leads_out(path.replace("\\", "/")) for path in alternatives):
-        return "leads out of the package, and patterns begin at its root"
+    for path in alternatives:
+        below = path
+        while below.startswith("../"):
+            below = below[3:]
+        if path.startswith("/") or path[1:2] == ":" or ".." in below.split("/"):
+            return LEADS_OUT
+        reason = outside(_start(path)) if below != path else ""
+        if reason:
+            return reason
     return ""
-
-
-def _leads_out(path: str) -> bool:
-    return path.startswith("/") or path[1:2] == ":" or ".." in path.split("/")
 
 
 def _alternatives(pattern: str) -> Iterator[str]:
@@ -92,8 +109,14 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 def _tidy(pattern: str) -> str:
     """The pattern with forward slashes and without superfluous parts: `./src//a/` becomes `src/a`."""
-    parts = [part for part in pattern.replace("\\", "/").split("/") if part not in ("", ".")]
-    return "/".join(part for place, part in enumerate(parts) if part != "**" or parts[place - 1 : place] != ["**"])
+    pattern = pattern.replace("\\", "/")
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    tidy = "/".join(part for place, part in enumerate(parts) if part != "**" or parts[place - 1 : place] != ["**"])
+    return f"/{tidy}" if pattern.startswith("/") else tidy
+
+
+def _start(pattern: str) -> str:
+    return "/".join(takewhile(_is_literal, pattern.split("/")))
 
 
 def _is_literal(part: str) -> bool:

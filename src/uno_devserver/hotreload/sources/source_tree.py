@@ -8,6 +8,7 @@ reported and left out.
 from __future__ import annotations
 
 import os
+import posixpath
 
 from ...system.values import Value
 
@@ -25,6 +26,14 @@ MAX_FOLDERS = 50_000
 FOREIGN = frozenset({"node_modules", "__pycache__", "site-packages"})  # packages of others, and compiled code
 
 
+class SourcePackage(Value):
+    """One of the packages whose files are the code of a package."""
+
+    root: str
+    kind: str
+    files: int  # how many files of it count
+
+
 class Sources(Value):
     """The source files of a package, as they are on disk now. All paths are absolute except the keys of `files`."""
 
@@ -37,23 +46,25 @@ class Sources(Value):
     # The endings of all names that may be sources, from the last dot on, in lower case; None: any. If files with other
     # endings appear in the folders, the sources need not be listed again.
     endings: frozenset[str] | None = None
+    packages: tuple[SourcePackage, ...] = ()  # the package itself, then those of the same repository that it uses
 
 
 class SourceTree:
-    """The files found so far below a root."""
+    """The files found so far below a root. `base` is the path from which `exclude` counts to the root, or empty."""
 
-    def __init__(self, root: str, exclude: Globs) -> None:
+    def __init__(self, root: str, exclude: Globs, base: str = "") -> None:
         self.root = root
         self.exclude = exclude
+        self._base = base
         self.files: dict[str, str] = {}
         self.folders: set[str] = set()
         self.deciding: set[str] = set()
         self.problems: list[str] = []
 
     def walk(
-        self, start: str, wanted: Callable[[str], bool], skipped: Skipped, *, deciding: Collection[str] = ()
+        self, start: str, wanted: Callable[[str], object], skipped: Skipped, *, deciding: Collection[str] = ()
     ) -> None:
-        """Add all files that are `wanted` below the folder `start`: a path below the root, or empty.
+        """Add all files that are `wanted` below the folder `start`: a path from the root, or empty.
 
         Files with a name in `deciding` are added as deciding files.
         """
@@ -76,11 +87,11 @@ class SourceTree:
                 try:
                     is_link = entry.is_symlink()
                     if entry.is_dir():
-                        if entry.name not in skipped_here and not self.exclude.match(relative):
+                        if entry.name not in skipped_here and not self.excludes(relative):
                             (linked if is_link else own).append(relative)
                         continue
                     if entry.is_file():
-                        if wanted(relative) and not self.exclude.match(relative):
+                        if wanted(relative) and not self.excludes(relative):
                             self.files[relative] = entry.path
                     elif is_link:  # a broken link, whose target may appear
                         self.deciding.add(entry.path)
@@ -98,13 +109,32 @@ class SourceTree:
         path = self.path(relative)
         if not os.path.isfile(path):
             self.deciding.add(path)
-        elif not self.exclude.match(relative):
+        elif not self.excludes(relative):
             self.files[relative] = path
 
+    def add_matching(self, globs: Globs) -> None:
+        """Add all files that match, in hidden folders and in those of others only where a pattern names them."""
+
+        def skipped(_folder: str, names: Collection[str]) -> Collection[str]:
+            return {name for name in hidden_and_foreign(names) if not globs.name_folder(name)}
+
+        for start, matches in globs.by_start().items():
+            if os.path.isdir(self.path(start)):
+                self.walk(start, matches, skipped)
+            else:
+                self.add(start)
+
+    def excludes(self, relative: str) -> bool:
+        return self.exclude.match(posixpath.normpath(f"{self._base}/{relative}") if self._base else relative)
+
     def path(self, relative: str) -> str:
+        if relative == ".." or relative.startswith(
+            "../"
+        ):  # what is above the root does not depend on the link that leads to the root
+            return os.path.normpath(os.path.join(os.path.realpath(self.root), *relative.split("/")))
         return os.path.join(self.root, *relative.split("/")) if relative else self.root
 
-    def sources(self, endings: frozenset[str] | None) -> Sources:
+    def sources(self, endings: frozenset[str] | None, packages: tuple[SourcePackage, ...] = ()) -> Sources:
         return Sources(
             self.root,
             self.files,
@@ -112,6 +142,7 @@ class SourceTree:
             frozenset(self.deciding),
             tuple(dict.fromkeys(self.problems)),
             endings,
+            packages,
         )
 
     def _entries(self, path: str, seen: set[tuple[int, int]]) -> list[os.DirEntry[str]] | None:

@@ -88,12 +88,23 @@ def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Wa
     root = config.server_folder or (folder if typed and config.path is not None else None)
     extension = config.extension_path
     if root is not None:
-        packages.append(WatchedPackage(Role.SERVER, root, include, (*exclude, *_pattern_inside(root, extension))))
+        packages.append(
+            WatchedPackage(
+                Role.SERVER,
+                root,
+                include,
+                (*exclude, *_pattern_inside(root, extension)),
+                workspace=folder,
+                watch=config.hot_reload.watch,
+            )
+        )
     elif not typed and os.path.isdir(os.path.join(folder, ADDINS)):
-        packages.append(WatchedPackage(Role.SERVER, folder, include, exclude, addins=True))
+        packages.append(WatchedPackage(Role.SERVER, folder, include, exclude, addins=True, workspace=folder))
     if extension is not None:
         packages.append(
-            WatchedPackage(Role.EXTENSION, extension, include, (*exclude, *_pattern_inside(extension, root)))
+            WatchedPackage(
+                Role.EXTENSION, extension, include, (*exclude, *_pattern_inside(extension, root)), workspace=folder
+            )
         )
     return tuple(packages)
 

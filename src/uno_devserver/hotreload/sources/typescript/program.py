@@ -78,7 +78,7 @@ def _fill(tree: SourceTree, folder: str, files: list[str], disk: Disk) -> None:
     for path in files:
         inside = path.startswith(prefix)
         key = slashed(path[len(prefix) :] if inside else os.path.relpath(native(path), native(folder)))
-        if not tree.exclude.match(key):
+        if not tree.excludes(key):
             tree.files[key] = native(path)
     tree.folders.update(map(native, disk.folders))
     tree.deciding.update(map(native, disk.deciding))

@@ -1,0 +1,179 @@
+"""The packages of the same repository that a package of npm, pnpm, yarn or bun uses, and which of them must be built.
+
+A dependency belongs to the code if it is a link in `node_modules` that leads into the repository, as workspaces, `npm
+link`, `link:` and `file:` write it. A copy in `node_modules` does not: an edit of its original changes nothing. Yarn
+can do without `node_modules`; then its lockfile names the workspaces.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ...system.files import FileProblem, read_bytes
+from ...system.jsonc import JsonProblem, parse
+from .repository import MAX_PACKAGES, repository_of
+from .typescript import TSCONFIGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from .repository import Repository
+    from .source_tree import SourceTree
+
+PACKAGE_JSON = "package.json"
+YARN_LOCK = "yarn.lock"
+OUTPUT_FOLDERS = frozenset({"dist", "build", "out", "coverage"})
+MAX_MANIFEST_BYTES = 4 * 1024 * 1024  # a package.json has a few KB
+MAX_LOCK_BYTES = 64 * 1024 * 1024  # the lockfile of a large repository has 2 MB
+_DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
+_JAVASCRIPT = (".js", ".mjs", ".cjs")
+_IN_PLACE = ("link:", "portal:")  # paths of which yarn makes no copy
+_WORKSPACE = re.compile(r'^  resolution: "(@?[^@"\n]+)@workspace:([^"\n]+)"', re.MULTILINE)
+
+
+def used_packages(folder: str, repository: Repository, tree: SourceTree | None = None) -> list[str]:
+    """The folders of the packages that the package in `folder` uses; `tree` gets the paths that decide about them."""
+    deciding = set() if tree is None else tree.deciding
+    deciding.add(os.path.join(folder, PACKAGE_JSON))
+    found: list[str] = []
+    workspaces: dict[str, str] | None = None
+    for name, version in _dependencies(read_manifest(folder)):
+        place = _linked(folder, name, repository, deciding)
+        if place is None and version.startswith(_IN_PLACE):
+            place = version.partition(":")[2]
+        if place is None:
+            if workspaces is None:
+                workspaces = _yarn_workspaces(folder, repository, deciding)
+            place = workspaces.get(name)
+        if place:
+            found.append(place)
+    return repository.packages(folder, found)
+
+
+def packages_to_build(root: str, workspace: str) -> list[str]:
+    """The packages that the one in `root` uses and that must be built before it, each after those that it uses."""
+    repository = repository_of(root, workspace)
+    order: list[str] = []
+    seen = {repository.root}
+
+    def visit(folder: str) -> None:
+        for used in used_packages(folder, repository):
+            if used not in seen and len(seen) <= MAX_PACKAGES:
+                seen.add(used)
+                visit(used)
+                order.append(used)
+
+    visit(repository.root)
+    return [folder for folder in order if _runs_output(folder)]
+
+
+def read_manifest(folder: str) -> dict[str, Any]:
+    """The content of `package.json`; empty if it cannot be used, which the package manager reports."""
+    try:
+        document = parse(read_bytes(os.path.join(folder, PACKAGE_JSON), MAX_MANIFEST_BYTES))
+    except (FileNotFoundError, FileProblem, JsonProblem):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def missing_outputs(folder: str) -> bool:
+    """Whether a file that the package offers to others does not exist."""
+    entries = (entry for entry in _entries(read_manifest(folder)) if "*" not in entry)
+    return any(not os.path.isfile(os.path.join(folder, entry)) for entry in entries)
+
+
+def _dependencies(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key in _DEPENDENCIES:
+        table = document.get(key)
+        for name, version in table.items() if isinstance(table, dict) else ():
+            if "\0" not in name and ".." not in name.split("/") and isinstance(version, str):
+                yield name, version
+
+
+def _linked(folder: str, name: str, repository: Repository, deciding: set[str]) -> str | None:
+    """The real folder of a dependency that is a link, empty for a copy, None if it is not installed."""
+    missing = []
+    for above in repository.upwards(folder):
+        modules = os.path.join(above, "node_modules")
+        place = os.path.join(modules, *name.split("/"))
+        if not os.path.isdir(modules):
+            missing.append(modules)
+        elif os.path.isdir(place):
+            real = os.path.realpath(place)
+            if "node_modules" in real.split(os.sep):
+                return ""
+            deciding.add(place)
+            return real
+        else:
+            missing.append(place)
+    deciding.update(missing)
+    return None
+
+
+def _yarn_workspaces(folder: str, repository: Repository, deciding: set[str]) -> dict[str, str]:
+    """The folders of the workspaces, by name, of a yarn that does without `node_modules`."""
+    for above in repository.upwards(folder):
+        lock = os.path.join(above, YARN_LOCK)
+        try:
+            text = read_bytes(lock, MAX_LOCK_BYTES).decode("utf-8", "replace")
+        except FileNotFoundError:
+            continue
+        except FileProblem:
+            break
+        deciding.add(lock)
+        return {name: os.path.join(above, place) for name, place in _WORKSPACE.findall(text)}
+    return {}
+
+
+def _runs_output(folder: str) -> bool:
+    """Whether the package has a build script, and offers to others a file that the build writes."""
+    document = read_manifest(folder)
+    scripts = document.get("scripts")
+    if not isinstance(scripts, dict) or not isinstance(scripts.get("build"), str):
+        return False
+    compiled = _is_compiled(folder)
+    return any(
+        compiled or entry.split("/")[0] in OUTPUT_FOLDERS or not os.path.isfile(os.path.join(folder, entry))
+        for entry in _entries(document)
+    )
+
+
+def _is_compiled(folder: str) -> bool:
+    """Whether JavaScript is only the output of TypeScript there."""
+    for name in TSCONFIGS:
+        try:
+            text = read_bytes(os.path.join(folder, name), MAX_MANIFEST_BYTES)
+        except (FileNotFoundError, FileProblem):
+            continue
+        return b'"allowJs"' not in text and b'"checkJs"' not in text
+    return False
+
+
+def _entries(document: Mapping[str, Any]) -> list[str]:
+    """The JavaScript files that others load, relative to the package; one may contain a `*`."""
+    exports = document.get("exports")
+    main = document.get("main")
+    found = _targets(exports) if exports else [main if isinstance(main, str) else "index.js"]
+    paths = (os.path.normpath(path).replace(os.sep, "/") for path in found if "\0" not in path)
+    return [f"{path}.js" if "." not in os.path.basename(path) else path for path in paths if _is_code(path)]
+
+
+def _is_code(path: str) -> bool:
+    return path.endswith(_JAVASCRIPT) or "." not in os.path.basename(path)
+
+
+def _targets(value: object) -> list[str]:
+    """The paths in `exports`, for all conditions but `types`."""
+    found, waiting = [], [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            found.append(each)
+        elif isinstance(each, list):
+            waiting += each
+        elif isinstance(each, dict):
+            waiting += [inner for condition, inner in each.items() if condition != "types"]
+    return found

@@ -1,0 +1,67 @@
+"""The files of a package of a kind that has no rules of its own: all that Git does not ignore.
+
+Without Git, all files but those in hidden folders, folders of others and output folders, and the usual data files.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .source_tree import hidden_and_foreign
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from .source_tree import SourceTree
+
+# Files by which other kinds of packages are known.
+MANIFESTS = (
+    "Cargo.toml", "Gemfile", "composer.json", "pom.xml", "build.gradle", "build.gradle.kts", "mix.exs",
+    "Package.swift", "deno.json", "deno.jsonc",
+)  # fmt: skip
+GIT_SECONDS = 10.0  # a repository with 100,000 files takes 0.3 s
+GIT_BYTES = 16 * 1024 * 1024
+_OUTPUT = frozenset({"target", "build", "dist", "out", "bin", "obj", "vendor", "_build", "deps", "tmp", "log", "logs"})
+# What servers write while they run must not restart them.
+_DATA = (".log", ".db", ".sqlite", ".sqlite3", ".db-wal", ".db-shm", ".db-journal", ".pid", ".lock", ".tmp", "~")
+
+
+def find_other(tree: SourceTree) -> None:
+    """Add the files of the package in the root."""
+    ignored = _ignored_by_git(tree.root)
+
+    def skipped(folder: str, names: Collection[str]) -> Collection[str]:
+        prefix = folder + "/" if folder else ""
+        others = _OUTPUT if ignored is None else {name for name in names if f"{prefix}{name}/" in ignored}
+        return hidden_and_foreign(names).union(others)
+
+    def wanted(path: str) -> bool:
+        if path.rpartition("/")[2].startswith("."):
+            return False
+        return not path.endswith(_DATA) if ignored is None else path not in ignored
+
+    tree.walk("", wanted, skipped, deciding=(".gitignore",))
+
+
+def _ignored_by_git(root: str) -> frozenset[str] | None:
+    """The files and folders (with a slash at the end) below the root that Git ignores; None if Git cannot tell."""
+    from ...system.programs import find_program
+    from ...system.run import run
+
+    git = find_program("git", os.environ)
+    if git is None or not os.path.isdir(root):
+        return None
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # A repository can name a program as its file monitor, and nobody has agreed to run that.
+    command = (git, "-c", "core.fsmonitor=false", "ls-files", "-z")
+    outcome = run(
+        (*command, "--others", "--ignored", "--exclude-standard", "--directory"),
+        cwd=root,
+        environ=environ,
+        seconds=GIT_SECONDS,
+        keep_bytes=GIT_BYTES,
+        with_errors=False,
+    )
+    names = frozenset(os.fsdecode(outcome.output).split("\0"))
+    return names if outcome.succeeded and "./" not in names else None
