@@ -23,8 +23,8 @@ from .projects import Project, program, real_npm
 NEVER = 60.0
 
 
-def python(code: str, folder: Path, **more: str) -> BuildCommand:
-    return BuildCommand("the build", (sys.executable, "-ISc", code), str(folder), **more)
+def python(code: str, folder: Path, hint: str = "") -> BuildCommand:
+    return BuildCommand("the build", (sys.executable, "-ISc", code), str(folder), hint=hint)
 
 
 async def run(build: BuildCommand, folder: Path, seconds: float = NEVER) -> str | None:

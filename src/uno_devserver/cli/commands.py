@@ -240,7 +240,11 @@ COMMANDS = (
         ("config",),
         "Show the workspace's config, its effects and its problems",
         "config:run",
-        (Option(("--schema",), "Print the JSON schema of the file, for editors"), _SOLUTION),
+        (
+            Option(("--files",), "List all files that count as code"),
+            Option(("--schema",), "Print the JSON schema of the file, for editors"),
+            _SOLUTION,
+        ),
         doing="Looking at the workspace",
     ),
     Command(

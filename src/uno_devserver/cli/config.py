@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..hotreload.build_command import BuildCommand
-    from ..hotreload.sources.source_tree import Sources
+    from ..hotreload.sources.source_tree import SourcePackage, Sources
     from ..hotreload.watched_package import WatchedPackage
     from ..workspace.config import Field
     from ..workspace.resolver import Workspace
@@ -65,7 +65,7 @@ def run(invocation: Invocation) -> Result:
         issue = workspace.issues[0]
         raise UserError(issue.code, f"There is no workspace, so there is no config. {issue.message}", issue.remediation)
     found = _look(workspace)
-    return Result(_data(found), _report(found), 1 if found.problems else 0)
+    return Result(_data(found), _report(found, files=invocation.on("files")), 1 if found.problems else 0)
 
 
 def _schema() -> Result:
@@ -134,10 +134,10 @@ class ConfigCommands(Value):
         for package, build in self.packages:
             if build is not None:
                 whose = "the server" if package.role is Role.SERVER else "the extension"
-                words.append(f"When code of {whose} has changed: {build.named}, in {build.folder}")
+                words.append(f"When code of {whose} has changed: {_build_line(build)}")
         if self.typed is not None:
             whose = "a server that you start by 'mcp start -- <command>'"
-            words.append(f"When code of {whose} has changed: {self.typed.named}, in {self.typed.folder}")
+            words.append(f"When code of {whose} has changed: {_build_line(self.typed)}")
         if self.client is not None:
             words.append(f"The client: {shell_line(words_to_agree_to(self.client[0]))}, in {self.client[1]}")
         return words
@@ -159,6 +159,12 @@ def commands_of(folder: str, config: Config) -> ConfigCommands:
 
 def _built(packages: Sequence[WatchedPackage]) -> tuple[tuple[WatchedPackage, BuildCommand | None], ...]:
     return tuple((package, build_of(package, os.environ, sys.platform)) for package in packages)
+
+
+def _build_line(build: BuildCommand) -> str:
+    """The build and, before it, those of the packages that the built one uses."""
+    builds = [*build.before, *([build] if build.line else [])]
+    return ", then ".join(f"{each.named}, in {each.folder}" for each in builds)
 
 
 def shown_env(variables: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -267,34 +273,44 @@ def _idle_patterns(found: ConfigFindings) -> Iterator[tuple[str, str]]:
     hot_reload = found.config.hot_reload
     if not found.sources:
         return
-    if hot_reload.include:
-        yield from _idle("include", hot_reload.include, [path for _, _, files in found.sources for path in files.files])
+    sources = [files for _, _, files in found.sources]
+    yield from _idle("include", hot_reload.include, sources)
+    yield from _idle("watch", hot_reload.watch, sources)
     if hot_reload.exclude:
-        whole = (find_sources(package.replace(exclude=())) for package, _, _ in found.sources)
-        yield from _idle("exclude", hot_reload.exclude, [path for files in whole for path in files.files])
+        whole = [find_sources(package.replace(exclude=())) for package, _, _ in found.sources]
+        yield from _idle("exclude", hot_reload.exclude, whole)
 
 
-def _idle(setting: str, patterns: tuple[str, ...], paths: list[str]) -> Iterator[tuple[str, str]]:
+def _idle(setting: str, patterns: tuple[str, ...], sources: Sequence[Sources]) -> Iterator[tuple[str, str]]:
     for pattern in patterns:
-        globs = Globs((pattern,), setting)
-        if not globs.problems and not any(globs.match(path) for path in paths):
+        globs = Globs((pattern,), setting, lambda _start: "")
+        told = any(
+            f'hotReload.{setting}: "{pattern[:100]}"' in problem for each in sources for problem in each.problems
+        )
+        if not (told or globs.problems or any(globs.match(path) for each in sources for path in each.files)):
             yield setting, pattern
 
 
 # The output.
 
 
-def _report(found: ConfigFindings) -> Report:
+def _report(found: ConfigFindings, *, files: bool) -> Report:
     path = found.config.path or "none, so the defaults count"
     return Report(
         f"The config of the workspace {found.folder}: {path}",
         (
             Section("Settings", tuple(Row(field.title, _setting(found.config, field)) for field in FIELDS)),
             Section("What follows", tuple(_follows(found))),
+            *(_listed(found) if files else ()),
             Bullets("Remarks", found.remarks),
             Bullets("Problems", tuple(_problem(*problem) for problem in found.problems), Style.BAD),
         ),
     )
+
+
+def _listed(found: ConfigFindings) -> Iterator[Bullets]:
+    for package, _, sources in found.sources:
+        yield Bullets(f"Sources of the {package.role.value}, from {sources.root}", tuple(sorted(sources.files)))
 
 
 def _setting(config: Config, field: Field) -> str:
@@ -318,15 +334,20 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
         yield Row("as said by", server.origin)
     yield Row("hot reload", found.strategy)
     for package, build, files in found.sources:
-        role, count = package.role.value, len(files.files)
+        role = package.role.value
         if not os.path.isdir(package.root):
             yield Row(f"sources of the {role}", f"none: there is no folder {package.root}")
             continue
-        counted = f"{count} file{'' if count == 1 else 's'} in {files.root}"
-        yield Row(f"sources of the {role}", f"{kind_of(package).value}, {counted}")
-        yield Row(f"build of the {role}", f"{build.named}, in {build.folder}" if build else "none needed")
+        own, *used = files.packages
+        yield Row(f"sources of the {role}", _counted(own))
+        yield from (Row("with the package", _counted(each)) for each in used)
+        yield Row(f"build of the {role}", _build_line(build) if build else "none needed")
     if client is not None:
         yield Row("client", f"{shell_line(shown_words(client[0]))}, in {client[1]}")
+
+
+def _counted(package: SourcePackage) -> str:
+    return f"{package.kind}, {package.files} file{'' if package.files == 1 else 's'} in {package.root}"
 
 
 def _problem(message: str, step: str) -> str:
@@ -382,6 +403,7 @@ def _data(found: ConfigFindings) -> dict[str, object]:
                 "root": files.root,
                 "kind": kind_of(package).value,
                 "files": sorted(files.files),
+                "uses": [{"root": used.root, "kind": used.kind, "files": used.files} for used in files.packages[1:]],
                 "build": build.named if build else None,
             }
             for package, build, files in found.sources

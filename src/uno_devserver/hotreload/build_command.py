@@ -1,11 +1,14 @@
 """The command that builds a package: the script of its `package.json`, with the package manager of its lockfile.
 
+Before it, the packages of the same repository are built of which it uses what their builds write.
+
 The files are read at each call, and nothing is run. If the build cannot run, `problem` says why.
 """
 
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ..system.files import FileProblem, read_bytes
@@ -14,10 +17,12 @@ from ..system.programs import find_program
 from ..system.values import Value
 from .sources.dotnet import project_in
 from .sources.finder import PackageKind, kind_of
+from .sources.npm import missing_outputs, packages_to_build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from .digest_store import DigestStore
     from .watched_package import Role, WatchedPackage
 
 LOCKFILES = {
@@ -35,20 +40,61 @@ MAX_BYTES = 4 * 1024 * 1024  # a package.json has a few KB
 
 class BuildCommand(Value):
     named: str  # for people: "npm run build"
-    line: tuple[str, ...]  # the program by its full path
+    line: tuple[str, ...]  # the program by its full path; empty if only the packages that it uses are built
     folder: str
     problem: str = ""  # why it cannot run, and what to do
     hint: str = ""  # a probable cause, if it fails
+    before: tuple[BuildCommand, ...] = ()  # the builds of the packages that it uses, in their order
+
+
+class BuildStep(Value):
+    """One build that has to run, and what to store about it."""
+
+    build: BuildCommand
+    key: str = ""  # of a package that the built one uses; empty for the built one itself
+    digest: str = ""  # of the files of that package
 
 
 def build_of(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
     """The build of a package; None if there is nothing to build. Reads files, so it blocks."""
     kind = kind_of(package)
     if kind in (PackageKind.TYPESCRIPT, PackageKind.JAVASCRIPT):
-        return _script_build(package, environ, platform)
+        return _with_used(_script_build(package, environ, platform), package, environ, platform)
     if kind is PackageKind.DOTNET:
         return _dotnet_build(package, environ, platform)
     return None  # Python packages need no build
+
+
+def steps_of(build: BuildCommand, root: str, files: Mapping[str, bytes], store: DigestStore) -> list[BuildStep]:
+    """The builds that have to run: those of used packages from the first changed one on, then that of the package.
+
+    `files` are the digests of all sources of the package in `root`, by their paths from there.
+    """
+    steps: list[BuildStep] = []
+    for used in build.before:
+        prefix = os.path.relpath(used.folder, os.path.realpath(root)).replace(os.sep, "/") + "/"
+        digest = sha256()
+        for name in sorted(name for name in files if name.startswith(prefix)):
+            digest.update(os.fsencode(name) + b"\0" + files[name])
+        step = BuildStep(used, f"{used.folder}#used", digest.hexdigest())
+        stored = store.get(step.key)
+        if steps or stored is None or stored.built != step.digest or missing_outputs(used.folder):
+            steps.append(step)
+    return [*steps, *([BuildStep(build)] if build.line else [])]
+
+
+def _with_used(
+    own: BuildCommand | None, package: WatchedPackage, environ: Mapping[str, str], platform: str
+) -> BuildCommand | None:
+    """The build of a package with those of the packages that it uses; the package itself may need none."""
+    before = tuple(
+        _build(_manager(folder, None), ("run", "build"), folder, environ, platform)
+        for folder in packages_to_build(package.root, package.workspace)
+    )
+    if not before:
+        return own
+    whole = own or BuildCommand(before[-1].named, (), package.root)
+    return whole.replace(problem=whole.problem or before[-1].problem, before=before)
 
 
 def _script_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:

@@ -21,7 +21,7 @@ from ..system.files import FileProblem, read_bytes
 from ..system.log import log
 from ..system.values import Value
 from .authority import AuthorityProblem
-from .build_command import build_of
+from .build_command import build_of, steps_of
 from .build_run import log_path, run_build
 from .bytecode import remove_bytecode
 from .digest_store import UNKNOWN
@@ -254,7 +254,7 @@ class PackageState:
 
     async def _run(self, build: BuildCommand, content: str, *, may_be_cancelled: bool) -> tuple[bool, str | None]:
         """Return True and the error (None: success) of a build that ended, or False if newer content cancelled it."""
-        running = asyncio.ensure_future(run_build(build, self._environ, self._log_file, self._limits.build_seconds))
+        running = asyncio.ensure_future(self._run_steps(build))
         pause = self._limits.watch_seconds
         try:
             while True:
@@ -272,6 +272,19 @@ class PackageState:
             if not running.done():
                 running.cancel()
                 await asyncio.wait([running])
+
+    async def _run_steps(self, build: BuildCommand) -> str | None:
+        """Run a build, and before it those of the used packages that have changed; return the error of the first."""
+        files = self.fingerprint.files
+        for step in await run_in_thread(lambda: steps_of(build, self.package.root, files, self._store)):
+            if step.key:
+                await run_in_thread(partial(self._store.building, step.key))
+            error = await run_build(step.build, self._environ, self._log_file, self._limits.build_seconds)
+            if error is not None:
+                return f"In {step.build.folder}:\n{error}" if step.key else error
+            if step.key:
+                await run_in_thread(partial(self._store.built, step.key, step.digest))
+        return None
 
     async def _is_other_than(self, content: str) -> bool:
         try:

@@ -24,4 +24,5 @@ class WatchedPackage(Value):
     exclude: tuple[str, ...] = ()  # hotReload.exclude: globs for files that are never sources
     addins: bool = False  # the root is a workspace, and its Python add-ins are the code
     workspace: str = ""  # the workspace folder, which include and watch may not lead out of; empty: the root
+    environment: str = ""  # the virtual environment of Python that the config names; empty: the nearest one
     watch: tuple[str, ...] = ()  # hotReload.watch: globs for the code, instead of what the kind of package finds

@@ -131,7 +131,7 @@ def _add_packages(
     tree: SourceTree, package: WatchedPackage, cache: dict[str, Any]
 ) -> tuple[frozenset[str] | None, dict[str, SourceTree]]:
     """Add the files of a package and of those that it uses; return the endings, and the latter by their folders."""
-    repository = repository_of(package.root, package.workspace)
+    repository = repository_of(package.root, package.workspace, package.environment)
     found: dict[str, SourceTree] = {}
     endings: frozenset[str] | None = frozenset()
     waiting = [repository.root]

@@ -147,7 +147,9 @@ def _matching(root: str, pattern: str) -> list[str]:
 
 
 def _environment(folder: str, repository: Repository, tree: SourceTree) -> str | None:
-    """The nearest virtual environment."""
+    """The virtual environment that the package runs in, otherwise the nearest one."""
+    if repository.environment:
+        return repository.environment
     for above in repository.upwards(folder):
         for name in ENVIRONMENTS:
             environment = os.path.join(above, name)

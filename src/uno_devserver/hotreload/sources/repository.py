@@ -19,6 +19,7 @@ class Repository(Value):
 
     root: str  # of the package that uses the others
     tops: tuple[str, ...]  # the folders that bound the search
+    environment: str = ""  # the virtual environment that the package runs in, if it is known
 
     def packages(self, folder: str, places: Iterable[str]) -> list[str]:
         """The folders at these places, relative to `folder`, that another package of this repository can have."""
@@ -42,7 +43,7 @@ class Repository(Value):
         return self.has(folder) and not is_inside(self.root, folder) and "node_modules" not in folder.split(os.sep)
 
 
-def repository_of(root: str, workspace: str) -> Repository:
+def repository_of(root: str, workspace: str, environment: str = "") -> Repository:
     """The repository of the package in `root`; `workspace` is the workspace folder, or empty."""
     root = os.path.realpath(root)
     tops = [os.path.realpath(workspace)] if workspace else []
@@ -50,9 +51,9 @@ def repository_of(root: str, workspace: str) -> Repository:
     while not os.path.exists(os.path.join(folder, ".git")):
         above = os.path.dirname(folder)
         if above == folder:  # there is no repository
-            return Repository(root, tuple(tops or [root]))
+            return Repository(root, tuple(tops or [root]), environment)
         folder = above
-    return Repository(root, (folder, *tops))
+    return Repository(root, (folder, *tops), environment)
 
 
 def is_inside(path: str, folder: str) -> bool:

@@ -95,6 +95,7 @@ def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Wa
                 include,
                 (*exclude, *_pattern_inside(root, extension)),
                 workspace=folder,
+                environment=_environment(root, config),
                 watch=config.hot_reload.watch,
             )
         )
@@ -117,6 +118,16 @@ def count_addin_sources(folder: str, config: Config) -> int | None:
     from ...hotreload.sources.finder import find_sources
 
     return len(find_sources(watched).files)
+
+
+def _environment(root: str, config: Config) -> str:
+    """The virtual environment of Python that has the server's program; empty if there is none."""
+    server = config.server
+    if server is None or not server.command or os.path.basename(server.command) == server.command:
+        return ""
+    program = os.path.normpath(os.path.join(server.cwd or root, server.command))
+    environment = os.path.dirname(os.path.dirname(program))
+    return environment if os.path.isfile(os.path.join(environment, "pyvenv.cfg")) else ""
 
 
 def _pattern_inside(root: str, other: str | None) -> tuple[str, ...]:
