@@ -158,6 +158,59 @@ def test_missing_builds_and_idle_patterns_are_remarks(workspace: WorkspaceBuilde
     assert result.exit_code == 0
 
 
+def test_packages_that_the_server_uses_are_listed_and_so_are_files(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    manifest = '{"name": "server", "main": "a.js", "dependencies": {"shared": "*"}, "scripts": {"build": "x"}}'
+    workspace.file("server/package.json", manifest).file("server/a.js", "").file("notes/a.md", "")
+    workspace.file("shared/package.json", '{"name": "shared", "main": "dist/b.js", "scripts": {"build": "x"}}')
+    workspace.file("shared/src/b.js", "").file("shared/src/c.js", "").file("server/.env", "")
+    (machine.workspace / "server/node_modules").mkdir()
+    (machine.workspace / "server/node_modules/shared").symlink_to("../../shared")
+    patterns = ["../notes/*.md", ".env", "../../*"]
+    workspace.file(CONFIG, json.dumps({"mcpServerRoot": "../server", "hotReload": {"include": patterns}}))
+    for name in ("node", "npm"):
+        (machine.tools / name).touch(mode=0o755)
+    root = machine.workspace
+
+    shown, data = machine.run("config", "--files"), machine.run("config", "--json").json
+
+    rows = _rows(shown.stdout)
+    assert rows["sources of the server"] == f"JavaScript, 3 files in {root}/server"
+    assert rows["with the package"] == f"JavaScript, 2 files in {root}/shared"
+    assert rows["build of the server"] == f"npm run build, in {root}/shared, then npm run build, in {root}/server"
+    files = ["../notes/a.md", "../shared/src/b.js", "../shared/src/c.js", ".env", "a.js"]
+    listed = shown.stdout.split(f"Sources of the server, from {root}/server:\n")[1].splitlines()
+    assert listed[: len(files)] == [f"- {name}" for name in files]
+    (package,) = data["packages"]
+    assert package["files"] == files
+    assert package["uses"] == [{"root": f"{root}/shared", "kind": "JavaScript", "files": 2}]
+    assert [problem["message"] for problem in data["problems"]] == [
+        f'hotReload.include: "../../*" leads out of the workspace folder {root}; it is left out.'
+    ]
+    assert data["remarks"] == []
+    assert "- a.js" not in machine.run("config").stdout
+    trust = machine.run("trust", "--dry-run").stdout
+    assert f"npm run build, in {root}/shared, then npm run build, in {root}/server" in trust
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [({"go.mod": "module m\n", "main.go": ""}, "Go, 2 files"), ({"Cargo.toml": "", "a.rs": ""}, "other, 2 files")],
+)
+def test_the_kind_of_a_server_is_named_right(
+    workspace: WorkspaceBuilder, machine: Machine, files: dict[str, str], kind: str
+) -> None:
+    for name, content in files.items():
+        workspace.file(f"server/{name}", content)
+    workspace.file(CONFIG, '{"mcpServerRoot": "../server", "mcpServer": {"command": "/bin/sh"}}')
+
+    result = machine.run("config")
+
+    assert result.exit_code == 0
+    assert _rows(result.stdout)["sources of the server"] == f"{kind} in {machine.workspace}/server"
+
+
 def test_a_server_whose_code_is_elsewhere_is_a_remark(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(CONFIG, '{"mcpServer": {"command": "/bin/sh"}}')
 

@@ -11,6 +11,7 @@ from uno_devserver.hotreload.build_command import BuildCommand, build_of
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 
 from .projects import program
+from .sources.found import link, package_json
 
 
 @pytest.fixture
@@ -157,3 +158,17 @@ def test_packages_that_were_never_installed_are_a_hint(root: Path, programs: Pat
     assert after
     assert "run 'pnpm install' there" in before.hint
     assert after.hint == ""
+
+
+@pytest.mark.parametrize("own", ["build", None], ids=["before its own", "where it needs none itself"])
+def test_packages_that_the_server_uses_are_built(root: Path, programs: Path, own: str | None) -> None:
+    package_json(root, "server", "shared", scripts={own: "tsc"} if own else {})
+    shared = root.parent / "shared"
+    package_json(shared, "shared", main="dist/index.js", scripts={"build": "tsc"})
+    link(root / "node_modules/shared", shared)
+
+    build = found(root, programs)
+
+    assert build is not None
+    assert [(each.named, each.folder) for each in build.before] == [("npm run build", str(shared))]
+    assert bool(build.line) is bool(own)

@@ -1,4 +1,4 @@
-"""Python packages, which need no build: compiled copies of changed sources, and syntax errors."""
+"""Python packages, which need no build: compiled copies, and syntax errors. Builds of packages that a server uses."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import os
 import py_compile
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from uno_devserver.hotreload.bytecode import remove_bytecode
-from uno_devserver.hotreload.package_state import syntax_errors
+from uno_devserver.hotreload.digest_store import DigestStore
+from uno_devserver.hotreload.package_state import PackageState, syntax_errors
+from uno_devserver.hotreload.watched_package import Role, WatchedPackage
+
+from .projects import Project, stand_in_npm
+from .sources.found import link
 
 
 def _imported(folder: Path) -> str:
@@ -75,3 +81,76 @@ def test_nothing_is_run_and_what_is_no_code_or_cannot_be_read_is_no_error(tmp_pa
 
     assert syntax_errors(str(tmp_path), ["a.py", "notes.txt", "folder.py", "missing.py"]) is None
     assert not (tmp_path / "ran").exists()
+
+
+# Packages that the server uses.
+
+
+class UsedPackage:
+    """A server and a package that it uses, each with a build that notes what it does."""
+
+    def __init__(self, folder: Path) -> None:
+        programs = folder / "programs"
+        programs.mkdir(parents=True)
+        stand_in_npm(programs)
+        (folder / "repo/.git").mkdir(parents=True)
+        self.server = Project(folder / "repo/server", programs)
+        self.shared = Project(folder / "repo/shared", programs)
+        self.server.describe({"build": "node tools/build.txt"}, dependencies={"shared": "*"})
+        self.shared.describe({"build": "node tools/build.txt"}, main="dist/main.js")
+        link(self.server.root / "node_modules/shared", self.shared.root)
+        package = WatchedPackage(Role.SERVER, str(self.server.root))
+        self.state = PackageState(
+            package, DigestStore(str(folder / "state"), str(folder)), self.server.environ, str(folder / "state")
+        )
+
+    async def make(self) -> tuple[str | None, int, int]:
+        """Build; the error, and how many builds of the shared package and of the server have begun in all."""
+        made = await self.state.make(lambda _message: None)
+        noted = (self.shared.noted(), self.server.noted())
+        shared, server = (sum(line.startswith("begin") for line in lines) for lines in noted)
+        return made.error, shared, server
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> Iterator[UsedPackage]:
+    found = UsedPackage(tmp_path)
+    yield found
+    found.state.close()
+
+
+async def test_a_used_package_is_built_before_the_server_and_only_if_it_has_changed(used: UsedPackage) -> None:
+    assert await used.make() == (None, 1, 1)
+    used.server.save("two")
+    assert await used.make() == (None, 1, 2)
+    used.shared.save("two")
+    assert await used.make() == (None, 2, 3)
+    assert (used.shared.root / "dist/main.js").read_text() == "two"
+
+
+async def test_a_used_package_whose_output_is_missing_is_built(used: UsedPackage) -> None:
+    await used.make()
+    (used.shared.root / "dist/main.js").unlink()
+    used.server.save("two")
+
+    assert await used.make() == (None, 2, 2)
+
+
+async def test_a_used_package_that_does_not_build_is_told_and_tried_again(used: UsedPackage) -> None:
+    used.shared.save("broken")
+    error, shared, server = await used.make()
+
+    assert error is not None
+    assert error.startswith(f"In {used.shared.root}:\nsrc/main.js: there is an error")
+    assert (shared, server) == (1, 0)
+
+    used.shared.save("mended")
+    assert await used.make() == (None, 2, 1)
+
+
+async def test_a_server_without_a_build_has_its_used_packages_built(used: UsedPackage) -> None:
+    used.server.describe({}, dependencies={"shared": "*"})
+
+    assert await used.make() == (None, 1, 0)
+    used.server.save("two")
+    assert await used.make() == (None, 1, 0)

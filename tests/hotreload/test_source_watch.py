@@ -215,6 +215,18 @@ def test_files_and_folders_that_are_closed_and_opened_again_are_noticed(tmp_path
             assert_noticed(one, root)
 
 
+@pytest.mark.parametrize("pattern", [".env", "*/.env", "conf/*.env", "**/.env"])
+def test_a_hidden_file_that_is_named_is_noticed_when_it_appears(tmp_path: Path, pattern: str) -> None:
+    write_all(tmp_path, {"a.py": "", "conf/b.py": ""})
+    with watched(tmp_path, include=(pattern,)) as one:
+        path = write(tmp_path / (".env" if pattern == ".env" else "conf/.env"), "A=1")
+        assert one.news() is True
+        assert one.digest() == fresh_digest(tmp_path, (pattern,))
+        assert len(one.files) == 3
+        path.write_text("A=2")
+        assert one.news() is True
+
+
 # Links.
 
 

@@ -51,6 +51,7 @@ def names(root: Path, include: tuple[str, ...] = (), exclude: tuple[str, ...] = 
         (["x.FSPROJ"], PackageKind.DOTNET),
         (["server.py"], PackageKind.PYTHON),
         (["server/main.py", "notes.md"], PackageKind.PYTHON),
+        (["requirements.txt", "src/server/main.py"], PackageKind.PYTHON),
         (["go.mod", "main.go", "tool.py"], PackageKind.GO),
         (["Cargo.toml", "src/main.rs", "tool.py"], PackageKind.OTHER),
         (["venv/pyvenv.cfg", "venv/x.py"], PackageKind.OTHER),
@@ -294,6 +295,63 @@ def test_a_pattern_that_leads_out_is_told(tmp_path: Path) -> None:
 
     assert list(sources.files) == ["a.py"]
     assert '"../*.py"' in sources.problems[0]
+
+
+def in_workspace(
+    workspace: Path,
+    root: Path,
+    include: tuple[str, ...] = (),
+    exclude: tuple[str, ...] = (),
+    watch: tuple[str, ...] = (),
+) -> Sources:
+    return find_sources(package(root, include, exclude).replace(workspace=str(workspace), watch=watch))
+
+
+def test_include_may_name_any_path_in_the_workspace_folder(tmp_path: Path) -> None:
+    write_all(
+        tmp_path, dict.fromkeys(["far.sql", "ws/q.sql", "ws/shared/a.sql", "ws/shared/a.txt", "ws/server/a.py"], "")
+    )
+    root = tmp_path / "ws/server"
+
+    inside = in_workspace(tmp_path / "ws", root, include=("../shared/*.sql", "../q.sql", "**/*.txt"))
+    outside = in_workspace(tmp_path / "ws", root, include=("../../*.sql", "/etc/*", "a/../../x"))
+
+    assert sorted(inside.files) == ["../q.sql", "../shared/a.sql", "a.py"]
+    assert inside.files["../q.sql"] == str(tmp_path / "ws/q.sql")
+    assert inside.problems == ()
+    assert sorted(outside.files) == ["a.py"]
+    assert [problem.partition('" ')[2] for problem in outside.problems] == [
+        f"leads out of the workspace folder {tmp_path / 'ws'}; it is left out.",
+        "leads out of the package, and patterns begin at its root; it is left out.",
+        "leads out of the package, and patterns begin at its root; it is left out.",
+    ]
+
+
+def test_a_root_that_is_a_link_is_included_from_where_it_leads(tmp_path: Path) -> None:
+    write_all(tmp_path, dict.fromkeys(["ws/server/a.py", "ws/shared/a.sql", "links/shared/b.sql"], ""))
+    (tmp_path / "links/server").symlink_to(tmp_path / "ws/server")
+
+    sources = in_workspace(tmp_path / "ws", tmp_path / "links/server", include=("../shared/*.sql",))
+
+    assert sorted(sources.files) == ["../shared/a.sql", "a.py"]
+
+
+def test_watch_names_exactly_the_files_that_count(tmp_path: Path) -> None:
+    write_all(tmp_path, dict.fromkeys(["ws/server/a.py", "ws/server/app.conf", "ws/.env", "ws/server/x.conf"], ""))
+    patterns = ("*.conf", "../.env", "../../*")
+
+    sources = in_workspace(tmp_path / "ws", tmp_path / "ws/server", watch=patterns, exclude=("x.*",))
+
+    assert sorted(sources.files) == ["../.env", "app.conf"]
+    assert sources.problems[0].startswith('hotReload.watch: "../../*" leads out of the workspace folder')
+
+
+def test_exclude_counts_in_used_packages_too(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    write_all(tmp_path, {"s/go.mod": "replace x => ../lib\n", "lib/go.mod": "module x\n"})
+    write_all(tmp_path, dict.fromkeys(["s/a.go", "lib/b.go", "lib/gen/c.go", "lib/d_x.go", "s/d_x.go"], ""))
+
+    assert names(tmp_path / "s", exclude=("../lib/gen", "**/*_x.go", "**/go.mod")) == ["../lib/b.go", "a.go"]
 
 
 # Links, bounds, faults.

@@ -87,6 +87,8 @@ def _kind_in(folder: str) -> PackageKind:
         return PackageKind.GO
     if names.intersection(other.MANIFESTS):
         return PackageKind.OTHER
+    if names.intersection(python.SIGNS):
+        return PackageKind.PYTHON
     below = (os.path.join(folder, name) for name in names.difference(hidden_and_foreign(names)))
     has_python = _has_python(names) or any(_has_python(_names(each)) for each in below if os.path.isdir(each))
     return PackageKind.PYTHON if has_python else PackageKind.OTHER

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "pyproject.toml"
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024  # real ones have a few KB
+SIGNS = frozenset({MANIFEST, "requirements.txt", "setup.cfg", "Pipfile", ".venv"})  # what Python projects have
 ENVIRONMENT_MARK = "pyvenv.cfg"  # in the root of every virtual environment
 ENDINGS = frozenset({".py", ".cfg"})  # .cfg: for the mark
 # Beside the code, whatever the layout.

@@ -38,7 +38,7 @@ def used_projects(folder: str, repository: Repository, tree: SourceTree) -> list
     document = _read(folder, tree)
     declared = _Declared(document, folder)
     places = [*declared.places, *_requirements(folder, tree)]
-    places += _uv_sources(declared.names, folder, repository, tree)
+    places += _uv_sources(declared.names, document, folder, repository, tree)
     environment = _environment(folder, repository, tree)
     if environment is not None:
         is_complete = any(
@@ -109,20 +109,19 @@ def _requirements(folder: str, tree: SourceTree) -> Iterator[str]:
         waiting += [os.path.join(beside, each) for each in _MORE_REQUIREMENTS.findall(text)]
 
 
-def _uv_sources(names: set[str], folder: str, repository: Repository, tree: SourceTree) -> Iterator[str]:
+def _uv_sources(
+    names: set[str], document: dict[str, Any], folder: str, repository: Repository, tree: SourceTree
+) -> Iterator[str]:
     """The folders that `tool.uv.sources` gives for these names, in the project or in the root of its workspace."""
-    members: dict[str, str] | None = None
     for above in repository.upwards(folder):
-        document = _read(above, tree)
-        uv = _table(_table(document, "tool"), "uv")
+        uv = _table(_table(document if above == folder else _read(above, tree), "tool"), "uv")
         workspace = uv.get("workspace")
         for name, value in _table(uv, "sources").items():
             if normal_name(name) not in names or (above != folder and not isinstance(workspace, dict)):
                 continue
             yield from (os.path.join(above, path) for path in _paths(value))
         if isinstance(workspace, dict):
-            members = _members(workspace, above)
-            yield from (place for name, place in members.items() if name in names)
+            yield from (place for name, place in _members(workspace, above).items() if name in names)
             return
 
 
@@ -140,8 +139,11 @@ def _members(workspace: dict[str, Any], root: str) -> dict[str, str]:
 
 
 def _matching(root: str, pattern: str) -> list[str]:
+    """The folders that match; `**` is one level here, because any number of them could be the whole disk."""
+    if os.path.isabs(pattern) or ".." in pattern.split("/"):
+        return []
     try:
-        return sorted(glob.glob(os.path.join(glob.escape(root), pattern), recursive=True))
+        return sorted(glob.glob(os.path.join(glob.escape(root), pattern)))
     except (OSError, ValueError, re.error):
         return []
 
