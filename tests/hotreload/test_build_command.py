@@ -160,6 +160,19 @@ def test_packages_that_were_never_installed_are_a_hint(root: Path, programs: Pat
     assert after.hint == ""
 
 
+def test_a_go_module_is_compiled_without_an_output_where_go_is_installed(tmp_path: Path, programs: Path) -> None:
+    root = tmp_path / "module"
+    root.mkdir()
+    (root / "go.mod").touch()
+    assert found(root, programs) is None
+
+    program(programs / "go", "#!/bin/sh\n")
+    build = found(root, programs)
+
+    assert build is not None
+    assert (build.named, build.line[1:]) == ("go build ./...", ("build", "-o", "/dev/null", "./..."))
+
+
 @pytest.mark.parametrize("own", ["build", None], ids=["before its own", "where it needs none itself"])
 def test_packages_that_the_server_uses_are_built(root: Path, programs: Path, own: str | None) -> None:
     package_json(root, "server", "shared", scripts={own: "tsc"} if own else {})

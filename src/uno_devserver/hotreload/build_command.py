@@ -62,6 +62,8 @@ def build_of(package: WatchedPackage, environ: Mapping[str, str], platform: str)
         return _with_used(_script_build(package, environ, platform), package, environ, platform)
     if kind is PackageKind.DOTNET:
         return _dotnet_build(package, environ, platform)
+    if kind is PackageKind.GO:
+        return _go_build(package, environ, platform)
     return None  # Python packages need no build
 
 
@@ -163,6 +165,14 @@ def _dotnet_build(package: WatchedPackage, environ: Mapping[str, str], platform:
         environ,
         platform,
     )
+
+
+def _go_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
+    """Compile without an output: errors are known before the old server ends, and `go run` finds all in Go's cache."""
+    nowhere = "NUL" if platform == "win32" else "/dev/null"
+    build = _build("go", ("build", "-o", nowhere, "./..."), package.root, environ, platform)
+    # Without Go, the server is a program that was compiled elsewhere.
+    return None if build.problem else build.replace(named="go build ./...")
 
 
 def _build(

@@ -37,7 +37,7 @@ NOT_AGREED = "the user has not agreed to it"
 CONFIG_CHANGED = "its config was changed since the user agreed to it"
 BUILD = "the build of its projects"  # the code that MSBuild runs: project files, and packages inside the workspace
 # The files that describe a package, and the scripts in the first of them that build it.
-_PACKAGES = ("package.json", "pyproject.toml")
+_PACKAGES = ("package.json", "pyproject.toml", "go.mod")
 _PROJECTS = (".csproj", ".fsproj")
 _SCRIPTS = ("build", "compile")
 AGREEMENT_BYTES = 1024 * 1024  # a thousand add-ins take 50 KB
