@@ -386,8 +386,8 @@ NAMES = ("a.py", "b.py", "c.txt", "d", "e.py", "__pycache__", "pyvenv.cfg", "pac
 class Vandal:
     """Does something at random to a tree, as editors, git and people do."""
 
-    def __init__(self, root: Path, outside: Path, seed: int) -> None:
-        self._root, self._outside = root, outside
+    def __init__(self, root: Path, outside: Path, seed: int, names: tuple[str, ...] = NAMES) -> None:
+        self._root, self._outside, self._names = root, outside, names
         self._random = random.Random(seed)
         self.done: list[str] = []
 
@@ -410,7 +410,7 @@ class Vandal:
             if found:
                 return self._random.choice(sorted(found))
         depth = self._random.randint(1, 3)
-        return base.joinpath(*(self._random.choice(NAMES) for _ in range(depth)))
+        return base.joinpath(*(self._random.choice(self._names) for _ in range(depth)))
 
     def _write(self) -> None:
         write(self._path(), self._random.choice(["", "x", "y", "longer"]))
@@ -463,7 +463,23 @@ def test_after_anything_that_happens_watching_and_reading_agree(tmp_path: Path, 
     root, outside = tmp_path / "root", tmp_path / "outside"
     write_all(root, {"a.py": "1", "d/b.py": "2", "d/e/a.py": "3"})
     write_all(outside, {"a.py": "1", "d/b.py": "2"})
-    vandal = Vandal(root, outside, seed)
+
+    assert_agreement(root, Vandal(root, outside, seed), seed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_after_anything_that_happens_in_a_used_package_they_agree_too(tmp_path: Path, seed: int) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (tmp_path / ".git").mkdir()
+    write_all(root, {"package.json": '{"dependencies": {"used": "*"}}', "a.js": "1", "node_modules/x/i.js": ""})
+    write_all(outside, {"package.json": '{"name": "used"}', "a.js": "1", "d/b.js": "2"})
+    (root / "node_modules/used").symlink_to("../../outside")
+
+    # Most of it happens in the used package; its link, and the manifests, may go and come as well.
+    assert_agreement(root, Vandal(outside, root, seed, ("a.js", "b.js", "c.txt", "d", "node_modules")), seed)
+
+
+def assert_agreement(root: Path, vandal: Vandal, seed: int) -> None:
     rounds = random.Random(seed)
     with watched(root) as one:
         for step in range(120):
