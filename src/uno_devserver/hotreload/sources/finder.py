@@ -170,7 +170,8 @@ def _used(kind: PackageKind, folder: str, repository: Repository, part: SourceTr
 
 def _written_elsewhere(part: SourceTree) -> Iterator[str]:
     """The packages of which a TypeScript program reads what their builds write, declared as dependencies or not."""
-    for name in {posixpath.dirname(name) for name in part.files if name.startswith("../") and name.endswith(_WRITTEN)}:
+    written = {posixpath.dirname(name) for name in part.files if name.startswith("../") and name.endswith(_WRITTEN)}
+    for name in sorted(written):
         folder = part.path(name)
         while folder != os.path.dirname(folder):
             if read_manifest(folder).get("name"):

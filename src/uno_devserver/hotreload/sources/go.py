@@ -10,6 +10,7 @@ import os
 import re
 
 from ...system.files import FileProblem, read_bytes
+from ...workspace.config import can_be_given
 from .globs import Globs
 from .source_tree import hidden_and_foreign
 
@@ -80,7 +81,8 @@ def _embedded(tree: SourceTree) -> Iterator[str]:
         for line in found:
             for word in _words(line.decode("utf-8", "replace")):
                 pattern = word.removeprefix("all:")
-                yield f"{folder}/{pattern}" if folder else pattern
+                if can_be_given(pattern):
+                    yield f"{folder}/{pattern}" if folder else pattern
 
 
 def _replaced(statements: list[list[str]], folder: str) -> Iterator[str]:

@@ -12,7 +12,8 @@ import re
 
 from ...system.files import FileProblem, read_bytes
 from ...system.jsonc import JsonProblem, parse
-from .repository import MAX_PACKAGES, repository_of
+from ...workspace.config import can_be_given
+from .repository import MAX_PACKAGES, belongs_to_us, repository_of
 from .typescript import TSCONFIGS
 
 TYPE_CHECKING = False
@@ -89,7 +90,7 @@ def _dependencies(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key in _DEPENDENCIES:
         table = document.get(key)
         for name, version in table.items() if isinstance(table, dict) else ():
-            if "\0" not in name and ".." not in name.split("/") and isinstance(version, str):
+            if can_be_given(name) and ".." not in name.split("/") and isinstance(version, str):
                 yield name, version
 
 
@@ -129,10 +130,12 @@ def _yarn_workspaces(folder: str, repository: Repository, deciding: set[str]) ->
 
 
 def _runs_output(folder: str) -> bool:
-    """Whether the package has a build script, and offers to others a file that the build writes."""
+    """Whether the package has a build script of ours, and offers to others a file that the build writes."""
     document = read_manifest(folder)
     scripts = document.get("scripts")
     if not isinstance(scripts, dict) or not isinstance(scripts.get("build"), str):
+        return False
+    if not belongs_to_us(os.path.join(folder, PACKAGE_JSON)):
         return False
     compiled = _is_compiled(folder)
     return any(

@@ -149,7 +149,7 @@ def _found_by_setuptools(root: str, where: str, find: dict[str, Any]) -> Iterato
     if os.path.normpath(where) != "." and not include and not exclude:
         yield where
         return
-    for name in _names(os.path.join(root, where)):
+    for name in names_in(os.path.join(root, where)):
         wanted = any(fnmatchcase(name, pattern.partition(".")[0]) for pattern in include or ["*"])
         unwanted = name in OTHER_FOLDERS or any(fnmatchcase(name, pattern) for pattern in exclude)
         if wanted and not unwanted and name.isidentifier() and os.path.isdir(os.path.join(root, where, name)):
@@ -204,7 +204,7 @@ def _can_name_a_file(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and "\0" not in value
 
 
-def _names(folder: str) -> list[str]:
+def names_in(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError:

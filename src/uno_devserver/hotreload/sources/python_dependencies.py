@@ -13,7 +13,7 @@ import os
 import re
 
 from ...system.files import FileProblem, read_bytes
-from .python import ENVIRONMENT_MARK, MANIFEST, MAX_MANIFEST_BYTES
+from .python import ENVIRONMENT_MARK, MANIFEST, MAX_MANIFEST_BYTES, names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _installed(environment: str, repository: Repository, tree: SourceTree, names
     for pattern in ("lib/python*/site-packages", "Lib/site-packages"):
         for packages in glob.glob(os.path.join(escaped, *pattern.split("/"))):
             tree.folders.add(packages)
-            for entry in sorted(os.listdir(packages)):
+            for entry in names_in(packages):
                 path = os.path.join(packages, entry)
                 if entry.endswith(".dist-info"):
                     if names is None or normal_name(entry.partition("-")[0]) in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ...system.files import is_foreign
 from ...system.values import Value
 from ...workspace.config import can_be_given
 
@@ -39,8 +40,10 @@ class Repository(Value):
         return any(is_inside(path, top) for top in self.tops)
 
     def _may_use(self, folder: str) -> bool:
-        # A folder around the package would count everything beside it.
-        return self.has(folder) and not is_inside(self.root, folder) and "node_modules" not in folder.split(os.sep)
+        # A folder around the package would count everything beside it; from another drive no relative path leads here.
+        same_drive = os.path.splitdrive(folder)[0] == os.path.splitdrive(self.root)[0]
+        own = "node_modules" not in folder.split(os.sep)
+        return same_drive and own and self.has(folder) and not is_inside(self.root, folder)
 
 
 def repository_of(root: str, workspace: str, environment: str = "") -> Repository:
@@ -48,12 +51,21 @@ def repository_of(root: str, workspace: str, environment: str = "") -> Repositor
     root = os.path.realpath(root)
     tops = [os.path.realpath(workspace)] if workspace else []
     folder = root
-    while not os.path.exists(os.path.join(folder, ".git")):
+    while not belongs_to_us(os.path.join(folder, ".git")):
         above = os.path.dirname(folder)
         if above == folder:  # there is no repository
             return Repository(root, tuple(tops or [root]), environment)
         folder = above
     return Repository(root, (folder, *tops), environment)
+
+
+def belongs_to_us(path: str) -> bool:
+    """Whether a file exists that no other user could have put there; where others may write, they could lure us."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return False
+    return not is_foreign(status) or os.geteuid() == 0  # root runs what others own as a matter of course
 
 
 def is_inside(path: str, folder: str) -> bool:
