@@ -32,6 +32,9 @@ def check_manifests(data: bytes) -> None:
         put("ws/server/pyproject.toml", text)
         _remove("ws/server/package.json")
     put("ws/server/src/a.py", b"")
+    put("ws/.git/HEAD", b"")  # so that the server can use the package beside it
+    put("ws/x/pyproject.toml", b'[project]\nname = "x"\ndependencies = ["server"]\n')
+    put("ws/x/package.json", b'{"name": "x", "dependencies": {"server": "portal:../server"}}')
     path = put("ws/.devtools/host.config.jsonc", b'{"mcpServerRoot": "../server"}')
     config = read_config(path)
     check_server(config)
@@ -67,6 +70,8 @@ PACKAGE_VALUES = (
     '"yarn"',
     '{"tsc": "x"}',
     '"module"',
+    '{"x": "link:../x"}',
+    '{"../x": "*", "\\ud800": "*", "\\u0000": "link:\\ud800"}',
 )
 PYPROJECT_WORDS = (
     "[project]\n", 'name = "a-b"\n', "[project.scripts]\n", 'a-b = "a:main"\n', "[build-system]\n",
@@ -76,7 +81,9 @@ PYPROJECT_WORDS = (
     'from = "lib"\n', "[tool.flit.module]\n", 'name = "\\u0000"\n', "[tool.uv.build-backend]\n",
     'module-name = ["a.b"]\n', 'module-root = ""\n', 'packages = ["../x", "/abs"]\n', "only-include = 1\n",
     "name = []\n", 'name = "../../x"\n', "packages = true\n", "tool = 1\n", 'exclude = ["["]\n', "\n", "x = nan\n",
-    'module-root = "\\u0000"\n',
+    'module-root = "\\u0000"\n', 'dependencies = ["x", "y @ file:../x", "\\u0000 @ \\u0000"]\n',
+    "[tool.uv.sources]\n", 'x = {path = "../x"}\n', "x = {workspace = true}\n", "[tool.uv.workspace]\n",
+    'members = ["*", "../x", "["]\n', "[tool.poetry.dependencies]\n", "[dependency-groups]\n", 'dev = ["x"]\n',
 )  # fmt: skip
 
 
