@@ -178,6 +178,12 @@ def test_automation_agrees_by_the_environment(workspace: Path, tmp_path: Path, v
     assert is_trusted(_environ(tmp_path, value), str(workspace)) is trusted
 
 
+USES_A_BUILT_PACKAGE = {
+    "server/package.json": '{"dependencies": {"used": "link:../used"}}',
+    "used/package.json": '{"main": "dist/a.js", "scripts": {"build": "make"}}',
+}
+
+
 @pytest.mark.parametrize(
     ("files", "why"),
     [
@@ -191,6 +197,8 @@ def test_automation_agrees_by_the_environment(workspace: Path, tmp_path: Path, v
         ({"app/package.json": '{"scripts": {"compile": "make"}}'}, "the package of app/package.json"),
         ({"server/package.json": "{ broken"}, "the script 'build' of server/package.json"),
         ({"server/Server.csproj": ""}, "the package of server/Server.csproj"),
+        ({"server/go.mod": ""}, "the package of server/go.mod"),
+        (USES_A_BUILT_PACKAGE, "the script 'build' of used/package.json"),
     ],
 )
 def test_edits_are_agreed_to_and_a_changed_config_or_a_new_kind_of_code_is_not(

@@ -15,9 +15,9 @@ from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import JsonProblem, parse
 from ..system.programs import find_program
 from ..system.values import Value
+from ..workspace.npm_packages import missing_outputs, packages_to_build
 from .sources.dotnet import project_in
 from .sources.finder import PackageKind, kind_of
-from .sources.npm import missing_outputs, packages_to_build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -24,6 +24,7 @@ from .addins import ADDINS_FOLDER, workspace_addins
 from .config import MAX_BYTES, read_config
 from .config_file import CONFIG
 from .global_json import find_global_json
+from .npm_packages import PACKAGE_JSON, packages_to_build
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -226,6 +227,9 @@ def _package_kinds(directory: str, config: Config) -> Iterator[str]:
                 shown = _relative(path, directory)
                 yield f"the package of {shown}"
                 yield from (f"the script {script!r} of {shown}" for script in _build_scripts(path))
+            if name == PACKAGE_JSON:
+                for used in packages_to_build(str(root), directory):
+                    yield f"the script 'build' of {_relative(os.path.join(used, name), directory)}"
 
 
 def _relative(path: str, directory: str) -> str:

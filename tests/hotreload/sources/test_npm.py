@@ -11,7 +11,7 @@ import pytest
 from hotreload.sources.found import assert_noticed, link, names, package_json, sources_of
 from hotreload.trees import watched
 from support.files import write, write_all
-from uno_devserver.hotreload.sources.npm import missing_outputs, packages_to_build
+from uno_devserver.workspace.npm_packages import missing_outputs, packages_to_build
 
 BUILD = {"build": "tsc -p ."}
 TSCONFIG = '{"compilerOptions": {"outDir": "dist", "rootDir": "src", "module": "nodenext"}, "include": ["src"]}'

@@ -12,20 +12,19 @@ import posixpath
 from enum import Enum
 
 from ...workspace.addins import ADDINS_FOLDER
+from ...workspace.npm_packages import OUTPUT_FOLDERS, PACKAGE_JSON, TSCONFIGS, read_manifest, used_packages
+from ...workspace.repository import MAX_PACKAGES, is_inside, repository_of
 from . import dotnet, go, other, python
 from .globs import Globs
-from .npm import OUTPUT_FOLDERS, PACKAGE_JSON, read_manifest
-from .repository import MAX_PACKAGES, is_inside, repository_of
 from .source_tree import SourcePackage, SourceTree, hidden_and_foreign
-from .typescript import TSCONFIGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from typing import Any
 
+    from ...workspace.repository import Repository
     from ..watched_package import WatchedPackage
-    from .repository import Repository
     from .source_tree import Sources
 
 JAVASCRIPT_EXTENSIONS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts")  # Node runs TypeScript too
@@ -158,9 +157,8 @@ def _add_packages(
 def _used(kind: PackageKind, folder: str, repository: Repository, part: SourceTree) -> list[str]:
     """The folders of the packages that a package uses."""
     if kind in (PackageKind.TYPESCRIPT, PackageKind.JAVASCRIPT):
-        from .npm import used_packages
-
-        return used_packages(folder, repository, part) + repository.packages(folder, _written_elsewhere(part))
+        declared = used_packages(folder, repository, part.deciding)
+        return declared + repository.packages(folder, _written_elsewhere(part))
     if kind is PackageKind.PYTHON:
         from .python_dependencies import used_projects
 

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from .repository import Repository
+    from ...workspace.repository import Repository
     from .source_tree import SourceTree
 
 MANIFEST = "go.mod"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .repository import Repository
+    from ...workspace.repository import Repository
     from .source_tree import SourceTree
 
 ENVIRONMENTS = (".venv", "venv", "env")

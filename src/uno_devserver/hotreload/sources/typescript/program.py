@@ -15,7 +15,7 @@ import os
 
 from ....system.files import FileProblem, read_bytes
 from ....system.values import Value
-from . import TSCONFIGS
+from ....workspace.npm_packages import TSCONFIGS
 from .disk import (
     ALL_GROUPS,
     DECLARATIONS,

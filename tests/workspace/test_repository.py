@@ -9,7 +9,7 @@ import pytest
 
 from hotreload.trees import as_ordinary_user
 from support.files import write
-from uno_devserver.hotreload.sources.repository import repository_of
+from uno_devserver.workspace.repository import repository_of
 
 
 def packages(root: Path, place: str, workspace: Path | None = None) -> list[str]:

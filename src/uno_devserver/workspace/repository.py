@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from ...system.files import is_foreign
-from ...system.values import Value
-from ...workspace.config import can_be_given
+from ..system.files import is_foreign
+from ..system.values import Value
+from .config import can_be_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import re
 
-from ...system.files import FileProblem, read_bytes
-from ...system.jsonc import JsonProblem, parse
-from ...workspace.config import can_be_given
+from ..system.files import FileProblem, read_bytes
+from ..system.jsonc import JsonProblem, parse
+from .config import can_be_given
 from .repository import MAX_PACKAGES, belongs_to_us, repository_of
-from .typescript import TSCONFIGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .repository import Repository
-    from .source_tree import SourceTree
 
 PACKAGE_JSON = "package.json"
+TSCONFIGS = ("tsconfig.build.json", "tsconfig.json")  # of a package, in the order of preference
 YARN_LOCK = "yarn.lock"
 OUTPUT_FOLDERS = frozenset({"dist", "build", "out", "coverage"})
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024  # a package.json has a few KB
@@ -35,9 +34,8 @@ _IN_PLACE = ("link:", "portal:")  # paths of which yarn makes no copy
 _WORKSPACE = re.compile(r'^  resolution: "(@?[^@"\n]+)@workspace:([^"\n]+)"', re.MULTILINE)
 
 
-def used_packages(folder: str, repository: Repository, tree: SourceTree | None = None) -> list[str]:
-    """The folders of the packages that the package in `folder` uses; `tree` gets the paths that decide about them."""
-    deciding = set() if tree is None else tree.deciding
+def used_packages(folder: str, repository: Repository, deciding: set[str]) -> list[str]:
+    """The folders of the packages that the package in `folder` uses; `deciding` gets the paths that decide it."""
     deciding.add(os.path.join(folder, PACKAGE_JSON))
     found: list[str] = []
     workspaces: dict[str, str] | None = None
@@ -61,7 +59,7 @@ def packages_to_build(root: str, workspace: str) -> list[str]:
     seen = {repository.root}
 
     def visit(folder: str) -> None:
-        for used in used_packages(folder, repository):
+        for used in used_packages(folder, repository, set()):
             if used not in seen and len(seen) <= MAX_PACKAGES:
                 seen.add(used)
                 visit(used)
