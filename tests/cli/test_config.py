@@ -14,7 +14,15 @@ from support.files import snapshot
 from support.machine import Machine
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system.jsonc import parse
-from uno_devserver.workspace.config import FIELDS, SECTIONS, Config, FieldKind, HotReloadSettings, read_config
+from uno_devserver.workspace.config import (
+    FIELDS,
+    SECTIONS,
+    Config,
+    FieldKind,
+    HotReloadSettings,
+    ServerCommand,
+    read_config,
+)
 
 CONFIG = ".devtools/host.config.jsonc"
 SCHEMA = Path(uno_devserver.__file__).parent / "workspace" / "host.config.schema.json"
@@ -77,6 +85,8 @@ def test_programs_get_all_of_it_as_json(workspace: WorkspaceBuilder, machine: Ma
         "command": ["sh", "-c", "a b"],
         "cwd": root,
         "env": {"A": "1"},
+        "envFromFile": [],
+        "url": None,
         "origin": f"mcpServer in {root}/{CONFIG}",
     }
     (package,) = found["packages"]
@@ -92,10 +102,13 @@ def test_secrets_of_the_config_are_not_shown_and_what_decides_is(
 ) -> None:
     env = {"API_KEY": "SECRET", "NODE_OPTIONS": "--require=/evil.js", "OTHER": "ghp_SECRET0123456789SECRET0123456789"}
     args = ["server.js", "--token=SECRET", "--password=SECRET", "https://me:SECRET@host/x?k=SECRET"]
+    build = ["npm", "run", "build", "--auth=SECRET"]
+    workspace.file(".env", "PLAIN=SECRET\nLD_PRELOAD=SECRET.so\n")
     client = {"command": "code", "args": ["--api-key=SECRET"]}
     workspace.file("server.js", "").file("package.json", '{"main": "server.js"}')
-    config = {"mcpServerRoot": "..", "mcpServer": {"command": "node", "args": args, "env": env}, "client": client}
-    workspace.file(CONFIG, json.dumps(config))
+    server = {"command": "node", "args": args, "env": env, "envFile": "../.env", "build": build}
+    server["url"] = "http://localhost:8000/mcp?token=SECRET"
+    workspace.file(CONFIG, json.dumps({"mcpServerRoot": "..", "mcpServer": server, "client": client}))
 
     shown = machine.run(*command).stdout
 
@@ -103,6 +116,44 @@ def test_secrets_of_the_config_are_not_shown_and_what_decides_is(
     assert "server.js" in shown
     assert "--require=/evil.js" in shown
     assert all(name in shown for name in ("API_KEY", "OTHER", "--token", "--password=", "--api-key", "host/x?k="))
+    assert "http://localhost:8000/mcp" in shown or command[0] == "trust"
+    assert all(name in shown for name in ("PLAIN", "LD_PRELOAD", "npm run build"))
+
+
+def test_the_settings_of_a_server_are_shown_with_what_follows(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("main.go", "").file(".env", "# none").file("tools/build.sh", "").file("go.mod", "")
+    (machine.workspace / "tools" / "build.sh").chmod(0o755)
+    server = {"command": "sh", "url": "http://localhost:8000/mcp", "envFile": "../.env", "startupTimeout": 60_000}
+    config = {"mcpServerRoot": "..", "mcpServer": {**server, "build": "tools/build.sh 'to here'"}}
+    workspace.file(CONFIG, json.dumps(config))
+
+    rows = _rows(machine.run("config").stdout)
+    asked = machine.run("trust", "--dry-run").stdout
+
+    root = machine.workspace
+    assert (rows["mcpServer.startupTimeout"], rows["mcpServer.silenceTimeout"]) == ("60000", "300000 (default)")
+    assert (rows["listens at"], rows["variables"]) == ("http://localhost:8000/mcp", f"no variables from {root}/.env")
+    assert rows["build of the server"] == f"tools/build.sh 'to here', in {root}"
+    assert f"When code of the server has changed: tools/build.sh 'to here', in {root}" in asked
+
+
+def test_a_build_that_is_off_is_shown_as_such(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("package.json", '{"main": "a.js", "scripts": {"build": "tsc"}}').file("a.js", "")
+    workspace.file(CONFIG, '{"mcpServerRoot": "..", "mcpServer": {"build": false}}')
+
+    rows = _rows(machine.run("config").stdout)
+
+    assert (rows["mcpServer.build"], rows["build of the server"]) == ("false", "none, by mcpServer.build")
+
+
+def test_a_mistake_in_the_file_of_variables_is_a_problem(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(".env", "A='never closed")
+    workspace.file(CONFIG, '{"mcpServer": {"command": "sh", "envFile": "../.env"}}')
+
+    result = machine.run("config")
+
+    assert result.exit_code == 1
+    assert f"{machine.workspace}/.env:1: the value of A has no closing quote" in result.stdout
 
 
 def test_problems_are_listed_and_the_exit_code_tells_of_them(workspace: WorkspaceBuilder, machine: Machine) -> None:
@@ -326,6 +377,15 @@ TYPES: dict[FieldKind, dict[str, Any]] = {
     FieldKind.NUMBER: {"type": "integer"},
     FieldKind.TEXT: {"type": "string", "minLength": 1},
     FieldKind.FOLDER: {"type": "string", "minLength": 1},
+    FieldKind.FILE: {"type": "string", "minLength": 1},
+    FieldKind.URL: {"type": "string", "minLength": 1},
+    FieldKind.BUILD: {
+        "anyOf": [
+            {"type": "string", "minLength": 1},
+            {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            {"const": False},
+        ]
+    },
     FieldKind.PROGRAM: {"type": "string", "minLength": 1},
     FieldKind.PATTERN: {"type": "string", "minLength": 1},
     FieldKind.TEXTS: {"type": "array", "items": {"type": "string"}},
@@ -333,6 +393,8 @@ TYPES: dict[FieldKind, dict[str, Any]] = {
     FieldKind.STRATEGY: {"enum": ["restart", "swap"]},
 }
 DEFAULTS = {
+    "mcpServer.startupTimeout": ServerCommand().startup_timeout_ms,
+    "mcpServer.silenceTimeout": ServerCommand().silence_timeout_ms,
     "hotReload.enabled": HotReloadSettings().enabled,
     "hotReload.restartDelay": HotReloadSettings().restart_delay_ms,
     "hotReload.mcpStatusTimeout": HotReloadSettings().status_timeout_ms,

@@ -128,6 +128,31 @@ def test_python_has_nothing_to_build(tmp_path: Path, programs: Path) -> None:
     assert build_of(WatchedPackage(Role.SERVER, str(tmp_path), addins=True), {}, "linux") is None
 
 
+def test_a_build_of_the_config_is_run_in_the_root_of_any_kind_of_package(tmp_path: Path, programs: Path) -> None:
+    program(tmp_path / "build.sh", "#!/bin/sh\n")
+    environ = {"PATH": str(programs)}
+    package = WatchedPackage(Role.SERVER, str(tmp_path))
+
+    by_name = build_of(package.replace(build=("npm", "run", "a b")), environ, "linux")
+    by_path = build_of(package.replace(build=("./build.sh",)), environ, "linux")
+
+    line = (str(programs / "npm"), "run", "a b")
+    assert by_name == BuildCommand("npm run 'a b'", line, str(tmp_path))
+    assert by_path is not None
+    assert by_path.line == (f"{tmp_path}/./build.sh",)
+
+
+def test_a_package_that_is_never_built_has_no_build(root: Path, programs: Path) -> None:
+    assert build_of(WatchedPackage(Role.SERVER, str(root), build=()), {"PATH": str(programs)}, "linux") is None
+
+
+def test_a_build_of_the_config_whose_program_is_missing_says_so(root: Path, tmp_path: Path) -> None:
+    build = build_of(WatchedPackage(Role.SERVER, str(root), build=("gone", "x")), {"PATH": str(tmp_path)}, "linux")
+
+    assert build is not None
+    assert build.problem == "The program 'gone' of mcpServer.build is not found. Install it, or correct the config."
+
+
 def test_a_dotnet_project_is_built_quietly(tmp_path: Path, programs: Path) -> None:
     (tmp_path / "Server.csproj").touch()
 

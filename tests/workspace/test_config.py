@@ -23,6 +23,7 @@ from uno_devserver.workspace.config import (
     ServerCommand,
     Strategy,
     read_config,
+    split_command,
 )
 
 
@@ -73,7 +74,11 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
           "clientWorkspace": "../app",
           "extensionPath": "../extension",
           "mcpServerRoot": "../server",
-          "mcpServer": {"command": "node", "args": ["a", ""], "env": {"A": "1", "B": ""}, "cwd": "../server/run"},
+          "mcpServer": {
+            "command": "node", "args": ["a", ""], "env": {"A": "1", "B": ""}, "cwd": "../server/run",
+            "envFile": "../.env", "url": "http://localhost:8000/mcp", "build": "make 'all of it'",
+            "startupTimeout": 1, "silenceTimeout": 86400000,
+          },
           "client": {"command": "code", "args": ["."], "cwd": "../app", "readyPattern": "ready|go"},
           "hotReload": {
             "enabled": false, "mcpServerName": "mine", "restartDelay": 2000, "mcpStatusTimeout": 1,
@@ -92,7 +97,17 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
         client_workspace=f"{tmp_path}/app",
         extension_path=f"{tmp_path}/extension",
         server_root=f"{tmp_path}/server",
-        server=ServerCommand("node", ("a", ""), (("A", "1"), ("B", "")), f"{tmp_path}/server/run"),
+        server=ServerCommand(
+            "node",
+            ("a", ""),
+            (("A", "1"), ("B", "")),
+            f"{tmp_path}/server/run",
+            f"{tmp_path}/.env",
+            "http://localhost:8000/mcp",
+            ("make", "all of it"),
+            1,
+            86_400_000,
+        ),
         client=ClientCommand("code", (".",), f"{tmp_path}/app", "ready|go"),
         hot_reload=HotReloadSettings(
             False, "mine", 2000, 1, Strategy.SWAP, ("data/*.json",), ("**/*.test.ts",), ("*",)
@@ -138,6 +153,44 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
         ('{"mcpServer": {"args": ["a\\u0000"]}}', ":1:24: mcpServer.args: it must be a list of texts."),
         ('{"mcpServer": {"args": ["\\ud83d"]}}', ":1:24: mcpServer.args: it must be a list of texts."),
         ('{"mcpServer": {"env": {"A": "\\ud83d"}}}', ":1:23: mcpServer.env: it must be an object of texts."),
+        *(
+            (
+                f'{{"mcpServer": {{"url": "{url}"}}}}',
+                ':1:23: mcpServer.url: it must be a URL of this machine, such as "http://localhost:8000/mcp".',
+            )
+            for url in (
+                "localhost:8000",
+                "http://example.com/mcp",
+                "http://127.0.0.1.example.com/",
+                "http://localhost:0/mcp",
+                "http://localhost:65536/mcp",
+                "http://u:p@localhost/mcp",
+                "https://localhost/mcp",
+                "http://10.0.0.1/mcp",
+            )
+        ),
+        *(
+            (f'{{"mcpServer": {{"build": {build}}}}}', f":1:25: mcpServer.build: {problem}.")
+            for build, problem in (
+                ("true", "it must be a command line, a list of texts, or false"),
+                ("[1]", "it must be a command line, a list of texts, or false"),
+                ("[]", "it must be a command line, a list of texts, or false, and name a program first"),
+                ("\"'' a\"", "it must be a command line, a list of texts, or false, and name a program first"),
+                ('"make \'a"', "it must be a command line, a list of texts, or false: no closing quotation"),
+                (
+                    '"a && b"',
+                    "it has '&&', but no shell is involved: put the commands into a script, and name that",
+                ),
+            )
+        ),
+        (
+            '{"mcpServer": {"startupTimeout": 0}}',
+            ":1:34: mcpServer.startupTimeout: it must be a whole number of milliseconds from 1 to 3600000.",
+        ),
+        (
+            '{"mcpServer": {"silenceTimeout": "5s"}}',
+            ":1:34: mcpServer.silenceTimeout: it must be a whole number of milliseconds from 1 to 86400000.",
+        ),
         ('{"mcpServerRoot": "\\ud83d"}', ":1:19: mcpServerRoot: it must be a folder."),
         ('{"mcpServerRoot": 5}', ":1:19: mcpServerRoot: it must be a folder."),
         ('{"client": {"args": []}}', ":1:12: client: it needs a command, and is left out until it has one."),
@@ -161,6 +214,54 @@ def test_what_is_wrong_is_named_by_its_place_and_the_default_counts(
     assert (issue.code, issue.fatal, issue.remediation) == ("ConfigInvalid", False, step)
     assert (config.hot_reload, config.concurrency, config.wait_calls) == (HotReloadSettings(), None, False)
     assert config.given <= {"client.args", "client.command"}
+
+
+@pytest.mark.parametrize("url", ["http://localhost/mcp", "http://127.0.0.2:80", "HTTP://[::1]:65535/a?b=c"])
+def test_urls_of_this_machine_are_accepted(tmp_path: Path, url: str) -> None:
+    config = _read(tmp_path, json.dumps({"mcpServer": {"url": url}}))
+
+    assert (config.issues, config.server and config.server.url) == ((), url)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (False, ()),
+        (["go", "build", "&&"], ("go", "build", "&&")),
+        ('go build -ldflags "-s -w" ./cmd', ("go", "build", "-ldflags", "-s -w", "./cmd")),
+        ("make a\\ b # no comment", ("make", "a b", "#", "no", "comment")),
+    ],
+)
+def test_a_build_is_a_command_line_a_list_or_false(tmp_path: Path, build: object, words: tuple[str, ...]) -> None:
+    config = _read(tmp_path, json.dumps({"mcpServer": {"build": build}}))
+
+    assert (config.issues, config.server and config.server.build) == ((), words)
+
+
+def test_on_windows_a_backslash_of_a_command_line_belongs_to_a_path() -> None:
+    assert split_command(r"tools\build.cmd 'a b\c'", "win32") == (r"tools\build.cmd", r"a b\c")
+
+
+def test_limits_count_only_where_the_config_gives_them(tmp_path: Path) -> None:
+    given = _read(tmp_path, '{"mcpServer": {"startupTimeout": 1500, "silenceTimeout": 250}}')
+
+    assert (given.startup_seconds, given.silence_seconds) == (1.5, 0.25)
+    without = _read(tmp_path, '{"mcpServer": {}}')
+    assert (without.startup_seconds, without.silence_seconds) == (None, None)
+
+
+@pytest.mark.parametrize("path", ["../../.env", "../link/.env", "/etc/environment"])
+def test_a_file_of_variables_outside_of_the_workspace_does_not_count(tmp_path: Path, path: str) -> None:
+    workspace = tmp_path / "ws"
+    workspace.mkdir()
+    (workspace / "link").symlink_to(tmp_path)
+
+    config = _read(workspace, json.dumps({"mcpServer": {"envFile": path}}))
+
+    (complaint,) = _complaints(config)
+    assert complaint.startswith(":1:27: mcpServer.envFile: ")
+    assert f"is not inside the workspace {workspace}; paths are relative to {workspace}/.devtools." in complaint
+    assert config.server == ServerCommand()
 
 
 def test_unknown_settings_are_named_with_what_was_probably_meant(tmp_path: Path) -> None:
@@ -212,6 +313,10 @@ def test_a_root_without_a_package_is_fine_where_the_config_says_what_counts(tmp_
     config = _read(tmp_path, '{"mcpServerRoot": "..", "hotReload": {"include": ["**/*.go"]}}')
 
     assert config.issues == ()
+
+
+def test_a_root_without_a_package_is_fine_where_the_config_has_the_command(tmp_path: Path) -> None:
+    assert _read(tmp_path, '{"mcpServerRoot": "..", "mcpServer": {"command": "bin/server"}}').issues == ()
 
 
 def test_a_root_without_a_package_is_told_what_paths_are_relative_to(tmp_path: Path) -> None:

@@ -67,6 +67,26 @@ def test_it_runs_where_it_is_told_else_in_its_root_else_in_the_workspace(
     assert _line(tmp_path, content).folder == f"{tmp_path}{folder}"
 
 
+def test_the_variables_of_a_file_come_before_those_of_the_config(tmp_path: Path) -> None:
+    write(tmp_path / ".env", "A=file\nB=file\n")
+    server = {"command": "serve", "envFile": "../.env", "env": {"B": "config"}}
+
+    line = _line(tmp_path, json.dumps({"mcpServer": server}))
+
+    assert (line.environment, line.from_file) == ((("B", "config"),), (("A", "file"), ("B", "file")))
+    assert line.environ({"A": "ours", "C": "ours"}) == {"A": "file", "B": "config", "C": "ours"}
+
+
+def test_a_file_of_variables_that_is_missing_is_a_problem(tmp_path: Path) -> None:
+    config = _config(tmp_path, '{"mcpServer": {"command": "serve", "envFile": "../.env"}}')
+
+    found = server_command(config, {}, "linux")
+
+    assert isinstance(found, Issue)
+    assert (found.code, found.fatal) == ("ConfigInvalid", True)
+    assert f"{tmp_path}/.env: there is no such file" in found.message
+
+
 def test_without_a_command_arguments_and_environment_are_added_to_what_the_package_names(tmp_path: Path) -> None:
     write(tmp_path / "package.json", '{"main": "a.js"}')
 

@@ -84,14 +84,6 @@ def test_an_agreement_that_another_user_has_written_agrees_to_nothing(
     assert agreements(state) == []
 
 
-@pytest.fixture
-def ordinary_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process seems to be one of a user other than root, to whom the files of the tests belong."""
-    if os.name == "nt" or os.geteuid() != 0:
-        pytest.skip("only root can give a file to another user")
-    monkeypatch.setattr(os, "geteuid", lambda: 54321)
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -122,6 +114,18 @@ def test_code_of_another_user_is_never_agreed_to(workspace: Path, state: str, tm
     with pytest.raises(ForeignCode, match=f"{workspace / path}: it belongs to another user"):
         trust_question(str(workspace))
     assert is_trusted(_environ(tmp_path, "1"), str(workspace)), "automation may agree to everything"
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_variables_that_another_user_has_written_are_not_agreed_to(workspace: Path) -> None:
+    server = '{"mcpServer": {"command": "serve", "envFile": "../.env"}}'
+    write_all(workspace, {".devtools/host.config.jsonc": server, ".env": ""})
+    assert "the variables of .env" in trust_question(str(workspace)).kinds
+
+    os.chown(workspace / ".env", 65534, -1)
+
+    with pytest.raises(ForeignCode, match=f"{workspace}/.env: it belongs to another user"):
+        trust_question(str(workspace))
 
 
 @pytest.mark.parametrize("others", ["link", "target"])

@@ -15,7 +15,7 @@ from ..issues import REMEDIES, Issue, UserError, fatal
 from ..proxy.reload.watched_code import packages_of
 from ..system.folders import folders
 from ..system.programs import named_program_candidates
-from ..system.text import shown_variable, shown_words, variable_to_agree_to, words_to_agree_to
+from ..system.text import shown_url, shown_variable, shown_words, variable_to_agree_to, words_to_agree_to
 from ..system.values import Value
 from ..workspace.config import FIELDS, ClientCommand, Config, ServerCommand, read_config
 from ..workspace.server_command import server_command
@@ -45,6 +45,9 @@ _OTHERWISE = {
     "mcpServerRoot": "none",
     "mcpServer.command": "what the package names",
     "mcpServer.cwd": "mcpServerRoot, else the workspace",
+    "mcpServer.envFile": "none",
+    "mcpServer.url": "it uses standard input and output",
+    "mcpServer.build": "the build of the package",
     "client.command": "none",
     "client.cwd": "clientWorkspace, else extensionPath",
     "client.readyPattern": "ready when it runs",
@@ -118,6 +121,7 @@ class ConfigCommands(Value):
     packages: tuple[tuple[WatchedPackage, BuildCommand | None], ...]  # the watched packages, with their builds
     typed: BuildCommand | None  # the build of a server whose command the user types after `mcp start --`
     client: tuple[tuple[str, ...], str] | None  # the client's command line, and the folder in which it runs
+    env_file: str | None = None  # the file with variables of the server
 
     def in_words(self) -> list[str]:
         words = []
@@ -129,6 +133,8 @@ class ConfigCommands(Value):
                 for name, value in self.server.environment
             ]
             environment = f", with {' '.join(variables)}" if variables else ""
+            if self.env_file is not None:
+                environment += f", with {_names(self.server)} from {self.env_file}"
             line = shell_line(words_to_agree_to(self.server.line))
             words.append(f"The MCP server: {line}, in {self.server.folder}{environment}")
         for package, build in self.packages:
@@ -154,6 +160,7 @@ def commands_of(folder: str, config: Config) -> ConfigCommands:
         packages,
         next((build for package, build in typed if package.role is Role.SERVER), None),
         ((client.command, *client.args), config.client_folder or folder) if client else None,
+        config.server.env_file if config.server is not None else None,
     )
 
 
@@ -169,6 +176,11 @@ def _build_line(build: BuildCommand) -> str:
 
 def shown_env(variables: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     return ((name, shown_variable(name, value)) for name, value in variables)
+
+
+def _names(server: ServerLine) -> str:
+    """The names of the variables that a file gives; their values are not shown."""
+    return ", ".join(name for name, _ in server.from_file) or "no variables"
 
 
 def shell_line(line: Sequence[str]) -> str:
@@ -331,6 +343,10 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
     else:
         yield Row("server", shell_line(shown_words(server.line)))
         yield Row("runs in", server.folder)
+        if found.commands.env_file is not None:
+            yield Row("variables", f"{_names(server)} from {found.commands.env_file}")
+        if found.config.server is not None and found.config.server.url is not None:
+            yield Row("listens at", shown_url(found.config.server.url))
         yield Row("as said by", server.origin)
     yield Row("hot reload", found.strategy)
     for package, build, files in found.sources:
@@ -341,7 +357,8 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
         own, *used = files.packages
         yield Row(f"sources of the {role}", _counted(own))
         yield from (Row("with the package", _counted(each)) for each in used)
-        yield Row(f"build of the {role}", _build_line(build) if build else "none needed")
+        none = "none, by mcpServer.build" if package.build == () else "none needed"
+        yield Row(f"build of the {role}", _build_line(build) if build else none)
     if client is not None:
         yield Row("client", f"{shell_line(shown_words(client[0]))}, in {client[1]}")
 
@@ -368,6 +385,12 @@ def _value(config: Config, field: Field) -> object:
     value = getattr(holder, field.name)
     if isinstance(value, Enum):
         return value.value
+    if field.name == "url" and value is not None:
+        return shown_url(value)
+    if field.name == "build" and value == ():
+        return False
+    if field.name == "build" and value is not None:
+        return list(words_to_agree_to(value))
     if field.name == "env":
         return dict(shown_env(value))
     if field.name == "args":
@@ -394,6 +417,8 @@ def _data(found: ConfigFindings) -> dict[str, object]:
             "command": list(shown_words(server.line)),
             "cwd": server.folder,
             "env": dict(shown_env(server.environment)),
+            "envFromFile": [name for name, _ in server.from_file],
+            "url": shown_url(config.server.url) if config.server and config.server.url else None,
             "origin": server.origin,
         },
         "hotReload": found.reloads,

@@ -1,4 +1,5 @@
-"""The command that builds a package: the script of its `package.json`, with the package manager of its lockfile.
+"""The command that builds a package: the one of the config, or the script of its `package.json`, with the package
+manager of its lockfile.
 
 Before it, the packages of the same repository are built of which it uses what their builds write.
 
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import JsonProblem, parse
-from ..system.programs import find_program
+from ..system.programs import find_program, named_program_candidates
+from ..system.text import words_to_agree_to
 from ..system.values import Value
 from ..workspace.npm_packages import missing_outputs, packages_to_build
 from .sources.dotnet import project_in
@@ -57,6 +59,8 @@ class BuildStep(Value):
 
 def build_of(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
     """The build of a package; None if there is nothing to build. Reads files, so it blocks."""
+    if package.build is not None:
+        return _given_build(package.build, package.root, environ, platform) if package.build else None
     kind = kind_of(package)
     if kind in (PackageKind.TYPESCRIPT, PackageKind.JAVASCRIPT):
         return _with_used(_script_build(package, environ, platform), package, environ, platform)
@@ -65,6 +69,18 @@ def build_of(package: WatchedPackage, environ: Mapping[str, str], platform: str)
     if kind is PackageKind.GO:
         return _go_build(package, environ, platform)
     return None  # Python packages need no build
+
+
+def _given_build(line: tuple[str, ...], root: str, environ: Mapping[str, str], platform: str) -> BuildCommand:
+    """The build that the config names; a program is a name on PATH, or a path, relative to the root."""
+    import shlex
+
+    named, found = shlex.join(words_to_agree_to(line)), named_program_candidates(line[0], root, environ, platform)
+    program = next((path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+    if program is None:
+        problem = f"The program '{line[0]}' of mcpServer.build is not found. Install it, or correct the config."
+        return BuildCommand(named, line, root, problem)
+    return BuildCommand(named, (program, *line[1:]), root)
 
 
 def steps_of(build: BuildCommand, root: str, files: Mapping[str, bytes], store: DigestStore) -> list[BuildStep]:

@@ -26,3 +26,4 @@ class WatchedPackage(Value):
     workspace: str = ""  # the workspace folder, which include and watch may not lead out of; empty: the root
     environment: str = ""  # the virtual environment of Python that the config names; empty: the nearest one
     watch: tuple[str, ...] = ()  # hotReload.watch: globs for the code, instead of what the kind of package finds
+    build: tuple[str, ...] | None = None  # mcpServer.build: None for the build of its kind, empty for none

@@ -147,7 +147,9 @@ class Engine:
         """--force-generate-tool-cache: save the lists of the upstream; return an error if it does not connect."""
         keeper = self.keeper
         keeper.met(UNKNOWN_CLIENT)
-        if keeper.upstream is not None and await keeper.until_connected(CATALOGUE_SECONDS):
+        startup_seconds = keeper.upstream.startup_seconds if keeper.upstream is not None else 0.0
+        seconds = CATALOGUE_SECONDS + keeper.limits.additional_seconds(startup_seconds)
+        if keeper.upstream is not None and await keeper.until_connected(seconds):
             await self._save_catalogue()
             return None
         issues = (*self._state.facts.issues, *(self.workspace.workspace.issues if self.workspace else ()))

@@ -21,6 +21,7 @@ class ProxyOptions(Value):
     http_port: int | None = None  # --http: serve MCP over HTTP on this port, too; 0 for any
     inspector_port: int | None = None  # --inspector: serve the page on this port or the next free one; 0 for any
     forwarded: tuple[str, ...] = ()  # options of the Host
+    watch: bool = False  # --watch: reload the command by its package, even if no config names its code
 
     @property
     def uses_host(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from enum import Enum
 
 from ..issues import Issue, warning
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 MAX_BYTES = 1024 * 1024  # real files have a few hundred bytes
 LONGEST_DELAY_MS = 600_000  # ten minutes; a larger number was probably meant in another unit
 LONGEST_STATUS_MS = 3_600_000
+LONGEST_STARTUP_MS = 3_600_000
+LONGEST_SILENCE_MS = 86_400_000  # a day; no client waits longer
 MOST_CALLS = 1024
 HIGHEST_PORT = 65_535
 MOST_ISSUES = 20  # a file with more issues is probably not a config at all
@@ -51,6 +54,11 @@ class ServerCommand(Value):
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()  # in addition to the proxy's variables
     cwd: str | None = None  # absolute; None for the server's root
+    env_file: str | None = None  # absolute: a file of variables, which is read at each start; `env` has precedence
+    url: str | None = None  # on this machine: where the started server listens; None if it uses pipes
+    build: tuple[str, ...] | None = None  # None for the build of the package; empty if nothing is built
+    startup_timeout_ms: int = 30_000  # from the start of the process to its first answer
+    silence_timeout_ms: int = 300_000  # a call of which nothing is heard for this long is cancelled
 
 
 class ClientCommand(Value):
@@ -109,6 +117,20 @@ class Config(Value):
         return self.server_root or (self.server and self.server.cwd) or os.path.dirname(os.path.dirname(self.path))
 
     @property
+    def startup_seconds(self) -> float | None:
+        """The limit of a start of the declared server; None if the config does not give it."""
+        if self.server is None or "mcpServer.startupTimeout" not in self.given:
+            return None
+        return self.server.startup_timeout_ms / 1000
+
+    @property
+    def silence_seconds(self) -> float | None:
+        """The limit on silence of calls of the declared server; None if the config does not give it."""
+        if self.server is None or "mcpServer.silenceTimeout" not in self.given:
+            return None
+        return self.server.silence_timeout_ms / 1000
+
+    @property
     def client_folder(self) -> str | None:
         """The working directory of the client; None if no client is declared."""
         if self.path is None or self.client is None:
@@ -126,6 +148,9 @@ class FieldKind(Enum):
     TEXTS = "a list of texts"
     VARIABLES = "an object of texts"
     FOLDER = "a folder"
+    FILE = "a file"
+    URL = "a URL of this machine"
+    BUILD = "a command line, a list of texts, or false"
     PROGRAM = "the name or path of a program"
     PATTERN = "a regular expression"
     STRATEGY = '"restart" or "swap"'
@@ -158,6 +183,11 @@ FIELDS = (
     Field("mcpServer", "args", "args", FieldKind.TEXTS),
     Field("mcpServer", "env", "env", FieldKind.VARIABLES),
     Field("mcpServer", "cwd", "cwd", FieldKind.FOLDER, stays=True),
+    Field("mcpServer", "envFile", "env_file", FieldKind.FILE),
+    Field("mcpServer", "url", "url", FieldKind.URL),
+    Field("mcpServer", "build", "build", FieldKind.BUILD),
+    Field("mcpServer", "startupTimeout", "startup_timeout_ms", FieldKind.NUMBER, 1, LONGEST_STARTUP_MS),
+    Field("mcpServer", "silenceTimeout", "silence_timeout_ms", FieldKind.NUMBER, 1, LONGEST_SILENCE_MS),
     Field("client", "command", "command", FieldKind.PROGRAM),
     Field("client", "args", "args", FieldKind.TEXTS),
     Field("client", "cwd", "cwd", FieldKind.FOLDER),
@@ -177,6 +207,10 @@ FIELDS = (
 )
 SECTIONS = tuple(dict.fromkeys(field.section for field in FIELDS if field.section))
 
+# Loopback only: a URL elsewhere cannot be that of a server which is started here.
+_LOCAL_URL = re.compile(
+    r"http://(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::(?P<port>[0-9]{1,5}))?(?:/[^\s#]*)?", re.IGNORECASE
+)
 _NAMING = ("mcpServer", "mcpServerRoot")  # each of these settings declares a server
 # The folder of a server has one of these files; otherwise there is neither a command line nor code to watch.
 _PACKAGES = ("package.json", "pyproject.toml", "go.mod", "Cargo.toml")
@@ -265,7 +299,21 @@ class _ConfigReader:
             if not os.path.isdir(value):
                 self._report(field.trail, f"there is no folder {value}; paths are relative to {self._folder}")
                 return value if field.stays else None
+        if field.kind is FieldKind.FILE:
+            return self._file_inside(field, value)
         return value
+
+    def _file_inside(self, field: Field, value: str) -> str | None:
+        from ..system.safe_paths import PathEscape, path_inside  # few configs name a file
+
+        path, workspace = os.path.normpath(os.path.join(self._folder, value)), os.path.dirname(self._folder)
+        try:
+            path_inside(workspace, path)
+        except PathEscape:
+            problem = f"{path} is not inside the workspace {workspace}; paths are relative to {self._folder}"
+            self._report(field.trail, problem)
+            return None
+        return path
 
     def _client(self, found: Mapping[str, Any]) -> ClientCommand | None:
         section = self._section("client")
@@ -301,6 +349,8 @@ class _ConfigReader:
         told = reload.include or reload.watch or (config.server is not None and config.server.command)
         if root is None or not os.path.isdir(root) or told or _is_package(root):
             return
+        if config.server is not None and config.server.command is not None:
+            return  # a server in any language: how it is started is known
         above = os.path.dirname(self._folder)
         hint = "" if root == above else f", so '..' is {above}"
         problem = f"the folder {root} has no {_NEEDED}; paths are relative to the folder of this file{hint}"
@@ -331,9 +381,17 @@ def _checked(field: Field, value: object) -> Any:
         return tuple(value)
     if kind is FieldKind.VARIABLES and isinstance(value, dict) and all(_is_variable(*item) for item in value.items()):
         return tuple(value.items())
+    if kind is FieldKind.BUILD and value is False:
+        return ()
+    if kind is FieldKind.BUILD and isinstance(value, list) and all(can_be_given(item) for item in value):
+        return _command(tuple(value))
     if isinstance(value, str) and can_be_given(value) and value.strip():
-        if kind in (FieldKind.TEXT, FieldKind.FOLDER, FieldKind.PROGRAM):
+        if kind in (FieldKind.TEXT, FieldKind.FOLDER, FieldKind.FILE, FieldKind.PROGRAM):
             return value
+        if kind is FieldKind.BUILD:
+            return _command(split_command(value, sys.platform))
+        if kind is FieldKind.URL:
+            return _local_url(value)
         if kind is FieldKind.STRATEGY and value in Strategy._value2member_map_:
             return Strategy(value)
         if kind is FieldKind.PATTERN:
@@ -345,6 +403,42 @@ def _checked(field: Field, value: object) -> Any:
     unit = " of milliseconds" if field.name.endswith("_ms") else ""
     bounds = f"{unit} from {field.least} to {field.most}" if kind is FieldKind.NUMBER else ""
     raise ValueError(f"it must be {kind.value}{bounds}")
+
+
+def _command(words: tuple[str, ...]) -> tuple[str, ...]:
+    if not words or not words[0].strip():
+        raise ValueError(f"it must be {FieldKind.BUILD.value}, and name a program first")
+    return words
+
+
+def split_command(text: str, platform: str) -> tuple[str, ...]:
+    """The words of a command line, with the quotes of a shell; ValueError if it needs a shell.
+
+    On Windows a backslash is a part of a path, elsewhere it quotes the next character.
+    """
+    import shlex  # few configs have a command line
+
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    if platform == "win32":
+        lexer.escape = ""
+    try:
+        words = tuple(lexer)
+    except ValueError as error:
+        raise ValueError(f"it must be {FieldKind.BUILD.value}: {str(error).lower()}") from error
+    operator = next((word for word in words if word and not word.strip("();<>|&")), None)
+    if operator is not None:
+        raise ValueError(
+            f"it has '{operator}', but no shell is involved: put the commands into a script, and name that"
+        )
+    return words
+
+
+def _local_url(url: str) -> str:
+    found = _LOCAL_URL.fullmatch(url)
+    if found is None or not 0 < int(found["port"] or 80) <= HIGHEST_PORT:
+        raise ValueError(f'it must be {FieldKind.URL.value}, such as "http://localhost:8000/mcp"')
+    return url
 
 
 def can_be_given(value: object) -> bool:

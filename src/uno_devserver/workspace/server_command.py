@@ -39,9 +39,10 @@ class ServerLine(Value):
     folder: str  # the working directory
     environment: tuple[tuple[str, str], ...]  # in addition to our variables
     origin: str  # a noun phrase or path: where the command line comes from
+    from_file: tuple[tuple[str, str], ...] = ()  # the variables of mcpServer.envFile, whose values are never shown
 
     def environ(self, ours: Mapping[str, str]) -> dict[str, str]:
-        return {**ours, **dict(self.environment)}
+        return {**ours, **dict(self.from_file), **dict(self.environment)}
 
 
 class _Problem(Exception):
@@ -54,12 +55,22 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
     assert root is not None
     own = config.server or ServerCommand()
     folder = own.cwd or root
+    from_file: tuple[tuple[str, str], ...] = ()
+    if own.env_file is not None:
+        from .env_file import read_env_file  # few configs name one
+
+        try:
+            from_file = read_env_file(own.env_file)
+        except FileProblem as problem:
+            message = f"mcpServer.envFile of {config.path} cannot be used: {problem}."
+            return fatal("ConfigInvalid", message, "Correct that file, or name another one; then call a tool.")
     if own.command is not None:
-        return ServerLine((own.command, *own.args), folder, own.env, f"mcpServer in {config.path}")
+        origin = f"mcpServer in {config.path}"
+        return ServerLine((own.command, *own.args), folder, own.env, origin, from_file)
     try:
         found = (
             _of_package(root)
-            or _of_pyproject(root, {**environ, **dict(own.env)}, platform)
+            or _of_pyproject(root, {**environ, **dict(from_file), **dict(own.env)}, platform)
             or _of_project(root, is_built=config.hot_reload.enabled)
         )
     except _Problem as problem:
@@ -69,7 +80,7 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
         return _elsewhere(config) or _unknown(config, why, platform)
     line, origin = found
     between = ("--",) if own.args and line[0] == "dotnet" else ()
-    return ServerLine((*line, *between, *own.args), folder, own.env, origin)
+    return ServerLine((*line, *between, *own.args), folder, own.env, origin, from_file)
 
 
 def server_name(config: Config) -> str:

@@ -82,7 +82,7 @@ def was_trusted(environ: Mapping[str, str], directory: str) -> bool:
     if trusts_all(environ):
         return True
     try:
-        _check_owners(_own_paths(os.path.realpath(directory)))
+        check_owners(_own_paths(os.path.realpath(directory)))
     except ForeignCode:
         return False
     return _is_for(_stored(folders(environ).state, directory), directory)
@@ -119,7 +119,7 @@ def trust_question(directory: str) -> TrustQuestion:
     """
     directory = os.path.realpath(directory)
     addins = tuple(workspace_addins(directory))
-    _check_owners(_own_paths(directory, addins))
+    check_owners(_own_paths(directory, addins))
     kinds = [_addin_kind(path) for path in addins]
     if find_global_json(directory) is not None:
         kinds.append(BUILD)
@@ -196,7 +196,7 @@ def _own_paths(directory: str, addins: tuple[str, ...] = ()) -> Iterator[str]:
             yield os.path.join(path, "__init__.py")
 
 
-def _check_owners(paths: Iterable[str]) -> None:
+def check_owners(paths: Iterable[str]) -> None:
     """Raise ForeignCode for the first of these paths that belongs to another user, or is a link to such a file."""
     # Root runs what ordinary users own as a matter of course: by sudo, and in containers, where the owner of a mounted
     # workspace is a user of the machine outside.
@@ -214,7 +214,10 @@ def _check_owners(paths: Iterable[str]) -> None:
 
 
 def _package_kinds(directory: str, config: Config) -> Iterator[str]:
-    """The packages that the config lets this program build or start, and their builds."""
+    """The packages that the config lets this program build or start, their builds, and the variables of the server."""
+    if config.server is not None and config.server.env_file is not None:
+        check_owners((config.server.env_file,))
+        yield f"the variables of {_relative(config.server.env_file, directory)}"
     for root in dict.fromkeys((config.server_folder or directory, config.extension_path)):
         try:
             names = sorted(os.listdir(root)) if root is not None else []
@@ -223,7 +226,7 @@ def _package_kinds(directory: str, config: Config) -> Iterator[str]:
         for name in names:
             if name in _PACKAGES or name.endswith(_PROJECTS):
                 path = os.path.join(str(root), name)
-                _check_owners((str(root), path))
+                check_owners((str(root), path))
                 shown = _relative(path, directory)
                 yield f"the package of {shown}"
                 yield from (f"the script {script!r} of {shown}" for script in _build_scripts(path))

@@ -35,8 +35,8 @@ class World:
     def agree(self) -> None:
         agree(folders(self.environ).state, trust_question(str(self.root)), "trust")
 
-    def subject(self, *typed: str, url: str | None = None) -> WatchedCode | str:
-        options = ProxyOptions(str(self.root), command=typed, url=url)
+    def subject(self, *typed: str, url: str | None = None, watch: bool = False) -> WatchedCode | str:
+        options = ProxyOptions(str(self.root), command=typed, url=url, watch=watch)
         return find_watched_code(options, resolve(str(self.root)) if options.uses_host else None, self.environ)
 
     def roots(self, *typed: str) -> list[tuple[Role, str]]:
@@ -199,6 +199,52 @@ def test_a_typed_command_without_a_config_is_not_watched(world: World) -> None:
     world.agree()
 
     assert "says where the code of the command is" in str(world.subject(*TYPED))
+
+
+def test_watch_is_the_users_word_for_the_package_of_a_typed_command(world: World) -> None:
+    write(world.root / "tool" / "package.json", '{"name": "tool"}')
+    typed = ("node", "tool/dist/index.js")
+
+    before = world.subject(*typed, watch=True)  # its config was not agreed to
+    (world.root / ".devtools" / "host.config.jsonc").unlink()
+    without = world.subject(*typed, watch=True)
+
+    assert before == without
+    assert isinstance(without, WatchedCode)
+    assert [(package.role, package.root) for package in without.packages] == [(Role.SERVER, f"{world.root}/tool")]
+    assert without.config == Config()
+
+
+def test_a_config_that_was_agreed_to_says_what_the_code_of_a_typed_command_is(world: World) -> None:
+    world.agree()
+
+    assert world.subject(*TYPED, watch=True) == world.subject(*TYPED)
+
+
+def test_what_is_read_at_the_launch_of_a_watched_command_is_the_code_of_its_package(world: World) -> None:
+    write(world.root / "pyproject.toml", "")
+    code = write(world.root / "tool.py", "1")
+    options = ProxyOptions(str(world.root), command=("python", "tool.py"), watch=True)
+
+    first = content_at_launch(options, None, world.environ)
+    write(code, "2")
+
+    assert first is not None
+    assert content_at_launch(options, None, world.environ) not in (None, first)
+
+
+def test_the_build_and_the_variables_of_the_config_belong_to_the_servers_package(world: World) -> None:
+    server = {"build": False, "envFile": "../server/.env"}
+    world.config(json.dumps({"mcpServerRoot": "../server", "mcpServer": server, "extensionPath": "../extension"}))
+    write(world.root / "server" / ".env", "A=1")
+    world.agree()
+
+    subject = world.subject()
+
+    assert isinstance(subject, WatchedCode)
+    packages = {package.role: package for package in subject.packages}
+    assert (packages[Role.SERVER].build, packages[Role.EXTENSION].build) == ((), None)
+    assert ".env" in find_sources(packages[Role.SERVER]).files
 
 
 def test_the_code_that_a_server_is_started_with_is_known_only_where_it_is_watched(world: World) -> None:

@@ -46,6 +46,7 @@ def upstream(command: Iterable[str], folder: Path, path: str | None = None, **li
 @asynccontextmanager
 async def started(source: CommandUpstream, observer: Observer | None = None) -> AsyncIterator[CommandProcess]:
     running = source.start(observer or Observer())
+    assert isinstance(running, CommandProcess)
     try:
         yield running
     finally:

@@ -71,7 +71,7 @@ class World:
         first = decisions.initial()
         begins = first.transition is Transition.START
         self.kept = Kept(folder.parent, self.hosts, self.options, begins=begins)
-        self.forwarding = SimpleNamespace(waits=False)
+        self.forwarding = SimpleNamespace(waits=False, limit_silence=lambda seconds: None)
         self.controller = self.kept.workspace = WorkspaceController(
             self.options,
             decisions,
@@ -565,6 +565,8 @@ UNREADABLE = HOST.replace(readable=False)
         (FIRST, True, FIRST, False),
         (FIRST, True, FIRST.replace(wait_calls=True), False),  # which needs no other server
         (FIRST, True, FIRST.replace(server=ServerCommand("second")), True),
+        (FIRST, True, FIRST.replace(server=ServerCommand("first", env_file="/ws/.env")), True),
+        (FIRST, True, FIRST.replace(server=ServerCommand("first", build=(), silence_timeout_ms=1)), False),
         (FIRST, True, FIRST.replace(server_root="/ws/other"), True),
         (FIRST, True, HOST, True),
         (FIRST, True, UNREADABLE, False),

@@ -59,6 +59,7 @@ class Forwarder:
         self, link: Link, state: ProxyState, conversations: Conversations, limits: CallLimits, *, waits: bool = False
     ) -> None:
         self.waits = waits  # --wait-calls: hold requests while there is no upstream
+        self.silence_seconds = limits.silence_seconds
         self.queue: CallQueue | None = None  # the queue of tool calls; None if code is not reloaded
         self.queue_pending: asyncio.Future[None] | None = None  # done when it is known whether there is a queue
         self.observer: CallRecorder | None = None  # set while an inspector page is open
@@ -130,7 +131,8 @@ class Forwarder:
     async def run_queued(self, call: Call, request: ForwardedRequest) -> Answer:
         """Do what `run` does, for a request that has left the queue or does not need it."""
         link, losses = self._link, _Losses(self._limits)
-        caller = Caller(call, self._limits.silence_seconds)
+        seconds = self.silence_seconds
+        caller = Caller(call, seconds)
         if request.lost is not None:
             losses.add(sent=request.sent)
             await self._wait_for_another(call, request, request.lost, losses)
@@ -138,7 +140,7 @@ class Forwarder:
             await self._hold(call)
         while True:
             generation, conversation = link.generation, self._conversations.of(call.session)
-            silence = asyncio.timeout(self._limits.silence_seconds)
+            silence = asyncio.timeout(seconds)
             try:
                 async with silence:
                     caller.silence = silence
@@ -163,10 +165,14 @@ class Forwarder:
             except TimeoutError:
                 if not silence.expired():
                     raise
-                raise silent(request, self._limits.silence_seconds) from None
+                raise silent(request, seconds) from None
             finally:
                 caller.silence = None
             await self._wait_for_another(call, request, generation, losses)
+
+    def limit_silence(self, seconds: float | None) -> None:
+        """Cancel requests that are silent for this long; None for the usual limit."""
+        self.silence_seconds = self._limits.silence_seconds if seconds is None else seconds
 
     def list_read(self) -> None:
         """Start to build and run changed code, because a client has read a list and may call a tool next."""

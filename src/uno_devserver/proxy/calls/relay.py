@@ -258,16 +258,18 @@ class CallRelay:
 
     def _watch_silence(self) -> None:
         """Start the timer for all calls: a timer for each call would cost as much as relaying it."""
-        self._silence_timer = self.loop.call_later(self._limits.silence_seconds / SILENCE_CHECKS, self._check_silence)
+        seconds = self._service.forwarding.silence_seconds
+        self._silence_timer = self.loop.call_later(seconds / SILENCE_CHECKS, self._check_silence)
 
     def _check_silence(self) -> None:
         self._silence_timer = None
-        latest = self.loop.time() - self._limits.silence_seconds
+        seconds = self._service.forwarding.silence_seconds
+        latest = self.loop.time() - seconds
         calls = [call for call in self.open.values() if isinstance(call, RelayedCall)]
         for call in calls:
             if call.heard_at <= latest and not call.questions:
                 call.abandon()
-                self.end(call, silent(call.request, self._limits.silence_seconds))
+                self.end(call, silent(call.request, seconds))
         if calls:
             self._watch_silence()
 

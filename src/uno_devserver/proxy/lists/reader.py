@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ReaderLimits(Value):
-    connect_seconds: float = 30.0  # for the handshake; the start of the server is over by then
+    connect_seconds: float = 30.0  # for the handshake, after the start of the server
     attempts: int = 2  # to connect: a server may close a kept connection just when it is used again
     pause_seconds: float = 0.3  # before another attempt: if the server has ended, that is known by then
     list_seconds: float = 30.0  # for one list; a Host answers when its add-ins are loaded, which may take this long
@@ -153,7 +153,7 @@ class ListReader:
             await self._connection.close()
 
     async def _connect(self) -> Connection:
-        async with asyncio.timeout(self._limits.connect_seconds):
+        async with asyncio.timeout(self._running.startup_seconds + self._limits.connect_seconds):
             self._connection = await self._running.connect(self._peer, modern_first=self._modern_first)
         # Started before reading, so that no change is missed.
         self._following = asyncio.ensure_future(_follow_changes(self._connection))

@@ -233,8 +233,10 @@ class Reloader:
             authority = self._remote = RemoteAuthority(plan.channel, self._restart_announced, self._restarted)
             self._owners_restarts = 0
         from ..calls.call_queue import CallQueue
+        from ..calls.upstream_link import DEFAULT_LIMITS
 
         config = plan.config
+        longer = self._keeper.limits.additional_seconds(config.startup_seconds or 0.0)
         self._queue = CallQueue(
             authority,
             concurrency=config.concurrency or (None if config.path is None else 1),
@@ -245,6 +247,7 @@ class Reloader:
             name=self._server_name(plan),
             source=plan.packages[0].root,
             status_seconds=config.hot_reload.status_timeout_ms / 1000,
+            limits=DEFAULT_LIMITS.replace(restart_seconds=DEFAULT_LIMITS.restart_seconds + longer),
         )
         self._forwarding.queue = self._queue
 

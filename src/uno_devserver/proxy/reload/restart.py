@@ -118,7 +118,7 @@ class Restarter:
         if running is None or upstream is None or keeper.state is not CONNECTED:
             return await self._renew(0.0)
         if running.endpoint is not None:
-            # A Host cannot be swapped: apps and IDEs know it by its port. It finishes its requests first.
+            # A server with a port of its own cannot be swapped: two cannot have it. It finishes its requests first.
             await keeper.until_unused()
             return await self._renew(0.0)
         before = keeper.publisher.offered.tools
@@ -139,7 +139,9 @@ class Restarter:
 
     async def _outcome(self, before: Entries) -> RestartResult:
         """The outcome of the start that is under way."""
-        keeper, seconds = self._keeper, self._keeper.limits.renew_seconds
+        keeper = self._keeper
+        startup_seconds = keeper.upstream.startup_seconds if keeper.upstream is not None else 0.0
+        seconds = keeper.limits.renew_seconds + keeper.limits.additional_seconds(startup_seconds)
         try:
             async with asyncio.timeout(seconds):
                 await keeper.until_settled()
@@ -178,7 +180,8 @@ class Swap:
 
     async def run(self) -> RestartResult | None:
         """Return None when the new server was promoted, or the failure when it was stopped."""
-        seconds = self._keeper.limits.swap_seconds
+        limits = self._keeper.limits
+        seconds = limits.swap_seconds + limits.additional_seconds(self._upstream.startup_seconds)
         self._launcher.report_to(self._loop, self._on_report)
         if not self._failure.done():  # it may have been aborted before it began
             self._start()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..options import ProxyOptions
 
 NOT_TRUSTED = "the workspace is not trusted ('uno-devserver trust')"
-NO_CONFIG = f"no {CONFIG} says where the code of the command is"
+NO_CONFIG = f"no {CONFIG} says where the code of the command is, and it was started without --watch"
 BEHIND_URL = "the code of a server behind a URL is not known"
 NOT_YET = "no server runs yet"
 _WILDCARDS = re.compile(r"[*?{}\\]")  # patterns have no way to quote these
@@ -46,10 +46,34 @@ def find_watched_code(
 ) -> WatchedCode | str:
     """The code to watch, or why there is none, as the end of a sentence.
 
+    Where no agreed config names the code of a typed command, `--watch` is the user's word for that of its package.
     `workspace`: None if the upstream does not depend on one; then a config near the command names its code.
     `before`: the last result, which is kept while the config cannot be read because it is being written.
     `untrusted`: ignore whether the user trusts the workspace, for a caller that only reads the code.
     """
+    found = _configured_code(options, workspace, environ, before, untrusted=untrusted and not options.watch)
+    if not options.watch or found not in (NO_CONFIG, NOT_TRUSTED):
+        return found
+    from ...hotreload.watched_package import Role, WatchedPackage
+    from ...workspace.command_package import package_of
+    from ...workspace.config import Config
+    from ...workspace.trust import ForeignCode
+
+    try:
+        root = package_of(options.command, options.directory)
+    except ForeignCode as problem:
+        return f"{problem.path} belongs to another user"
+    return WatchedCode(root, (WatchedPackage(Role.SERVER, root),), Config())
+
+
+def _configured_code(
+    options: ProxyOptions,
+    workspace: Workspace | None,
+    environ: Mapping[str, str],
+    before: WatchedCode | None,
+    *,
+    untrusted: bool,
+) -> WatchedCode | str:
     if options.url is not None:
         return BEHIND_URL
     if workspace is not None:
@@ -82,27 +106,32 @@ def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Wa
     """The packages of a workspace, even if hot reload is off. `typed`: whether the user typed the server's command."""
     from ...hotreload.watched_package import Role, WatchedPackage
     from ...workspace.addins import ADDINS_FOLDER as ADDINS
+    from ...workspace.config import ServerCommand
 
     include, exclude = config.hot_reload.include, config.hot_reload.exclude
     packages = []
     root = config.server_folder or (folder if typed and config.path is not None else None)
     extension = config.extension_path
+    server = config.server or ServerCommand()
+    variables = None if typed else server.env_file  # they are read when the server starts
     if root is not None:
         packages.append(
             WatchedPackage(
                 Role.SERVER,
                 root,
-                include,
+                (*include, *_pattern_of(root, variables)),
                 (*exclude, *_pattern_inside(root, extension)),
                 workspace=folder,
                 environment=_environment(root, config),
                 watch=config.hot_reload.watch,
+                build=server.build,
             )
         )
     elif not typed and os.path.isdir(os.path.join(folder, ADDINS)):
         packages.append(WatchedPackage(Role.SERVER, folder, include, exclude, addins=True, workspace=folder))
     if extension is not None:
         packages.append(
+            # Each of two packages has its own build, so one that is inside the other is not a part of it.
             WatchedPackage(
                 Role.EXTENSION, extension, include, (*exclude, *_pattern_inside(extension, root)), workspace=folder
             )
@@ -131,18 +160,20 @@ def _environment(root: str, config: Config) -> str:
 
 
 def _pattern_inside(root: str, other: str | None) -> tuple[str, ...]:
-    """The pattern that excludes the other package's folder, if it is inside this one: it has its own build."""
-    above = os.path.join(root, "")
-    if other is None or not other.startswith(above):
-        return ()
-    return (_WILDCARDS.sub("?", other[len(above) :].replace(os.sep, "/")),)
+    """The pattern of a path that is inside a package; none if it is not."""
+    return _pattern_of(root, other) if other is not None and other.startswith(os.path.join(root, "")) else ()
+
+
+def _pattern_of(root: str, path: str | None) -> tuple[str, ...]:
+    """The pattern, from the root of a package, of a path in the same workspace; none if there is no path."""
+    return () if path is None else (_WILDCARDS.sub("?", os.path.relpath(path, root).replace(os.sep, "/")),)
 
 
 def unknown_code(options: ProxyOptions) -> str | None:
     """Why it is not known where the code of a typed command or a URL is; None if it may be known."""
     if options.url is not None:
         return BEHIND_URL
-    return NO_CONFIG if find_config(options.directory) is None else None
+    return NO_CONFIG if find_config(options.directory) is None and not options.watch else None
 
 
 def content_at_launch(options: ProxyOptions, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from .launcher import UpstreamObserver
 
 
+USUAL_STARTUP_SECONDS = 30.0  # npx and uvx may have to download the server before its first answer
+
+
 class Ending(Value):
     """How an upstream ended."""
 
@@ -51,6 +54,7 @@ class RunningUpstream:
     endpoint: str | None = None  # None: it uses pipes, and all clients share one conversation
     owned = False  # whether this proxy stops it; a Host that another program launched is not owned
     log_file: str | None = None
+    startup_seconds = 0.0  # how long `connect` may wait for its start, besides the handshake
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
         """Open a conversation for one client; raises ConnectionLost or UnusableServer."""
@@ -68,6 +72,8 @@ class RunningUpstream:
 
 
 class Upstream:
+    startup_seconds = USUAL_STARTUP_SECONDS  # the limit of one start, until the first answer
+
     def start(self, observer: UpstreamObserver) -> RunningUpstream:
         """Start or find the upstream; raises StartFailure. Blocks, so it runs in a thread."""
         raise NotImplementedError

@@ -1,4 +1,5 @@
-"""An MCP server that is a command, as upstream: it is started without a shell, and uses its standard input and output.
+"""An MCP server that is a command, as upstream: it is started without a shell. It uses its standard input and output,
+or listens at a URL.
 
 A start that fails says why and what to do; a shortage that may pass does not make the failure final. Cheap to import:
 the launch waits for it, and `command_process`, which is needed afterwards, is imported while the server starts.
@@ -17,7 +18,7 @@ from ...issues import Issue, fatal, warning
 from ...system.log import log
 from ...system.programs import named_program_candidates
 from ...system.state_files import name_for
-from ...system.text import shown_command
+from ...system.text import shown_command, shown_url
 from .base import StartFailure, Upstream
 
 TYPE_CHECKING = False
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ...instances.child_process import Child
     from .command_process import CommandLimits, CommandProcess
     from .launcher import UpstreamObserver
+    from .url import UrlProcess
 
 # Shortages that may be over a moment later. Every other error lasts until the user changes something.
 PASSING_ERRORS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
@@ -41,15 +43,21 @@ class CommandUpstream(Upstream):
         state: str,
         limits: CommandLimits | None = None,
         *,
+        url: str | None = None,
+        startup_seconds: float | None = None,
         named_where: str = "after '--'",
         with_interpreter: str = "'-- python {}'",
         log_file: str | None = None,
     ) -> None:
         """`state`: the folder of our own files. `log_file`: by default one for this command in this directory.
 
+        `url`: where it listens; None if it uses pipes. `startup_seconds`: the limit of a start, if not the usual one.
         `named_where`: where issues ask the user to correct the command. `with_interpreter`: how to name a script there.
         """
-        self.limits = limits
+        self.startup_seconds = startup_seconds or Upstream.startup_seconds
+        self._given_seconds = startup_seconds
+        self._limits = limits
+        self._url = url
         self.initialize_first = False  # `server/discover` was not answered, but any server knows `initialize`
         self._command = tuple(command)
         self._directory = directory
@@ -59,25 +67,48 @@ class CommandUpstream(Upstream):
         self._log_path = log_file or log_path(state, directory, command)
         self._outputs: dict[BoundedOutput, Child | None] = {}  # output files, and the last process of each
 
-    def start(self, observer: UpstreamObserver) -> CommandProcess:
+    def start(self, observer: UpstreamObserver) -> CommandProcess | UrlProcess:
         if not observer.go_on():
             raise StartFailure(warning("HostNotStarted", "The start was given up.", "It is started again when needed."))
         may_probe = not self.initialize_first
         self.initialize_first = False  # if this start fails as well, the probe was not the reason, and the next probes
         line = (self._program(), *self._command[1:])
+        if self._url is not None:
+            self._check_unused(self._url)
         output = self._free_output()
         try:
-            child = spawn(line, folder=self._directory, environ=self._environ, output=output, spoken_to=True)
+            child = spawn(
+                line, folder=self._directory, environ=self._environ, output=output, spoken_to=self._url is None
+            )
         except (OSError, ValueError) as error:
             raise self._not_started(line[0], error) from error
         self._outputs[output] = child
         observer.launching(f"'{shown_command(self._command)}'", child.pid)
+        if self._url is not None:
+            from .url import UrlProcess
+
+            return UrlProcess(self._url, child, output, self.process_limits())
         from .command_process import CommandProcess  # takes some ms, during which the server starts
 
         return CommandProcess(self, child, output, observer, may_probe=may_probe)
 
     def renegotiate(self) -> None:
         self.initialize_first = False
+
+    def process_limits(self) -> CommandLimits:
+        from .command_process import CommandLimits
+
+        limits = self._limits or CommandLimits()
+        return limits if self._given_seconds is None else limits.replace(ready_seconds=self._given_seconds)
+
+    def _check_unused(self, url: str) -> None:
+        """Raise StartFailure if something listens at the URL: the calls would reach that, not the server."""
+        from .url import UrlUpstream
+
+        if UrlUpstream(url).out_of_reach() is None:
+            message = f"Something else listens at {shown_url(url)} already, so the server cannot be started there."
+            step = "End it, for example another proxy's server, or give this one another port; then call a tool."
+            raise StartFailure(fatal("HostNotStarted", message, step))
 
     def _program(self) -> str:
         name = self._command[0]

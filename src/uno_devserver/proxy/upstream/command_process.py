@@ -19,7 +19,7 @@ from ...system.files import decode
 from ...system.log import DEBUG, log
 from ...system.processes import how_it_ended
 from ...system.values import Value
-from .base import Ending, RunningUpstream
+from .base import USUAL_STARTUP_SECONDS, Ending, RunningUpstream
 
 if TYPE_CHECKING:
     from ...instances.bounded_output import BoundedOutput
@@ -32,7 +32,7 @@ STRAY_MARK = b"[stdout] "
 
 
 class CommandLimits(Value):
-    ready_seconds: float = 30.0  # for the first answer; npx and uvx may have to download the server before
+    ready_seconds: float = USUAL_STARTUP_SECONDS  # for the first answer
     # The next two together are well under the 300 ms in which the proxy ends after its client.
     input_seconds: float = 0.08  # for a server to exit when its input ends, as MCP asks it to
     stop_seconds: float = 0.12  # then for its whole process group to exit on a signal, before it is killed
@@ -70,7 +70,8 @@ class CommandProcess(RunningUpstream):
         self._output = output
         self._observer = observer
         self._may_probe = may_probe
-        self._limits = limits = upstream.limits or CommandLimits()
+        self._limits = limits = upstream.process_limits()
+        self.startup_seconds = limits.ready_seconds
         self._stray_lines: deque[bytes] = deque(maxlen=limits.stray_lines)  # to be written to the output file
         self._lines: PipeLines | None = None
         self._connection: StdioConnection | None = None
@@ -133,7 +134,7 @@ class CommandProcess(RunningUpstream):
     async def _watch(self) -> Ending:
         gone = asyncio.ensure_future(process_exit(self.process_id, self._limits.poll_seconds))
         broken = asyncio.ensure_future(self._broken.wait())
-        following = asyncio.ensure_future(self._follow_output())
+        following = asyncio.ensure_future(follow_output(self._output, self._limits))
         try:
             await asyncio.wait((gone, broken), return_when=asyncio.FIRST_COMPLETED)
             if not self._too_slow:
@@ -202,16 +203,6 @@ class CommandProcess(RunningUpstream):
 
     # The output.
 
-    async def _follow_output(self) -> None:
-        """Write the last of what was left out of its output file, and copy new output to our log at the level Debug."""
-        seen = self._output.size()
-        while True:
-            await asyncio.sleep(self._limits.output_check_seconds)
-            self._output.flush()
-            if log.level <= DEBUG and self._output.size() != seen:
-                log.debug(f"the server prints:\n{self._output.tail(seen)}")
-            seen = self._output.size()
-
     def _strayed(self, line: bytes) -> None:
         if not self._stray_lines:
             asyncio.get_running_loop().call_later(self._limits.stray_seconds, self._write_stray_lines)
@@ -225,3 +216,14 @@ class CommandProcess(RunningUpstream):
         self._stray_lines.clear()
         self._output.add(b"".join(STRAY_MARK + line + b"\n" for line in lines))
         self._observer.strayed(decode(lines[-1]).strip())
+
+
+async def follow_output(output: BoundedOutput, limits: CommandLimits) -> None:
+    """Write the last of what was left out of an output file, and copy new output to our log at the level Debug."""
+    seen = output.size()
+    while True:
+        await asyncio.sleep(limits.output_check_seconds)
+        output.flush()
+        if log.level <= DEBUG and output.size() != seen:
+            log.debug(f"the server prints:\n{output.tail(seen)}")
+        seen = output.size()

@@ -11,7 +11,7 @@ import sys
 from ...issues import Issue, fatal
 from ...system.folders import folders
 from ...system.text import usable_name
-from ...workspace.config import CORRECT_FILE, read_config
+from ...workspace.config import CORRECT_FILE, ServerCommand, read_config
 from ...workspace.server_command import folder_name, given_name, server_command
 from ...workspace.trust import is_trusted, not_run, refusal, was_trusted
 from .base import StartFailure, Upstream
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...workspace.config import Config
     from ...workspace.resolver import Workspace
     from ...workspace.server_command import ServerLine
-    from .command_process import CommandProcess
+    from .base import RunningUpstream
     from .launcher import UpstreamObserver
 
 UNNAMED = "The server of the workspace"
@@ -37,8 +37,8 @@ class ConfiguredUpstream(Upstream):
         self._folder = workspace.working_directory
         self._environ = environ
         self._state = folders(environ).state
-        self._line: ServerLine | None = None
-        self._command: CommandUpstream | None = None  # the upstream of that command line
+        self._started: tuple[ServerLine, ServerCommand] | None = None
+        self._command: CommandUpstream | None = None  # the upstream of these
         self._given_name: str | None = None  # the server's name in the config or the package
         self._own_name: str | None = None  # the name that the server itself last reported
         self.config: Config | None = None  # as the last start has read it
@@ -47,7 +47,7 @@ class ConfiguredUpstream(Upstream):
         self.refusal = ""  # why it was not trusted: the end of a sentence
         self.issues: tuple[Issue, ...] = ()  # always empty: the issues of the config are reported elsewhere
 
-    def start(self, observer: UpstreamObserver) -> CommandProcess:
+    def start(self, observer: UpstreamObserver) -> RunningUpstream:
         self.config = config = self._trusted_config()
         if not config.names_server:
             raise StartFailure(self._names_no_server(config), final=True)
@@ -89,13 +89,17 @@ class ConfiguredUpstream(Upstream):
         found = server_command(config, self._environ, sys.platform)
         if isinstance(found, Issue):
             raise StartFailure(found, final=True)
-        if self._command is None or found != self._line:
-            self._line = found
+        own = config.server or ServerCommand()
+        self.startup_seconds = config.startup_seconds or Upstream.startup_seconds
+        if self._command is None or (found, own) != self._started:
+            self._started = found, own
             self._command = CommandUpstream(
                 found.line,
                 found.folder,
                 found.environ(self._environ),
                 self._state,
+                url=own.url,
+                startup_seconds=config.startup_seconds,
                 named_where=f"as mcpServer.command in {config.path}",
                 with_interpreter='"command": "python", "args": ["{}"]',
                 log_file=log_path(self._state, self._folder, ("config",)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...system.values import Value
 from ..state import ConnectionState
+from .base import USUAL_STARTUP_SECONDS
 
 INITIALIZING, DISCOVERING = ConnectionState.INITIALIZING, ConnectionState.DISCOVERING
 LAUNCHING, CONNECTING = ConnectionState.LAUNCHING, ConnectionState.CONNECTING
@@ -56,6 +57,10 @@ class UpstreamLimits(Value):
     renew_seconds: float = 180.0  # for a restart with new code: three attempts, each of which has its own limit
     swap_seconds: float = 75.0  # for a swap: a command has 30 s for its first answer, and 30 s for its lists
     last_words_seconds: float = 1.0  # for the last output of a swap's new server that was stopped
+
+    def additional_seconds(self, startup_seconds: float) -> float:
+        """How much longer than usual the attempts of a start may take, with this limit for one attempt."""
+        return self.startup_attempts * max(0.0, startup_seconds - USUAL_STARTUP_SECONDS)
 
 
 DEFAULT_LIMITS = UpstreamLimits()

@@ -1,26 +1,37 @@
-"""An MCP server at a URL as upstream: the proxy neither starts nor stops it.
+"""An MCP server at a URL as upstream: one that the proxy neither starts nor stops, or one that it has started.
 
-It counts as ended when nothing listens at its address any more.
+It counts as ended when nothing listens at its address any more, or when its process has ended.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from typing import TYPE_CHECKING
 
 from ...instances.host_kind import HostKind
 from ...issues import fatal
-from ...protocol.client.streamable_http import connect_http
+from ...protocol.client.connection import ConnectionLost, UnusableServer
+from ...protocol.client.streamable_http import ANSWER_SECONDS, connect_http
 from ...protocol.http.client import split_url
-from ...system.event_loop import run_in_thread, wait_for_event
+from ...system.event_loop import process_exit, run_in_thread, wait_for_event
+from ...system.processes import how_it_ended
 from ...system.text import shown_url
 from ...system.values import Value
 from .base import Ending, RunningUpstream, StartFailure, Upstream
+from .command_process import follow_output
 
 if TYPE_CHECKING:
+    from ...instances.bounded_output import BoundedOutput
+    from ...instances.child_process import Child
     from ...protocol.client.connection import Connection, Peer
+    from .command_process import CommandLimits
     from .launcher import UpstreamObserver
+
+
+ANSWER_POLL_SECONDS = 0.02  # between two requests to a server that starts; each costs it a packet or two
+REFUSAL_SECONDS = 3.0  # a server may listen before it has an endpoint for MCP, but not for long
 
 
 class UrlLimits(Value):
@@ -76,3 +87,97 @@ class UrlUpstream(Upstream, RunningUpstream):
 
     def check_now(self) -> None:
         self._check.set()
+
+
+class UrlProcess(RunningUpstream):
+    """The process of a server that was started here and listens at a URL; after `stop`, no part of it runs."""
+
+    kind = HostKind.COMMAND
+    owned = True
+    endpoint: str
+    process_id: int
+    log_file: str
+
+    def __init__(self, url: str, child: Child, output: BoundedOutput, limits: CommandLimits) -> None:
+        self.endpoint = url
+        self.process_id = child.pid
+        self.log_file = output.path
+        self.startup_seconds = limits.ready_seconds
+        self._address = UrlUpstream(url)
+        self._child = child
+        self._output = output
+        self._limits = limits
+        self._deadline = time.monotonic() + limits.ready_seconds
+        self._answered = asyncio.Event()
+        self._useless = asyncio.Event()  # set when it has not answered in time
+        self._ending: asyncio.Future[Ending] | None = None
+        self._cleared = False  # whether all its processes are gone; then its process id may be reused
+
+    async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
+        """Open a conversation; until the first answer, wait for one as long as a start may take."""
+        refusal, patience = None, self._deadline
+        while not self._answered.is_set():
+            seconds = min(ANSWER_SECONDS, max(0.0, self._deadline - time.monotonic()))
+            try:
+                connection = await connect_http(self.endpoint, peer, modern_first=modern_first, seconds=seconds)
+                self._answered.set()
+                return connection
+            except ConnectionLost:
+                pass  # it does not listen yet
+            except UnusableServer as problem:
+                refusal, patience = problem, min(patience, time.monotonic() + REFUSAL_SECONDS)
+            if time.monotonic() >= patience:
+                if refusal is not None:
+                    raise refusal
+                self._useless.set()
+            if self._useless.is_set() or self._child.exit_code() is not None:
+                ending = await self.ended()
+                raise ConnectionLost(f"The server does not answer: {ending.reason}.", sent=False)
+            await asyncio.sleep(ANSWER_POLL_SECONDS)
+        return await self._address.connect(peer, modern_first=modern_first)
+
+    async def ended(self) -> Ending:
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._watch())
+        return await asyncio.shield(self._ending)
+
+    def check_now(self) -> None:
+        self._address.check_now()
+
+    async def stop(self, *, patient: bool = False) -> None:
+        seconds = self._limits.patient_seconds if patient else self._limits.input_seconds + self._limits.stop_seconds
+        await run_in_thread(lambda: self._child.stop(seconds))
+        self._clear()
+
+    def _clear(self) -> None:
+        if not self._cleared:
+            self._cleared = True
+            self._child.end_the_rest()
+
+    async def _watch(self) -> Ending:
+        gone = asyncio.ensure_future(process_exit(self.process_id, self._limits.poll_seconds))
+        useless = asyncio.ensure_future(self._useless.wait())
+        away = asyncio.ensure_future(self._until_away())
+        following = asyncio.ensure_future(follow_output(self._output, self._limits))
+        try:
+            await asyncio.wait((gone, useless, away), return_when=asyncio.FIRST_COMPLETED)
+            if not useless.done():  # the address goes a moment before the process, whose end says more
+                await asyncio.wait((gone,), timeout=self._limits.exit_seconds)
+            if gone.done():
+                self._clear()
+                reason = how_it_ended(self._child.exit_code())
+            else:
+                reason = f"it did not answer at {shown_url(self.endpoint)} within {self._limits.ready_seconds:g} s"
+                reason = reason if useless.done() else away.result().reason
+                await self.stop()
+            await run_in_thread(lambda: self._output.wait(self._limits.drain_seconds))
+            self._output.flush(ended=True)
+            last_lines = tuple(self._child.printed().splitlines()[-self._limits.last_lines :])
+            return Ending(reason, self._child.exit_code(), last_lines)
+        finally:
+            for task in (gone, useless, away, following):
+                task.cancel()
+
+    async def _until_away(self) -> Ending:
+        await self._answered.wait()
+        return await self._address.ended()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ...issues import Issue
     from ...protocol.service import Session
-    from ...workspace.config import Config
+    from ...workspace.config import Config, ServerCommand
     from ...workspace.resolver import Workspace
     from ..announcements import Announcements
     from ..calls.forwarder import Forwarder
@@ -277,6 +277,7 @@ class WorkspaceController:
         fallback = not self._decisions.named or not (expected or self._keeper.started)
         wait_calls = self._options.wait_calls or self._config.wait_calls
         self._forwarding.waits = wait_calls
+        self._forwarding.limit_silence(self._config.silence_seconds)
         self._publisher.list_initialize(fallback)
         self._state.blame("workspace", (*self._issues, *self._config.issues))
         self._state.learn(fallback=fallback, wait_calls=wait_calls)
@@ -398,7 +399,12 @@ def is_outdated(upstream: HostUpstream | ConfiguredUpstream, config: Config) -> 
     before = upstream.config
     if before is None:  # the first start has not read the config yet
         return not config.names_server
-    return (before.server, before.server_root) != (config.server, config.server_root)
+    return (_started(before.server), before.server_root) != (_started(config.server), config.server_root)
+
+
+def _started(server: ServerCommand | None) -> ServerCommand | None:
+    """The settings of a start: an edit of the others restarts nothing."""
+    return server and server.replace(build=None, startup_timeout_ms=0, silence_timeout_ms=0)
 
 
 def effective_config(before: Config, now: Config) -> Config:
