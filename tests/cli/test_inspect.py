@@ -21,6 +21,7 @@ from support.proxies import PATIENCE, Proxies
 from support.servers import Processes
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
+from uno_devserver.proxy.health.status_file import status_of
 from uno_devserver.system.ports import is_free
 from uno_devserver.system.processes import process_started
 
@@ -259,6 +260,29 @@ def test_its_json_is_one_document_and_it_keeps_running(proxies: Proxies) -> None
     assert inspecting.process.poll() is None
     assert told["processId"] in proxies.processes()
     assert inspecting.end()[0] == 0
+
+
+def test_a_typed_server_gets_a_proxy_with_hot_reload_by_its_package_and_no_config_is_needed(machine: Machine) -> None:
+    write(machine.workspace / "pyproject.toml", '[project]\nname = "mine"\n')
+    write(machine.workspace / "mine.py", "")
+    with Proxies(machine) as proxies:
+        process = machine.spawn("inspect", "--no-open", "--json", "--port", "0", "--", *odd_server())
+        assert process.stdout
+        told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+
+        status = wait_for(lambda: _reload_status(machine, told["processId"]), "hot reload")
+
+        assert (told["started"], told["directory"]) == (True, str(machine.workspace))
+        (package,) = status["packages"]
+        assert package["root"] == str(machine.workspace)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, "Traceback" in errors) == (0, False)
+        wait_for(lambda: proxies.processes() == [])
+
+
+def _reload_status(machine: Machine, pid: int) -> Any:
+    return (status_of(str(machine.state), pid) or {}).get("hotReload")
 
 
 def test_nothing_is_left_when_the_command_is_killed(proxies: Proxies) -> None:

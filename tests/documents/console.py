@@ -54,7 +54,7 @@ class Console:
         first = invocation_of(line)
         if first is None or (serving := _serving(first)) is None:
             return self._run(line)
-        return self._served(line, serving, inspected="inspector" in first.options)
+        return self._served(line, serving, inspected="inspector" in first.options, typed=bool(first.child))
 
     def ask(self, *argv: str) -> Outcome:
         """The same for a test's own question."""
@@ -92,7 +92,7 @@ class Console:
         proxies = json.loads(self.ask("list", "--json").output)["proxies"]
         return any(proxy["inspector"] == page and proxy["state"] in SETTLED for proxy in proxies)
 
-    def _served(self, line: str, serving: str, *, inspected: bool) -> Outcome:
+    def _served(self, line: str, serving: str, *, inspected: bool, typed: bool) -> Outcome:
         self._started += 1
         log = self._machine.root / f"console-{self._started}.txt"
         with log.open("wb") as errors:
@@ -117,7 +117,7 @@ class Console:
                 page = f"http://{_printed(process, log, INSPECTOR)}"
                 _reach(page)
                 wait_for(lambda: self._settled(page))  # a reader is slower than the next line here
-            if serving == "inspector" and not self._open:
+            if serving == "inspector" and (typed or not self._open):
                 self._open.append(process)
             elif serving != "inspector":  # a second one has found the page of the first, and ends by itself
                 _interrupt(process)

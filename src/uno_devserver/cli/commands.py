@@ -96,6 +96,7 @@ _PROXY = (
     Option(("--force-generate-tool-cache",), "Refresh the tool catalogue of the workspace, then exit"),
     Option(("--wait-calls",), "Hold calls until the upstream is ready, instead of for two seconds at most"),
     Option(("--upstream-url",), "Proxy this MCP server (Streamable HTTP) instead of a Host", value="<url>"),
+    Option(("--watch",), "Reload the command behind '--' when code of its package has changed; needs no config"),
     Option(("--http",), "Also serve MCP over HTTP on this loopback port (0: any free one)", value="<port>"),
     Option(
         ("--inspector",),
@@ -222,7 +223,7 @@ COMMANDS = (
     ),
     Command(
         ("inspect",),
-        "Open the inspector page of the workspace's proxy in the browser",
+        "Open the inspector page of the workspace's proxy, or of a command",
         "inspect:run",
         (
             Option(
@@ -235,6 +236,8 @@ COMMANDS = (
             ),
             _TRUST,
         ),
+        (CHILD,),
+        examples=(("a server, with hot reload", "uno-devserver inspect -- node dist/index.js"),),
     ),
     Command(
         ("config",),

@@ -1,7 +1,7 @@
 """`inspect`: opens the inspector page of the workspace's proxy in the browser.
 
-A running proxy is asked to open its page if it has not. If no proxy opens a page, this command starts a
-proxy, which runs as long as the command.
+A running proxy is asked to open its page if it has not. If no proxy opens a page, or the user has typed the command of
+a server, this command starts a proxy, which runs as long as the command.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..workspace.paths import is_inside, same_place
 from .parse import MAX_PORT, workspace_of
 from .proxies import serves_workspace
 from .result import Result
-from .trust import MAY_RUN, REVOKE, consent_to
+from .trust import MAY_RUN, NO_QUESTION, REVOKE, consent_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,11 @@ def run(invocation: Invocation) -> Result:
     port = invocation.number("port", 0, MAX_PORT)  # None for the default port
     if port is None and workspace.config is not None:
         port = read_config(workspace.config).inspector.port
-    consent = consent_to(workspace.working_directory, invocation)
+    # Typing a command agrees to it, and not to the config of the workspace.
+    is_asked = not invocation.child or invocation.on("trust")
+    consent = consent_to(workspace.working_directory, invocation) if is_asked else NO_QUESTION
+    if invocation.child:
+        return _start(invocation, workspace, port, [], consent)
     proxies = _proxies(workspace)
     if not proxies:
         time.sleep(SETTLE_SECONDS)
@@ -168,7 +172,8 @@ def _start(
         log.info(f"{why} Starting another one beside it.")
     interrupts = Interrupts()
     interrupts.hold()
-    options = (*_log_level(invocation), "--inspector", *([] if port is None else [str(port)]))
+    server = ("--watch", "--", *invocation.child) if invocation.child else ()
+    options = (*_log_level(invocation), "--inspector", *([] if port is None else [str(port)]), *server)
     consent.keep("inspect")  # before the start, at which the proxy looks for it
     try:
         proxy = ProxyChild(workspace.requested_directory, options)
@@ -187,7 +192,9 @@ def _start(
         raise _ended(proxy, code) if ended else _no_page(proxy, code, no_port=no_port)
     _tell(consent)
     log.info("The page is served until this command ends (Ctrl+C).")
-    return result.replace(afterwards=lambda: _stay_with(proxy, interrupts, workspace))
+    issues = () if invocation.child else workspace.issues
+    steps = {issue.code: issue.remediation for issue in issues}
+    return result.replace(afterwards=lambda: _stay_with(proxy, interrupts, steps))
 
 
 def _log_level(invocation: Invocation) -> tuple[str, ...]:
@@ -197,8 +204,7 @@ def _log_level(invocation: Invocation) -> tuple[str, ...]:
     return ("--log-level", str(name)) if level is not None and level < INFORMATION else ()
 
 
-def _stay_with(proxy: ProxyChild, interrupts: Interrupts, workspace: Workspace) -> int:
-    steps = {issue.code: issue.remediation for issue in workspace.issues}
+def _stay_with(proxy: ProxyChild, interrupts: Interrupts, steps: Mapping[str, str]) -> int:
     runs = proxy.stay(lambda: interrupts.received is not None, steps)
     code = proxy.end()
     if not runs:

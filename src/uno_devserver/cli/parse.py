@@ -276,5 +276,5 @@ def _check_arguments(command: Command | None, arguments: list[str]) -> None:
 
 def _check_child(command: Command | None, child: list[str], *, given: bool) -> None:
     if command and CHILD in command.arguments and given and not (child and child[0].strip()):
-        next_step = "Write it behind '--', or leave '--' out to serve the workspace's Host."
+        next_step = "Write it behind '--', or leave '--' out for the server of the workspace."
         raise UserError("MissingValue", "There is no command behind '--'.", next_step, exit_code=2)

@@ -614,3 +614,8 @@ def test_the_pause_never_exceeds_the_longest_of_the_policy(crashes: int, gap: fl
         for start in starts(lifecycle.ended(lifecycle.attempt, now, "It ended.")):
             assert start.after in DEFAULT_LIMITS.backoff_seconds
         heal(lifecycle, now)
+
+
+@pytest.mark.parametrize(("startup_seconds", "additional"), [(2.0, 0.0), (30.0, 0.0), (50.0, 60.0)])
+def test_a_longer_limit_of_a_start_is_added_for_each_attempt(startup_seconds: float, additional: float) -> None:
+    assert UpstreamLimits().additional_seconds(startup_seconds) == additional

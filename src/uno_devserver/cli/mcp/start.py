@@ -55,6 +55,10 @@ def _options(invocation: Invocation) -> ProxyOptions:
     if invocation.arguments:
         message = f"'{invocation.arguments[0]}' is not an option of 'mcp start'."
         raise UserError("UnexpectedArgument", message, "Write a command to proxy behind '--'.", exit_code=2)
+    if invocation.on("watch") and not invocation.child:
+        message = "--watch needs a command, whose package has the code to watch."
+        next_step = "Write the command behind '--'; without one, the workspace's config says what is watched."
+        raise UserError("MissingValue", message, next_step, exit_code=2)
     if url is not None:
         _check_url(url, invocation)
     for_host = (*invocation.forwarded, *(["--port"] if "port" in invocation.options else []))
@@ -75,6 +79,7 @@ def _options(invocation: Invocation) -> ProxyOptions:
         invocation.number("http", 0, MAX_PORT),
         INSPECTOR_PORT if invocation.on("inspector") else invocation.number("inspector", 0, MAX_PORT),
         invocation.forwarded,
+        invocation.on("watch"),
     )
 
 
