@@ -17,7 +17,7 @@ from typing import Any, Self
 import pytest
 
 from support.waiting import until
-from uno_devserver.hotreload.authority import UNCHANGED, AuthorityProblem, CheckResult, RestartResult
+from uno_devserver.hotreload.authority import UNCHANGED, AuthorityProblem, CheckResult, Demand, RestartResult
 from uno_devserver.hotreload.client_app import ClientApp, ClientLimits
 from uno_devserver.hotreload.digest_store import DigestStore
 from uno_devserver.hotreload.local_authority import LocalAuthority
@@ -198,6 +198,13 @@ class Play:
     async def reload(self, expected: str) -> bool:
         return RESULTS[expected](await self.owner.reload())
 
+    async def demand(self, rest: str) -> bool:
+        what, _, expected = rest.partition(" ")
+        return RESULTS[expected](await self.owner.authority.check(self.owner.told.append, Demand(what)))
+
+    async def install(self, name: str) -> None:
+        (self.project.root / "node_modules" / name).mkdir(parents=True)
+
     async def ready(self, _: str) -> bool:
         return (await self.owner.authority.ready_to_restart()).ok
 
@@ -249,9 +256,25 @@ JAVASCRIPT_STORIES = {
         "start | save two | restart fails | reload due | check tried | news no"
         " | save three | restart works | reload due | check unchanged | restarts 2"
     ),
-    "a build that fails is tried again by each check, and leads to no restart": (
-        "start | save broken | check failed | check failed | noted begin broken, begin broken | news unknown"
-        " | ready | restarts 0"
+    "a build that fails is not tried again by itself, and leads to no restart": (
+        "start | save broken | check failed | check failed | noted begin broken | news unknown | ready | restarts 0"
+    ),
+    "a build that fails is tried again when an agent asks": (
+        "start | save broken | check failed | demand build failed | noted begin broken, begin broken"
+    ),
+    "a build that fails is tried again when packages were installed": (
+        "start | save broken | check failed | install left-pad | check failed | check failed"
+        " | noted begin broken, begin broken"
+    ),
+    "a restart that an agent asks for needs no change": (
+        "start | check unchanged | demand restart due | ready | restarts 1 | noted  | check unchanged"
+    ),
+    "a restart that an agent asks for does not happen while the build fails": (
+        "start | save broken | check failed | demand restart failed | ready | restarts 0"
+    ),
+    "content that did not start is started again when an agent asks": (
+        "start | save two | restart fails in a swap | reload due | check tried | restart works | demand restart due"
+        " | ready | restarts 2 | check unchanged"
     ),
     "a build that was mended leads to one restart": (
         "start | save broken | check failed | save two | reload due | restarts 1 | check unchanged"

@@ -13,11 +13,33 @@ import pytest
 
 from uno_devserver.hotreload.bytecode import remove_bytecode
 from uno_devserver.hotreload.digest_store import DigestStore
-from uno_devserver.hotreload.package_state import PackageState, syntax_errors
+from uno_devserver.hotreload.package_state import PackageState
+from uno_devserver.hotreload.python_syntax import syntax_errors
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 
 from .projects import Project, stand_in_npm
 from .sources.found import link
+
+
+def test_code_that_only_the_python_of_the_server_understands_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "newer.py").write_text("print 'valid there'\n", "utf-8")
+    (tmp_path / "wrong.py").write_text("def broken(:\n", "utf-8")
+    python = tmp_path / ".venv" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    python.parent.mkdir(parents=True)
+    python.write_text(
+        '#!/bin/sh\nfor each; do case $each in *wrong.py) echo "$each: it says so";; esac; done\n', "utf-8"
+    )
+    python.chmod(0o700)
+    names = ["newer.py", "wrong.py"]
+
+    ours = syntax_errors(str(tmp_path), names)
+    theirs = syntax_errors(str(tmp_path), names, os.environ)
+    python.write_text("#!/bin/sh\nexit 3\n", "utf-8")
+
+    assert ours is not None
+    assert "newer.py" in ours
+    assert theirs == f"{tmp_path / 'wrong.py'}: it says so"
+    assert syntax_errors(str(tmp_path), names, os.environ) == ours, "a Python that cannot be asked does not count"
 
 
 def _imported(folder: Path) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from uno_devserver.hotreload.authority import CheckResult, RestartResult
+from uno_devserver.hotreload.authority import CheckResult, Demand, RestartResult
+from uno_devserver.proxy.calls.call_queue import CallQueue
 
 CHANGED = CheckResult(server_changed=True, server_rebuilt=True)
 
@@ -19,6 +20,7 @@ class ScriptedAuthority:
         self.known: bool | Exception | None = news
         self.checks: list[asyncio.Future[CheckResult]] = []  # each waits for what the test makes of it
         self.tells: list[Callable[[str], None]] = []
+        self.demands: list[Demand] = []
         self.restarts: list[asyncio.Future[RestartResult]] = []
         self.restarting: Callable[[], object] = lambda: None  # what happens when a restart is asked for
 
@@ -27,8 +29,9 @@ class ScriptedAuthority:
             raise self.known
         return self.known
 
-    async def check(self, tell: Callable[[str], None]) -> CheckResult:
+    async def check(self, tell: Callable[[str], None], demand: Demand = Demand.NEW_CODE) -> CheckResult:
         self.tells.append(tell)
+        self.demands.append(demand)
         self.checks.append(asyncio.get_running_loop().create_future())
         return await self.checks[-1]
 
@@ -36,3 +39,14 @@ class ScriptedAuthority:
         self.restarting()
         self.restarts.append(asyncio.get_running_loop().create_future())
         return await self.restarts[-1]
+
+
+async def settled(queue: CallQueue, seconds: float) -> bool:
+    """Wait until no restart is due; False if that takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            while queue._restart_due:
+                await queue._changed.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -52,7 +52,7 @@ _OTHERWISE = {
     "client.cwd": "clientWorkspace, else extensionPath",
     "client.readyPattern": "ready when it runs",
     "hotReload.mcpServerName": "the package's name, else what it calls itself, else its folder's",
-    "pipeline.concurrency": "one at a time if there is a config, else unlimited",
+    "pipeline.concurrency": "one at a time if there is an extensionPath or a client, else unlimited",
     "inspector.port": "6274, or the next that is free",
 }
 _A_HOST = "a Host, with the workspace's add-ins; mcpServerRoot or mcpServer would name another server"

@@ -6,6 +6,7 @@ Other processes reach it over the control channel, by `control.client.RemoteAuth
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ..system.values import Value
@@ -21,6 +22,14 @@ ToolVerdict = Literal["same", "grown", "changed"]
 
 class AuthorityProblem(Exception):
     """The authority cannot answer; the text is a sentence that says why."""
+
+
+class Demand(Enum):
+    """What a check is asked to do; each includes the one before."""
+
+    NEW_CODE = "newCode"  # a call: build what has changed
+    BUILD = "build"  # an agent that asks: build again what failed to build, even if nothing has changed
+    RESTART = "restart"  # start the server again, even if its code has not changed
 
 
 class CheckResult(Value):
@@ -85,10 +94,11 @@ class Authority(Protocol):
     def news(self) -> bool | None:
         """Whether a source may have changed since the last check; None if only a check can tell. Never waits."""
 
-    async def check(self, tell: Callable[[str], None]) -> CheckResult:
+    async def check(self, tell: Callable[[str], None], demand: Demand = Demand.NEW_CODE) -> CheckResult:
         """Build what has changed, the extension before the server; callers during a check share its result.
 
-        `tell` is called with progress messages for people. Raises AuthorityProblem.
+        A build that failed is not repeated until something that it reads has changed, or `demand` asks for it. `tell`
+        is called with progress messages for people. Raises AuthorityProblem.
         """
 
     async def ready_to_restart(self) -> RestartResult:

@@ -141,7 +141,7 @@ def _script(scripts: object, role: Role) -> str | None:
 
 
 def _manager(root: str, declared: object) -> str:
-    for folder in _up_to_repository(root):
+    for folder in up_to_repository(root):
         for name, manager in LOCKFILES.items():
             if os.path.isfile(os.path.join(folder, name)):
                 return manager
@@ -149,7 +149,7 @@ def _manager(root: str, declared: object) -> str:
     return named if named in MANAGERS else DEFAULT_MANAGER
 
 
-def _up_to_repository(root: str) -> Iterator[str]:
+def up_to_repository(root: str) -> Iterator[str]:
     """The folder and its parents up to the root of its repository; lockfiles above that do not belong to it."""
     folders = [os.path.realpath(root)]
     while not os.path.exists(os.path.join(folders[-1], ".git")):
@@ -167,7 +167,7 @@ def _needs_packages(described: Mapping[str, Any]) -> bool:
 def _has_packages(root: str) -> bool:
     return any(
         os.path.exists(os.path.join(folder, name))
-        for folder in _up_to_repository(root)
+        for folder in up_to_repository(root)
         for name in ("node_modules", ".pnp.cjs")  # yarn can write the second instead of the first
     )
 

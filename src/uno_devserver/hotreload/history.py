@@ -81,6 +81,10 @@ class ReloadHistory:
         self._record(ok=False, problem=_shortened(made.error), logFile=log_file)
         self._last_failure = role, made.digest
 
+    def restart_demanded(self, role: Role) -> None:
+        """Begin the entry of a restart without a change of code."""
+        self._due = {"at": _now(), "role": role.value, "changed": [], "build": None, "buildSeconds": 0.0}
+
     def extension_reloaded(self, *, client: bool) -> None:
         self._record(ok=True, client=client)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..system.event_loop import Tasks
 from ..system.log import log
-from .authority import UNCHANGED, AuthorityProblem, CheckResult, RestartResult
+from .authority import UNCHANGED, AuthorityProblem, CheckResult, Demand, RestartResult
 from .digest_store import UNKNOWN
 from .history import ReloadHistory
 from .package_state import PackageState
@@ -94,17 +94,32 @@ class LocalAuthority:
             return True
         return False if self._settled == self._starts and None not in news else None
 
-    async def check(self, tell: Callable[[str], None]) -> CheckResult:
+    async def check(self, tell: Callable[[str], None], demand: Demand = Demand.NEW_CODE) -> CheckResult:
         if self._restarting is not None:  # the caller can join it; if it waited here, the restart might wait for it
             return RESTARTING
         if self._closed:
             raise AuthorityProblem(ENDING)
         with self._progress.to(tell):
+            if demand is not Demand.NEW_CODE:
+                await self._forget_failed_builds()
             joined = self._checking is not None
             result = await self._share_check()
             if joined and result == UNCHANGED and self.news() is not False:  # it may have read before our caller saved
                 result = await self._share_check()
-            return result if result.server_changed else result.replace(server_digest=self._digest_that_failed())
+            if result.server_changed or self._restarting is not None:
+                return RESTARTING if self._restarting is not None else result
+            if demand is Demand.RESTART and self._server is not None:
+                self._due = True
+                self._history.restart_demanded(self._server.package.role)
+                return result.replace(server_changed=True, server_rebuilt=True)
+            return result.replace(server_digest=self._digest_that_failed())
+
+    async def _forget_failed_builds(self) -> None:
+        """Let the next check build again what failed to build."""
+        while self._checking is not None:  # it may build just now, and fail
+            await asyncio.wait([self._checking])
+        for package in self._packages:
+            package.forget_failed_build()
 
     def _digest_that_failed(self) -> str | None:
         """The digest of the content on disk if it failed to start, otherwise None."""
@@ -249,7 +264,7 @@ class LocalAuthority:
         extension = self._extension
         if extension is None or not await extension.needs_making():
             return UNCHANGED
-        made = await self._make(extension)
+        made = await extension.known_failure() or await self._make(extension)
         if made.error is not None:
             return CheckResult(extension_changed=True, extension_build_error=made.error)
         if made.digest == extension.expected:  # the change was undone
@@ -291,7 +306,7 @@ class LocalAuthority:
         self._due = False  # not earlier: if the check fails, code that is ready to be started stays ready
         if not needs_making:
             return result
-        made = await self._make(server)
+        made = await server.known_failure() or await self._make(server)
         if made.error is not None:
             return result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)
         self._due = made.digest != server.expected  # equal if the change was undone

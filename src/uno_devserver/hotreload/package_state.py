@@ -12,32 +12,29 @@ import contextlib
 import os
 import sys
 import time
-import traceback
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..system.event_loop import Tasks, run_in_thread, run_in_thread_to_end
-from ..system.files import FileProblem, read_bytes
 from ..system.log import log
 from ..system.values import Value
 from .authority import AuthorityProblem
 from .build_command import build_of, steps_of
+from .build_inputs import build_inputs
 from .build_run import log_path, run_build
 from .bytecode import remove_bytecode
 from .digest_store import UNKNOWN
 from .fingerprint import Fingerprint
-from .sources.finder import find_sources, kind_of
+from .python_syntax import syntax_errors
+from .sources.finder import PackageKind, find_sources, kind_of
 from .watched_package import Role
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from .build_command import BuildCommand
     from .digest_store import DigestStore, StoredDigests
-    from .sources.finder import PackageKind
     from .watched_package import WatchedPackage
-
-MAX_PYTHON_BYTES = 4 * 1024 * 1024  # the largest file whose syntax is checked; code has a few KB
 
 
 class PackageLimits(Value):
@@ -78,7 +75,7 @@ class PackageState:
         self.running: str | None = None  # the content of the process that answers
         self.starting: str | None = None  # the content of the process that is being started
         self.failed: str | None = None  # the content that did not start
-        self._started_files: dict[str, bytes] = {}  # for add-ins: the digest of each file when their Host was started
+        self._started_files: dict[str, bytes] = {}  # the digest of each file of the running content, where known
         self._store = store
         self._stored: StoredDigests | None = None  # as it was last read from the store
         # Both roles may have the same root, with two builds that have separate outputs.
@@ -88,6 +85,8 @@ class PackageState:
         self._kind: PackageKind | None = None
         self._build: BuildCommand | None = None  # as read at the last start or build; None if there is nothing to build
         self._built_here: str | None = None  # the content that this process has built
+        # The last build that failed, and the digest of what it read besides the sources.
+        self._failed_build: tuple[BuildResult, str] | None = None
 
     def close(self) -> None:
         self.disk.close()
@@ -150,6 +149,8 @@ class PackageState:
         if not self.knows_running:  # the process was started before this object existed
             await self.launched()
         now = await self.disk.digest()
+        if now == self.expected:
+            self._started_files = self.fingerprint.files
         return self.is_changed(now) or await self._has_other_output(now)
 
     def is_changed(self, now: str) -> bool:
@@ -183,24 +184,51 @@ class PackageState:
         """Build the content on disk, if it needs a build, and repeat that if it changes meanwhile."""
         begun = time.monotonic()
         await self._refresh()
+        inputs = await run_in_thread(self._build_inputs)
         if self._build is None:
             changed = self.fingerprint.changed_paths
             now = await self.disk.digest()
-            await run_in_thread(
-                partial(remove_bytecode, self.package.root, {*changed, *self.fingerprint.changed_paths})
-            )
-            return BuildResult(now, await run_in_thread(self._syntax_errors) if self.package.addins else None)
+            changed = tuple({*changed, *self.fingerprint.changed_paths})
+            await run_in_thread(partial(remove_bytecode, self.package.root, set(changed)))
+            return self._noted(BuildResult(now, await run_in_thread(lambda: self._syntax_errors(changed))), inputs)
         async with self._build_lock(self._build) as locked:
             if not locked:
                 held = f"Another process has been building {self.package.root} for {self._limits.lock_seconds:g} s."
                 return BuildResult(await self.disk.digest(), f"{held} Call a tool again when it is done, or end it.")
             made = await self._build_newest(tell)
-        return made.replace(seconds=round(time.monotonic() - begun, 3))
+        return self._noted(made.replace(seconds=round(time.monotonic() - begun, 3)), inputs)
 
-    def _syntax_errors(self) -> str | None:
-        """The syntax errors in add-ins that changed since the Host started; it runs despite errors in the others."""
+    def _noted(self, made: BuildResult, inputs: str) -> BuildResult:
+        self._failed_build = None if made.error is None else (made, inputs)
+        return made
+
+    async def known_failure(self) -> BuildResult | None:
+        """The failed build of the content that was read last, if nothing has changed that it reads; else None."""
+        if self._failed_build is None:
+            return None
+        made, inputs = self._failed_build
+        same = made.digest == self.disk.last and inputs == await run_in_thread(self._build_inputs)
+        return made if same else None
+
+    def forget_failed_build(self) -> None:
+        """Let the next check build the content again even if nothing has changed."""
+        self._failed_build = None
+
+    def _build_inputs(self) -> str:
+        return build_inputs((self.package.root, *(each.folder for each in (self._build.before if self._build else ()))))
+
+    def _syntax_errors(self, changed: tuple[str, ...]) -> str | None:
+        """The syntax errors in files that changed since the server started; it runs despite errors in the others.
+
+        `changed`: the files that changed last, which count where it is not known with which the server was started.
+        """
+        if self._kind not in (PackageKind.PYTHON, PackageKind.ADDINS):
+            return None
         files, before = self.fingerprint.files, self._started_files
-        return syntax_errors(self.package.root, (name for name in files if files[name] != before.get(name)))
+        if before or self.package.addins:
+            changed = tuple(name for name in files if files[name] != before.get(name))
+        # Add-ins run in our own Python; another server may have a newer one.
+        return syntax_errors(self.package.root, changed, None if self.package.addins else self._environ)
 
     async def _build_newest(self, tell: Callable[[str], None]) -> BuildResult:
         cancels = 0
@@ -403,20 +431,3 @@ class DiskDigest:
         if not os.path.isdir(self._root):  # moved, or not on this branch; the running process is kept
             raise AuthorityProblem(f"There is no folder {self._root}.")
         return self._fingerprint.digest()
-
-
-def syntax_errors(root: str, names: Iterable[str]) -> str | None:
-    """The errors that Python prints for these files below the root; None if there are none."""
-    paths = [os.path.join(root, name) for name in sorted(names) if name.endswith(".py")]
-    return "\n".join(error for path in paths if (error := _syntax_error(path))) or None
-
-
-def _syntax_error(path: str) -> str:
-    try:
-        compile(read_bytes(path, MAX_PYTHON_BYTES), path, "exec", dont_inherit=True)
-    except (FileNotFoundError, FileProblem):  # the Host reports this when it loads the file
-        return ""
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        message = "".join(traceback.format_exception_only(error))
-        return message if path in message else f'  File "{path}"\n{message}'
-    return ""

@@ -192,9 +192,11 @@ class Engine:
         elif self._unready is None:
             self._unready = self._loop.call_later(READY_SECONDS, self._client_ready)
 
-    def list_read(self) -> None:
+    def list_read(self, *, tools: bool) -> None:
         self.keeper.list_read()
         self._service.forwarding.list_read()
+        if tools and (session := self._client_session()) is not None:
+            self._service.tools_listed(session)
 
     def _client_ready(self) -> None:
         """Ask for the roots of the client, which has finished its handshake and may be sent requests."""
@@ -232,11 +234,15 @@ class Engine:
 
     def _open_ahead(self) -> None:
         """Connect the client on stdio to the upstream before its first call, if both are known."""
-        client = self._client
-        modern = client is not None and client.protocol_version in MODERN_VERSIONS
-        session = ModernSession(client) if client is not None and modern else self._session.session
+        session = self._client_session()
         if session is not None:
             self._service.conversations.open_ahead(session)
+
+    def _client_session(self) -> Session | None:
+        """The session of the client on stdio, if it is known."""
+        client = self._client
+        modern = client is not None and client.protocol_version in MODERN_VERSIONS
+        return ModernSession(client) if client is not None and modern else self._session.session
 
     def upstream_replaced(self) -> None:
         self._service.conversations.renew(old_answers=True)

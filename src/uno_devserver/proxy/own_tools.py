@@ -25,9 +25,11 @@ SET_ROOTS = "uno_app_set_roots"  # the older name of uno_app_initialize
 DISCOVER = "uno_discover_tools"
 EXECUTE = "uno_execute_tool"
 STATUS = "mcpStatus"  # has no prefix, because the instructions of agents use this name
+RESTART = "mcpRestart"
+RELOAD_TOOLS = frozenset({STATUS, RESTART})  # listed where code is reloaded
 
 # A tool of the upstream replaces ours of the same name, except for these, which only the proxy can answer.
-ALWAYS_OURS = frozenset({HEALTH, STATUS})
+ALWAYS_OURS = frozenset({HEALTH}) | RELOAD_TOOLS
 
 STRUCTURED_SINCE = "2025-06-18"  # the version of MCP that added structured content; versions are dates
 HEALTH_URI = "uno://health"
@@ -60,10 +62,19 @@ _HEALTH_TOOL = {
 _STATUS_TOOL = {
     "name": STATUS,
     "title": "MCP Status",
-    "description": "Waits until the server behind this one answers, and says so. Call it when a tool says that the "
-    "server is restarting, and call no other tool before it says ready; there is no need for it otherwise.",
+    "description": "Checks the code of the server behind this one, waits until the newest code answers, and says so. "
+    "Call it when a tool says that the server is restarting, and call no other tool before it says ready; there is no "
+    "need for it otherwise.",
     "inputSchema": _NO_ARGUMENTS,
     "annotations": {"title": "MCP Status", **_READ_ONLY},
+}
+_RESTART_TOOL = {
+    "name": RESTART,
+    "title": "MCP Restart",
+    "description": "Restarts the server behind this one, after building it again if its last build failed, and says "
+    "how it is then. New code needs no restart by you: the next call of a tool loads it.",
+    "inputSchema": _NO_ARGUMENTS,
+    "annotations": {"title": "MCP Restart", "idempotentHint": False, "openWorldHint": False, "readOnlyHint": False},
 }
 _SELECT_TOOL = {
     "name": SELECT_SOLUTION,
@@ -152,7 +163,7 @@ def first_tools(now: OwnToolFacts) -> list[Tool]:
     """Our tools that are listed before the upstream's."""
     return [
         _HEALTH_TOOL,
-        *((_STATUS_TOOL,) if now.hot_reload else ()),
+        *((_STATUS_TOOL, _RESTART_TOOL) if now.hot_reload else ()),
         *((_SELECT_TOOL,) if now.selects_solution else ()),
         *((_INITIALIZE_TOOL,) if now.by_workspace and now.fallback else ()),
     ]

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Self
 
-from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, RestartResult
+from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Demand, RestartResult
 from uno_devserver.hotreload.control.messages import NO_ANSWER
 from uno_devserver.hotreload.control.server import ControlLimits, ControlServer
 from uno_devserver.hotreload.watched_package import WatchedPackage
@@ -29,12 +29,14 @@ class StandIn:
         self.goes_on = asyncio.Event()  # checks and restarts wait for it
         self.goes_on.set()
         self.tell: Callable[[str], None] = print
+        self.demand = Demand.NEW_CODE  # of the last check
 
     def news(self) -> bool | None:
         return None
 
-    async def check(self, tell: Callable[[str], None]) -> CheckResult:
+    async def check(self, tell: Callable[[str], None], demand: Demand = Demand.NEW_CODE) -> CheckResult:
         self.checks += 1
+        self.demand = demand
         self.tell = tell
         await self.goes_on.wait()
         if isinstance(self.result, Exception):

@@ -223,7 +223,7 @@ import asyncio, sys
 from uno_devserver.hotreload.control.server import ControlServer, ControlLimits
 
 class Hanging:
-    async def check(self, tell):
+    async def check(self, tell, demand):
         tell("under way")
         await asyncio.Event().wait()
 

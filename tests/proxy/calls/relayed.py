@@ -74,7 +74,7 @@ class RelayedClient:
         self.session.introduce(client)
         self.service.conversations.met(client)
 
-    def list_read(self) -> None:
+    def list_read(self, *, tools: bool) -> None:
         self.service.forwarding.list_read()
 
     def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:

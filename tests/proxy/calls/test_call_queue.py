@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from support.authorities import CHANGED, ScriptedAuthority, failed_build
+from support.authorities import CHANGED, ScriptedAuthority, failed_build, settled
 from support.relays import QUICK, ScriptedCall, said, text_of, tool_call
 from support.virtual_time import turns
-from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, RestartResult
+from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Demand, RestartResult
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Result
-from uno_devserver.proxy.calls.call_queue import CallQueue, ReloadQuery
+from uno_devserver.proxy.calls.call_queue import CallQueue, ReloadQuery, RunningCalls
 from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE, UnansweredRequest
 from uno_devserver.proxy.calls.reload_messages import META_KEY
 from uno_devserver.workspace.config import Strategy
@@ -28,16 +28,18 @@ LIMITS = QUICK.replace(check_seconds=10.0, restart_seconds=120.0, progress_secon
 class Run:
     """A call, and what became of it."""
 
-    def __init__(self, stage: Stage, call: ScriptedCall) -> None:
+    def __init__(self, stage: Stage, call: ScriptedCall, tool: str = "echo") -> None:
         self.call = call
+        self.running: RunningCalls | None = None
         self.began = False
         self.cancelled = False
         self.ending: asyncio.Future[Result | msgspec.Raw] = asyncio.get_running_loop().create_future()
         self._stage = stage
-        self.task = asyncio.ensure_future(stage.queue.run(call, self._execute))
+        self.task = asyncio.ensure_future(stage.queue.run(call, self._execute, tool))
 
-    async def _execute(self) -> Result | msgspec.Raw:
+    async def _execute(self, running: RunningCalls) -> Result | msgspec.Raw:
         self.began = True
+        self.running = running
         self._stage.order.append(self)
         try:
             return await self.ending
@@ -77,6 +79,7 @@ class Stage:
         serves: bool = True,
     ) -> None:
         self.authority = ScriptedAuthority(news)
+        self.tools: tuple[tuple[str, bytes], ...] = ()
         self.order: list[Run] = []
         self.queue = CallQueue(
             self.authority,
@@ -84,6 +87,7 @@ class Stage:
             strategy=strategy,
             waits=lambda: waits,
             serves=lambda: serves,
+            tools=lambda: self.tools,
             name="The Acme server",
             limits=LIMITS,
         )
@@ -333,9 +337,9 @@ async def test_after_the_restart_calls_run_again() -> None:
     stage = Stage(news=None)
     await stage.batch(CHANGED)
 
-    during = await stage.queue.settled(0.5)
+    during = await settled(stage.queue, 0.5)
     await stage.restarted()
-    after = await stage.queue.settled(0.5)
+    after = await settled(stage.queue, 0.5)
     run = await stage.batch(UNCHANGED)
 
     assert (during, after) == (False, True)
@@ -375,7 +379,7 @@ async def test_a_restart_function_that_pauses_and_resumes_itself_does_no_harm(st
     await turns()
 
     assert paused.is_set()
-    assert await stage.queue.settled(0)
+    assert await settled(stage.queue, 0)
     assert trigger.began is (strategy is Strategy.SWAP)
 
 
@@ -478,7 +482,8 @@ async def test_a_swap_holds_calls_and_runs_them_on_the_new_server() -> None:
     assert held == [False] * 3
     assert running.noted is None
     assert [run.noted for run in (*runs, late)] == [{"state": "swapped", "run": True}] * 3
-    assert said(late.task.result())["content"] == [], "there is nothing that a model needs to know"
+    contents = [str(said(run.task.result())["content"]) for run in (*runs, late)]
+    assert ["in memory is gone" in content for content in contents] == [True, False, False], "it is said once"
 
 
 async def test_a_swap_that_fails_runs_the_held_calls_on_the_old_server_and_the_first_result_says_why() -> None:
@@ -602,17 +607,19 @@ async def test_a_failed_build_without_a_server_does_not_say_that_old_code_answer
     assert result["_meta"][META_KEY] == {"state": "buildFailed", "run": False}
 
 
-async def test_while_the_same_code_still_fails_each_batch_tries_again_and_its_calls_run_with_a_note() -> None:
+async def test_while_the_same_code_still_fails_its_calls_run_with_a_note_and_none_asks_to_build_it_again() -> None:
     stage = Stage(news=None)
     await stage.batch(failed_build("took 1.2 s", "d1"))
-    stage.authority.known = False  # nothing was edited
 
-    again = await stage.batch(failed_build("took 1.3 s", "d1"))
+    again = await stage.batch(failed_build("took 1.2 s", "d1"))
+    stage.authority.known = False  # nothing was edited
     [joining] = await stage.calls(1)
     await finish(again, joining)
+    [later] = await stage.calls(1)
+    await finish(later)
 
-    assert len(stage.authority.checks) == 2
-    assert [run.noted for run in (again, joining)] == [{"state": "buildFailed", "run": True}] * 2
+    assert stage.authority.demands == [Demand.NEW_CODE] * 2
+    assert [run.noted for run in (again, joining, later)] == [{"state": "buildFailed", "run": True}] * 3
 
 
 async def test_other_code_that_fails_is_told_anew_and_well_built_code_restarts() -> None:
@@ -626,7 +633,7 @@ async def test_other_code_that_fails_is_told_anew_and_well_built_code_restarts()
     await finish(after)
 
     assert outcomes == ["buildFailed", "buildFailed", "restarting"]
-    assert after.noted is None
+    assert after.noted == {"state": "reloaded", "run": True}
 
 
 async def test_an_authority_that_names_no_digest_is_told_apart_by_what_its_builds_print() -> None:
@@ -757,14 +764,14 @@ async def test_a_restart_that_fails_or_never_ends_lets_calls_through() -> None:
     await stage.batch(CHANGED)
     stage.authority.restarts[-1].set_exception(ConnectionError("gone"))
     await turns()
-    after_failure = await stage.queue.settled(0)
+    after_failure = await settled(stage.queue, 0)
     again = await stage.batch(CHANGED)
 
-    settled = await stage.queue.settled(121)
+    after_silence = await settled(stage.queue, 121)
 
     assert after_failure
     assert not again.began
-    assert settled
+    assert after_silence
 
 
 async def test_the_end_of_hot_reload_runs_whatever_waits() -> None:
@@ -788,7 +795,7 @@ async def test_the_end_of_hot_reload_does_not_break_off_a_restart() -> None:
     await finish(held)
 
     assert unbroken
-    assert held.task.result() == {"content": []}
+    assert held.noted == {"state": "reloaded", "run": True}
 
 
 async def test_hot_reload_that_ends_before_its_restart_asks_for_none() -> None:
@@ -801,6 +808,265 @@ async def test_hot_reload_that_ends_before_its_restart_asks_for_none() -> None:
     await finish(running)
 
     assert stage.authority.restarts == []
+
+
+# Calls that are made to answer another one.
+
+
+async def asks(run: Run) -> None:
+    """The call waits for an answer of its client."""
+    assert run.running is not None
+    run.running.asks()
+    await turns()
+
+
+async def is_answered(run: Run) -> None:
+    assert run.running is not None
+    run.running.answered()
+    await turns()
+
+
+async def test_a_call_that_waits_for_its_client_does_not_count_against_the_limit() -> None:
+    stage = Stage(news=False, concurrency=1)
+    outer, queued = await stage.calls(2)
+
+    await asks(outer)
+    [nested] = await stage.calls(1)
+    began_before = began([queued, nested])
+    await finish(queued)
+    began_then = nested.began
+    await finish(nested)
+    await is_answered(outer)
+    [late] = await stage.calls(1)
+
+    assert (began_before, began_then) == ([True, False], True)
+    assert not late.began, "the outer call counts again"
+    await finish(outer)
+    assert late.began
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_restart_that_waits_for_a_question_lets_the_calls_pass_that_may_be_part_of_the_answer(
+    waits: bool,
+) -> None:
+    stage = Stage(news=False, concurrency=1, waits=waits)
+    [outer] = await stage.calls(1)
+    await asks(outer)
+    stage.authority.known = True
+    [nested] = await stage.calls(1)
+    await stage.checked(CHANGED)
+    stage.authority.known = False
+    [second] = await stage.calls(1)
+
+    assert began([nested, second]) == [True, False], "one at a time"
+    await finish(nested)
+    await finish(second)
+    assert stage.authority.restarts == []
+    await is_answered(outer)
+    [late] = await stage.calls(1)
+    await finish(outer)
+
+    assert [run.noted for run in (nested, second)] == [{"state": "restarting", "run": True}] * 2
+    assert "old code" in text_of(nested.task.result())
+    assert len(stage.authority.restarts) == 1
+    assert not late.began
+    await stage.restarted()
+    assert late.began if waits else late.told["state"] == "restarting"
+
+
+async def test_calls_that_came_before_the_question_wait_for_the_restart() -> None:
+    stage = Stage(news=False, waits=True)
+    [outer] = await stage.calls(1)
+    stage.authority.known = True
+    [earlier] = await stage.calls(1)
+    await stage.checked(CHANGED)
+    stage.authority.known = False
+
+    await asks(outer)
+    [nested] = await stage.calls(1)
+
+    assert began([earlier, nested]) == [False, True]
+    await finish(nested)
+    await is_answered(outer)
+    await finish(outer)
+    await stage.restarted()
+    assert earlier.began
+
+
+async def test_a_call_that_found_no_room_before_the_answer_came_is_told_of_the_restart() -> None:
+    stage = Stage(news=False, concurrency=1)
+    [outer] = await stage.calls(1)
+    await asks(outer)
+    [busy] = await stage.calls(1)
+    stage.authority.known = True
+    [nested] = await stage.calls(1)
+    await finish(busy)
+    await stage.checked(CHANGED)
+    [crowded] = await stage.calls(1)
+
+    await is_answered(outer)
+
+    assert nested.began
+    assert crowded.told["state"] == "restarting"
+    await finish(nested)
+    await finish(outer)
+    assert len(stage.authority.restarts) == 1
+
+
+async def test_a_restart_by_another_part_that_holds_calls_lets_them_pass_too() -> None:
+    stage = Stage(news=False, strategy=Strategy.SWAP)
+    [outer] = await stage.calls(1)
+    await asks(outer)
+    pausing = asyncio.ensure_future(stage.queue.pause(hold=True, finish=True))
+    await turns()
+
+    [nested] = await stage.calls(1)
+    await finish(nested)
+    waited = not pausing.done()
+    await is_answered(outer)
+    await finish(outer)
+
+    assert nested.noted == {"state": "restarting", "run": True}
+    assert waited
+    assert pausing.done()
+
+
+async def test_after_a_swap_no_call_waits_for_those_of_the_old_server() -> None:
+    stage = Stage(news=False, strategy=Strategy.SWAP, concurrency=1)
+    [old] = await stage.calls(1)
+    stage.authority.known = True
+    first = stage.call()
+    await turns()
+    stage.authority.known = None
+    await finish(old)  # its turn comes with the check
+    stage.authority.known = False
+    await stage.checked(CHANGED)
+    await stage.restarted()
+    [waiting] = await stage.calls(1)
+    assert began([first, waiting]) == [True, False]
+
+    stage.authority.known = True
+    third = stage.call()
+    stage.authority.known = False
+    pausing = asyncio.ensure_future(stage.queue.pause(hold=True))
+    await turns()
+    stage.queue.resume(RestartResult(ok=True))
+    await turns()
+
+    assert pausing.done()
+    assert began([first, waiting, third]) == [True, True, False], "the first runs on the old server"
+    await finish(first)
+    assert not third.began, "only the second counts"
+    await finish(waiting)
+    assert third.began
+
+
+# What mcpStatus waits for.
+
+
+async def refresh(stage: Stage, demand: Demand = Demand.BUILD) -> asyncio.Task[bool]:
+    asked = asyncio.ensure_future(stage.queue.refreshed(demand))
+    await turns()
+    return asked
+
+
+async def test_whoever_asks_has_the_code_checked_and_waits_for_the_restart() -> None:
+    stage = Stage(news=None)
+
+    asked = await refresh(stage)
+    await stage.checked(CHANGED)
+    waited = not asked.done()
+    await stage.restarted()
+
+    assert stage.authority.demands == [Demand.BUILD]
+    assert waited
+    assert asked.result() is True
+    assert stage.queue.replaced == 1
+
+
+async def test_whoever_asks_does_not_wait_for_a_call_that_waits_for_its_client() -> None:
+    stage = Stage(news=False)
+    [outer] = await stage.calls(1)
+    stage.authority.known = None
+    early = await refresh(stage)
+    await stage.checked(CHANGED)
+    waited = not early.done()
+
+    await asks(outer)
+
+    assert waited
+    assert early.result() is False
+    assert (await refresh(stage)).result() is False
+    assert stage.queue.awaits_answer
+    await is_answered(outer)
+    await finish(outer)
+
+
+async def test_code_that_changes_meanwhile_is_checked_before_it_is_called_ready() -> None:
+    stage = Stage(news=True)
+
+    asked = await refresh(stage)
+    await stage.checked(UNCHANGED)
+    waited, settled_before = not asked.done(), stage.queue.is_settled
+    stage.authority.known = False
+    await stage.checked(UNCHANGED)
+
+    assert (waited, settled_before) == (True, False)
+    assert asked.result() is True
+    assert stage.authority.demands == [Demand.BUILD, Demand.NEW_CODE]
+
+
+# Tools that are gone, and code that the user has not agreed to.
+
+
+def entry(name: str, *properties: str) -> tuple[str, bytes]:
+    schema = {"type": "object", "properties": {key: {"type": "string"} for key in properties}}
+    return name, msgspec.json.encode({"name": name, "inputSchema": schema})
+
+
+async def test_a_tool_that_a_reload_has_removed_is_told_with_its_new_name() -> None:
+    stage = Stage(news=None)
+    stage.tools = (entry("echo", "text"), entry("other"))
+    await stage.batch(CHANGED)
+    stage.tools = (entry("say", "text"), entry("other"))
+    await stage.restarted()
+    stage.authority.known = False
+
+    [refused, unknown] = await stage.calls(2)
+    refused.ending.set_exception(RpcError(-32602, "Unknown tool: echo"))
+    unknown.finish({"content": [{"type": "text", "text": "Unknown tool: echo"}], "isError": True})
+    await turns()
+    other = Run(stage, tool_call("other"), "other")
+    await turns()
+    await finish(other)
+
+    error = refused.task.exception()
+    assert isinstance(error, RpcError)
+    assert error.message.startswith("Unknown tool: echo. Note: The Acme server has no tool 'echo' any more")
+    assert "'say' is probably its new name" in error.message
+    assert unknown.noted is not None
+    assert "toolGone" in (unknown.noted["state"], *unknown.noted.get("also", ()))
+    assert other.noted is None
+    stage.authority.known = None
+    await stage.batch(CHANGED)
+    stage.tools = (entry("echo", "text"),)
+    await stage.restarted()
+    assert stage.queue.enter("echo") is None, "the memory is still to be told"
+
+
+async def test_results_of_code_that_the_user_has_not_agreed_to_replace_say_so() -> None:
+    stage = Stage(news=False)
+    stage.queue.agreement_lost("the config has changed")
+
+    runs = await stage.calls(2)
+    await finish(*runs)
+    asked = await refresh(stage)
+    await stage.checked(UNCHANGED)
+
+    assert [run.noted for run in runs] == [{"state": "notAgreed", "run": True}] * 2
+    assert "uno-devserver trust" in text_of(runs[0].task.result())
+    assert asked.result() is True
+    assert stage.queue.notes.failing is not None
 
 
 # Requests that are no calls.

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from support.authorities import CHANGED, ScriptedAuthority, failed_build
+from support.authorities import CHANGED, ScriptedAuthority, failed_build, settled
 from support.relays import (
     CONNECTED,
     DEGRADED,
@@ -17,20 +17,21 @@ from support.relays import (
     RECONNECTING,
     Scene,
     ScriptedCall,
+    ScriptedSession,
     said,
     state_of,
     text_of,
     tool_call,
 )
 from support.waiting import until
-from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, RestartResult
+from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Demand, RestartResult
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.calls.reload_messages import META_KEY
 from uno_devserver.proxy.calls.upstream_link import CallLimits
 from uno_devserver.proxy.lists.merge import Offered, merged
 from uno_devserver.proxy.own_tools import OwnToolFacts
-from uno_devserver.proxy.state import ConnectionState, UpstreamFacts
+from uno_devserver.proxy.state import ConnectionState, Lists, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.workspace.config import Strategy
 
@@ -275,7 +276,7 @@ class Reloader(Scene):
         status_seconds: float = 5.0,
         limits: CallLimits = QUICK,
     ) -> None:
-        own_tools = frozenset({"mcpStatus", "uno_execute_tool"})
+        own_tools = frozenset({"mcpStatus", "mcpRestart", "uno_execute_tool"})
         super().__init__(connection, state=state_of(health=HEALTH, own_tools=own_tools), limits=limits)
         ending = Ending("it ended with exit code 1", 1, ("Traceback", "NameError: x"))
         self.state.learn(upstream=UpstreamFacts(log_file="/logs/acme.log"), last_end=ending)
@@ -327,9 +328,10 @@ async def test_the_whole_way_of_an_agent_through_a_restart() -> None:
     before = waiting.done()
     scene.link.connect_anew()
     scene.authority.restarts[0].set_result(RestartResult(ok=True))
+    (await scene.check(2)).set_result(UNCHANGED)
     ready = said(await waiting)
     again = scene.start(tool_call())
-    (await scene.check(2)).set_result(UNCHANGED)
+    (await scene.check(3)).set_result(UNCHANGED)
     (await scene.next_asked()).answer()
 
     assert all("mcpStatus" in text for text in told)
@@ -338,6 +340,7 @@ async def test_the_whole_way_of_an_agent_through_a_restart() -> None:
     assert "Acme is ready." in ready["content"][0]["text"]
     assert "/logs/acme.log" in ready["content"][0]["text"]
     assert "/work/acme" in ready["content"][0]["text"]
+    assert "It was restarted with its new code; what the old process had in memory is gone." in text_of(ready)
     assert said(await again) == {"content": []}
     assert len(scene.link.asked) == 1
 
@@ -361,20 +364,22 @@ async def test_status_waits_until_no_restart_is_due_and_the_server_is_there() ->
 
 
 async def test_status_says_after_its_time_what_it_still_waits_for() -> None:
-    starting = Reloader(ConnectionState.LAUNCHING, status_seconds=0.02)
+    starting = Reloader(ConnectionState.LAUNCHING, news=False, status_seconds=0.02)
+    checking = Reloader(status_seconds=0.02)
     draining = Reloader(news=False, status_seconds=0.02)
     running = draining.start(tool_call())
     asked = await draining.next_asked()
     pausing = asyncio.ensure_future(draining.queue.pause(hold=False))
     await asyncio.sleep(0)
 
-    results = [said(await scene.service.answer(status())) for scene in (starting, draining)]
+    results = [said(await scene.service.answer(status())) for scene in (starting, draining, checking)]
     asked.answer()
     await asyncio.gather(running, pausing)
 
-    assert [result["_meta"][META_KEY]["state"] for result in results] == ["restarting", "restarting"]
+    assert [result["_meta"][META_KEY]["state"] for result in results] == ["restarting"] * 3
     assert "not ready after 0.02 s: it is Launching." in results[0]["content"][0]["text"]
     assert "it waits for a call that still runs." in results[1]["content"][0]["text"]
+    assert "checking whether the code of Acme has changed." in results[2]["content"][0]["text"]
 
 
 async def test_status_tells_why_a_server_does_not_run_with_its_last_lines() -> None:
@@ -439,8 +444,16 @@ async def test_status_says_that_what_answers_is_not_the_newest_code(strategy: St
         (await scene.check()).set_result(failed_build("> tsc\na.ts: error 7.\nend"))
     await call
 
-    result = said(await scene.service.answer(status()))
+    waiting = scene.start(status())
+    found = (
+        UNCHANGED.replace(server_digest="d")
+        if strategy is Strategy.SWAP
+        else failed_build("> tsc\na.ts: error 7.\nend")
+    )
+    (await scene.check(2)).set_result(found)
+    result = said(await waiting)
 
+    assert scene.authority.demands[1] is Demand.BUILD, "it asks for the build that failed"
     assert "error 7)" in result["content"][0]["text"]
     assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": [also]}
 
@@ -452,7 +465,9 @@ async def test_status_says_that_the_extension_is_not_built() -> None:
     (await scene.next_asked()).answer()
     await call
 
-    result = said(await scene.service.answer(status()))
+    waiting = scene.start(status())
+    (await scene.check(2)).set_result(CheckResult(extension_changed=True, extension_build_error="ext.ts: error 9."))
+    result = said(await waiting)
 
     assert "The build of the extension's code fails (ext.ts: error 9);" in result["content"][0]["text"]
     assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": ["extensionBuildFailed"]}
@@ -475,7 +490,7 @@ async def test_a_call_where_new_code_did_not_start_tells_the_reasons_once() -> N
     await until(lambda: bool(scene.authority.restarts))
     scene.link.state = DEGRADED
     scene.authority.restarts[0].set_result(RestartResult(ok=False, problem="It ended at once."))
-    await scene.queue.settled(5)
+    await settled(scene.queue, 5)
 
     waiting = scene.start(tool_call())
     (await scene.check(2)).set_result(UNCHANGED.replace(server_digest="d"))
@@ -650,3 +665,43 @@ async def test_a_call_goes_on_where_it_is_not_known_in_time_who_watches_the_code
     scene.link.asked[0].answer()
 
     assert said(await called)["content"] == []
+
+
+async def test_restart_has_the_server_restarted_although_its_code_is_the_same() -> None:
+    scene = Reloader(news=False)
+
+    waiting = scene.start(tool_call("mcpRestart"))
+    await scene.restarted()
+    result = said(await waiting)
+
+    assert scene.authority.demands == [Demand.RESTART]
+    assert text_of(result).startswith("Acme is ready. It was restarted with its new code;")
+    assert result["_meta"][META_KEY] == {"state": "ready", "run": True}
+
+
+async def test_restart_says_that_the_build_fails_and_that_nothing_was_restarted() -> None:
+    scene = Reloader(news=False)
+
+    waiting = scene.start(tool_call("mcpRestart"))
+    (await scene.check()).set_result(failed_build("a.ts: error 7"))
+    result = said(await waiting)
+
+    assert "It was not restarted." in text_of(result)
+    assert "its build fails (a.ts: error 7)" in text_of(result)
+    assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": ["buildFailed"]}
+
+
+async def test_status_names_the_tools_that_differ_from_those_that_the_client_has_listed() -> None:
+    scene = Reloader(news=False)
+    session = ScriptedSession()
+    scene.state.lists = Lists(tools=b'[{"name":"add","inputSchema":{}},{"name":"gone","inputSchema":{}}]')
+    await scene.service.answer(ScriptedCall("tools/list", {}, session))
+    same = text_of(await scene.service.answer(status(session=session)))
+    scene.state.lists = Lists(tools=b'[{"name":"add_all","inputSchema":{}},{"name":"new","inputSchema":{}}]')
+
+    told = text_of(await scene.service.answer(status(session=session)))
+    other = text_of(await scene.service.answer(status()))
+
+    assert "Since you listed them" not in same + other
+    assert "Since you listed them: the tools: 2 new ('add_all', 'new'), 2 gone ('add', 'gone')" in told
+    assert "'add' is probably 'add_all' now. List the tools again." in told

@@ -111,7 +111,7 @@ def is_balanced(client: RelayedClient) -> bool:
     """Whether nothing is left of the calls that were made."""
     queue = client.service.forwarding.queue
     route_is_free = all(one.route is None or not one.route.callers for one in client.service.conversations.all())
-    return not client.session.open and route_is_free and (queue is None or queue._running == 0)
+    return not client.session.open and route_is_free and (queue is None or queue._running.count == 0)
 
 
 # --- an ordinary call
@@ -981,6 +981,32 @@ async def test_a_question_of_the_upstream_is_put_to_the_client() -> None:
         assert len(client.answers()) == 1
 
 
+@pytest.mark.parametrize("end", ["answered", "cancelled"])
+async def test_a_call_that_is_made_to_answer_a_question_does_not_wait_for_the_one_that_asks(end: str) -> None:
+    with relayed_client() as client:
+        await client.begin(elicitation={})
+        queue = queue_of(ScriptedAuthority(False), concurrency=1)
+        client.use_queue(queue)
+        client.call("who", 1)
+        outer = client.asked
+        asking = asyncio.ensure_future(outer.peer.ask("elicitation/create", {"message": "Who?"}))
+        await until(lambda: bool(client.heard()))
+        client.call("look", 2)
+        await until(lambda: len(client.link.asked) == 2)
+        client.link.asked[-1].answer()
+        assert len(client.answers(2)) == 1
+        if end == "answered":
+            client.reply(client.heard()[0], {"action": "accept"})
+            assert await asking == {"action": "accept"}
+            outer.answer()
+        else:
+            client.cancel(1)
+            asking.cancel()
+        await until(lambda: is_balanced(client))
+
+        assert queue._running.asking == 0
+
+
 async def test_a_handshake_client_hears_the_log_messages_of_its_level() -> None:
     async with connected() as client:
         client.send(message("level", "logging/setLevel", {"level": "warning"}))
@@ -1111,7 +1137,7 @@ async def test_a_relayed_call_counts_as_running_until_it_ends(end: Callable[[Rel
         await turns()
 
         assert not pausing.done()
-        assert queue.awaited_calls == 1
+        assert queue.awaits == "it waits for a call that still runs"
         end(client)
         await asyncio.wait_for(pausing, 5)
         queue.resume()

@@ -218,7 +218,7 @@ def _check(request: Request, world: World) -> None:
 def _check_balance(world: World) -> None:
     """Nothing is left of the calls, wherever they were counted."""
     assert world.client.session.open == {}
-    assert world.queue._running == 0
+    assert world.queue._running.count == world.queue._running.asking == 0
     assert all(one.route is None or not one.route.callers for one in world.client.service.conversations.all())
     assert not any(route.callers for route in world.client.service.conversations.routes)
 

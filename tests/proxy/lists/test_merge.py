@@ -34,7 +34,7 @@ def test_our_tools_stand_around_those_of_the_upstream() -> None:
         "uno_discover_tools",
         "uno_execute_tool",
     ]
-    unlisted = {"uno_app_initialize", "uno_app_set_roots", "mcpStatus"}
+    unlisted = {"uno_app_initialize", "uno_app_set_roots", "mcpStatus", "mcpRestart"}
     assert own == set(listed) - {"build", "run"} | unlisted, "a client may have listed these before"
 
 
@@ -42,7 +42,7 @@ def test_without_an_upstream_there_are_our_own() -> None:
     lists, own = merged(Offered(), NAMED)
 
     assert names(lists.tools) == ["uno_health", "uno_discover_tools", "uno_execute_tool"]
-    assert own == {*names(lists.tools), "mcpStatus"}
+    assert own == {*names(lists.tools), "mcpStatus", "mcpRestart"}
     assert [json.loads(each) for each in (lists.templates, lists.prompts)] == [[], []]
 
 
@@ -86,7 +86,7 @@ def test_with_hot_reload_mcp_status_is_ours_even_if_the_upstream_has_one() -> No
 
     lists, own = merged(offered, HOST.replace(hot_reload=True))
 
-    assert names(lists.tools)[:3] == ["uno_health", "mcpStatus", "uno_app_select_solution"]
+    assert names(lists.tools)[:4] == ["uno_health", "mcpStatus", "mcpRestart", "uno_app_select_solution"]
     assert names(lists.tools).count("mcpStatus") == 1
     assert b"theirs" not in lists.tools
     assert "mcpStatus" in own

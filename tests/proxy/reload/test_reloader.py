@@ -13,6 +13,7 @@ import pytest
 
 from hotreload.control.channels import Client
 from hotreload.projects import Project, real_npm
+from support.authorities import settled
 from support.files import write
 from support.relays import tool_call
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
@@ -26,6 +27,7 @@ from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import Issue, fatal, warning
 from uno_devserver.protocol.jsonrpc import RpcNotification
 from uno_devserver.protocol.service import Result
+from uno_devserver.proxy.calls.call_queue import RunningCalls
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import STATUS
 from uno_devserver.proxy.reload import reloader as module
@@ -248,11 +250,11 @@ async def test_calls_go_on_after_a_restart_by_the_owner_that_brings_us_no_server
         await world.update()
 
         await world.reloader._restart_announced()
-        paused = not await world.forwarding.queue.settled(0)
+        paused = not await settled(world.forwarding.queue, 0)
         world.reloader._restarted(RestartResult(True))
 
         assert paused
-        assert await world.forwarding.queue.settled(0)
+        assert await settled(world.forwarding.queue, 0)
 
 
 async def test_what_cannot_be_arranged_leaves_nothing_behind_and_is_tried_again(
@@ -291,7 +293,7 @@ async def test_others_hear_of_a_restart_that_breaks_off(folder: Path, monkeypatc
         assert due
         assert not outcome.ok
         assert not told.ok
-        assert await world.forwarding.queue.settled(0)
+        assert await settled(world.forwarding.queue, 0)
 
 
 async def test_a_config_that_counts_other_files_makes_none_of_them_newer(folder: Path) -> None:
@@ -321,16 +323,16 @@ async def test_a_restart_that_others_ask_for_waits_for_the_call_that_runs_and_ho
         queue, own, ending = world.forwarding.queue, world.reloader._own, asyncio.Event()
         assert own is not None
 
-        async def execute() -> Result:
+        async def execute(_: RunningCalls) -> Result:
             await ending.wait()
             return {"content": []}
 
         running = asyncio.ensure_future(queue.run(tool_call(), execute))
-        await until(lambda: queue._running)
+        await until(lambda: queue._running.count)
         world.save("2")
         assert (await world.check()).restart_due
         restarting = asyncio.ensure_future(own.ready_to_restart())
-        await until(lambda: queue.awaited_calls)
+        await until(lambda: queue.awaits)
         starts = world.upstream.starts
         ending.set()
         outcome = await restarting
@@ -339,6 +341,8 @@ async def test_a_restart_that_others_ask_for_waits_for_the_call_that_runs_and_ho
         assert await running == {"content": []}
         assert outcome.ok
         assert world.upstream.starts == 2
+        first = await queue.run(tool_call(), _done)
+        assert "in memory is gone" in str(first), "the queue hears of restarts that others ask for"
         assert await queue.run(tool_call(), _done) == {"content": []}
 
 
@@ -356,7 +360,7 @@ async def test_calls_wait_for_our_own_connection_only_where_the_owners_restart_w
         await world.reloader._restart_announced()
         world.reloader._restarted(RestartResult(well))
 
-        assert await world.forwarding.queue.settled(0) is not well
+        assert await settled(world.forwarding.queue, 0) is not well
         world.upstream.gate.set()
 
 
@@ -376,7 +380,7 @@ async def _nothing() -> None:
     pass
 
 
-async def _done() -> Result:
+async def _done(_: RunningCalls) -> Result:
     return {"content": []}
 
 

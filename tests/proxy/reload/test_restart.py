@@ -24,8 +24,9 @@ from uno_devserver.issues import fatal
 from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
 from uno_devserver.proxy.calls.service import ProxyService
+from uno_devserver.proxy.lists.tool_changes import compare_tools
 from uno_devserver.proxy.options import ProxyOptions
-from uno_devserver.proxy.reload.restart import Swap, compare_tools
+from uno_devserver.proxy.reload.restart import Swap
 from uno_devserver.proxy.upstream.base import Ending, RunningUpstream, StartFailure
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.command_process import CommandLimits

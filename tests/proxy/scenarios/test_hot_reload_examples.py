@@ -154,11 +154,11 @@ def test_the_python_example_is_reloaded_for_the_python_client(proxies: Proxies) 
             assert (await call("greet", name="you"))["content"][0]["text"] == "Good morning, you!"
 
             write(example.source, "def greeting(name: str) -> str:\nreturn 1\n")
-            broken = await call("greet", name="you")
-            assert not broken.get("isError")
-            assert broken["content"][0]["text"] == "Good morning, you!"
-            assert (state_of(broken), was_run(broken)) == ("swapFailed", True)
+            broken, later = await call("greet", name="you"), await call("greet", name="you")
+            assert (state_of(broken), was_run(broken)) == ("buildFailed", False)
             assert "IndentationError" in text_of(broken)
+            assert later["content"][0]["text"] == "Good morning, you!"
+            assert (state_of(later), was_run(later)) == ("buildFailed", True)
 
             example.say('f"Good night, {name}!"')
             assert (await call("greet", name="you"))["content"][0]["text"] == "Good night, you!"

@@ -215,3 +215,17 @@ def test_a_config_of_which_nobody_knows_what_it_names_says_where_to_mend_it(tmp_
     assert issue.code == "ConfigInvalid"
     assert issue.message.startswith(f"{world.path}:1:")
     assert issue.remediation == STARTED_WHEN_SAVED
+
+
+def test_a_server_whose_output_is_still_to_be_built_is_not_started(tmp_path: Path) -> None:
+    world = World(tmp_path, {"mcpServerRoot": ".."})
+    write(world.root / "package.json", json.dumps({"main": "dist/index.js", "scripts": {"build": "tsc"}}))
+    observer = Observer()
+
+    with pytest.raises(StartFailure) as failed:
+        world.upstream.start(observer)
+
+    missing = world.root / "dist" / "index.js"
+    assert str(failed.value) == f"{missing} does not exist yet, so 'npm run build' runs first."
+    assert failed.value.final
+    assert observer.launched == []

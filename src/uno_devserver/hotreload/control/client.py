@@ -18,7 +18,7 @@ from ...system.event_loop import Tasks
 from ...system.log import log
 from ...system.pipe_clients import connect, is_this_user
 from ...system.values import Value
-from ..authority import UNCHANGED, AuthorityProblem, CheckResult, RestartResult
+from ..authority import UNCHANGED, AuthorityProblem, CheckResult, Demand, RestartResult
 from . import messages
 from .line_rpc import ConnectionEnded, LineRpc, RpcLimits
 
@@ -66,9 +66,11 @@ class RemoteAuthority:
     def news(self) -> bool | None:
         return None
 
-    async def check(self, tell: Callable[[str], None]) -> CheckResult:
+    async def check(self, tell: Callable[[str], None], demand: Demand = Demand.NEW_CODE) -> CheckResult:
         self._tells.append(tell)
         try:
+            if demand is not Demand.NEW_CODE:
+                return await self._check(demand)
             joined = self._checking is not None and not self._checking.done()
             result = await self._share_check()
             if joined and result == UNCHANGED:  # the owner may have read before our caller saved
@@ -110,20 +112,21 @@ class RemoteAuthority:
             self._checking.add_done_callback(_retrieve)
         return await asyncio.shield(self._checking)
 
-    async def _check(self) -> CheckResult:
-        return messages.check_of(await self._ask(messages.CHECK))
+    async def _check(self, demand: Demand = Demand.NEW_CODE) -> CheckResult:
+        params = {} if demand is Demand.NEW_CODE else {"demand": demand.value}
+        return messages.check_of(await self._ask(messages.CHECK, params))
 
     async def _ready(self) -> RestartResult:
         return messages.restart_of(await self._ask(messages.READY_TO_RESTART))
 
     # Requests.
 
-    async def _ask(self, method: str) -> Mapping[str, Any]:
+    async def _ask(self, method: str, params: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         if self._is_doubted():
             raise AuthorityProblem(f"{OWNER} does not answer on {self._path}; it is asked again later.")
         connection = await self._connected()
         begun = _now()
-        asked = asyncio.ensure_future(connection.request(method))
+        asked = asyncio.ensure_future(connection.request(method, params or {}))
         try:
             while not asked.done():
                 await asyncio.wait([asked], timeout=self._patience(connection, begun))

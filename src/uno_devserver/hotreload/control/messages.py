@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..authority import CheckResult, RestartResult
+from ..authority import CheckResult, Demand, RestartResult
 
 PING = "system.ping"
 GET_STATUS = "getStatus"
@@ -52,6 +52,11 @@ def check_of(document: Mapping[str, Any]) -> CheckResult:
         if isinstance(value, str if name in _OPTIONAL_MEMBERS or field.endswith("_error") else bool):
             known[field] = value
     return CheckResult(**known)
+
+
+def demand_of(params: Mapping[str, Any]) -> Demand:
+    """What a peer asks a check to do; peers of other versions and IDEs leave it out."""
+    return next((demand for demand in Demand if demand.value == params.get("demand")), Demand.NEW_CODE)
 
 
 def restart_json(result: RestartResult) -> dict[str, Any]:

@@ -186,7 +186,8 @@ class ControlServer:
             self._must_be_ours(name, params.get(name), self._roots.get(role))
         peer.takes_part()
         with peer.progress("checking for changes", self._limits.progress_seconds) as tell:
-            return messages.check_json(await self._finished(partial(self._authority.check, tell)))
+            demand = messages.demand_of(params)
+            return messages.check_json(await self._finished(partial(self._authority.check, tell, demand)))
 
     def _must_be_ours(self, name: str, asked: object, ours: str | None) -> None:
         if asked is None:

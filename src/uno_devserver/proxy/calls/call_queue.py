@@ -4,7 +4,10 @@ Every call is either run once or answered with the reason why it was not run; ca
 which they came. A batch ends when no call waits and none runs. The first call of a batch has the code checked, and so
 does a call that comes after a source is known to have changed; the others wait for that check. Other requests also wait
 for the newest code, but need no turn and get no notes. An authority that fails or does not answer does not stop calls.
-Everything runs in the engine's loop.
+
+No call waits for a call that it may have been made to answer. While a running call waits for an answer of its client
+(sampling, elicitation), it does not count against the limit, and a restart that waits for it lets the calls pass that
+come meanwhile: they run on the old server, and their results say so. Everything runs in the engine's loop.
 """
 
 from __future__ import annotations
@@ -14,9 +17,12 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...hotreload.authority import Demand
+from ...protocol.jsonrpc import RpcError
 from ...system.event_loop import Tasks
 from ...system.log import log
 from ...workspace.config import Strategy
+from ..lists.tool_changes import still_gone
 from . import reload_messages as messages
 from .failure_answers import UnansweredRequest
 from .forwarder import QUEUE_STEP, Progress
@@ -31,8 +37,9 @@ if TYPE_CHECKING:
     from ...hotreload.authority import Authority, CheckResult, RestartResult
     from ...protocol.service import Call, Result
     from ..inspection.call_recorder import CallRecorder
+    from ..lists.merge import Entries
 
-    Execute = Callable[[], Awaitable[Result | msgspec.Raw]]
+    Execute = Callable[["RunningCalls"], Awaitable[Result | msgspec.Raw]]
 
 MAX_CHECKS = 2  # one request waits for a check that was already running, and for its own
 _FOR_ITS_TURN = "Waiting for its turn."
@@ -45,6 +52,34 @@ _RESTART = "to have the server replaced"
 T = TypeVar("T")
 
 
+class RunningCalls:
+    """The calls that run on one server; a call leaves the calls that it entered, also after its server was swapped."""
+
+    __slots__ = ("_advance", "asking", "awaited", "count")
+
+    def __init__(self, advance: Callable[[], None]) -> None:
+        self._advance = advance  # lets the queue act on a change
+        self.count = 0
+        self.asking = 0  # how many of them wait for an answer of their client
+        self.awaited = False  # whether the queue has to know when one leaves
+
+    def leave(self) -> None:
+        """Report that a call is over; one with an open question has to report `answered` before."""
+        self.count -= 1
+        if self.awaited:
+            self._advance()
+
+    def asks(self) -> None:
+        """Report that a call waits for an answer of its client."""
+        self.asking += 1
+        self._advance()
+
+    def answered(self) -> None:
+        """Report that a call goes on, at once: it may exceed the limit until another call is over."""
+        self.asking -= 1
+        self._advance()
+
+
 class CallQueue:
     def __init__(
         self,
@@ -55,14 +90,15 @@ class CallQueue:
         waits: Callable[[], bool],
         name: str,
         serves: Callable[[], bool] = lambda: True,
+        tools: Callable[[], Entries] = tuple,
         observer: Callable[[], CallRecorder | None] = lambda: None,
         source: str | None = None,
         status_seconds: float | None = None,
         limits: CallLimits = DEFAULT_LIMITS,
     ) -> None:
         """`waits`: whether calls wait during a restart (--wait-calls); otherwise they are answered unrun. `serves`:
-        whether a server answers at the moment. `name`: the server in sentences; `source`: the folder of its code.
-        `status_seconds`: how long mcpStatus waits; None for the usual time.
+        whether a server answers at the moment; `tools`: its tools, as last read. `name`: the server in sentences;
+        `source`: the folder of its code. `status_seconds`: how long mcpStatus waits; None for the usual time.
         """
         self.name = name
         self.source = source
@@ -73,56 +109,62 @@ class CallQueue:
         self._swaps = strategy is Strategy.SWAP
         self._waits = waits
         self._serves = serves
+        self._tools = tools
         self._limits = limits
         self._tasks = Tasks()  # checks and restarts, which go on when a client cancels its call
         self._queue: dict[WaitingCall, None] = {}  # in the order in which they came
-        self._running = 0
+        self._running = RunningCalls(self._advance)
         self._idle: asyncio.Event | None = None  # set when no call runs any more; None while nothing waits for that
         self._check_task: asyncio.Task[None] | None = None  # while a check runs
         self._replacing = False  # from the check that found new code until the new server answers
         self._paused = False  # from `pause` to `resume`
         self._holds_calls = False  # whether new calls wait during a restart; otherwise they are answered unrun
-        self._no_restart = asyncio.Event()  # set while neither replacing nor paused
+        self._changed = asyncio.Event()  # set, and replaced, when a task that waits should check its condition
         self._closed = False
+        self.unchecked = False  # whether the last check had no answer
         self.notes = ResultNotes()
         self._waits_for = _FOR_ITS_TURN  # why calls wait, for the inspector page and progress messages
         self._reminder: asyncio.TimerHandle | None = None
+        self._before: tuple[bool, Entries] = (False, ())  # whether a server answered before the restart, and its tools
+        self.replaced = 0  # how often a new server has taken over
+        self._gone: dict[str, str | None] = {}  # the tools that reloads have removed, and their probable new names
         self._is_ordinary = True  # whether no restart, check or note is due; set by `_advance`
         self._advance()
 
     # Used by calls and other requests.
 
-    def enter(self) -> bool:
-        """Return whether a call may run at once; if so, it counts as running until `leave`.
+    def enter(self, tool: str) -> RunningCalls | None:
+        """If a call of this tool may run at once, count it as running until it leaves the returned calls.
 
         It may if no restart, check or note is due, the code has not changed, and the limit of calls is not reached.
         """
-        if self._is_ordinary and self._running < self._limit and self._authority.news() is False:
-            self._running += 1
-            return True
-        return False
+        running = self._running
+        if (
+            self._is_ordinary
+            and running.count - running.asking < self._limit
+            and tool not in self._gone
+            and self._authority.news() is False
+        ):
+            running.count += 1
+            return running
+        return None
 
-    def leave(self) -> None:
-        """Report that a call is over for which `enter` returned True."""
-        self._running -= 1
-        if self._queue or self._idle:
-            self._advance()
-
-    async def run(self, call: Call, execute: Execute) -> Result | msgspec.Raw:
+    async def run(self, call: Call, execute: Execute, tool: str = "") -> Result | msgspec.Raw:
         """Run `execute` when it is the call's turn and return its result; or return the answer that it was not run."""
-        if self.enter():
+        running = self.enter(tool)
+        if running is not None:
             try:
-                return await execute()
+                return await execute(running)
             finally:
-                self.leave()
-        waiting = WaitingCall(call)
+                running.leave()
+        waiting = WaitingCall(call, tool, may_answer=self._running.asking > 0)
         self._add(waiting)
         try:
             answer = await waiting.turn
         except asyncio.CancelledError:
             self._queue.pop(waiting, None)
-            if waiting.granted:
-                self.leave()
+            if waiting.running is not None:
+                waiting.running.leave()
             raise
         if answer is not None:
             return answer
@@ -140,12 +182,10 @@ class CallQueue:
             elif self._restart_due:
                 # The restart waits for a running call, which may depend on this request. A swap does not wait for
                 # calls, but the owner of a shared Host may.
-                if self._running and (self._idle or not self._swaps):
+                if self._running.count and (self._idle or not self._swaps):
                     return
-                await self._no_restart.wait()
-            elif checks < MAX_CHECKS and self._needs_check(
-                first=not (checks or self._running), builds_again=self.notes.build_fails and not self._serves()
-            ):
+                await self._changed.wait()
+            elif checks < MAX_CHECKS and self._needs_check(first=not (checks or self._running.count)):
                 self._begin_check(None)
             else:
                 return
@@ -157,25 +197,41 @@ class CallQueue:
 
     # Used by the reloader.
 
-    async def pause(self, *, hold: bool) -> None:
+    async def pause(self, *, hold: bool, finish: bool | None = None) -> None:
         """Begin no more calls, because the server is about to be replaced; hold them, or answer that it restarts.
 
-        Returns when no call runs; with `hold`, at once. May be called again during a pause.
+        Returns when no call runs, or at once without `finish`; by default, held calls wait for no running call. May be
+        called again during a pause.
         """
+        finish = not hold if finish is None else finish
         self._paused = True
         self.notes.restart_begins()
-        if not self._replacing:
+        if finish:
+            self._expect_idle()
+        if self._replacing:
+            self._advance()
+        else:
             self._begin_restart(hold=hold or self._swaps or self._waits())
-        if not hold:
+        if finish:
             await self._until_idle()
 
     def hold(self) -> None:
         """Hold new calls from now on, because the new server runs, but its start is not complete."""
         self._holds_calls = True
 
-    def resume(self) -> None:
-        """End the pause, because the server answers again, or will not start."""
+    def resume(self, outcome: RestartResult | None = None) -> None:
+        """End the pause, because the server answers again, or will not start.
+
+        `outcome`: that of the restart, if it is known; the queue knows the outcome of a restart that it has requested.
+        """
+        if self._paused and outcome is not None and not self._replacing:
+            self._server_replaced(outcome)
         self._paused = False
+        self._advance()
+
+    def agreement_lost(self, why: str) -> None:
+        """Add a note to each result from now on: the user has not agreed to what has changed (`why`)."""
+        self.notes.agreement_lost(self.name, why)
         self._advance()
 
     def close(self) -> None:
@@ -190,26 +246,62 @@ class CallQueue:
         self._mark_checked()
         self._advance()
 
-    # Used by mcpStatus.
+    # Used by mcpStatus and mcpRestart.
 
     @property
-    def awaited_calls(self) -> int:
-        """The number of running calls while a restart is due."""
-        return self._running if self._restart_due else 0
+    def awaits(self) -> str:
+        """What calls wait for, as the end of a sentence; empty if they do not wait for new code."""
+        count = self._running.count
+        if self._restart_due and count:
+            return f"it waits for {'a call that still runs' if count == 1 else f'{count} calls that still run'}"
+        if self._check_task is not None:
+            return self._waits_for[:1].lower() + self._waits_for[1:].rstrip(".")
+        return ""
 
-    async def settled(self, seconds: float) -> bool:
-        """Wait until no restart is due; return False if that takes longer than `seconds`."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._no_restart.wait()
-        except TimeoutError:
-            return False
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether a restart waits for a call that waits for an answer of its client."""
+        return self._restart_due and self._idle is not None and self._running.asking > 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the next call would run at once on the code that was checked last."""
+        return not (self._check_task or self._restart_due or self._knows_news)
+
+    @property
+    def _knows_news(self) -> bool:
+        """Whether a source has changed since the last check, and another check may tell more."""
+        return not self.unchecked and self._authority.news() is True
+
+    async def refreshed(self, demand: Demand) -> bool:
+        """Check the code as a call does, and meet the demand; return when no check and no restart is due any more.
+
+        Returns False if a restart waits for a call that waits for an answer of its client: the client may wait for us.
+        The caller limits the time.
+        """
+        fails = self.notes.failure is not None or self.notes.extension_error is not None
+        demanded = demand is not Demand.RESTART and not fails and self._authority.news() is False
+        while not self._closed:
+            if self._check_task is not None:
+                await asyncio.wait([self._check_task])
+            elif self._restart_due:
+                if self.awaits_answer:
+                    return False
+                demanded = demanded or demand is Demand.RESTART  # this is the restart
+                await self._changed.wait()
+            elif not demanded:
+                demanded = True
+                self._begin_check(None, demand)
+            elif self._knows_news:
+                self._begin_check(None)
+            else:
+                break
         return True
 
     # The queue.
 
     def _add(self, waiting: WaitingCall) -> None:
-        if self._restart_due and not self._holds_calls:
+        if self._restart_due and not self._holds_calls and not self._passes(waiting):
             self._answer(waiting, [messages.queued(self.name)])
             return
         self._queue[waiting] = None
@@ -219,19 +311,22 @@ class CallQueue:
             self._reminder = loop.call_later(self._limits.progress_seconds, self._remind)
         if self._restart_due:
             waiting.progress.send(self._waits_for)
+            self._advance()
         elif self._check_task is None:
-            first = not self._running and len(self._queue) == 1
-            # While the build fails, each batch builds again: the cause may be outside the code.
-            if self._needs_check(first=first, builds_again=self.notes.build_fails):
+            if self._needs_check(first=not self._running.count and len(self._queue) == 1):
                 self._begin_check(waiting)
             else:
                 waiting.checked = True
                 self._advance()
 
-    def _needs_check(self, *, first: bool, builds_again: bool) -> bool:
+    def _passes(self, waiting: WaitingCall) -> bool:
+        """Whether the call may be part of an answer for which a running call waits, and with it the restart."""
+        return waiting.may_answer and self.awaits_answer
+
+    def _needs_check(self, *, first: bool) -> bool:
         """Whether a request needs a check: the code has changed, or that is unknown and a batch begins (`first`)."""
         news = self._authority.news()
-        return news is True or (first and (news is None or builds_again))
+        return news is True or (first and news is None)
 
     def _answer(self, waiting: WaitingCall, notes: list[ReloadNote]) -> None:
         """Answer the call instead of running it."""
@@ -242,29 +337,34 @@ class CallQueue:
             waiting.turn.set_result(not_run(notes))
 
     async def _execute(self, waiting: WaitingCall, execute: Execute) -> Result | msgspec.Raw:
+        assert waiting.running is not None
         run, tells_failed_start = True, False
         try:
-            result = await execute()
+            result = await execute(waiting.running)
         except UnansweredRequest as failure:
             if not any(note.text for note in (*waiting.notes, *self.notes.pending)):
                 raise
             result, run = failure.answer("tools/call"), failure.may_have_run
             tells_failed_start = failure.has_reasons
+        except RpcError as error:
+            gone = next((note.text for note in waiting.notes if note.state is ReloadState.TOOL_GONE), None)
+            if gone is None:
+                raise
+            raise RpcError(error.code, f"{error.message.rstrip('.')}. {gone}", error.data) from None
         finally:
-            self.leave()
+            waiting.running.leave()
         noted = self.notes.attach(result, waiting.notes, run=run, tells_failed_start=tells_failed_start)
         self._advance()
         return noted
 
     def _advance(self) -> None:
         """Act on a change of state: wake what waits for idleness or a restart, and begin every call that may run."""
-        if self._idle is not None and not self._running:
+        if self._idle is not None and not self._running.count:
             self._idle.set()
             self._idle = None
         if self._restart_due:
-            self._no_restart.clear()
+            self._settle_waiting()
         else:
-            self._no_restart.set()
             only_turn = self._waits_for != _FOR_ITS_TURN and self._check_task is None
             if only_turn:
                 self._waits_for = _FOR_ITS_TURN
@@ -272,42 +372,71 @@ class CallQueue:
             if only_turn:
                 self._show(self._queue)
         self._is_ordinary = not (self._restart_due or self._check_task or self.notes.failure or self.notes.pending)
+        self._running.awaited = bool(self._queue or self._idle)
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _settle_waiting(self) -> None:
+        """During a restart: begin the calls that may pass, and answer the others unless they are held."""
+        for waiting in tuple(self._queue):
+            if self._passes(waiting):
+                if self._has_room:
+                    waiting.notes.append(messages.before_restart(self.name))
+                    self._begin(waiting)
+            elif not self._holds_calls:
+                self._answer(waiting, [messages.queued(self.name)])
+
+    @property
+    def _has_room(self) -> bool:
+        return self._running.count - self._running.asking < self._limit
 
     def _begin_calls(self) -> None:
-        while self._queue and self._running < self._limit and self._check_task is None:
+        while self._queue and self._has_room and self._check_task is None:
             first = next(iter(self._queue))
             if first.checked:
-                del self._queue[first]
-                if first.waits:
-                    self._running += 1
-                    first.granted = True
-                    first.notes += [self.notes.failure] if self.notes.failure else []
-                    first.turn.set_result(None)
+                self._begin(first)
             elif self._authority.news() is True:  # the code has changed since the last check
                 self._begin_check(first)
             else:
                 self._mark_checked()
 
+    def _begin(self, waiting: WaitingCall) -> None:
+        del self._queue[waiting]
+        if waiting.waits:
+            waiting.running = self._running
+            waiting.running.count += 1
+            if waiting.tool in self._gone:
+                waiting.notes.append(messages.tool_gone(self.name, waiting.tool, self._gone[waiting.tool]))
+            waiting.notes += [self.notes.failure] if self.notes.failure else []
+            waiting.notes += [messages.unchecked(self.name)] if self.unchecked else []
+            waiting.turn.set_result(None)
+
     def _mark_checked(self) -> None:
         for waiting in self._queue:
             waiting.checked = True
 
-    async def _until_idle(self) -> None:
-        if self._running:
+    def _expect_idle(self) -> None:
+        if self._running.count:
             self._idle = self._idle or asyncio.Event()
+
+    async def _until_idle(self) -> None:
+        self._expect_idle()
+        self._running.awaited = True
+        if self._idle is not None:
             await self._idle.wait()
 
     # Checking the code.
 
-    def _begin_check(self, trigger: WaitingCall | None) -> None:
+    def _begin_check(self, trigger: WaitingCall | None, demand: Demand = Demand.NEW_CODE) -> None:
         self._mark_checked()  # of all waiting calls, which this check covers; none runs before it is over
         self._is_ordinary = False
         self._set_waits_for(f"Checking whether the code of {self.name} has changed.")
-        self._check_task = self._tasks.start(self._check(trigger))
+        self._check_task = self._tasks.start(self._check(trigger, demand))
 
-    async def _check(self, trigger: WaitingCall | None) -> None:
-        result = await self._authority.check(self._set_waits_for)
+    async def _check(self, trigger: WaitingCall | None, demand: Demand) -> None:
+        result = await self._authority.check(self._set_waits_for, demand)
         self._check_task = None
+        self.unchecked = result is None
         if result is None:
             self._mark_checked()  # a check for the calls that came meanwhile would fail as well
         else:
@@ -330,7 +459,7 @@ class CallQueue:
                 return
         elif result.server_digest is not None:
             notes.not_started(self.name, serves=self._serves())
-        else:
+        elif notes.failure is None or notes.failure.state is not ReloadState.NOT_AGREED:
             notes.code_runs()
         notes.pending += about_extension
 
@@ -344,7 +473,9 @@ class CallQueue:
     def _replace(self, trigger: WaitingCall | None, about_extension: list[ReloadNote]) -> None:
         self._replacing = True
         hold = self._swaps or self._waits()
-        if trigger is not None and not hold:
+        if not self._swaps:
+            self._expect_idle()
+        if trigger is not None and not hold and not self._passes(trigger):
             self._answer(trigger, [messages.restarting(self.name), *about_extension])
         else:
             self.notes.pending += about_extension
@@ -354,14 +485,13 @@ class CallQueue:
     def _begin_restart(self, *, hold: bool) -> None:
         """Hold all waiting calls, or answer that the server restarts."""
         self._holds_calls = hold
+        self._before = self._serves(), self._tools()
         self._waits_for = f"Waiting for the new code of {self.name}."
-        for waiting in tuple(self._queue):
-            if hold:
+        if hold:
+            for waiting in self._queue:
                 waiting.progress.send(self._waits_for)
-            else:
-                self._answer(waiting, [messages.queued(self.name)])
-        self._show(self._queue)
         self._advance()
+        self._show(self._queue)
 
     async def _replace_server(self) -> None:
         if not self._swaps:
@@ -371,11 +501,18 @@ class CallQueue:
         restarted = await self._authority.restart()
         self._replacing = False
         if restarted is not None:
-            self.notes.restarted(self.name, restarted)
-            if restarted.ok:
-                for waiting in self._queue:
-                    waiting.notes.append(ReloadNote(ReloadState.SWAPPED if self._swaps else ReloadState.RELOADED))
+            self._server_replaced(restarted)
         self._advance()
+
+    def _server_replaced(self, outcome: RestartResult) -> None:
+        served, tools = self._before
+        self.notes.restarted(self.name, outcome, swapped=self._swaps, lost_memory=served)
+        if outcome.ok:
+            self.replaced += 1
+            self._running = RunningCalls(self._advance)  # nothing waits for the calls of the old server any more
+            self._gone = still_gone(self._gone, tools, self._tools())
+            for waiting in self._queue:
+                waiting.notes.append(ReloadNote(ReloadState.SWAPPED if self._swaps else ReloadState.RELOADED))
 
     # Showing why calls wait.
 
@@ -399,13 +536,16 @@ class CallQueue:
 class WaitingCall:
     """A call in the queue. It ends in one of three ways: it gets its turn, is answered without one, or is cancelled."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, tool: str, *, may_answer: bool) -> None:
+        """`may_answer`: whether a running call waited for an answer of its client when this one came."""
         self.call = call
+        self.tool = tool
+        self.may_answer = may_answer
         # The answer to the call, or None if it is to be run.
         self.turn: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()
         self.progress = Progress(call, QUEUE_STEP)
         self.checked = False  # whether the code was checked after the call came, or need not be
-        self.granted = False
+        self.running: RunningCalls | None = None  # the calls that it has entered, when it got its turn
         self.notes: list[ReloadNote] = []  # for its own result
 
     @property
@@ -437,14 +577,14 @@ class ReloadQuery:
         self._failing.discard(_NEWS)
         return news
 
-    async def check(self, show: Callable[[str], None]) -> CheckResult | None:
+    async def check(self, show: Callable[[str], None], demand: Demand = Demand.NEW_CODE) -> CheckResult | None:
         """Check the code; None if nothing is heard for too long. A running build sends messages."""
 
         def hear(message: str) -> None:
             self._heard_at = asyncio.get_running_loop().time()
             show(message)
 
-        return await self._ask(_CHECK, lambda: self._authority.check(hear), self._limits.check_seconds)
+        return await self._ask(_CHECK, lambda: self._authority.check(hear, demand), self._limits.check_seconds)
 
     async def restart(self) -> RestartResult | None:
         return await self._ask(_RESTART, self._authority.ready_to_restart, self._limits.restart_seconds)

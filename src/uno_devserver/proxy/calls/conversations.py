@@ -95,6 +95,7 @@ class Conversation:
         self._opening_for = 0  # the generation that `_opening` connects to
         self._begun = False  # whether there was a connection
         self.ended = False
+        self.listed_tools: bytes | None = None  # the list of tools that the client has read last
         self._unconnected: dict[Peer, None] = {}  # callers that wait for a connection
 
     @property

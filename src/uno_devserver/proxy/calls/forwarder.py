@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...protocol.service import Call, Params, Result
     from ..inspection.call_recorder import CallRecorder
     from ..state import ProxyState
-    from .call_queue import CallQueue
+    from .call_queue import CallQueue, RunningCalls
     from .conversations import Conversations
     from .upstream_link import CallLimits, Link
 
@@ -52,6 +52,7 @@ class ForwardedRequest(Value):
     params: Params
     lost: int | None = None  # the generation of the lost upstream to which it was relayed before
     sent: bool = False  # whether that upstream may have run it
+    running: RunningCalls | None = None  # the calls of the queue that it has entered before
 
 
 class Forwarder:
@@ -113,26 +114,37 @@ class Forwarder:
         Without an upstream, the call goes through the queue all the same, if need be twice: the queue builds the code,
         and an upstream that does not start may never have been built.
         """
+        tool = str(request.params.get("name"))
         may_be_unbuilt = self.waits and self._link.state is not ConnectionState.CONNECTED
         if problem is None:
             try:
-                return await queue.run(call, lambda: self.run_queued(call, request))
+                return await queue.run(call, lambda running: self.run_queued(call, request, running), tool)
             except UnansweredRequest as failure:
                 if failure.may_have_run or not may_be_unbuilt or self.queue is None:
                     raise
                 problem, queue = failure, self.queue
-        return await queue.run(call, lambda: self._run_unless_degraded(problem, call, request))
+        return await queue.run(call, lambda running: self._run_unless_degraded(problem, call, request, running), tool)
 
-    async def _run_unless_degraded(self, problem: UnansweredRequest, call: Call, request: ForwardedRequest) -> Answer:
+    async def _run_unless_degraded(
+        self, problem: UnansweredRequest, call: Call, request: ForwardedRequest, running: RunningCalls
+    ) -> Answer:
         if self._link.state is ConnectionState.DEGRADED:
             raise problem
-        return await self.run_queued(call, request)
+        return await self.run_queued(call, request, running)
 
-    async def run_queued(self, call: Call, request: ForwardedRequest) -> Answer:
-        """Do what `run` does, for a request that has left the queue or does not need it."""
-        link, losses = self._link, _Losses(self._limits)
-        seconds = self.silence_seconds
-        caller = Caller(call, seconds)
+    async def run_queued(self, call: Call, request: ForwardedRequest, running: RunningCalls | None = None) -> Answer:
+        """Do what `run` does, for a request that has left the queue, and runs among these calls, or does not need it.
+
+        While it waits for an answer of its client, it reports that to the queue.
+        """
+        caller = Caller(call, self.silence_seconds, running or request.running)
+        try:
+            return await self._send(call, request, caller)
+        finally:
+            caller.close()
+
+    async def _send(self, call: Call, request: ForwardedRequest, caller: Caller) -> Answer:
+        link, losses, seconds = self._link, _Losses(self._limits), self.silence_seconds
         if request.lost is not None:
             losses.add(sent=request.sent)
             await self._wait_for_another(call, request, request.lost, losses)
@@ -283,14 +295,22 @@ class _Losses:
 class Caller:
     """The peer of one request: passes on the upstream's messages, each of which restarts the limit on silence."""
 
-    __slots__ = ("_call", "_questions", "_seconds", "client", "silence")
+    __slots__ = ("_call", "_questions", "_running", "_seconds", "client", "silence")
 
-    def __init__(self, call: Call, seconds: float) -> None:
+    def __init__(self, call: Call, seconds: float, running: RunningCalls | None = None) -> None:
+        """`running`: the calls of the queue that it has entered, which hear when it waits for an answer."""
         self.client = call.session.client
         self.silence: asyncio.Timeout | None = None  # the limit on silence of the present attempt
         self._call = call
         self._seconds = seconds
         self._questions = 0
+        self._running = running
+
+    def close(self) -> None:
+        """Report that the request is over, whether or not its client has answered."""
+        running, self._running = self._running, None
+        if self._questions and running is not None:
+            running.answered()
 
     @property
     def log_level(self) -> str | None:
@@ -303,11 +323,15 @@ class Caller:
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
         self._questions += 1
         self._heard()
+        if self._questions == 1 and self._running is not None:
+            self._running.asks()
         try:
             return await self._call.ask(method, params, name)
         finally:
             self._questions -= 1
             self._heard()
+            if not self._questions and self._running is not None:
+                self._running.answered()
 
     def _heard(self) -> None:
         if self.silence is not None and not self.silence.expired():

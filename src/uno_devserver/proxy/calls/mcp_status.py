@@ -1,19 +1,34 @@
-"""Answers mcpStatus: waits, for a bounded time, until the server behind the proxy answers, and says what to do next."""
+"""Answers mcpStatus and mcpRestart: waits, for a bounded time, until the newest code answers, and says what is.
+
+Both check the code as a call would, so `ready` means that the next call is not told of a restart.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
+from ...hotreload.authority import Demand
 from ..health.upstream_issues import TRY_AGAIN
+from ..lists.tool_changes import compare_tools, entries_of, renamed_tools
 from ..own_tools import HEALTH, STATUS
 from ..state import ConnectionState
 from .failure_answers import known_issues, unavailable
 from .forwarder import report
-from .reload_messages import QUOTED_CHARACTERS, ReloadNote, ReloadState, capitalised, fenced, noted_result, printed_last
+from .reload_messages import (
+    NEW_PROCESS,
+    QUOTED_CHARACTERS,
+    UNCHECKED,
+    ReloadNote,
+    ReloadState,
+    capitalised,
+    fenced,
+    noted_result,
+    printed_last,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ...protocol.service import Call, Result
     from ..state import ProxyState
@@ -25,19 +40,30 @@ NOT_LOADED = "AddInLoadFailed"
 
 
 class McpStatus:
-    def __init__(self, link: Link, state: ProxyState, forwarding: Forwarder, limits: CallLimits) -> None:
+    def __init__(
+        self, link: Link, state: ProxyState, forwarding: Forwarder, limits: CallLimits, listed: bytes | None = None
+    ) -> None:
+        """`listed`: the list of tools that the client has read last; None if it has read none."""
         self._link = link
         self._state = state
         self._forwarding = forwarding
         self._limits = limits
+        self._listed = listed
 
-    async def answer(self, call: Call) -> Result:
-        """Wait until the upstream answers, in bounded time; return its status, and why code is not reloaded, if so."""
+    async def answer(self, call: Call, *, restart: bool = False) -> Result:
+        """Check the code as a call does, and wait, in bounded time, until what is newest answers; return what is.
+
+        A build that failed is tried again. With `restart` the server is restarted even if its code has not changed.
+        """
         queue = self._forwarding.queue  # None if code is not reloaded, or that is not known yet
         seconds = queue.status_seconds if queue else self._limits.status_seconds
+        replaced = queue.replaced if queue else 0
         reporting = asyncio.ensure_future(report(call, self._waits_for, self._limits.progress_seconds))
         try:
-            is_ready = await self._is_ready(seconds)
+            async with asyncio.timeout(seconds):
+                is_ready = await self._refresh(seconds, Demand.RESTART if restart else Demand.BUILD)
+        except TimeoutError:
+            is_ready = False
         finally:
             reporting.cancel()
         queue, facts = self._forwarding.queue, self._state.snapshot()
@@ -45,13 +71,20 @@ class McpStatus:
         off = facts.hot_reload_off if facts.hot_reload is None else None
         not_reloaded = [f"Hot reload is off, because {off}."] if off else []
         if is_ready:
+            remarks = list(self._changed_tools())
+            if queue is not None and queue.notes.take_memory_lost():
+                remarks.insert(0, f"It was {NEW_PROCESS}.")
+            elif restart and (queue is None or queue.replaced == replaced):
+                remarks.insert(0, "It was not restarted.")
             return ready(
                 name,
                 log_file=facts.upstream.log_file if facts.upstream else None,
                 source=queue.source if queue else None,
                 failing=failing,
                 missing=[*known_issues(self._state, NOT_LOADED)[0], *not_reloaded],
+                unchecked=queue is not None and queue.unchecked,
                 extension_error=queue.notes.extension_error if queue else None,
+                remarks=remarks,
             )
         if self._is_down:
             if failing is not None and failing[0] is ReloadState.BUILD_FAILED:
@@ -61,49 +94,56 @@ class McpStatus:
             return not_started(name, [*reasons, *not_reloaded], steps, last_lines)
         if self._link.fallback or self._link.state is ConnectionState.SHUTDOWN:
             raise unavailable(self._link, self._state)
+        if queue is not None and queue.awaits_answer:
+            return awaits_answer(name)
         return still_restarting(name, seconds, waits_for=self._waits_for())
 
-    async def _is_ready(self, seconds: float) -> bool:
-        """Wait until no restart is due and the upstream answers; return False if that takes too long, or fails.
+    async def _refresh(self, seconds: float, demand: Demand) -> bool:
+        """Wait until the newest code answers; return False if it does not come, or a running call has to be answered.
 
         If no upstream runs, check the code and make another attempt, as a tool call does.
         """
-        try:
-            async with asyncio.timeout(seconds):
-                was_down = self._is_down
-                if not was_down and await self._settled(seconds):
-                    return True
-                if self._is_down:  # build its code, and check whether the user trusts it now
-                    await self._link.reconsider()
-                    if self._forwarding.queue is not None:
-                        await self._forwarding.queue.current()
-                if was_down:  # otherwise an attempt has just failed, and would fail again with the same code
-                    self._link.wanted()
-                return await self._settled(seconds)
-        except TimeoutError:
-            return False
+        if (pending := self._forwarding.queue_pending) is not None:
+            await asyncio.wait([pending])
+        looked = was_down = self._is_down
+        if was_down:  # check whether the user trusts it now
+            await self._link.reconsider()
+        while True:
+            queue = self._forwarding.queue
+            if queue is not None:
+                if not await queue.refreshed(demand):
+                    return False
+                demand = Demand.NEW_CODE
+            if was_down and self._is_down:
+                self._link.wanted()  # otherwise an attempt has just failed, and would fail again with the same code
+                was_down = False
+            if self._link.state is not ConnectionState.CONNECTED and not await self._link.until_connected(seconds):
+                if looked or not self._is_down:
+                    return False
+                looked = True  # a start has just failed; perhaps its code was never built
+                await self._link.reconsider()
+                continue
+            if queue is self._forwarding.queue and (queue is None or queue.is_settled):
+                return True
+
+    def _changed_tools(self) -> Iterator[str]:
+        """A sentence about the tools that have changed since the client has listed them, if any."""
+        if self._listed is None or self._listed == self._state.lists.tools:
+            return
+        before, after = entries_of(self._listed), entries_of(self._state.lists.tools)
+        changes = compare_tools(before, after)
+        if changes.verdict != "same":
+            renamed = [f"'{old}' is probably '{new}' now" for old, new in renamed_tools(before, after).items()]
+            told = "; ".join([str(changes), *renamed])
+            yield f"Since you listed them: {told}. List the tools again."
 
     @property
     def _is_down(self) -> bool:
         return self._link.state is ConnectionState.DEGRADED
 
-    async def _settled(self, seconds: float) -> bool:
-        """Wait until no restart is due and an upstream is connected; return False if none comes."""
-        while True:
-            queue = self._forwarding.queue
-            if queue is not None and not await queue.settled(seconds):
-                return False
-            if self._link.state is ConnectionState.CONNECTED:
-                return True
-            if not await self._link.until_connected(seconds):
-                return False
-
     def _waits_for(self) -> str:
         queue = self._forwarding.queue
-        calls = queue.awaited_calls if queue else 0
-        if calls:
-            return f"it waits for {'a call that still runs' if calls == 1 else f'{calls} calls that still run'}"
-        return f"it is {self._link.state.value}"
+        return (queue.awaits if queue else "") or f"it is {self._link.state.value}"
 
 
 def ready(
@@ -113,26 +153,38 @@ def ready(
     source: str | None,
     failing: tuple[ReloadState, str] | None = None,
     missing: Sequence[str] = (),
+    unchecked: bool = False,
     extension_error: str | None = None,
+    remarks: Sequence[str] = (),
 ) -> Result:
-    """`failing`: why the code on disk does not run. `missing`: sentences about parts that do not work.
-    `extension_error`: the output of the extension's failed build.
+    """`failing`: why the code on disk does not run. `missing`: sentences about parts that do not work. `unchecked`:
+    whether its code could not be checked. `extension_error`: the output of the extension's failed build. `remarks`:
+    sentences about what has changed.
     """
     steps = [f"Call {HEALTH}, which says what is wrong"]
     if log_file:
         steps.append(f"Look into its log, {log_file}")
     steps.append(f"Read its source{f' in {source}' if source else ''}")
-    problems, states = list(missing), [ReloadState.READY]
-    if failing:
+    problems, states = [*remarks, *missing], [ReloadState.READY]
+    if failing and failing[0] is ReloadState.NOT_AGREED:
+        problems.append(
+            f"But what answers is what the user agreed to last: {failing[1]}. "
+            "Newer code and settings are used when the user has run 'uno-devserver trust'."
+        )
+    elif failing:
         what = "its build fails" if failing[0] is ReloadState.BUILD_FAILED else "it did not start"
         problems.append(
             f"But what answers may be older than its present code: {what}{_because(failing[1])}. "
-            "Fix that; the next call of a tool tries again."
+            "Fix that; the next call after a change tries again."
         )
+    if failing:
         states.append(failing[0])
+    if unchecked:
+        problems.append(f"But {UNCHECKED.format(name)}.")
+        states.append(ReloadState.UNCHECKED)
     if extension_error is not None:
         why = _because(extension_error)
-        problems.append(f"The build of the extension's code fails{why}; the next call builds it again.")
+        problems.append(f"The build of the extension's code fails{why}; the next call after a change builds it again.")
         states.append(ReloadState.EXTENSION_BUILD_FAILED)
     is_ready = " ".join([f"{capitalised(name)} is ready.", *problems])
     text = (
@@ -154,6 +206,15 @@ def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
     text = (
         f"{capitalised(name)} is not ready after {seconds:g} s: {waits_for}. Call {STATUS} again to keep waiting; if "
         f"that does not help either, call {HEALTH}, which says what is wrong."
+    )
+    return _status(text, ReloadState.RESTARTING, is_ready=False)
+
+
+def awaits_answer(name: str) -> Result:
+    text = (
+        f"The code of {name} has changed. {capitalised(name)} restarts with it when the call is over that waits for an "
+        "answer of its client (sampling, elicitation): answer it first. Until then calls run on the old code, and "
+        "their results say so."
     )
     return _status(text, ReloadState.RESTARTING, is_ready=False)
 

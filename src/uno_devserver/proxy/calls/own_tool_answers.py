@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...protocol.jsonrpc import RpcError, encode, shown
-from ..own_tools import DISCOVER, EXECUTE, HEALTH, INITIALIZE, SELECT_SOLUTION, SET_ROOTS, STATUS, health_result
+from ..own_tools import (
+    DISCOVER,
+    EXECUTE,
+    HEALTH,
+    INITIALIZE,
+    RESTART,
+    SELECT_SOLUTION,
+    SET_ROOTS,
+    STATUS,
+    health_result,
+)
 from .failure_answers import failed
 from .forwarder import ForwardedRequest
 
@@ -20,7 +30,9 @@ if TYPE_CHECKING:
 
     from ...protocol.service import Call, Params, Result
     from ..state import ProxyState
+    from .conversations import Conversations
     from .forwarder import Forwarder
+    from .mcp_status import McpStatus
     from .upstream_link import CallLimits, Link
 
 
@@ -37,10 +49,13 @@ class BadArgument(Exception):
 
 
 class OwnToolAnswers:
-    def __init__(self, link: Link, state: ProxyState, forwarding: Forwarder, limits: CallLimits) -> None:
+    def __init__(
+        self, link: Link, state: ProxyState, forwarding: Forwarder, conversations: Conversations, limits: CallLimits
+    ) -> None:
         self._link = link
         self._state = state
         self._forwarding = forwarding
+        self._conversations = conversations
         self._limits = limits
         self._tools: dict[str, Callable[[Call, Params], Awaitable[Result | msgspec.Raw]]] = {
             HEALTH: self._health,
@@ -50,6 +65,7 @@ class OwnToolAnswers:
             INITIALIZE: self._initialize,
             SET_ROOTS: self._set_roots,
             STATUS: self._status,
+            RESTART: self._restart,
         }
 
     def has(self, name: object) -> bool:
@@ -69,6 +85,7 @@ class OwnToolAnswers:
     async def _discover(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
         await self._forwarding.await_upstream(call, self._limits.discover_seconds)
         self._forwarding.list_read()
+        self._conversations.of(call.session).listed_tools = self._state.lists.tools
         own = self._state.own_tools
         tools = [raw for raw in _raw_list(self._state.lists.tools) if _named(raw).name not in own]
         if not tools:
@@ -113,9 +130,16 @@ class OwnToolAnswers:
         return await self._initialize(call, arguments)
 
     async def _status(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
+        return await self._mcp_status(call).answer(call)
+
+    async def _restart(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
+        return await self._mcp_status(call).answer(call, restart=True)
+
+    def _mcp_status(self, call: Call) -> McpStatus:
         from .mcp_status import McpStatus  # imported late: agents only call it after a reload
 
-        return await McpStatus(self._link, self._state, self._forwarding, self._limits).answer(call)
+        listed = self._conversations.of(call.session).listed_tools
+        return McpStatus(self._link, self._state, self._forwarding, self._limits, listed)
 
 
 def _object(name: str, value: object) -> Mapping[str, Any]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..front.session import StdioSession
     from ..inspection.call_recorder import CallRecord
     from ..state import ProxyState
-    from .call_queue import CallQueue
+    from .call_queue import RunningCalls
     from .conversations import Conversation, Route
     from .failure_answers import UnansweredRequest
     from .service import ProxyService
@@ -173,16 +173,16 @@ class CallRelay:
 
     def _relays(self, message: _Envelope, params: _Params, route: Route) -> bool:
         """Send the call, if the call queue and the connection accept it now; return whether it was sent."""
-        queue = self._forwarding.queue
-        if queue is not None and not queue.enter():
+        queue, running = self._forwarding.queue, None
+        if queue is not None and (running := queue.enter(params.name)) is None:
             return False
         assert message.id is not None
-        call = RelayedCall(self, message.id, params.name, message.params, route, queue, self.loop.time())
+        call = RelayedCall(self, message.id, params.name, message.params, route, running, self.loop.time())
         if (meta := params.meta) is not None:
             call.progress_token, call.level = bytes(meta.progress_token), meta.log_level
         if not route.connection.send(call, params.name, message.params):
-            if queue is not None:
-                queue.leave()
+            if running is not None:
+                running.leave()
             return False
         observer = self._forwarding.observer
         if observer is not None:
@@ -248,7 +248,7 @@ class CallRelay:
                 outcome = ended(call.request, 1)
         relayed: ForwardedRequest | UnansweredRequest | RpcError
         if isinstance(outcome, ConnectionLost):
-            relayed = ForwardedRequest("tools/call", params, call.route.generation, outcome.sent)
+            relayed = ForwardedRequest("tools/call", params, call.route.generation, outcome.sent, call.running)
         else:
             relayed = outcome
         request = RpcRequest(call.id, "tools/call", params)
@@ -286,7 +286,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     name: str
     params: msgspec.Raw
     route: Route
-    queue: CallQueue | None  # None after the call has left it
+    running: RunningCalls | None  # the calls of the queue that it has entered; None after it has left them
     heard_at: float
     progress_token: bytes = b""
     level: str | None = None  # the level of log messages that a modern client wants
@@ -321,7 +321,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
                 return
         call_id = b"%d" % self.id if isinstance(self.id, int) else msgspec.json.encode(self.id)
         relay.output.queued.append(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, outcome.result))
-        if self.queue is not None:
+        if self.running is not None:
             self.leave_queue()
         if self.record is not None:
             self.record.end_with(outcome.result)
@@ -331,9 +331,11 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
 
     def leave_queue(self) -> None:
         """Report the call to its queue as over, so that a restart does not wait for it."""
-        queue, self.queue = self.queue, None
-        if queue is not None:
-            queue.leave()
+        running, self.running = self.running, None
+        if running is not None:
+            if self.questions:  # its client may answer later, or never
+                running.answered()
+            running.leave()
 
     def turn_over(self, *, more: bool = False) -> None:
         if more and self.relay.open:
@@ -363,11 +365,15 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
         if session is None:
             raise RpcError(STOPPED, "The client has gone.")
         self.questions += 1
+        if self.questions == 1 and self.running is not None:
+            self.running.asks()
         try:
             return await session.ask(method, params)
         finally:
             self.questions -= 1
             self.heard_at = self.relay.loop.time()
+            if not self.questions and self.running is not None:
+                self.running.answered()
 
     # From the client.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from ...protocol.jsonrpc import shown
 from ...system.values import Value
 from ..own_tools import STATUS
 
@@ -28,6 +29,8 @@ QUOTED_CHARACTERS = 300  # of a line, when a sentence quotes it
 
 _WAIT = f"Call {STATUS} with an empty input; it waits for the server. Retry no other tool before it says ready."
 _NOT_RUN = "This call has not been run."
+UNCHECKED = "whether the code of {} has changed could not be checked; its log says why"
+NEW_PROCESS = "restarted with its new code; what the old process had in memory is gone"
 
 _LEVELS: dict[type, msgspec.json.Decoder[Any]] = {
     dict: msgspec.json.Decoder(dict[str, msgspec.Raw]),
@@ -48,6 +51,9 @@ class ReloadState(Enum):
     FAILED = "failed"  # no server answers
     EXTENSION_RELOADED = "extensionReloaded"
     EXTENSION_BUILD_FAILED = "extensionBuildFailed"
+    NOT_AGREED = "notAgreed"  # the config or the kinds of code have changed, and the user has not agreed
+    TOOL_GONE = "toolGone"  # a reload has removed the tool that was called
+    UNCHECKED = "unchecked"  # whether the code has changed could not be checked
 
 
 class ReloadNote(Value):
@@ -62,10 +68,10 @@ def not_run(notes: Sequence[ReloadNote]) -> Result:
 
 def state_of(notes: Sequence[ReloadNote], *, run: bool) -> dict[str, Any]:
     """Make the value in `_meta`, from at least one note, the most important one first."""
-    first, *others = notes
-    state: dict[str, Any] = {"state": first.state.value, "run": run}
+    first, *others = dict.fromkeys(note.state.value for note in notes)
+    state: dict[str, Any] = {"state": first, "run": run}
     if others:
-        state["also"] = [note.state.value for note in others]
+        state["also"] = others
     return state
 
 
@@ -97,7 +103,8 @@ def build_failed(name: str, output: str, *, serves: bool) -> ReloadNote:
         ReloadState.BUILD_FAILED,
         f"The code of {name} has changed, and its build failed:\n\n{fenced(output)}\n\n"
         f"{_NOT_RUN} {capitalised(name)} {stays}. "
-        "Fix what the build complains about, then call the tool again: that builds again.",
+        "Fix what the build complains about, then call the tool again: the next call after a change builds again. "
+        f"Without a change, {STATUS} builds again.",
     )
 
 
@@ -118,6 +125,40 @@ def still_not_started(name: str) -> ReloadNote:
         ReloadState.SWAP_FAILED,
         f"Note: the old code of {name} gave this result. Its present code did not start; "
         "fix it, and the next call starts it again.",
+    )
+
+
+def before_restart(name: str) -> ReloadNote:
+    """Make the note for the result of a call for which the restart waits, because another call may depend on it."""
+    return ReloadNote(
+        ReloadState.RESTARTING,
+        f"Note: the old code of {name} gave this result. Its code has changed; {name} restarts with it when the call "
+        "that waits for an answer of its client is over.",
+    )
+
+
+def not_agreed(name: str) -> ReloadNote:
+    return ReloadNote(
+        ReloadState.NOT_AGREED,
+        f"Note: {name} gave this result with the settings and the code to which the user agreed last. They have "
+        "changed, and newer ones are used when the user has run 'uno-devserver trust'.",
+    )
+
+
+def unchecked(name: str) -> ReloadNote:
+    return ReloadNote(ReloadState.UNCHECKED, f"Note: {capitalised(UNCHECKED.format(name))}.")
+
+
+def memory_lost(name: str, *, swapped: bool) -> ReloadNote:
+    """Make the note for the first result after a reload."""
+    state = ReloadState.SWAPPED if swapped else ReloadState.RELOADED
+    return ReloadNote(state, f"Note: {name} was {NEW_PROCESS}.")
+
+
+def tool_gone(name: str, tool: str, new_name: str | None) -> ReloadNote:
+    now = f"'{shown(new_name)}' is probably its new name" if new_name else "list the tools again"
+    return ReloadNote(
+        ReloadState.TOOL_GONE, f"Note: {name} has no tool '{shown(tool)}' any more since its code was reloaded; {now}."
     )
 
 
@@ -226,16 +267,32 @@ class ResultNotes:
 
     def restart_begins(self) -> None:
         """Drop the notes that an earlier restart succeeded."""
-        self.pending = [note for note in self.pending if note.state is not ReloadState.RELOADED]
+        reloads = (ReloadState.RELOADED, ReloadState.SWAPPED)
+        self.pending = [note for note in self.pending if note.state not in reloads]
 
-    def restarted(self, name: str, outcome: RestartResult) -> None:
+    def restarted(self, name: str, outcome: RestartResult, *, swapped: bool = False, lost_memory: bool = False) -> None:
+        """Record the outcome of a restart; `lost_memory`: whether the process that it has replaced had answered."""
         self._drop_failed_start()
+        self.restart_begins()
         if not outcome.ok:
             self.pending.append(not_replaced(name, outcome))
             self.failure = still_not_started(name) if outcome.kept else None
             self.reason = outcome.problem
-        elif outcome.problem:
+            return
+        if outcome.problem:
             self.pending.append(reloaded_in_part(name, outcome.problem))
+        if lost_memory:
+            self.pending.append(memory_lost(name, swapped=swapped))
+
+    def take_memory_lost(self) -> bool:
+        """Return whether it is still to be said that a reload has lost the server's memory, which the caller says."""
+        kept = [note for note in self.pending if NEW_PROCESS not in note.text]
+        due, self.pending = len(kept) < len(self.pending), kept
+        return due
+
+    def agreement_lost(self, name: str, why: str) -> None:
+        """Record that the user has not agreed to the present config or code; `why` is the end of a sentence."""
+        self.failure, self.reason = not_agreed(name), why
 
     def extension_notes(self, result: CheckResult) -> list[ReloadNote]:
         output, before = result.extension_build_error, self.extension_error

@@ -56,7 +56,7 @@ class ProxyService:
         self.limits = limits
         self.conversations = Conversations(link, state, resource_updated, limits)
         self.forwarding = Forwarder(link, state, self.conversations, limits, waits=wait_calls)
-        self._own = OwnToolAnswers(link, state, self.forwarding, limits)
+        self._own = OwnToolAnswers(link, state, self.forwarding, self.conversations, limits)
 
     @property
     def info(self) -> ServerInfo:
@@ -82,7 +82,7 @@ class ProxyService:
             if method == "tools/call" and self._own.has(name := params.get("name")):
                 return await self._own.answer(call, str(name), params.get("arguments"))
             if method in LISTS:
-                return await self._list(method, params)
+                return await self._list(call)
             if method == "resources/read" and is_health_uri(params.get("uri")):
                 return health_contents(self._state.report())
             return await self.forwarding.run(call, ForwardedRequest(method, params))
@@ -111,11 +111,18 @@ class ProxyService:
         """Close the conversations of all clients, in bounded time."""
         await self.conversations.close()
 
-    async def _list(self, method: str, params: Params) -> Result:
+    async def _list(self, call: Call) -> Result:
+        method, params = call.method, call.params
         if params.get("cursor") is not None:
             raise RpcError(INVALID_PARAMS, "The cursor is unknown: every list here is one page.")
         if method == "tools/list" and self._state.holds_tools:
             await self._link.until_connected(self.limits.tools_seconds)
         self.forwarding.list_read()
+        if method == "tools/list":
+            self.tools_listed(call.session)
         key, which = LISTS[method]
         return {key: msgspec.Raw(getattr(self._state.lists, which))}
+
+    def tools_listed(self, session: Session) -> None:
+        """Record which list of tools this client has read."""
+        self.conversations.of(session).listed_tools = self._state.lists.tools

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         def client_met(self, client: ClientInfo) -> None:
             """Called when a client has introduced itself."""
 
-        def list_read(self) -> None:
+        def list_read(self, *, tools: bool) -> None:
             """Called when a client has read a list."""
 
         def take(self, message: Message) -> None: ...
@@ -280,7 +280,9 @@ class Front:
             result = modern_result(request.method, result, self._state.server)
         if request.method in _TIMED:
             self._state.timeline.mark(request.method)
-        then = _list_read if request.method in LISTS else None
+        then = None
+        if request.method in LISTS:
+            then = _tools_read if request.method == "tools/list" else _list_read
         self._wants_engine = self._wants_engine or then is not None
         return _Reply(answer_line(request.id, result, spliced), then)
 
@@ -330,7 +332,11 @@ class _Held(Value):
 
 
 def _list_read(engine: Engine) -> None:
-    engine.list_read()
+    engine.list_read(tools=False)
+
+
+def _tools_read(engine: Engine) -> None:
+    engine.list_read(tools=True)
 
 
 def _is_response(members: Mapping[str, Any]) -> bool:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import json
 
 from ...system.values import Value
-from ..own_tools import ALWAYS_OURS, HEALTH_RESOURCE, STATUS, first_tools, is_health_uri, last_tools, unlisted_tools
+from ..own_tools import (
+    ALWAYS_OURS,
+    HEALTH_RESOURCE,
+    RELOAD_TOOLS,
+    first_tools,
+    is_health_uri,
+    last_tools,
+    unlisted_tools,
+)
 from ..state import Lists
 
 TYPE_CHECKING = False
@@ -31,7 +39,7 @@ def merged(offered: Offered, now: OwnToolFacts) -> tuple[Lists, frozenset[str]]:
     named = {name for name, _ in offered.tools}
     theirs = named - ALWAYS_OURS
     # mcpStatus stays callable: an agent may have been told to call it before hot reload was switched off.
-    answered = now.replace(fallback=True, hot_reload=now.hot_reload or STATUS not in named)
+    answered = now.replace(fallback=True, hot_reload=now.hot_reload or not RELOAD_TOOLS & named)
     first = [tool for tool in first_tools(now) if tool["name"] not in theirs]
     last = [tool for tool in last_tools() if tool["name"] not in theirs]
     own = (frozenset(tool["name"] for tool in (*first_tools(answered), *last)) | unlisted_tools(now)) - theirs

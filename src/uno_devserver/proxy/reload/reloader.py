@@ -13,7 +13,7 @@ import traceback
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...hotreload.authority import AuthorityProblem, RestartResult
+from ...hotreload.authority import UNCHANGED, AuthorityProblem, CheckResult, Demand, RestartResult
 from ...hotreload.control.messages import NO_ANSWER
 from ...hotreload.digest_store import UNKNOWN, DigestStore
 from ...instances.host_kind import HostKind
@@ -42,6 +42,7 @@ from .watched_code import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from ...hotreload.authority import Authority
     from ...hotreload.client_app import ClientApp
     from ...hotreload.control.client import RemoteAuthority
     from ...hotreload.control.server import ControlServer
@@ -98,6 +99,7 @@ class Reloader:
         self._restarter: Restarter | None = None
         self._restarting = False  # whether we restart the upstream at this moment
         self._start_failed = keeper.state is DEGRADED  # whether the upstream failed since the code was last checked
+        self._outcome: RestartResult | None = None  # of our last restart, until the queue has heard of it
         self._owners_restarts = 0  # how often the owner had restarted the Host when we were last connected
         self._state.follow_reloader(self)
 
@@ -113,7 +115,7 @@ class Reloader:
 
     def status(self) -> Mapping[str, object] | None:
         """The status for the health report; None if hot reload is off. Safe from any thread."""
-        if self._queue is None:
+        if self._plan is None or self._queue is None:
             return None
         own = self._own
         return {"owner": False} if own is None else own.status()
@@ -186,7 +188,11 @@ class Reloader:
             before = self._plan
             if plan != before:
                 await self._change_plan(plan)
+                if before is not None and off == NOT_TRUSTED:
+                    await self._note_agreement_lost(before)
                 self._publish_status()
+            elif plan is None and off != NOT_TRUSTED:
+                self._close_queue()
             if self._options.command and (off != NO_CONFIG or self._next_update is not None):
                 self._cancel_next_update()
                 self._next_update = self._loop.call_later(LIMITS.config_seconds, self.update)
@@ -211,6 +217,12 @@ class Reloader:
             self._keeper.announcements.say("warning", not_reloaded(why))
             self._state.learn(trusted=False, refusal=f"{why}; what runs stays")
 
+    async def _note_agreement_lost(self, before: WatchedCode) -> None:
+        """Have each result of what runs say that the user has not agreed to what has changed since."""
+        why = await run_in_thread(lambda: refusal(folders().state, before.folder))
+        self._queue = self._open_queue(FrozenCode(why), before)
+        self._queue.agreement_lost(why)
+
     async def _change_plan(self, plan: WatchedCode | None) -> None:
         if self._own is not None and self._plan is not None:  # the running code stays the same
             self._content, self._content_of = self._own.content, self._plan.packages
@@ -232,24 +244,31 @@ class Reloader:
 
             authority = self._remote = RemoteAuthority(plan.channel, self._restart_announced, self._restarted)
             self._owners_restarts = 0
+        self._queue = self._open_queue(authority, plan)
+
+    def _open_queue(self, authority: Authority, plan: WatchedCode) -> CallQueue:
         from ..calls.call_queue import CallQueue
         from ..calls.upstream_link import DEFAULT_LIMITS
 
         config = plan.config
         longer = self._keeper.limits.additional_seconds(config.startup_seconds or 0.0)
-        self._queue = CallQueue(
+        # Calls of a server share its extension and the client process, which do one thing at a time.
+        shares = config.extension_path is not None or config.client is not None
+        queue = CallQueue(
             authority,
-            concurrency=config.concurrency or (None if config.path is None else 1),
+            concurrency=config.concurrency or (1 if shares else None),
             strategy=config.hot_reload.strategy,
             waits=lambda: self._forwarding.waits,
             observer=lambda: self._forwarding.observer,
             serves=lambda: self._connected,
+            tools=lambda: self._keeper.publisher.offered.tools,
             name=self._server_name(plan),
             source=plan.packages[0].root,
             status_seconds=config.hot_reload.status_timeout_ms / 1000,
             limits=DEFAULT_LIMITS.replace(restart_seconds=DEFAULT_LIMITS.restart_seconds + longer),
         )
-        self._forwarding.queue = self._queue
+        self._forwarding.queue = queue
+        return queue
 
     async def _open_own_authority(self, subject: WatchedCode) -> LocalAuthority:
         from ...hotreload.control.server import ControlServer
@@ -301,12 +320,16 @@ class Reloader:
 
     async def _close_authority(self) -> None:
         """Close the authority, and run the calls that wait for it."""
-        if self._queue is not None:
-            self._forwarding.queue = None
-            self._queue.close()
+        self._close_queue()
         parts = (self._channel, self._remote, self._own)
         await asyncio.gather(*(part.close() for part in parts if part is not None))
-        self._plan = self._queue = self._channel = self._channel_path = self._remote = self._own = None
+        self._plan = self._channel = self._channel_path = self._remote = self._own = None
+
+    def _close_queue(self) -> None:
+        queue, self._queue = self._queue, None
+        if queue is not None:
+            self._forwarding.queue = None
+            queue.close()
 
     def _server_name(self, subject: WatchedCode) -> str:
         introduced = self._connected and isinstance(self._keeper.upstream, ConfiguredUpstream)
@@ -330,14 +353,16 @@ class Reloader:
             self._restarter = Restarter(self._keeper)
         self._restarting = True
         try:
-            return await self._restarter.restart(self._plan.config.hot_reload, self._queue, self._channel)
+            self._outcome = await self._restarter.restart(self._plan.config.hot_reload, self._queue, self._channel)
+            return self._outcome
         finally:
             self._restarting = False
 
     def _on_own_status(self) -> None:
         """Called when the status of our authority has changed; a restart may be over."""
         if self._queue is not None and self._own is not None and not self._own.restarting:
-            self._queue.resume()
+            outcome, self._outcome = self._outcome, None
+            self._queue.resume(outcome)
         self._publish_status()
 
     # Restarts by the owner of the Host.
@@ -350,7 +375,25 @@ class Reloader:
         """Resume calls, unless our own connection to the new Host is still to come."""
         connects = outcome.ok and self._keeper.started and not self._connected
         if self._queue is not None and not connects:
-            self._queue.resume()
+            self._queue.resume(outcome)
+
+
+class FrozenCode:
+    """The authority over code to which the user has not agreed: it is neither read, built nor started."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why  # the end of a sentence
+
+    def news(self) -> bool:
+        return False
+
+    async def check(self, tell: Callable[[str], None], demand: Demand = Demand.NEW_CODE) -> CheckResult:  # noqa: ARG002
+        if demand is Demand.RESTART:
+            raise AuthorityProblem(f"The server is not restarted: {self._why}.")
+        return UNCHANGED
+
+    async def ready_to_restart(self) -> RestartResult:
+        return RestartResult(False, f"The server is not restarted: {self._why}.", kept=True)
 
 
 def _watch_plan(options: ProxyOptions, keeper: Keeper, before: WatchedCode | None) -> WatchedCode | str:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from ...hotreload.authority import RestartResult, ToolChanges
+from ...hotreload.authority import RestartResult
 from ...protocol.client.connection import ServerDescription, UnusableServer
 from ...system.event_loop import Tasks, run_in_thread
 from ...system.log import log
 from ...workspace.config import Strategy
+from ..lists.tool_changes import compare_tools
 from ..state import ConnectionState
 from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
@@ -27,7 +26,6 @@ from ..upstream.launcher import Launcher, LaunchFailed, Launching, Ready
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ...hotreload.authority import ToolVerdict
     from ...hotreload.control.server import ControlServer
     from ...workspace.config import HotReloadSettings
     from ..calls.call_queue import CallQueue
@@ -52,7 +50,7 @@ class Restarter:
         """Replace the upstream when its calls are over, or by a swap, and notify the proxies that share it."""
         swaps, outcome = hot_reload.strategy is Strategy.SWAP, RestartResult(False, "The restart was interrupted.")
         try:
-            await queue.pause(hold=swaps)
+            await queue.pause(hold=swaps, finish=not (swaps and self._can_swap))
             if channel is not None:
                 await channel.announce_restart(PEERS_SECONDS)
             outcome = await (self.swap() if swaps else self.renew(hot_reload.restart_delay_ms / 1000))
@@ -62,6 +60,12 @@ class Restarter:
         finally:
             if channel is not None:
                 channel.announce_restarted(outcome)
+
+    @property
+    def _can_swap(self) -> bool:
+        """Whether another server can be started beside the present one; apps and IDEs know a Host by its port."""
+        running = self._keeper.running
+        return running is None or running.endpoint is None
 
     async def _addin_failures(self) -> str:
         """Which add-ins of the restarted Host did not load; also updates the health report."""
@@ -117,8 +121,7 @@ class Restarter:
         running, upstream = keeper.running, keeper.upstream
         if running is None or upstream is None or keeper.state is not CONNECTED:
             return await self._renew(0.0)
-        if running.endpoint is not None:
-            # A server with a port of its own cannot be swapped: two cannot have it. It finishes its requests first.
+        if not self._can_swap:  # the calls are over, and other requests, which no call waits for, finish first
             await keeper.until_unused()
             return await self._renew(0.0)
         before = keeper.publisher.offered.tools
@@ -269,38 +272,3 @@ class Swap:
                 return (await running.ended()).last_lines
         except TimeoutError:
             return ()
-
-
-def compare_tools(before: Entries, after: Entries) -> ToolChanges:
-    """The difference between the old and the new tools, for clients that have read the old ones."""
-    old, new = dict(before), dict(after)
-    verdicts = {name: _verdict(old[name], new[name]) for name in new if name in old}
-    return ToolChanges(
-        added=tuple(name for name in new if name not in old),
-        removed=tuple(name for name in old if name not in new),
-        grown=tuple(name for name, verdict in verdicts.items() if verdict == "grown"),
-        changed=tuple(name for name, verdict in verdicts.items() if verdict == "changed"),
-    )
-
-
-def _verdict(before: bytes, after: bytes) -> ToolVerdict:
-    if before == after:
-        return "same"
-    try:
-        old, new = msgspec.json.decode(before), msgspec.json.decode(after)
-        if old == new:  # the members of an object have no order
-            return "same"
-        properties, more = _take_properties(old), _take_properties(new)
-    except (ValueError, RecursionError):  # JSON that msgspec does not accept, or no schema
-        return "changed"
-    # "grown": the only differences are new properties, none of them required.
-    return "grown" if old == new and properties.items() <= more.items() else "changed"
-
-
-def _take_properties(tool: Any) -> dict[str, Any]:
-    """Remove and return the properties of the tool's input schema; ValueError if it has no readable schema."""
-    schema = tool.setdefault("inputSchema", {}) if isinstance(tool, dict) else None
-    properties = schema.pop("properties", None) or {} if isinstance(schema, dict) else None
-    if not isinstance(properties, dict):
-        raise ValueError("a tool without a schema")
-    return properties

@@ -6,9 +6,10 @@ write to the same log. Cheap to import: the launch waits for it.
 
 from __future__ import annotations
 
+import os
 import sys
 
-from ...issues import Issue, fatal
+from ...issues import Issue, fatal, warning
 from ...system.folders import folders
 from ...system.text import usable_name
 from ...workspace.config import CORRECT_FILE, ServerCommand, read_config
@@ -51,8 +52,10 @@ class ConfiguredUpstream(Upstream):
         self.config = config = self._trusted_config()
         if not config.names_server:
             raise StartFailure(self._names_no_server(config), final=True)
+        command = self._command_of(config)
+        self._require_output(config)
         try:
-            return self._command_of(config).start(observer)
+            return command.start(observer)
         finally:
             self._given_name = given_name(config)  # reads files, so it comes after the launch
             self.named = f"The server '{self._given_name or self._own_name or folder_name(config)}'"
@@ -105,6 +108,27 @@ class ConfiguredUpstream(Upstream):
                 log_file=log_path(self._state, self._folder, ("config",)),
             )
         return self._command
+
+    def _require_output(self, config: Config) -> None:
+        """Raise StartFailure if the file to run is the output of a build that is still to come."""
+        assert self._started is not None
+        found, root = self._started[0], config.server_folder
+        program, *arguments = found.line
+        script = next((word for word in arguments if not word.startswith("-")), "")
+        named = [
+            os.path.normpath(os.path.join(found.folder, word)) for word in (program, script) if os.path.dirname(word)
+        ]
+        missing = next((path for path in named if not os.path.exists(path)), None)
+        inside = missing is not None and root is not None and missing.startswith(os.path.join(root, ""))
+        if not inside or not config.hot_reload.enabled:
+            return
+        from ...hotreload.build_command import build_of  # few starts need it
+        from ..reload.watched_code import packages_of
+
+        build = build_of(packages_of(self._folder, config)[0], self._environ, sys.platform)
+        if build is not None:
+            message = f"{missing} does not exist yet, so '{build.named}' runs first."
+            raise StartFailure(warning("HostNotStarted", message, "It is started when it is built."), final=True)
 
     def _names_no_server(self, config: Config) -> Issue:
         """The issue of a config that does not name a server any more; the next save leads to another upstream."""
