@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import uno_devserver
-from support.files import snapshot
+from support.dotnet_cli import RecordedDotNet, RecordedProject
+from support.files import snapshot, write
 from support.machine import Machine
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system.jsonc import parse
@@ -330,6 +331,25 @@ def test_nothing_is_written_and_nothing_of_the_workspace_runs(workspace: Workspa
 
     assert snapshot(machine.workspace) == before
     assert not machine.state.exists()
+
+
+def test_a_csharp_server_is_shown_without_running_dotnet(machine: Machine) -> None:
+    recorded = RecordedProject("reference", machine.workspace)
+    dotnet = RecordedDotNet(machine.root / "net")
+    dotnet.knows(recorded.path, recorded.answer())
+    write(machine.workspace / CONFIG, '{"mcpServerRoot": "../S"}')
+    machine.environment["PATH"] = str(dotnet.folder)
+
+    result = machine.run("config")
+
+    rows = _rows(result.stdout)
+    assert result.exit_code == 0
+    assert rows["server"] == recorded.property("RunCommand")
+    assert rows["sources of the server"] == f".NET, 2 files in {machine.workspace}/S"
+    assert rows["with the package"] == f".NET, 2 files in {machine.workspace}/Core"
+    assert rows["build of the server"] == f"dotnet build S.csproj, in {machine.workspace}/S"
+    assert "S does not exist yet; dotnet build S.csproj is run when the server is first needed." in result.stdout
+    assert dotnet.calls() == []
 
 
 def test_without_a_workspace_it_says_how_to_make_one(machine: Machine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,52 @@ def test_the_commands_that_a_config_leads_to_are_shown_in_words(workspace: Works
     ]
     assert [line for line in shown.splitlines() if line.startswith("- ")] == [f"- {word}" for word in words]
     assert data["commands"] == words
+
+
+@pytest.mark.parametrize(("name", "verb"), [("S.csproj", "msbuild"), ("server.cs", "build")])
+def test_a_csharp_server_is_shown_with_its_build_and_its_evaluation(
+    workspace: WorkspaceBuilder, machine: Machine, name: str, verb: str
+) -> None:
+    workspace.file(f"server/{name}", '<Project Sdk="Microsoft.NET.Sdk" />')
+    workspace.file(CONFIG, '{"mcpServerRoot": "../server"}')
+
+    [_, *shown] = _may_run(machine)
+
+    folder = f"{machine.workspace}/server"
+    assert shown == [
+        f"- When code of the server has changed: dotnet build {name}, in {folder}",
+        f"- To find the code of the server: dotnet {verb} {name} -getItem, in {folder}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ({"mcpServer": {"build": False}}, ["- To find"]),
+        ({"mcpServer": {"build": "make"}}, ["- When co", "- To find"]),
+        ({"hotReload": {"watch": ["*.cs"]}}, ["- When co"]),
+    ],
+    ids=["no build", "another build", "named files"],
+)
+def test_the_evaluation_of_csharp_code_is_shown_whatever_builds_it_unless_the_config_names_the_files(
+    workspace: WorkspaceBuilder, machine: Machine, settings: dict[str, object], shown: list[str]
+) -> None:
+    workspace.file("server/S.csproj", '<Project Sdk="Microsoft.NET.Sdk" />')
+    workspace.file(CONFIG, json.dumps({"mcpServerRoot": "../server", **settings}))
+
+    [_, *lines] = _may_run(machine)
+
+    assert [line[: len("- To find")] for line in lines] == shown
+
+
+def test_a_csharp_program_that_appears_is_a_new_kind_of_code(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("server/server.cs", "#:property A=b").file(CONFIG, '{"mcpServerRoot": "../server"}')
+    machine.run("trust")
+    assert machine.run("config", "--json").json["trusted"]
+
+    workspace.file("server/second.cs", "#:property A=b")
+
+    assert "the package of server/second.cs" in machine.run("config", "--json").json["refusal"]
 
 
 def _may_run(machine: Machine) -> list[str]:

@@ -145,6 +145,7 @@ OF_OTHERS = {
     "--list-sdks",
     "--mcp-app",
     "--metadata-updates",
+    "--no-restore",
     "--option",
     "--quick",
     "--reload",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.files import write, write_all
 from uno_devserver.hotreload.build_command import BuildCommand, build_of
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 
@@ -154,12 +155,91 @@ def test_a_build_of_the_config_whose_program_is_missing_says_so(root: Path, tmp_
 
 
 def test_a_dotnet_project_is_built_quietly(tmp_path: Path, programs: Path) -> None:
-    (tmp_path / "Server.csproj").touch()
+    (tmp_path / "Server.csproj").write_text('<Project Sdk="Microsoft.NET.Sdk" />')
 
     build = found(tmp_path, programs)
 
-    line = (str(programs / "dotnet"), "build", "Server.csproj", "--nologo", "--verbosity", "quiet")
-    assert build == BuildCommand("dotnet build Server.csproj", line, str(tmp_path))
+    assert build is not None
+    line = (str(programs / "dotnet"), "build", "Server.csproj", "-nologo", "-v", "q", "-clp:NoSummary")
+    assert (build.named, build.line, build.folder) == ("dotnet build Server.csproj", line, str(tmp_path))
+
+
+@pytest.fixture
+def restored(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a reference, whose restore is recorded."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    reference = '<ItemGroup><ProjectReference Include="../Lib/Lib.csproj" /></ItemGroup>'
+    project = '<Project Sdk="Microsoft.NET.Sdk">{}</Project>'
+    write_all(
+        tmp_path,
+        {
+            "S/S.csproj": project.format(reference),
+            "Lib/Lib.csproj": project.format(""),
+            "Directory.Build.props": "<Project />",
+            "nuget.config": "<configuration />",
+            "S/obj/project.assets.json": "{}",
+            "Lib/obj/project.assets.json": "{}",
+            "S/Program.cs": "",
+        },
+    )
+    build = dotnet_build(tmp_path, programs)
+    assert build.restore is not None
+    build.restore.note()
+    return tmp_path
+
+
+def dotnet_build(folder: Path, programs: Path) -> BuildCommand:
+    environ = {"PATH": str(programs), "XDG_DATA_HOME": str(folder / "data"), "HOME": str(folder)}
+    build = build_of(WatchedPackage(Role.SERVER, str(folder / "S")), environ, "linux")
+    assert build is not None
+    return build
+
+
+def test_code_is_built_without_a_restore_after_one(restored: Path, programs: Path) -> None:
+    write(restored / "S" / "Program.cs", "class New;")
+
+    build = dotnet_build(restored, programs)
+
+    assert build.line[-1] == "--no-restore"
+    assert build.restore is None
+    assert build.whole is not None
+    assert build.whole.line == build.line[:-1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("S/S.csproj", "Lib/Lib.csproj", "Directory.Build.props", "Directory.Packages.props", "nuget.config"),
+        *("global.json", "S/packages.lock.json", "Lib/Directory.Build.targets", "Lib/obj/project.assets.json"),
+    ],
+)
+def test_a_change_of_what_a_restore_reads_or_has_written_restores(restored: Path, programs: Path, name: str) -> None:
+    before = (restored / name).read_text() if (restored / name).exists() else "<Project></Project>"
+    write(restored / name, before + "\n")
+
+    assert "--no-restore" not in dotnet_build(restored, programs).line
+
+
+def test_a_result_of_a_restore_that_is_gone_restores(restored: Path, programs: Path) -> None:
+    (restored / "S" / "obj" / "project.assets.json").unlink()
+
+    assert "--no-restore" not in dotnet_build(restored, programs).line
+
+
+def test_a_project_with_several_frameworks_is_built_for_the_one_that_is_started(tmp_path: Path, programs: Path) -> None:
+    several = "<PropertyGroup><TargetFrameworks>net8.0;net10.0</TargetFrameworks></PropertyGroup>"
+    write(tmp_path / "S" / "S.csproj", f'<Project Sdk="Microsoft.NET.Sdk">{several}</Project>')
+
+    assert dotnet_build(tmp_path, programs).line[-2:] == ("-f", "net10.0")
+
+
+def test_a_file_based_program_is_built_by_its_name(tmp_path: Path, programs: Path) -> None:
+    write(tmp_path / "S" / "server.cs", "#:property PublishAot=false\n")
+
+    build = dotnet_build(tmp_path, programs)
+
+    assert build.named == "dotnet build server.cs"
+    assert build.restore is None
 
 
 def test_a_manager_that_is_not_installed_is_named_with_what_to_do(root: Path, tmp_path: Path) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support.hosts import is_running
 from support.waiting import until
 from uno_devserver.hotreload import build_run
-from uno_devserver.hotreload.build_command import BuildCommand, build_of
+from uno_devserver.hotreload.build_command import BuildCommand, Restore, build_of
 from uno_devserver.hotreload.build_run import BuildOutput, log_path, run_build
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.system.log import DEBUG, log
@@ -23,8 +25,8 @@ from .projects import Project, program, real_npm
 NEVER = 60.0
 
 
-def python(code: str, folder: Path, hint: str = "") -> BuildCommand:
-    return BuildCommand("the build", (sys.executable, "-ISc", code), str(folder), hint=hint)
+def python(code: str, folder: Path, **more: Any) -> BuildCommand:
+    return BuildCommand("the build", (sys.executable, "-ISc", code), str(folder), **more)
 
 
 async def run(build: BuildCommand, folder: Path, seconds: float = NEVER) -> str | None:
@@ -238,3 +240,41 @@ def test_what_is_printed_after_the_end_counts_no_more(tmp_path: Path) -> None:
     printed.add(b"late")
 
     assert (printed.text(), path.read_bytes()) == ("in time", b"in time")
+
+
+async def test_a_build_without_a_restore_is_repeated_with_one_if_packages_are_missing(tmp_path: Path) -> None:
+    whole = python("print('restored')", tmp_path)
+    lacking = "print('x.csproj : error NETSDK1064: Package A was not found. [x.csproj]'); exit(1)"
+    wrong = "print('a.cs(1,1): error CS0103: The name nope does not exist [x.csproj]'); exit(1)"
+
+    assert await run(python(lacking, tmp_path, whole=whole), tmp_path) is None
+    assert "CS0103" in str(await run(python(wrong, tmp_path, whole=whole), tmp_path))
+
+
+async def test_a_good_build_records_its_restore_and_a_failed_one_does_not(tmp_path: Path) -> None:
+    assets = tmp_path / "project.assets.json"
+    assets.write_text("{}")
+    restore = Restore(str(tmp_path / "uno-devserver" / "restore.json"), "digest", (str(assets),))
+
+    await run(python("exit(1)", tmp_path, restore=restore), tmp_path)
+    assert not restore.is_done()
+    await run(python("", tmp_path, restore=restore), tmp_path)
+
+    assert restore.is_done()
+    assert not restore.replace(read="another").is_done()
+
+
+@pytest.mark.parametrize("stays", [False, True])
+async def test_a_helper_of_a_build_stays_only_if_the_build_says_so(tmp_path: Path, stays: bool) -> None:
+    helper = (
+        "import os, signal\nif not (pid := os.fork()):\n    os.closerange(0, 3)\n    signal.pause()\n"
+        "open('pid', 'w').write(str(pid))"
+    )
+
+    await run(python(helper, tmp_path, leaves_helpers=stays), tmp_path)
+
+    pid = int((tmp_path / "pid").read_text())
+    if stays:
+        assert is_running(pid)
+        os.kill(pid, signal.SIGKILL)
+    await until(lambda: not is_running(pid))

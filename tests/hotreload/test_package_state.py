@@ -1,4 +1,4 @@
-"""Python packages, which need no build: compiled copies, and syntax errors. Builds of packages that a server uses."""
+"""Compiled copies and syntax errors of Python packages, builds of used packages, and the code of C# projects."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.dotnet_cli import RecordedDotNet, RecordedProject
 from uno_devserver.hotreload.bytecode import remove_bytecode
 from uno_devserver.hotreload.digest_store import DigestStore
 from uno_devserver.hotreload.package_state import PackageState
@@ -103,6 +104,20 @@ def test_nothing_is_run_and_what_is_no_code_or_cannot_be_read_is_no_error(tmp_pa
 
     assert syntax_errors(str(tmp_path), ["a.py", "notes.txt", "folder.py", "missing.py"]) is None
     assert not (tmp_path / "ran").exists()
+
+
+async def test_the_sdk_says_what_the_code_of_a_watched_csharp_project_is(tmp_path: Path) -> None:
+    recorded = RecordedProject("directory-build-targets", tmp_path / "ws")
+    dotnet = RecordedDotNet(tmp_path / "net")
+    dotnet.knows(recorded.path, recorded.answer())
+    package = WatchedPackage(Role.SERVER, str(recorded.path.parent), workspace=str(recorded.folder))
+    state = PackageState(package, DigestStore(str(tmp_path), str(recorded.folder)), dotnet.environ, str(tmp_path))
+
+    await state.disk.digest()
+    state.close()
+
+    assert sorted(state.fingerprint.files) == ["../Directory.Build.targets", "Program.cs", "S.csproj"]
+    assert [call[:2] for call in dotnet.calls()] == [["msbuild", str(recorded.path)]]
 
 
 # Packages that the server uses.

@@ -161,7 +161,7 @@ def test_a_manifest_that_changes_what_counts_is_noticed(tmp_path: Path) -> None:
 def test_a_project_that_makes_it_code_of_another_kind_is_noticed(tmp_path: Path) -> None:
     write_all(tmp_path, {"a.py": "1", "b.cs": "2"})
     with watched(tmp_path) as one:
-        write(tmp_path / "App.csproj", "<Project />")
+        write(tmp_path / "App.csproj", '<Project Sdk="Microsoft.NET.Sdk" />')
         assert_noticed(one, tmp_path)
         assert list(one.changed_paths) == ["App.csproj", "a.py", "b.cs"]
 

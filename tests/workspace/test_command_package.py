@@ -25,6 +25,7 @@ FILES = {
     "services/go/go.mod": "",
     "services/go/cmd/server/main.go": "",
     "services/cs/Server.csproj": "",
+    "services/one/server.cs": "#:property A=b",
     "node_modules/.bin/tsx": "",
     "node_modules/tool/package.json": '{"name": "tool"}',
     "node_modules/tool/index.js": "",
@@ -58,6 +59,7 @@ def repository(tmp_path: Path) -> Path:
         ("packages/a", "node ../../node_modules/tool/index.js", "packages/a"),
         ("services/go", "go run ./cmd/server", "services/go"),
         (".", "dotnet run --project services/cs/Server.csproj", "services/cs"),
+        (".", "dotnet run services/one/server.cs", "services/one"),
         (".", "node ../other/x.js", "."),  # outside of the repository
         (".", "curl http://localhost/x.js", "."),
     ],

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from support.dotnet_cli import RecordedDotNet, RecordedProject
 from support.files import write, write_all
 from uno_devserver.issues import Issue
 from uno_devserver.workspace.config import Config, read_config
+from uno_devserver.workspace.dotnet_answers import SdkQuestions
+from uno_devserver.workspace.dotnet_project import read_project
 from uno_devserver.workspace.server_command import ServerLine, server_command, server_name
 
 ROOTED = '{"mcpServerRoot": ".."}'
@@ -220,15 +223,111 @@ def test_a_folder_that_is_missing_is_a_problem(tmp_path: Path) -> None:
 # Projects of .NET.
 
 
-@pytest.mark.parametrize("name", ["Server.csproj", "Server.fsproj"])
-def test_a_project_of_dotnet_is_run_as_it_was_built(tmp_path: Path, name: str) -> None:
-    write(tmp_path / name, "")
+def _project(properties: str = "") -> str:
+    group = f"<OutputType>Exe</OutputType><TargetFramework>net10.0</TargetFramework>{properties}"
+    return f'<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup>{group}</PropertyGroup></Project>'
+
+
+@pytest.mark.parametrize("name", ["Server.csproj", "Server.fsproj", "Server.vbproj"])
+def test_the_program_of_a_dotnet_project_is_started_itself(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, _project("<StartArguments>--stdio &quot;a b&quot;</StartArguments>"))
 
     plain = _line(tmp_path)
-    more = _line(tmp_path, '{"mcpServer": {"args": ["-x"]}}')
+    more = _line(tmp_path, '{"mcpServerRoot": "..", "mcpServer": {"args": ["-x"]}}')
 
-    assert plain.line == ("dotnet", "run", "--no-build", "--project", f"{tmp_path}/{name}")
-    assert more.line == (*plain.line, "--", "-x")
+    output = f"{tmp_path}/bin/Debug/net10.0"
+    assert plain.line == (f"{output}/Server", "--stdio", "a b")
+    assert more.line == (*plain.line, "-x")
+    assert (plain.output, plain.folder, plain.origin) == (output, str(tmp_path), f"{tmp_path}/{name}")
+
+
+def test_a_program_without_a_host_of_its_own_is_started_by_dotnet(tmp_path: Path) -> None:
+    write(tmp_path / "Server.csproj", _project("<UseAppHost>false</UseAppHost>"))
+
+    assert _line(tmp_path).line == ("dotnet", "exec", f"{tmp_path}/bin/Debug/net10.0/Server.dll")
+
+
+def test_what_cannot_be_evaluated_is_left_to_dotnet_run(tmp_path: Path) -> None:
+    write(tmp_path / "Server.csproj", "<Project")
+
+    assert _line(tmp_path).line == ("dotnet", "run", "--no-build", "--project", f"{tmp_path}/Server.csproj")
+
+
+def test_a_file_based_program_is_run_by_its_name_until_the_sdk_was_asked(tmp_path: Path) -> None:
+    recorded = RecordedProject("file-based", tmp_path / "ws")
+    dotnet = RecordedDotNet(tmp_path / "net")
+    dotnet.knows(recorded.path, recorded.answer())
+    config = _config(recorded.folder)
+
+    before = server_command(config, dotnet.environ, "linux")
+    SdkQuestions(dotnet.environ).answers([read_project(str(recorded.path), dotnet.environ)])
+    after = server_command(config, dotnet.environ, "linux")
+
+    assert isinstance(before, ServerLine)
+    assert isinstance(after, ServerLine)
+    assert before.line == ("dotnet", "run", "--no-build", str(recorded.path))
+    assert after.line == (recorded.property("RunCommand"),)
+
+
+def test_the_launch_profile_counts_as_it_does_for_dotnet_run(tmp_path: Path) -> None:
+    project = {"commandName": "Project", "commandLineArgs": '--stdio "a b"', "applicationUrl": "http://localhost:5000"}
+    variables = {"DOTNET_ENVIRONMENT": "Development", "PLACE": "%PATH%/x"}
+    profiles = {"IIS": {"commandName": "IISExpress"}, "Server": {**project, "environmentVariables": variables}}
+    write(tmp_path / "Server.csproj", _project())
+    write(tmp_path / "Properties" / "launchSettings.json", "\ufeff// ours\n" + json.dumps({"profiles": profiles}))
+    own = '{"mcpServerRoot": "..", "mcpServer": {"args": ["-x"], "env": {"DOTNET_ENVIRONMENT": "Mine"}}}'
+
+    plain, more = _line(tmp_path, path="/p"), _line(tmp_path, own)
+
+    assert plain.line[1:] == ("--stdio", "a b")
+    assert plain.environ({}) == {
+        "ASPNETCORE_URLS": "http://localhost:5000",
+        "DOTNET_ENVIRONMENT": "Development",
+        "PLACE": "/p/x",
+    }
+    assert more.line[1:] == ("-x",)
+    assert more.environ({})["DOTNET_ENVIRONMENT"] == "Mine"
+
+
+def test_variables_of_a_file_replace_those_of_the_launch_profile_and_are_not_shown_by_it(tmp_path: Path) -> None:
+    variables = {"MODE": "profile", "SHOWN": "%TOKEN%"}
+    profiles = {"Server": {"commandName": "Project", "environmentVariables": variables}}
+    write_all(
+        tmp_path,
+        {
+            "Server.csproj": _project(),
+            "Properties/launchSettings.json": json.dumps({"profiles": profiles}),
+            ".env": "MODE=file\nTOKEN=secret\n",
+        },
+    )
+
+    found = _line(tmp_path, '{"mcpServerRoot": "..", "mcpServer": {"envFile": "../.env"}}')
+
+    assert found.environment == (("SHOWN", "%TOKEN%"),)
+    assert found.environ({}) == {"MODE": "file", "TOKEN": "secret", "SHOWN": "%TOKEN%"}
+
+
+def test_without_a_build_the_program_of_the_last_one_is_started(tmp_path: Path) -> None:
+    write(tmp_path / "Server.csproj", _project())
+    own = '"mcpServerRoot": "..", "mcpServer": {"build": false}, "hotReload": {"enabled": %s}'
+
+    found = [_line(tmp_path, f"{{{own % reloads}}}") for reloads in ("true", "false")]
+
+    assert {each.line for each in found} == {(f"{tmp_path}/bin/Debug/net10.0/Server",)}
+
+
+def test_a_program_is_told_where_dotnet_is(tmp_path: Path) -> None:
+    dotnet = RecordedDotNet(tmp_path / "net")
+    write(tmp_path / "Server.csproj", _project())
+    config = _config(tmp_path)
+
+    found = server_command(config, dotnet.environ, "linux")
+    given = server_command(config, {**dotnet.environ, "DOTNET_ROOT": "/mine"}, "linux")
+
+    assert isinstance(found, ServerLine)
+    assert isinstance(given, ServerLine)
+    assert found.environ({}) == {"DOTNET_ROOT": str(dotnet.folder)}
+    assert given.environ({}) == {}
 
 
 def test_a_project_of_dotnet_builds_itself_where_hot_reload_does_not(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import sys
 from enum import Enum
 
 from ..hotreload.build_command import build_of
-from ..hotreload.sources.finder import find_sources, kind_of
+from ..hotreload.sources.finder import evaluation_of, find_sources, kind_of
 from ..hotreload.sources.globs import Globs
 from ..hotreload.watched_package import Role
 from ..issues import REMEDIES, Issue, UserError, fatal
@@ -119,7 +119,7 @@ class ConfigFindings(Value):
 class ConfigCommands(Value):
     server: ServerLine | Issue | None  # None if the config names no server
     packages: tuple[tuple[WatchedPackage, BuildCommand | None], ...]  # the watched packages, with their builds
-    typed: BuildCommand | None  # the build of a server whose command the user types after `mcp start --`
+    typed: tuple[WatchedPackage, BuildCommand | None] | None  # of a server whose command follows `mcp start --`
     client: tuple[tuple[str, ...], str] | None  # the client's command line, and the folder in which it runs
     env_file: str | None = None  # the file with variables of the server
 
@@ -137,13 +137,17 @@ class ConfigCommands(Value):
                 environment += f", with {_names(self.server)} from {self.env_file}"
             line = shell_line(words_to_agree_to(self.server.line))
             words.append(f"The MCP server: {line}, in {self.server.folder}{environment}")
-        for package, build in self.packages:
-            if build is not None:
-                whose = "the server" if package.role is Role.SERVER else "the extension"
-                words.append(f"When code of {whose} has changed: {_build_line(build)}")
+        watched = [
+            ("the server" if package.role is Role.SERVER else "the extension", package, build)
+            for package, build in self.packages
+        ]
         if self.typed is not None:
-            whose = "a server that you start by 'mcp start -- <command>'"
-            words.append(f"When code of {whose} has changed: {_build_line(self.typed)}")
+            watched.append(("a server that you start by 'mcp start -- <command>'", *self.typed))
+        for whose, package, build in watched:
+            if build is not None:
+                words.append(f"When code of {whose} has changed: {_build_line(build)}")
+            if evaluation := evaluation_of(package):
+                words.append(f"To find the code of {whose}: {evaluation}, in {package.root}")
         if self.client is not None:
             words.append(f"The client: {shell_line(words_to_agree_to(self.client[0]))}, in {self.client[1]}")
         return words
@@ -158,7 +162,7 @@ def commands_of(folder: str, config: Config) -> ConfigCommands:
     return ConfigCommands(
         server_command(config, os.environ, sys.platform) if config.names_server else None,
         packages,
-        next((build for package, build in typed if package.role is Role.SERVER), None),
+        next((pair for pair in typed if pair[0].role is Role.SERVER), None),
         ((client.command, *client.args), config.client_folder or folder) if client else None,
         config.server.env_file if config.server is not None else None,
     )
@@ -218,7 +222,8 @@ def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
     for issue in (*found.config.issues, *unknown):
         yield issue.message, issue.remediation
     if server is not None and not isinstance(server, Issue):
-        yield from _program(found, "server", "mcpServer", server.line[0], server.folder, server.environ(os.environ))
+        if server.line[0] not in server.built():  # otherwise a build makes it
+            yield from _program(found, "server", "mcpServer", server.line[0], server.folder, server.environ(os.environ))
         missing = _missing_script(server)
         if missing is not None and _server_build(found) is None:
             yield f"The server cannot be started: there is no file {missing}.", "Correct its path, or build it."
@@ -272,7 +277,8 @@ def _program(
 
 
 def _missing_script(server: ServerLine) -> str | None:
-    script = next((word for word in server.line[1:] if word.endswith(_SCRIPTS) and not word.startswith("-")), None)
+    words = (word for word in server.line[1:] if word.endswith(_SCRIPTS) and not word.startswith("-"))
+    script = next(iter((*server.built(), *words)), None)
     path = None if script is None else os.path.normpath(os.path.join(server.folder, script))
     return None if path is None or os.path.exists(path) else path
 

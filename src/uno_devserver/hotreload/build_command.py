@@ -3,6 +3,8 @@ manager of its lockfile.
 
 Before it, the packages of the same repository are built of which it uses what their builds write.
 
+A .NET project is built without a restore if nothing has changed that the last restore has read.
+
 The files are read at each call, and nothing is run. If the build cannot run, `problem` says why.
 """
 
@@ -13,12 +15,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ..system.files import FileProblem, read_bytes
+from ..system.folders import folders
 from ..system.jsonc import JsonProblem, parse
+from ..system.log import log
 from ..system.programs import find_program, named_program_candidates
+from ..system.state_files import name_for, read_state, write_state
 from ..system.text import words_to_agree_to
 from ..system.values import Value
+from ..workspace.dotnet_answers import content_key, stored_answers
+from ..workspace.dotnet_project import ASSETS, is_program, project_graph, project_in
 from ..workspace.npm_packages import missing_outputs, packages_to_build
-from .sources.dotnet import project_in
 from .sources.finder import PackageKind, kind_of
 
 if TYPE_CHECKING:
@@ -47,6 +53,9 @@ class BuildCommand(Value):
     problem: str = ""  # why it cannot run, and what to do
     hint: str = ""  # a probable cause, if it fails
     before: tuple[BuildCommand, ...] = ()  # the builds of the packages that it uses, in their order
+    leaves_helpers: bool = False  # whether processes stay that make the next build faster: the compiler's server
+    restore: Restore | None = None  # what it restores besides
+    whole: BuildCommand | None = None  # the build to run if packages are missing, because this one restores none
 
 
 class BuildStep(Value):
@@ -55,6 +64,29 @@ class BuildStep(Value):
     build: BuildCommand
     key: str = ""  # of a package that the built one uses; empty for the built one itself
     digest: str = ""  # of the files of that package
+
+
+class Restore(Value):
+    """What a restore reads and writes, and the file that records it."""
+
+    record: str
+    read: str  # the digest of the files that it reads
+    assets: tuple[str, ...]  # the files that it writes, one for each project
+
+    def is_done(self) -> bool:
+        """Whether the last recorded restore has read the same, and what it wrote is still there."""
+        done = read_state(self.record, MAX_BYTES)
+        return done.get("read") == self.read and done.get("wrote") == self._wrote()
+
+    def note(self) -> None:
+        """Record that it has been done."""
+        try:
+            write_state(self.record, {"read": self.read, "wrote": self._wrote()})
+        except OSError as error:
+            log.debug(f"the next build restores again: {error}")
+
+    def _wrote(self) -> str:
+        return content_key(self.assets) if all(map(os.path.isfile, self.assets)) else ""
 
 
 def build_of(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
@@ -172,15 +204,25 @@ def _has_packages(root: str) -> bool:
     )
 
 
-def _dotnet_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand:
-    project = project_in(os.listdir(package.root))
-    return _build(
-        "dotnet",
-        ("build", *([project] if project else []), "--nologo", "--verbosity", "quiet"),
-        package.root,
-        environ,
-        platform,
+def _dotnet_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
+    project = project_in(package.root, os.listdir(package.root))
+    if project is None:  # it was removed meanwhile
+        return None
+    path = os.path.join(package.root, project)
+    projects = project_graph(path, environ, answer=stored_answers(environ))
+    framework = ("-f", projects[0].framework) if projects[0].several else ()
+    # Without the summary each error is printed once.
+    arguments = ("build", project, "-nologo", "-v", "q", "-clp:NoSummary", *framework)
+    whole = _build("dotnet", arguments, package.root, environ, platform).replace(leaves_helpers=True)
+    if is_program(project):  # its intermediate files lie in a folder that only the SDK knows
+        return whole
+    restore = Restore(
+        os.path.join(folders(environ).state, "dotnet", f"restore-{name_for(path)}.json"),
+        content_key({file for each in projects for file in each.files}),
+        tuple(os.path.join(each.intermediate, ASSETS) for each in projects),
     )
+    whole = whole.replace(restore=restore)
+    return whole.replace(line=(*whole.line, "--no-restore"), restore=None, whole=whole) if restore.is_done() else whole
 
 
 def _go_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:

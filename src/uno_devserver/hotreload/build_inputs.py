@@ -5,20 +5,20 @@ A build that failed is repeated when it has changed, for example by `npm install
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import TYPE_CHECKING
 
-from ..system.files import FileProblem, read_bytes
+from ..system.state_files import sha256
+from ..workspace.config import PROJECTS
+from ..workspace.dotnet_answers import content_key
 from .build_command import up_to_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MAX_BYTES = 16 * 1024 * 1024  # lockfiles have some MB at most
 MANIFESTS = (
     *(".json", ".jsonc", ".yaml", ".yml", ".toml", ".lock", ".lockb", ".npmrc", ".config"),
-    *(".csproj", ".fsproj", ".props", ".targets", ".mod", ".sum", ".work"),
+    *(*PROJECTS, ".props", ".targets", ".rsp", ".mod", ".sum", ".work"),
 )
 PACKAGES = "node_modules"
 # What package managers record there: npm, pnpm, and two versions of yarn.
@@ -27,14 +27,15 @@ RECORDS = (".package-lock.json", ".modules.yaml", ".yarn-integrity", ".yarn-stat
 
 def build_inputs(roots: Iterable[str]) -> str:
     """The digest for the packages in these folders, in hexadecimal digits. Blocks, usually for a millisecond."""
-    digest = hashlib.sha256()
+    files: list[str] = []
+    installed: list[str] = []
     for folder in dict.fromkeys(folder for root in roots for folder in up_to_repository(root)):
         packages = os.path.join(folder, PACKAGES)
-        files = [name for name in _names(folder) if name.endswith(MANIFESTS) or name == ".pnp.cjs"]
-        for path in (*(os.path.join(folder, name) for name in files), *(os.path.join(packages, n) for n in RECORDS)):
-            digest.update(f"{path}\0".encode("utf-8", "surrogateescape") + _content(path))
-        digest.update("\0".join(_installed(packages)).encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
+        names = (name for name in _names(folder) if name.endswith(MANIFESTS) or name == ".pnp.cjs")
+        files += [os.path.join(folder, name) for name in names]
+        files += [os.path.join(packages, name) for name in RECORDS]
+        installed += [packages, *_installed(packages)]
+    return sha256(repr((content_key(files), installed)).encode())
 
 
 def _installed(packages: str) -> Iterator[str]:
@@ -51,10 +52,3 @@ def _names(folder: str) -> list[str]:
         return sorted(os.listdir(folder))
     except OSError:
         return []
-
-
-def _content(path: str) -> bytes:
-    try:
-        return hashlib.sha256(read_bytes(path, MAX_BYTES)).digest()
-    except (OSError, FileProblem):
-        return b""

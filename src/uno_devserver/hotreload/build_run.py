@@ -13,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..system.event_loop import run_in_thread_to_end
+from ..system.event_loop import run_in_thread, run_in_thread_to_end
 from ..system.files import decode
 from ..system.log import log
 from ..system.run import run
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 KEPT_BYTES = 4 * 1024 * 1024  # of an output: half from its start, half from its end; errors have a few KB
 LOGGED_BYTES = 16 * 1024 * 1024  # of an output in the log file
 LONGEST_LINE = 2000  # in characters, for our own log
+# Errors of the .NET SDK about files of a restore, for example packages that were removed since.
+_LACKS_PACKAGES = re.compile(r"error (?:NETSDK10(?:04|05|47|60|63|64)|NU\d{4})\b")
 # Colours and cursor movements: some settings make compilers print them into pipes, too.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
@@ -57,6 +59,7 @@ async def run_build(build: BuildCommand, environ: Mapping[str, str], log_file: s
                 hear=printed.add,
                 go_on=wanted,
                 input_stays=True,
+                spares_helpers=build.leaves_helpers,
             )
         )
     except asyncio.CancelledError:
@@ -67,7 +70,12 @@ async def run_build(build: BuildCommand, environ: Mapping[str, str], log_file: s
     took = f"after {time.monotonic() - begun:.1f} s"
     if outcome.succeeded:
         log.debug(f"{build.named} is done {took}.")
+        if build.restore is not None:
+            await run_in_thread(build.restore.note)
         return None
+    if build.whole is not None and _LACKS_PACKAGES.search(printed.text()):
+        log.info(f"{build.named} is repeated with a restore, because packages are missing.")
+        return await run_build(build.whole, environ, log_file, seconds)
     why = f"ended with exit code {outcome.exit_code}" if outcome.exit_code is not None else outcome.problem
     log.warn(f"{build.named} {why} {took}; its output is in {log_file}.")
     parts = (printed.text(), f"{build.named} {why}.", build.hint)

@@ -26,6 +26,7 @@ from .bytecode import remove_bytecode
 from .digest_store import UNKNOWN
 from .fingerprint import Fingerprint
 from .python_syntax import syntax_errors
+from .sources.dotnet import may_ask_sdk
 from .sources.finder import PackageKind, find_sources, kind_of
 from .watched_package import Role
 
@@ -69,7 +70,7 @@ class PackageState:
     ) -> None:
         self.package = package
         self._limits = limits or PackageLimits()
-        cache: dict[str, Any] = {}
+        cache = may_ask_sdk(environ)  # a package is watched only if the user trusts its workspace
         self.fingerprint = Fingerprint(lambda: find_sources(package, cache))
         self.disk = DiskDigest(package.root, self.fingerprint, self._limits.look_seconds)
         self.running: str | None = None  # the content of the process that answers

@@ -39,7 +39,7 @@ class Evaluator:
     """Evaluates files for one project, which need not exist; relative paths are relative to its folder.
 
     Files can change `properties` and `environment`, but not `global_properties`. `load` shares parsed files between
-    evaluators.
+    evaluators. `skips_sdk_imports`: whether imports of an SDK's files have no effect, for a caller that gives its own.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Evaluator:
         properties: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         undefined_is_unknown: bool = True,
+        skips_sdk_imports: bool = False,
         load: ProjectFileCache | None = None,
     ) -> None:
         self._project = project
@@ -57,6 +58,7 @@ class Evaluator:
         self._properties = properties or {}
         self._environment = environment or {}
         self._undefined_is_unknown = undefined_is_unknown
+        self._skips_sdk_imports = skips_sdk_imports
         self._load = load or ProjectFileCache()
 
     def evaluate(self, files: Sequence[str]) -> Evaluation:
@@ -83,7 +85,13 @@ class Evaluator:
         defined = self._definitions(files) if self._undefined_is_unknown else None
         for rounds_left in reversed(range(MAX_ROUNDS)):
             properties = PropertyPass(
-                self._project, self._global_properties, self._properties, self._environment, defined, self._load
+                self._project,
+                self._global_properties,
+                self._properties,
+                self._environment,
+                defined,
+                self._load,
+                skips_sdk_imports=self._skips_sdk_imports,
             )
             try:
                 properties.run(files)
@@ -114,6 +122,8 @@ class Evaluation:
         properties.scope.file_values = {}
         # The evaluated files, in order.
         self.imported = tuple(properties.imported)
+        # The folders that wildcards have read.
+        self.folders = frozenset(properties.scope.folders)
         # The undecided expressions that affect the result, each with its file.
         self.notes = list(dict.fromkeys([*_pairs(properties.notes), *properties.scope.unsupported]))
 

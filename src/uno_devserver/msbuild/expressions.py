@@ -52,6 +52,8 @@ class EvaluationScope:
         self.missing: set[str] = set()
         # Calls of functions that are not implemented here, with their files.
         self.unsupported: list[tuple[str, str]] = []
+        # The folders that wildcards have read.
+        self.folders: set[str] = set()
         self._text_left = MAX_TOTAL_TEXT
         self._room = MAX_TEXT
         self._entries_left = MAX_ENTRIES

@@ -15,7 +15,7 @@ from .paths import WINDOWS, full_path, ignoring_case, to_slashes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .expressions import EvaluationScope
 
@@ -40,28 +40,43 @@ class Glob:
         self._start = full_path(fixed or ".", base)
         self._start_names = _names(ignoring_case(self._start))
 
-    def files(self, scope: EvaluationScope) -> list[tuple[str, str]]:
-        """The matching files on disk, each with its folder relative to the literal part, in MSBuild's order."""
-        found = [(self._fixed + below + name, below) for below, name in self._walk(scope)]
+    def files(
+        self, scope: EvaluationScope, excluded: Callable[[str], bool] = lambda _folder: False
+    ) -> list[tuple[str, str]]:
+        """The matching files on disk, each with its folder relative to the literal part, in MSBuild's order.
+
+        Folders for which `excluded` is true are not read.
+        """
+        found = [(self._fixed + below + name, below) for below, name in self._walk(scope, excluded)]
         found.sort(key=lambda pair: ignoring_case(pair[0]))
         return found
 
     def describes(self, path: str, scope: EvaluationScope) -> bool:
         """Whether a path matches the pattern; it need not exist."""
-        names = _names(ignoring_case(full_path(path, self._base)))
-        fixed = self._start_names
-        below = names[len(fixed) : -1]
-        is_below = names[: len(fixed)] == fixed and len(names) > len(fixed)
-        return is_below and _fits(self._name, names[-1], scope) and _folders_fit(self._folders, below, scope)
+        return self.matches(comparable_names(path, self._base), scope)
 
-    def _walk(self, scope: EvaluationScope) -> Iterator[tuple[str, str]]:
+    def matches(self, names: list[str], scope: EvaluationScope) -> bool:
+        """Whether the path with these `comparable_names` matches the pattern."""
+        fixed = self._start_names
+        if len(names) <= len(fixed) or not _fits(self._name, names[-1], scope) or names[: len(fixed)] != fixed:
+            return False
+        return _folders_fit(self._folders, names[len(fixed) : -1], scope)
+
+    def covers(self, folder: str, scope: EvaluationScope) -> bool:
+        """Whether all files below a folder match the pattern."""
+        is_open = self._name in ("*", "*.*") and self._folders[-1:] == [_ANY_FOLDERS]
+        return is_open and self.describes(os.path.join(folder, "*"), scope)
+
+    def _walk(self, scope: EvaluationScope, excluded: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
         """Yields the relative folder and the name of each matching file."""
         identity = _identity(self._start)
         waiting: list[tuple[str, frozenset[int], tuple[object, ...]]] = [("", self._reached({0}), (identity,))]
         while waiting:
             below, reached, ancestors = waiting.pop()
+            folder = os.path.join(self._start, below)
+            scope.folders.add(folder.rstrip(os.sep))
             try:
-                entries = list(os.scandir(os.path.join(self._start, below)))
+                entries = list(os.scandir(folder))
             except (OSError, ValueError):
                 continue  # like MSBuild, a folder that cannot be listed has no files
             for entry in entries:
@@ -71,7 +86,7 @@ class Glob:
                 if not _is_folder(entry):
                     if len(self._folders) in reached and _fits(self._name, name, scope):
                         yield below, entry.name
-                elif inside := self._reached(self._advance(reached, name, scope)):
+                elif (inside := self._reached(self._advance(reached, name, scope))) and not excluded(entry.path):
                     identity = _identity(entry.path)
                     if identity not in ancestors:
                         waiting.append((f"{below}{entry.name}{os.sep}", inside, (*ancestors, identity)))
@@ -112,6 +127,11 @@ def parse_glob(pattern: str, base: str) -> Glob | None:
     return Glob(fixed, [folder for folder in folders if folder], name, pattern, base)
 
 
+def comparable_names(path: str, base: str) -> list[str]:
+    """The names in the full path, in the form that is compared with patterns."""
+    return _names(ignoring_case(full_path(path, base)))
+
+
 def has_wildcards(text: str) -> bool:
     return "*" in text or "?" in text
 
@@ -124,6 +144,8 @@ def _fits(pattern: str, name: str, scope: EvaluationScope) -> bool:
     if pattern in ("*", "*.*"):
         return True
     scope.count_steps(min(len(pattern), len(name)) // _COMPARISONS_PER_STEP)
+    if pattern[0] == "*" and not has_wildcards(pattern[1:]):  # the most frequent kind
+        return name.endswith(pattern[1:])
     place = position = repeated = 0
     star, resume = -1, 0
     while position < len(name):

@@ -105,7 +105,7 @@ class ItemPass:
                 part = self._if_empty(part)
                 if not part:
                     continue
-            for entry in self._included(part, element, file, skipped):
+            for entry in self._included(part, element, file, skipped, excluded):
                 if (matches := excluded.matches(entry) if excluded else False) is not True:
                     entry.certain = entry.certain and certain and matches is False
                     self._count(1)
@@ -125,7 +125,9 @@ class ItemPass:
             return ""
         return GUESS + path if os.path.isfile(full_path(unescape(path), self.scope.folder)) else ""
 
-    def _included(self, part: str, element: Element, file: ProjectFile, skipped: bool) -> Iterator[ItemEntry]:
+    def _included(
+        self, part: str, element: Element, file: ProjectFile, skipped: bool, excluded: Selection | None
+    ) -> Iterator[ItemEntry]:
         """The items of one part of an Include."""
         certain = GUESS not in part
         part = part.replace(GUESS, "")
@@ -135,7 +137,8 @@ class ItemPass:
                 yield entry
             return
         if glob := glob_of(part, self.scope.folder):
-            for path, below in [] if skipped else glob.files(self.scope):
+            covers = (lambda _folder: False) if excluded is None else excluded.covers
+            for path, below in [] if skipped else glob.files(self.scope, covers):
                 yield ItemEntry(escape(path), element.name, file.path, certain, below)
             return
         yield ItemEntry(part, element.name, file.path, certain)
@@ -364,6 +367,10 @@ class Selection:
             return True
         return None if self._guessed.contain(entry) else False
 
+    def covers(self, folder: str) -> bool:
+        """Whether all files below a folder are selected."""
+        return self._certain.cover(folder)
+
 
 class _Paths:
     def __init__(self, scope: EvaluationScope) -> None:
@@ -377,6 +384,9 @@ class _Paths:
         else:
             self._keys.add(comparison_key(unescape(part), self._scope.folder))
 
+    def cover(self, folder: str) -> bool:
+        return any(glob.covers(folder, self._scope) for glob in self._globs)
+
     def contain(self, entry: ItemEntry) -> bool:
         if not self._keys and not self._globs:
             return False
@@ -385,4 +395,9 @@ class _Paths:
         self._scope.count_steps(len(self._globs) * (1 + len(path) // _CHARACTERS_PER_STEP))
         if comparison_key(path, self._scope.folder) in self._keys:
             return True
-        return any(glob.describes(path, self._scope) for glob in self._globs)
+        if not self._globs:
+            return False
+        from .globs import comparable_names
+
+        names = comparable_names(path, self._scope.folder)
+        return any(glob.matches(names, self._scope) for glob in self._globs)

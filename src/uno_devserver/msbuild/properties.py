@@ -40,6 +40,8 @@ class PropertyPass:
         environment: Mapping[str, str],
         defined: set[str] | None,
         load: ProjectFileCache,
+        *,
+        skips_sdk_imports: bool = False,
     ) -> None:
         """`defined` are the properties that are empty until set; None for all properties (plain MSBuild)."""
         self.scope = EvaluationScope(os.path.dirname(project), environment, defined)
@@ -51,6 +53,7 @@ class PropertyPass:
         self.definitions: set[str] = set()
         self.item_types: set[str] = set()
         self._load = load
+        self._skips_sdk_imports = skips_sdk_imports
         self._globals = {name.lower() for name in global_properties}
         self._seen: set[str] = set()
         self._entry = -1
@@ -195,6 +198,8 @@ class PropertyPass:
             return
         raw = element.attributes["Project"]
         if sdk := element.attributes.get("Sdk"):
+            if self._skips_sdk_imports:
+                return
             if not self.scope.three_valued:
                 raise EvaluationProblem("MSB4236", f"the SDK {quoted(sdk)} cannot be resolved here")
             self.note(EvaluationNote(f"{sdk}: {raw}", file.path))

@@ -2,7 +2,7 @@
 
 A program has no terminal, no input except the given one, a process group of its own, a time limit after which the whole
 group is killed, and a limit on the output that is kept. `run` always returns, and leaves no process of the group
-running.
+running, unless the caller asks for it.
 """
 
 from __future__ import annotations
@@ -53,11 +53,13 @@ def run(
     hear: Callable[[bytes], None] | None = None,
     go_on: Callable[[], bool] = lambda: True,
     input_stays: bool = False,
+    spares_helpers: bool = False,
 ) -> RunOutcome:
     """Run `arguments` (the program by its full path) and return its output, cut after `keep_bytes`.
 
     `hear` is called with all of the output while the program runs, in another thread. The program is stopped when
-    `go_on` returns False. With `input_stays` its input stays open until the program or this process ends.
+    `go_on` returns False. With `input_stays` its input stays open until the program or this process ends. With
+    `spares_helpers` other processes of its group go on if it ends by itself.
     """
     import subprocess
     import threading
@@ -78,7 +80,9 @@ def run(
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT if with_errors else subprocess.DEVNULL,
                     bufsize=0,
-                    start_new_session=True,
+                    # .NET finds its helpers by names that belong to a session.
+                    start_new_session=not spares_helpers,
+                    process_group=0 if spares_helpers else None,
                     creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
                 )
             )
@@ -94,7 +98,8 @@ def run(
         in_time = not _ending and _wait(process, reader, deadline, go_on)
     finally:  # also after an interrupt, and for processes that the program itself left running
         if process is not None:
-            _kill(process)
+            if not spares_helpers or process.poll() is None:
+                _kill(process)
             forget_process(process)
             if input_stays and process.stdin:
                 process.stdin.close()

@@ -9,6 +9,7 @@ import os
 
 from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import JsonProblem, parse
+from .dotnet_project import projects_in
 from .git import repository
 from .paths import is_inside, same_place, upwards
 from .trust import check_owners
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 MAX_BYTES = 1024 * 1024  # a package.json has a few KB
 PACKAGE = "package.json"
 MANIFESTS = (PACKAGE, "pyproject.toml", "setup.py", "go.mod", "Cargo.toml")
-PROJECTS = (".csproj", ".fsproj")
 SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".cs", ".go", ".dll")
 INSTALLED = "node_modules"
 
@@ -66,7 +66,7 @@ def _manifests(folder: str) -> list[str]:
         names = os.listdir(folder)
     except OSError:
         return []
-    return [name for name in names if name in MANIFESTS or name.endswith(PROJECTS)]
+    return [*projects_in(folder, names), *(name for name in names if name in MANIFESTS)]
 
 
 def _describes_package(path: str) -> bool:

@@ -214,7 +214,8 @@ _LOCAL_URL = re.compile(
 _NAMING = ("mcpServer", "mcpServerRoot")  # each of these settings declares a server
 # The folder of a server has one of these files; otherwise there is neither a command line nor code to watch.
 _PACKAGES = ("package.json", "pyproject.toml", "go.mod", "Cargo.toml")
-_CODE = (".csproj", ".fsproj", ".py")
+PROJECTS = (".csproj", ".fsproj", ".vbproj")  # of .NET
+_CODE = (*PROJECTS, ".cs", ".py")
 _NEEDED = "package.json, pyproject.toml, go.mod, .csproj or Python file"
 
 

@@ -27,9 +27,8 @@ MAX_BYTES = 1024 * 1024  # the limit for a package.json or pyproject.toml, which
 NODE = "node"
 PACKAGE = "package.json"
 PYPROJECT = "pyproject.toml"
-PROJECTS = (".csproj", ".fsproj")
 SCRIPTS = ("server.py", "main.py", "__main__.py")  # the usual names of a server in one file
-LACKS = f"has no {PACKAGE} with 'bin' or 'main', no {PYPROJECT} with 'project.scripts', and no {PROJECTS[0]}"
+LACKS = f"has no {PACKAGE} with 'bin' or 'main', no {PYPROJECT} with 'project.scripts', and no .csproj"
 
 
 class ServerLine(Value):
@@ -40,9 +39,15 @@ class ServerLine(Value):
     environment: tuple[tuple[str, str], ...]  # in addition to our variables
     origin: str  # a noun phrase or path: where the command line comes from
     from_file: tuple[tuple[str, str], ...] = ()  # the variables of mcpServer.envFile, whose values are never shown
+    output: str = ""  # the folder with the output of a .NET build: the program is started from a copy of it
+    copies: str = ""  # the folder for these copies
 
     def environ(self, ours: Mapping[str, str]) -> dict[str, str]:
         return {**ours, **dict(self.from_file), **dict(self.environment)}
+
+    def built(self) -> list[str]:
+        """The words of the line that are files of the output."""
+        return [word for word in self.line if self.output and word.startswith(os.path.join(self.output, ""))]
 
 
 class _Problem(Exception):
@@ -68,19 +73,25 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
         origin = f"mcpServer in {config.path}"
         return ServerLine((own.command, *own.args), folder, own.env, origin, from_file)
     try:
-        found = (
-            _of_package(root)
-            or _of_pyproject(root, {**environ, **dict(from_file), **dict(own.env)}, platform)
-            or _of_project(root, is_built=config.hot_reload.enabled)
-        )
+        found = _of_package(root) or _of_pyproject(root, {**environ, **dict(from_file), **dict(own.env)}, platform)
+        project = None if found else _project_in(root)
     except _Problem as problem:
         return _unknown(config, str(problem), platform)
+    if project is not None:
+        from .dotnet_command import dotnet_command  # reads project files, and only .NET servers need it
+
+        is_built = config.hot_reload.enabled or own.build == ()
+        # Without the variables of the file: a launch profile may name them, and its values are shown.
+        started = dotnet_command(project, own.args, {**environ, **dict(own.env)}, is_built=is_built)
+        profile = (pair for pair in started.environment if pair[0] not in dict(from_file))
+        return ServerLine(
+            started.line, folder, (*profile, *own.env), project, from_file, started.output, started.copies
+        )
     if found is None:
         why = f"{root} {LACKS}" if os.path.isdir(root) else f"there is no folder {root}"
         return _elsewhere(config) or _unknown(config, why, platform)
     line, origin = found
-    between = ("--",) if own.args and line[0] == "dotnet" else ()
-    return ServerLine((*line, *between, *own.args), folder, own.env, origin, from_file)
+    return ServerLine((*line, *own.args), folder, own.env, origin, from_file)
 
 
 def server_name(config: Config) -> str:
@@ -178,18 +189,17 @@ def _of_pyproject(root: str, environ: Mapping[str, str], platform: str) -> tuple
     return (name,), origin
 
 
-def _of_project(root: str, *, is_built: bool) -> tuple[tuple[str, ...], str] | None:
-    """The command line and origin of a .NET project; `is_built` if hot reload builds it, and reports its errors."""
+def _project_in(root: str) -> str | None:
+    """The path of the .NET project or file-based program in a folder; raises _Problem if there are several."""
+    from .dotnet_project import projects_in
+
     try:
-        projects = sorted(name for name in os.listdir(root) if name.endswith(PROJECTS))
+        found = projects_in(root, os.listdir(root))
     except OSError:
         return None
-    if len(projects) > 1:
-        raise _Problem(f"{root} has several projects: {', '.join(projects)}")
-    if not projects:
-        return None
-    path = os.path.join(root, projects[0])
-    return ("dotnet", "run", *(("--no-build",) if is_built else ()), "--project", path), path
+    if len(found) > 1:
+        raise _Problem(f"{root} has several projects: {', '.join(found)}")
+    return os.path.join(root, found[0]) if found else None
 
 
 def _chosen(programs: Mapping[str, Any], package: str, where: str) -> Any | None:

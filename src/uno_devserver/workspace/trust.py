@@ -21,7 +21,7 @@ from ..system.jsonc import JsonProblem, parse
 from ..system.state_files import name_for, read_state, sha256, write_state
 from ..system.values import Value
 from .addins import ADDINS_FOLDER, workspace_addins
-from .config import MAX_BYTES, read_config
+from .config import MAX_BYTES, PROJECTS, read_config
 from .config_file import CONFIG
 from .global_json import find_global_json
 from .npm_packages import PACKAGE_JSON, packages_to_build
@@ -39,7 +39,6 @@ CONFIG_CHANGED = "its config was changed since the user agreed to it"
 BUILD = "the build of its projects"  # the code that MSBuild runs: project files, and packages inside the workspace
 # The files that describe a package, and the scripts in the first of them that build it.
 _PACKAGES = ("package.json", "pyproject.toml", "go.mod")
-_PROJECTS = (".csproj", ".fsproj")
 _SCRIPTS = ("build", "compile")
 AGREEMENT_BYTES = 1024 * 1024  # a thousand add-ins take 50 KB
 
@@ -223,8 +222,9 @@ def _package_kinds(directory: str, config: Config) -> Iterator[str]:
             names = sorted(os.listdir(root)) if root is not None else []
         except OSError:
             continue
+        programs = _programs(str(root), names)
         for name in names:
-            if name in _PACKAGES or name.endswith(_PROJECTS):
+            if name in _PACKAGES or name.lower().endswith(PROJECTS) or name in programs:
                 path = os.path.join(str(root), name)
                 check_owners((str(root), path))
                 shown = _relative(path, directory)
@@ -233,6 +233,15 @@ def _package_kinds(directory: str, config: Config) -> Iterator[str]:
             if name == PACKAGE_JSON:
                 for used in packages_to_build(str(root), directory):
                     yield f"the script 'build' of {_relative(os.path.join(used, name), directory)}"
+
+
+def _programs(root: str, names: list[str]) -> list[str]:
+    """The file-based .NET programs in a folder, which has no project then."""
+    if not any(name.lower().endswith(".cs") for name in names):
+        return []
+    from .dotnet_project import projects_in
+
+    return projects_in(root, names)
 
 
 def _relative(path: str, directory: str) -> str:

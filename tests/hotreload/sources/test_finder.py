@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from hotreload.trees import as_ordinary_user
+from support.dotnet_cli import RecordedDotNet, RecordedProject
 from support.files import write, write_all
 from uno_devserver.hotreload.sources import source_tree
+from uno_devserver.hotreload.sources.dotnet import may_ask_sdk
 from uno_devserver.hotreload.sources.finder import PackageKind, find_sources, kind_of
 from uno_devserver.hotreload.sources.source_tree import Sources
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
+
+from .found import link
 
 PYPROJECT = "pyproject.toml"
 
@@ -49,6 +53,9 @@ def names(root: Path, include: tuple[str, ...] = (), exclude: tuple[str, ...] = 
         (["pyproject.toml", "x.csproj"], PackageKind.PYTHON),
         (["x.csproj", "tool.py"], PackageKind.DOTNET),
         (["x.FSPROJ"], PackageKind.DOTNET),
+        (["x.VbProj"], PackageKind.DOTNET),
+        (["server.cs"], PackageKind.DOTNET),
+        (["go.mod", "cmd/main.go", "tool.cs"], PackageKind.GO),
         (["server.py"], PackageKind.PYTHON),
         (["server/main.py", "notes.md"], PackageKind.PYTHON),
         (["requirements.txt", "src/server/main.py"], PackageKind.PYTHON),
@@ -219,18 +226,86 @@ def test_a_csharp_project_has_the_default_files_of_the_sdk(tmp_path: Path) -> No
 
 
 def test_what_a_project_removes_or_adds_counts(tmp_path: Path) -> None:
-    root = tmp_path / "app"
+    root = tmp_path / "repository" / "app"
     project = (
         '<Project Sdk="Microsoft.NET.Sdk"><ItemGroup><Compile Remove="Old\\**;gone.cs" />'
-        '<Compile Include="..\\Shared\\S.cs;gen\\*.g" /><Compile Include="$(Where)\\x.cs" /></ItemGroup></Project>'
+        '<Compile Include="..\\Shared\\S.cs;..\\..\\x.cs;gen\\*.g" /></ItemGroup></Project>'
     )
     write_all(root, {"App.csproj": project, "a.cs": "", "Old/b.cs": "", "gone.cs": "", "gen/c.g": ""})
-    write(tmp_path / "Shared/S.cs", "")
+    write_all(tmp_path, {"repository/Shared/S.cs": "", "x.cs": ""})
+    (tmp_path / "repository" / ".git").mkdir()
 
     sources = find(root)
 
     assert sorted(sources.files) == ["../Shared/S.cs", "App.csproj", "a.cs", "gen/c.g"]
-    assert any("$(Where)" in problem for problem in sources.problems)
+    assert [used.root for used in sources.packages] == [str(root)], "a linked file is no program of its own"
+
+
+def test_a_reference_that_leads_out_of_the_repository_or_nowhere_is_told(tmp_path: Path) -> None:
+    references = '<ProjectReference Include="../Lib/Lib.csproj;../Gone/Gone.csproj" />'
+    write_all(
+        tmp_path,
+        {
+            "app/App.csproj": f'<Project Sdk="Microsoft.NET.Sdk"><ItemGroup>{references}</ItemGroup></Project>',
+            "Lib/Lib.csproj": '<Project Sdk="Microsoft.NET.Sdk" />',
+            "Lib/L.cs": "",
+        },
+    )
+    alone = find(tmp_path / "app")
+    together = find_sources(package(tmp_path / "app").replace(workspace=str(tmp_path)))
+
+    missing = f"{tmp_path}/app/App.csproj references {tmp_path}/Gone/Gone.csproj, which does not exist."
+    outside = f"{tmp_path}/Lib/Lib.csproj is outside of {tmp_path}/app, so its files are not watched."
+    assert sorted(alone.files) == ["App.csproj"]
+    assert set(alone.problems) == {missing, outside}
+    assert sorted(together.files) == ["../Lib/L.cs", "../Lib/Lib.csproj", "App.csproj"]
+    assert together.problems == (missing,)
+    assert str(tmp_path / "Gone" / "Gone.csproj") in together.deciding
+
+
+def test_the_files_that_decide_the_build_are_sources(tmp_path: Path) -> None:
+    deciding = ["../Directory.Build.props", "../Directory.Packages.props", "../global.json", "../NuGet.config"]
+    write_all(tmp_path / "app", {"App.csproj": '<Project Sdk="Microsoft.NET.Sdk" />', **dict.fromkeys(deciding, "")})
+    for name in deciding[:2]:
+        write(tmp_path / "app" / name, "<Project />")
+    (tmp_path / ".git").mkdir()
+
+    assert names(tmp_path / "app") == sorted([*deciding, "App.csproj"])
+
+
+def test_a_file_based_program_has_its_own_file_and_its_projects(tmp_path: Path) -> None:
+    write_all(tmp_path, {"server.cs": "#:project Lib\n", "other.cs": "", "Lib/Lib.csproj": "<Project />", "x.py": ""})
+    write_all(tmp_path, {"Lib/Lib.csproj": '<Project Sdk="Microsoft.NET.Sdk" />', "Lib/L.cs": ""})
+
+    assert kind_of(package(tmp_path)) is PackageKind.DOTNET
+    assert names(tmp_path) == ["Lib/L.cs", "Lib/Lib.csproj", "server.cs"]
+
+
+def test_the_sdk_is_asked_only_with_the_users_agreement(tmp_path: Path) -> None:
+    recorded = RecordedProject("plain", tmp_path / "ws")
+    dotnet = RecordedDotNet(tmp_path / "net")
+    dotnet.knows(recorded.path, recorded.answer())
+    watched = package(recorded.path.parent)
+
+    without = find_sources(watched)
+    assert dotnet.calls() == []
+    agreed = find_sources(watched, may_ask_sdk(dotnet.environ))
+
+    assert len(dotnet.calls()) == 1
+    assert agreed.files == without.files
+
+
+def test_the_sdk_is_not_asked_about_a_package_that_the_server_uses(tmp_path: Path) -> None:
+    recorded = RecordedProject("plain", tmp_path / "ws")
+    dotnet = RecordedDotNet(tmp_path / "net")
+    write(tmp_path / "ws" / "js" / "package.json", '{"dependencies": {"lib": "*"}}')
+    link(tmp_path / "ws" / "js" / "node_modules" / "lib", recorded.path.parent)
+    server = package(tmp_path / "ws" / "js").replace(workspace=str(tmp_path / "ws"))
+
+    found = find_sources(server, may_ask_sdk(dotnet.environ))
+
+    assert os.path.relpath(recorded.path, server.root) in found.files
+    assert dotnet.calls() == []
 
 
 @pytest.mark.parametrize("switch", ["EnableDefaultItems", "EnableDefaultCompileItems"])

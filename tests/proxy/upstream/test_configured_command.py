@@ -217,15 +217,31 @@ def test_a_config_of_which_nobody_knows_what_it_names_says_where_to_mend_it(tmp_
     assert issue.remediation == STARTED_WHEN_SAVED
 
 
-def test_a_server_whose_output_is_still_to_be_built_is_not_started(tmp_path: Path) -> None:
+CSHARP = (
+    '<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><OutputType>Exe</OutputType><TargetFramework>net10.0'
+    "</TargetFramework><UseAppHost>false</UseAppHost><OutputPath>../out</OutputPath></PropertyGroup></Project>"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "output", "build"),
+    [
+        ("package.json", '{"main": "dist/index.js", "scripts": {"build": "tsc"}}', "dist/index.js", "npm run build"),
+        ("S.csproj", CSHARP, "../out/net10.0/S.dll", "dotnet build S.csproj"),
+    ],
+    ids=["JavaScript", "C#, outside of its folder"],
+)
+def test_a_server_whose_output_is_still_to_be_built_is_not_started(
+    tmp_path: Path, name: str, content: str, output: str, build: str
+) -> None:
     world = World(tmp_path, {"mcpServerRoot": ".."})
-    write(world.root / "package.json", json.dumps({"main": "dist/index.js", "scripts": {"build": "tsc"}}))
+    write(world.root / name, content)
     observer = Observer()
 
     with pytest.raises(StartFailure) as failed:
         world.upstream.start(observer)
 
-    missing = world.root / "dist" / "index.js"
-    assert str(failed.value) == f"{missing} does not exist yet, so 'npm run build' runs first."
+    missing = os.path.normpath(world.root / output)
+    assert str(failed.value) == f"{missing} does not exist yet, so '{build}' runs first."
     assert failed.value.final
     assert observer.launched == []

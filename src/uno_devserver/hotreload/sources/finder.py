@@ -12,6 +12,9 @@ import posixpath
 from enum import Enum
 
 from ...workspace.addins import ADDINS_FOLDER
+from ...workspace.config import PROJECTS
+from ...workspace.dotnet_answers import question_verb
+from ...workspace.dotnet_project import project_in
 from ...workspace.npm_packages import OUTPUT_FOLDERS, PACKAGE_JSON, TSCONFIGS, read_manifest, used_packages
 from ...workspace.repository import MAX_PACKAGES, is_inside, repository_of
 from . import dotnet, go, other, python
@@ -59,17 +62,24 @@ def find_sources(package: WatchedPackage, cache: dict[str, Any] | None = None) -
     if package.watch:
         endings = _add_named(tree, package, package.watch, "hotReload.watch")
     elif kind is PackageKind.ADDINS:
-        endings = _ADD[kind](tree, {})
+        endings = _add_addins(tree)
     else:
         endings, used = _add_packages(tree, package, {} if cache is None else cache)
     if package.include:
         endings = _either(endings, _add_named(tree, package, package.include, "hotReload.include"))
-    endings = None if endings is None else endings.union(dotnet.PROJECTS)
+    endings = None if endings is None else endings.union(PROJECTS)
     return tree.sources(endings, tuple(_counted(tree, kind, used)))
 
 
 def kind_of(package: WatchedPackage) -> PackageKind:
     return PackageKind.ADDINS if package.addins else _kind_in(package.root)
+
+
+def evaluation_of(package: WatchedPackage) -> str:
+    """For people: the command that is run to find the code of a .NET package; empty if none is run."""
+    is_evaluated = kind_of(package) is PackageKind.DOTNET and not package.watch
+    project = project_in(package.root, _names(package.root)) if is_evaluated else None
+    return f"dotnet {question_verb(project)} {project} -getItem" if project else ""
 
 
 def _kind_in(folder: str) -> PackageKind:
@@ -80,7 +90,7 @@ def _kind_in(folder: str) -> PackageKind:
         return PackageKind.JAVASCRIPT
     if python.MANIFEST in names:
         return PackageKind.PYTHON
-    if dotnet.project_in(names):
+    if project_in(folder, names):
         return PackageKind.DOTNET
     if go.MANIFEST in names:
         return PackageKind.GO
@@ -145,7 +155,7 @@ def _add_packages(
         kind = _kind_in(part.root)
         part.folders.add(part.root)
         part.deciding.update(part.path(name) for name in _MANIFESTS)  # these decide the kind
-        endings = _either(endings, _ADD[kind](part, cache.setdefault(folder, {})))
+        endings = _either(endings, _add(part, kind, repository, cache))
         waiting += _used(kind, folder, repository, part)
     _drop_outputs(found)
     del found[repository.root]
@@ -222,22 +232,37 @@ def _package_around(folder: str, root: str) -> str:
     """The folder of the package that a file outside of the root belongs to; the root, if there is none."""
     while not is_inside(root, folder):
         names = _names(folder)
-        if names.intersection(_MANIFESTS) or dotnet.project_in(names):
+        if names.intersection(_MANIFESTS) or any(name.lower().endswith(PROJECTS) for name in names):
             return folder
         folder = os.path.dirname(folder)
     return root
 
 
-# Each function adds the files of its kind and returns the endings of all names that may be sources; None: any.
+# The rules of each kind.
 
 
-def _add_typescript(tree: SourceTree, cache: dict[str, Any]) -> frozenset[str]:
-    from .typescript.program import find_typescript
+def _add(part: SourceTree, kind: PackageKind, repository: Repository, cache: dict[str, Any]) -> frozenset[str] | None:
+    """Add the files of one package; return the endings of all names that may be sources, None: any."""
+    if kind is PackageKind.TYPESCRIPT:
+        from .typescript.program import find_typescript
 
-    return find_typescript(tree, cache)
+        return find_typescript(part, cache.setdefault(part.root, {}))
+    if kind is PackageKind.JAVASCRIPT:
+        return _add_javascript(part)
+    if kind is PackageKind.PYTHON:
+        return _add_python(part)
+    if kind is PackageKind.GO:
+        return go.find_go(part)
+    if kind is PackageKind.OTHER:
+        other.find_other(part)
+    elif project := project_in(part.root, _names(part.root)):  # otherwise removed meanwhile: the next call notices it
+        # The user has agreed to the questions about the package itself.
+        may_ask = os.path.realpath(part.root) == repository.root
+        dotnet.find_dotnet(part, project, repository, cache.get(dotnet.QUESTIONS) if may_ask else None)
+    return None
 
 
-def _add_javascript(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
+def _add_javascript(tree: SourceTree) -> frozenset[str]:
     """Add all JavaScript and TypeScript below the root, except in foreign, hidden and output folders."""
 
     def skipped(_folder: str, names: Collection[str]) -> Collection[str]:
@@ -249,7 +274,7 @@ def _add_javascript(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
     return JAVASCRIPT_ENDINGS
 
 
-def _add_python(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
+def _add_python(tree: SourceTree) -> frozenset[str]:
     if os.path.isfile(tree.path(python.MANIFEST)):
         python.find_python(tree)
     else:
@@ -257,32 +282,7 @@ def _add_python(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
     return python.ENDINGS
 
 
-def _add_addins(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str]:
+def _add_addins(tree: SourceTree) -> frozenset[str]:
     """Add all files that the Host loads from the folder of add-ins, and those that these may import."""
     python.add_python_below(tree, ADDINS_FOLDER.replace(os.sep, "/"))
     return python.ENDINGS
-
-
-def _add_dotnet(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str] | None:
-    project = dotnet.project_in(_names(tree.root))
-    return dotnet.find_dotnet(tree, project) if project else frozenset()  # removed meanwhile: the next call notices it
-
-
-def _add_go(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str] | None:
-    return go.find_go(tree)
-
-
-def _add_other(tree: SourceTree, _cache: dict[str, Any]) -> frozenset[str] | None:
-    other.find_other(tree)
-    return None
-
-
-_ADD = {
-    PackageKind.TYPESCRIPT: _add_typescript,
-    PackageKind.JAVASCRIPT: _add_javascript,
-    PackageKind.PYTHON: _add_python,
-    PackageKind.ADDINS: _add_addins,
-    PackageKind.DOTNET: _add_dotnet,
-    PackageKind.GO: _add_go,
-    PackageKind.OTHER: _add_other,
-}

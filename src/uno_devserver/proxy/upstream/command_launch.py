@@ -59,7 +59,7 @@ class CommandUpstream(Upstream):
         self._limits = limits
         self._url = url
         self.initialize_first = False  # `server/discover` was not answered, but any server knows `initialize`
-        self._command = tuple(command)
+        self.command = tuple(command)  # may be replaced between two starts
         self._directory = directory
         self._environ = environ
         self._named_where = named_where
@@ -72,7 +72,7 @@ class CommandUpstream(Upstream):
             raise StartFailure(warning("HostNotStarted", "The start was given up.", "It is started again when needed."))
         may_probe = not self.initialize_first
         self.initialize_first = False  # if this start fails as well, the probe was not the reason, and the next probes
-        line = (self._program(), *self._command[1:])
+        line = (self._program(), *self.command[1:])
         if self._url is not None:
             self._check_unused(self._url)
         output = self._free_output()
@@ -83,7 +83,7 @@ class CommandUpstream(Upstream):
         except (OSError, ValueError) as error:
             raise self._not_started(line[0], error) from error
         self._outputs[output] = child
-        observer.launching(f"'{shown_command(self._command)}'", child.pid)
+        observer.launching(f"'{shown_command(self.command)}'", child.pid)
         if self._url is not None:
             from .url import UrlProcess
 
@@ -111,7 +111,7 @@ class CommandUpstream(Upstream):
             raise StartFailure(fatal("HostNotStarted", message, step))
 
     def _program(self) -> str:
-        name = self._command[0]
+        name = self.command[0]
         found = named_program_candidates(name, self._directory, self._environ, sys.platform)
         for path in found:
             if os.path.isfile(path) and os.access(path, os.X_OK):
@@ -153,7 +153,7 @@ class CommandUpstream(Upstream):
         return StartFailure(issue, final=number not in PASSING_ERRORS)
 
     def _interpreted(self) -> str:
-        return self._with_interpreter.replace("{}", self._command[0])
+        return self._with_interpreter.replace("{}", self.command[0])
 
 
 def log_path(state: str, directory: str, command: Sequence[str]) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...workspace.server_command import ServerLine
     from .base import RunningUpstream
     from .launcher import UpstreamObserver
+    from .output_copies import OutputCopies
 
 UNNAMED = "The server of the workspace"
 STARTED_WHEN_SAVED = f"{CORRECT_FILE}: when it is saved, the server is started."
@@ -40,6 +41,7 @@ class ConfiguredUpstream(Upstream):
         self._state = folders(environ).state
         self._started: tuple[ServerLine, ServerCommand] | None = None
         self._command: CommandUpstream | None = None  # the upstream of these
+        self._copies: OutputCopies | None = None  # of the output of a .NET build
         self._given_name: str | None = None  # the server's name in the config or the package
         self._own_name: str | None = None  # the name that the server itself last reported
         self.config: Config | None = None  # as the last start has read it
@@ -55,7 +57,7 @@ class ConfiguredUpstream(Upstream):
         command = self._command_of(config)
         self._require_output(config)
         try:
-            return command.start(observer)
+            return self._start(command, observer)
         finally:
             self._given_name = given_name(config)  # reads files, so it comes after the launch
             self.named = f"The server '{self._given_name or self._own_name or folder_name(config)}'"
@@ -88,6 +90,20 @@ class ConfiguredUpstream(Upstream):
     def _is_trusted(self) -> bool:
         return is_trusted(self._environ, self._folder)
 
+    def _start(self, command: CommandUpstream, observer: UpstreamObserver) -> RunningUpstream:
+        assert self._started is not None
+        found, _ = self._started
+        if not found.output:
+            return command.start(observer)
+        from .output_copies import OutputCopies  # only .NET servers need it
+
+        self._copies = self._copies or OutputCopies()
+        copied = self._copies.copied(found)
+        command.command = copied.line
+        process = command.start(observer)
+        self._copies.used(copied.output, process.process_id)
+        return process
+
     def _command_of(self, config: Config) -> CommandUpstream:
         found = server_command(config, self._environ, sys.platform)
         if isinstance(found, Issue):
@@ -115,11 +131,11 @@ class ConfiguredUpstream(Upstream):
         found, root = self._started[0], config.server_folder
         program, *arguments = found.line
         script = next((word for word in arguments if not word.startswith("-")), "")
-        named = [
-            os.path.normpath(os.path.join(found.folder, word)) for word in (program, script) if os.path.dirname(word)
-        ]
+        words = found.built() or [word for word in (program, script) if os.path.dirname(word)]
+        named = (os.path.normpath(os.path.join(found.folder, word)) for word in words)
         missing = next((path for path in named if not os.path.exists(path)), None)
-        inside = missing is not None and root is not None and missing.startswith(os.path.join(root, ""))
+        folder = found.output or root
+        inside = missing is not None and folder is not None and missing.startswith(os.path.join(folder, ""))
         if not inside or not config.hot_reload.enabled:
             return
         from ...hotreload.build_command import build_of  # few starts need it
