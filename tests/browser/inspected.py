@@ -21,6 +21,7 @@ from typing import Any
 from support.inspectors import inspector_of
 from support.machine import Machine
 from support.proxies import Proxies, ProxyClient
+from support.waiting import wait_for
 
 GALLERY = Path(__file__).with_name("gallery.py")
 
@@ -102,6 +103,10 @@ class Inspected:
         """What the tools noted, in order."""
         path = self.machine.home / "calls"
         return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+    def wait_call(self, tool: str) -> None:
+        """Wait until a tool runs."""
+        wait_for(lambda: any(call["tool"] == tool for call in self.calls()), f"a call of {tool}")
 
     def gate(self) -> Path:
         """A file that is not there yet, for `hold`."""

@@ -132,7 +132,7 @@ class Client:
         return self.ask("tools/call", {"name": tool, "arguments": arguments}, key=key, tool=tool)
 
     def ask_health(self) -> Request:
-        return self.ask("tools/call", {"name": HEALTH, "arguments": {}}, tool=HEALTH)
+        return self.ask("tools/call", {"name": HEALTH, "arguments": {"details": True}}, tool=HEALTH)
 
     def take_back(self) -> None:
         """Cancel the call that was made last, if it is under way."""

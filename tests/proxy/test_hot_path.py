@@ -60,7 +60,7 @@ def test_the_first_answers_need_nothing_that_takes_long_to_import(tmp_path: Path
     if known:
         tools = entries((f"tool_{number}", b'{"name":"tool_%d"}' % number) for number in range(12))
         state = tmp_path / "data" / "Uno Platform" / "uno.devserver"
-        catalogue = Catalogue(Offered(tools=tools), {}, {}, None, time.time())
+        catalogue = Catalogue(Offered(tools=tools), {}, {}, None, time.time(), sdk_version="6.5.31")
         save(str(state), identity_of(ProxyOptions(str(tmp_path))), catalogue)
     requests = [
         json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})

@@ -31,7 +31,7 @@ ECHO = {"name": "echo", "arguments": {"x": 1}}
 
 def test_the_catalogue_is_there_at_the_first_question(tmp_path: Path) -> None:
     offered = Offered(tools=entries([("build", b'{"name":"build"}')]))
-    catalogue = Catalogue(offered, {}, {"experimental": {"x": {}}}, "Say please.", time.time())
+    catalogue = Catalogue(offered, {}, {"experimental": {"x": {}}}, "Say please.", time.time(), sdk_version="6.5.31")
     save(folders().state, identity_of(ProxyOptions(str(tmp_path))), catalogue)
 
     with FrontProcess(tmp_path) as proxy:

@@ -6,7 +6,8 @@ from support.golden import GOLDEN
 from uno_devserver.proxy import own_tools as tools
 
 HOST = tools.OwnToolFacts(by_workspace=True, selects_solution=True)
-NAMED = tools.OwnToolFacts(by_workspace=False, selects_solution=False)
+NAMED = tools.OwnToolFacts(by_workspace=False, selects_solution=False, uno=False)
+BRIEF_CHARACTERS = 700  # of what a model reads of our tools where there is no Uno workspace
 
 
 def names(offered: list[tools.Tool]) -> list[str]:
@@ -23,7 +24,7 @@ def recorded(name: str) -> dict[str, tools.Tool]:
 
 def test_tools_and_hints_are_those_of_the_net_proxy() -> None:
     theirs = recorded("force-roots-fallback")
-    ours = [*tools.first_tools(HOST.replace(fallback=True)), *tools.last_tools()]
+    ours = [*tools.first_tools(HOST.replace(fallback=True)), *tools.last_tools(HOST)]
 
     assert names(ours) == list(theirs)
     for tool in ours:
@@ -48,6 +49,33 @@ def test_a_workspace_is_named_only_where_it_matters_and_is_not_known() -> None:
 
 def test_a_solution_is_selected_only_where_there_may_be_some() -> None:
     assert names(tools.first_tools(HOST.replace(selects_solution=False))) == [tools.HEALTH]
+
+
+def test_without_an_uno_workspace_what_a_model_reads_of_our_tools_is_brief() -> None:
+    """Names, descriptions and schemas are what clients give to a model; all five tools are listed."""
+    for now in (NAMED.replace(hot_reload=True), HOST.replace(uno=False, hot_reload=True)):
+        ours = [*tools.first_tools(now), *tools.last_tools(now)]
+
+        assert names(ours) == [tools.HEALTH, tools.STATUS, tools.RESTART, tools.DISCOVER, tools.EXECUTE]
+        read = [
+            text
+            for tool in ours
+            for text in (tool["name"], tool["description"], json.dumps(tool["inputSchema"], separators=(",", ":")))
+        ]
+        assert sum(map(len, read)) <= BRIEF_CHARACTERS
+        assert all(read)
+
+
+def test_a_brief_tool_takes_what_the_other_takes() -> None:
+    for brief, whole in zip(tools.last_tools(NAMED), tools.last_tools(HOST), strict=True):
+        assert brief["annotations"] == whole["annotations"]
+        assert brief["inputSchema"].get("required") == whole["inputSchema"].get("required")
+        assert brief["inputSchema"]["properties"].keys() == whole["inputSchema"]["properties"].keys()
+
+
+def test_only_true_asks_for_details() -> None:
+    assert tools.asks_details({"details": True})
+    assert not any(map(tools.asks_details, ({}, {"details": "yes"}, {"details": 1}, None, [1], "details")))
 
 
 def test_mcp_status_is_offered_only_with_hot_reload_and_takes_nothing() -> None:

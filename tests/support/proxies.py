@@ -247,7 +247,8 @@ class ProxyClient:
         return str(result["content"][0]["text"])
 
     def health(self) -> Message:
-        report: Message = json.loads(self.call("uno_health"))
+        """The whole report, also where there is no Uno workspace."""
+        report: Message = json.loads(self.call("uno_health", details=True))
         return report
 
     def issue_codes(self) -> list[str]:

@@ -281,11 +281,13 @@ def first_state(options: ProxyOptions) -> ProxyState:
         if problem:
             log.warn(problem)
     offered = catalogue.offered if catalogue else Offered()
-    lists, own_tools = merged(offered, own_tool_facts(options, catalogue))
+    own = own_tool_facts(options, catalogue)
+    lists, own_tools = merged(offered, own)
     return ProxyState(
         options,
         lists=lists,
         own_tools=own_tools,
+        uno_workspace=own.uno,
         capabilities=capabilities(catalogue.capabilities if catalogue else {}),
         instructions=instructions(catalogue.instructions if catalogue else None),
         catalogue=catalogue,

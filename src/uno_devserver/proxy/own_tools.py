@@ -142,6 +142,23 @@ _EXECUTE_TOOL = {
     "annotations": {"title": "Execute Tool", "openWorldHint": True},
 }
 
+# What a model reads of our tools where there is no Uno workspace: few words, because it reads them in every session.
+_BRIEF = {
+    HEALTH: "The server's state, its problems with next steps, and its last reload. With details: everything known.",
+    STATUS: "Waits until the server's newest code answers. Call it when a tool says that the server restarts.",
+    RESTART: "Restarts the server; builds it first if its last build failed.",
+    DISCOVER: "Lists the server's tools, if you may have an old list.",
+    EXECUTE: "Calls one of them.",
+}
+_BRIEF_SCHEMAS = {
+    HEALTH: {"type": "object", "properties": {"details": {"type": "boolean"}}},
+    EXECUTE: {
+        "type": "object",
+        "properties": {"toolName": {"type": "string"}, "arguments": {"type": "object"}},
+        "required": ["toolName"],
+    },
+}
+
 HEALTH_RESOURCE = {
     "uri": HEALTH_URI,
     "name": "Uno DevServer Health",
@@ -157,14 +174,14 @@ class OwnToolFacts(Value):
     selects_solution: bool  # whether a Host serves one of its solutions; also True if that is not known yet
     fallback: bool = False  # whether the workspace is not known, so that the client has to name it
     hot_reload: bool = False
+    uno: bool = True  # whether it is an Uno workspace; also True if no workspace is known yet
 
 
 def first_tools(now: OwnToolFacts) -> list[Tool]:
     """Our tools that are listed before the upstream's."""
     return [
-        _HEALTH_TOOL,
-        *((_STATUS_TOOL, _RESTART_TOOL) if now.hot_reload else ()),
-        *((_SELECT_TOOL,) if now.selects_solution else ()),
+        *_worded(_HEALTH_TOOL, *((_STATUS_TOOL, _RESTART_TOOL) if now.hot_reload else ()), uno=now.uno),
+        *((_SELECT_TOOL,) if now.selects_solution and now.uno else ()),
         *((_INITIALIZE_TOOL,) if now.by_workspace and now.fallback else ()),
     ]
 
@@ -174,9 +191,27 @@ def unlisted_tools(now: OwnToolFacts) -> frozenset[str]:
     return frozenset({SET_ROOTS}) if now.by_workspace else frozenset()
 
 
-def last_tools() -> list[Tool]:
+def last_tools(now: OwnToolFacts) -> list[Tool]:
     """Our tools that are listed after the upstream's."""
-    return [_DISCOVER_TOOL, _EXECUTE_TOOL]
+    return _worded(_DISCOVER_TOOL, _EXECUTE_TOOL, uno=now.uno)
+
+
+def _worded(*tools: Tool, uno: bool) -> list[Tool]:
+    if uno:
+        return list(tools)
+    return [
+        {
+            **tool,
+            "description": _BRIEF[tool["name"]],
+            "inputSchema": _BRIEF_SCHEMAS.get(tool["name"], tool["inputSchema"]),
+        }
+        for tool in tools
+    ]
+
+
+def asks_details(arguments: object) -> bool:
+    """Whether a call of uno_health with these arguments asks for the whole report."""
+    return isinstance(arguments, dict) and arguments.get("details") is True
 
 
 def health_result(report: Mapping[str, object], version: str | None) -> dict[str, Any]:

@@ -161,6 +161,7 @@ class ProxyState:
         *,
         lists: Lists = Lists(),  # noqa: B008  # it is frozen
         own_tools: frozenset[str] = frozenset(),
+        uno_workspace: bool = True,
         capabilities: dict[str, Any] | None = None,
         instructions: str | None = None,
         catalogue: Catalogue | None = None,
@@ -172,6 +173,7 @@ class ProxyState:
         self.capabilities = capabilities or {}
         self.lists = lists
         self.own_tools = own_tools  # the names of the tools that the proxy answers, always including `uno_health`
+        self.uno_workspace = uno_workspace  # False where there surely is none: then `uno_health` is brief
         self.holds_tools = options.wait_tools  # whether tools/list waits for the upstream
         self.catalogue = catalogue
         # What is known of the upstream.
@@ -253,6 +255,15 @@ class ProxyState:
         from .health.report import report  # imported late: it takes a few ms, which would delay the first answers
 
         return report(self.snapshot())
+
+    def told_health(self, *, details: bool = False) -> dict[str, object]:
+        """Make the report for an agent: the whole one in an Uno workspace or with `details`, otherwise a brief one."""
+        told = self.report()
+        if details or self.uno_workspace:
+            return told
+        from .health.report import brief
+
+        return brief(told)
 
     def snapshot(self) -> ProxyFacts:
         """Return the facts, with the values that are computed when asked for."""

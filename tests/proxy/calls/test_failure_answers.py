@@ -67,7 +67,8 @@ def test_a_tool_call_gets_a_result_and_any_other_request_an_error() -> None:
     with pytest.raises(RpcError) as raised:
         none.answer("prompts/get")
 
-    assert none.answer("tools/call") == failed("It is gone. Wait.")
+    meta = {"uno-devserver/unavailable": {"connectionState": "Reconnecting"}}
+    assert none.answer("tools/call") == {**failed("It is gone. Wait."), "_meta": meta}
     assert failed("No.") == {"content": [{"type": "text", "text": "No."}], "isError": True}
     assert (raised.value.code, raised.value.message) == (UNAVAILABLE, "It is gone. Wait.")
     assert raised.value.data == {"remedy": "Wait.", "connectionState": "Reconnecting"}

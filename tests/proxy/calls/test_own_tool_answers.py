@@ -676,7 +676,7 @@ async def test_restart_has_the_server_restarted_although_its_code_is_the_same() 
 
     assert scene.authority.demands == [Demand.RESTART]
     assert text_of(result).startswith("Acme is ready. It was restarted with its new code;")
-    assert result["_meta"][META_KEY] == {"state": "ready", "run": True}
+    assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": ["reloaded"]}
 
 
 async def test_restart_says_that_the_build_fails_and_that_nothing_was_restarted() -> None:

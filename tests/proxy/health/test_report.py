@@ -8,10 +8,11 @@ import time
 
 import pytest
 
+from uno_devserver import __version__
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.probe import HostAddIn, Probe
-from uno_devserver.issues import fatal
-from uno_devserver.proxy.health.report import report
+from uno_devserver.issues import fatal, warning
+from uno_devserver.proxy.health.report import BRIEF_BYTES, brief, report
 from uno_devserver.proxy.state import ConnectionState
 
 from .facts import BEGUN, CONNECTED, CRASH, DISCOVERY, HOST, issue, issues
@@ -153,3 +154,89 @@ def test_a_broken_add_in_of_a_host_that_a_proxy_started_only_has_to_be_mended(
     facts = CONNECTED.replace(upstream=upstream, host=host, hot_reload=reloads)
 
     assert ("uno-devserver stop" not in issue(facts, "AddInLoadFailed")["remediation"]) is mended
+
+
+# --- the brief form
+
+
+RELOAD = {
+    "at": "2026-02-03T04:05:06Z",
+    "role": "server",
+    "changed": [f"/ws/src/part{number}.ts" for number in range(20)],
+    "build": "npm run build",
+    "buildSeconds": 1.25,
+    "restartSeconds": 0.3,
+    "ok": True,
+    "lists": "grown",
+    "problem": None,
+    "tools": {"added": [f"tool_{number}" for number in range(50)], "removed": [], "grown": [], "changed": []},
+}
+
+
+def test_the_brief_form_has_what_matters_first_and_nothing_of_uno() -> None:
+    facts = CONNECTED.replace(
+        upstream=HOST.replace(kind=HostKind.COMMAND, endpoint=None), discovery=None, hot_reload={"state": "idle"}
+    )
+
+    form = brief(report(facts))
+
+    assert form == {
+        "status": "Healthy",
+        "connectionState": "Connected",
+        "server": {"name": "Uno Server", "version": "6.5.153", "processId": 42, "logFile": "/logs/host.log"},
+        "toolCount": 7,
+        "issues": [],
+        "hotReload": "idle",
+        "restarts": 0,
+        "devServerVersion": __version__,
+    }
+    assert list(form)[:5] == ["status", "connectionState", "server", "toolCount", "issues"]
+
+
+def test_the_brief_form_tells_the_last_reload_and_why_there_is_none() -> None:
+    reloaded = brief(report(CONNECTED.replace(hot_reload={"state": "idle", "history": [{}, RELOAD]})))
+    off = brief(report(CONNECTED.replace(hot_reload_off="no config names its code")))
+
+    assert reloaded["lastReload"] == {
+        "at": "2026-02-03T04:05:06Z",
+        "ok": True,
+        "changed": [f"part{number}.ts" for number in range(5)],
+        "tools": {"added": [f"tool_{number}" for number in range(5)]},
+        "buildSeconds": 1.25,
+        "restartSeconds": 0.3,
+    }
+    assert off["hotReload"] == "off, because no config names its code"
+    assert "lastReload" not in off
+
+
+@pytest.mark.parametrize("character", ["x", "ü", "\U0001f600", "\x01", "\n"])
+def test_the_brief_form_stays_brief_whatever_it_tells(character: str) -> None:
+    long = character * 5000
+    failures = tuple(fatal("UpstreamError", f"First {number}. {long} last {number}", long) for number in range(9))
+    facts = CONNECTED.replace(
+        state=ConnectionState.DEGRADED,
+        upstream=HOST.replace(name=long, version=long, log_file=f"/logs/{long}", endpoint=long),
+        issues=failures,
+        last_end=CRASH.replace(last_lines=(long,)),
+        hot_reload={"state": "idle", "history": [{**RELOAD, "ok": False, "problem": long, "logFile": long}]},
+    )
+
+    form = brief(report(facts))
+
+    assert len(json.dumps(form, ensure_ascii=False, separators=(",", ":")).encode()) <= BRIEF_BYTES == 2000
+    told = form["issues"]
+    assert isinstance(told, list)
+    assert len(told) == 3
+    assert form["moreIssues"] == 6
+    assert told[0]["message"].startswith("First")
+    assert told[0]["message"].endswith("last 0")
+
+
+def test_the_brief_form_tells_fatal_issues_before_warnings() -> None:
+    facts = CONNECTED.replace(issues=(warning("ConfigInvalid", "Odd."), fatal("UpstreamError", "Worse.")))
+
+    told = brief(report(facts))["issues"]
+
+    assert isinstance(told, list)
+    assert [(issue["severity"], issue["message"]) for issue in told] == [("Fatal", "Worse."), ("Warning", "Odd.")]
+    assert all(issue["code"] and issue["remediation"] for issue in told)

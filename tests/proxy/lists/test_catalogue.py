@@ -285,8 +285,9 @@ def test_a_disk_that_takes_nothing_is_told_in_the_log_only(tmp_path: Path, capsy
 
 NO_WORKSPACE = OwnToolFacts(by_workspace=True, selects_solution=True, fallback=True)
 SOLUTIONS = OwnToolFacts(by_workspace=True, selects_solution=True)
-OWN_CODE = OwnToolFacts(by_workspace=True, selects_solution=True, hot_reload=True)
-NAMED_SERVER = OwnToolFacts(by_workspace=False, selects_solution=False)
+OWN_CODE = OwnToolFacts(by_workspace=True, selects_solution=True, hot_reload=True, uno=False)
+NAMED_SERVER = OwnToolFacts(by_workspace=False, selects_solution=False, uno=False)
+UNO = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
 
 
 def listed(folder: Path) -> set[str]:
@@ -338,14 +339,24 @@ def test_a_glance_at_the_folder_tells_what_the_workspace_seems_to_be(
 def test_code_that_the_user_has_not_agreed_to_run_is_not_reloaded(root: Path) -> None:
     write(root / ".devtools" / "addins" / "one.py", "")
 
-    assert own_tool_facts(ProxyOptions(str(root)), None) == SOLUTIONS
+    assert own_tool_facts(ProxyOptions(str(root)), None) == OWN_CODE.replace(hot_reload=False)
+
+
+@pytest.mark.parametrize(("where", "content", "uno"), [("ws", UNO, True), (".", UNO, True), ("ws", "{}", False)])
+def test_code_in_an_uno_workspace_does_not_hide_what_is_for_uno(
+    root: Path, where: str, content: str, uno: bool
+) -> None:
+    write(root / ".devtools" / "addins" / "one.py", "")
+    write(root.parent / where / "global.json", content)
+
+    assert own_tool_facts(ProxyOptions(str(root)), None).uno is uno
 
 
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
         ('{"mcpServer": {"command": "serve"}}', OWN_CODE.replace(selects_solution=False)),
-        ('{"hotReload": {"enabled": false}}', SOLUTIONS),
+        ('{"hotReload": {"enabled": false}}', OWN_CODE.replace(hot_reload=False)),
         ("{ it is just being written", OWN_CODE),
     ],
 )
@@ -364,8 +375,7 @@ def test_the_first_list_has_the_tools_that_the_folder_seems_to_need(root: Path, 
 
     tools = listed(root)
 
-    assert SELECT_SOLUTION in tools
-    assert tools & {INITIALIZE, STATUS} == {STATUS if reloads else INITIALIZE}
+    assert tools & {INITIALIZE, SELECT_SOLUTION, STATUS} == ({STATUS} if reloads else {INITIALIZE, SELECT_SOLUTION})
 
 
 def test_a_folder_that_cannot_be_read_is_taken_for_no_workspace(tmp_path: Path) -> None:
@@ -390,9 +400,13 @@ def test_the_folder_does_not_count_where_the_workspace_or_the_server_is_named(
 
 @pytest.mark.parametrize("selects", [True, False])
 @pytest.mark.parametrize("reloads", [True, False])
-def test_what_was_known_the_last_time_counts_more_than_a_glance(root: Path, selects: bool, reloads: bool) -> None:
-    kept = Catalogue(Offered(), {}, {}, None, 1.0, selects_solution=selects, hot_reload=reloads)
+@pytest.mark.parametrize("sdk", ["6.5.31", None])
+def test_what_was_known_the_last_time_counts_more_than_a_glance(
+    root: Path, selects: bool, reloads: bool, sdk: str | None
+) -> None:
+    kept = Catalogue(Offered(), {}, {}, None, 1.0, sdk, selects_solution=selects, hot_reload=reloads)
 
     now = own_tool_facts(ProxyOptions(str(root)), kept)
 
-    assert now == OwnToolFacts(by_workspace=True, selects_solution=selects, hot_reload=reloads)
+    uno = sdk is not None
+    assert now == OwnToolFacts(by_workspace=True, selects_solution=selects, hot_reload=reloads, uno=uno)

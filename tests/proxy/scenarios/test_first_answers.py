@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.files import write
 from support.golden import GOLDEN
 from support.odd_servers import odd_server
 from support.proxies import MODERN, Proxies
@@ -14,8 +15,8 @@ from uno_devserver import __version__
 
 from .conftest import Workbench
 
-OWN_TOOLS = ["uno_health", "mcpStatus", "mcpRestart", "uno_app_select_solution"]
-OWN_TOOLS += ["uno_discover_tools", "uno_execute_tool"]
+OWN_TOOLS = ["uno_health", "mcpStatus", "mcpRestart", "uno_discover_tools", "uno_execute_tool"]
+UNO = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
 
 
 def record(name: str) -> list[dict[str, Any]]:
@@ -102,6 +103,7 @@ def test_our_own_tools_are_there_at_once_although_the_server_is_not(
 
 def test_our_own_tools_have_the_schemas_and_annotations_of_the_net_proxy(proxies: Proxies, bench: Workbench) -> None:
     bench.close_gate()
+    write(bench.machine.workspace / "global.json", UNO)
     recorded = {tool["name"]: tool for tool in record("session-main")[1]["result"]["tools"]}
     client = proxies.start()
     client.initialize()
@@ -136,8 +138,30 @@ def test_health_is_a_resource_too_whatever_the_case_of_its_address(proxies: Prox
     assert client.result("prompts/list") == {"prompts": []}
 
 
+@pytest.mark.parametrize("connected", [False, True], ids=["first answer", "connected"])
+def test_the_health_of_a_server_that_has_nothing_to_do_with_uno_is_one_brief_form(
+    proxies: Proxies, connected: bool
+) -> None:
+    client = proxies.start("--", *odd_server())
+    if connected:
+        client.wait_connected()
+
+    result = client.call_result("uno_health")
+    [content] = client.result("resources/read", {"uri": "uno://health"})["contents"]
+
+    told = json.loads(result["content"][0]["text"])
+    assert list(told)[:5] == ["status", "connectionState", "server", "toolCount", "issues"]
+    assert list(json.loads(content["text"])) == list(told) or not connected, "the state may have changed"
+    assert result.get("structuredContent", told) == told
+    for text in (result["content"][0]["text"], content["text"]):
+        assert len(text.encode()) <= 2000
+        assert not {"unoSdkVersion", "discovery", "candidateSolutions", "addIns"} & set(json.loads(text))
+    assert client.health()["proxy"], "the argument details gives everything"
+
+
 def test_the_first_health_has_the_members_of_the_record_in_their_order(proxies: Proxies, bench: Workbench) -> None:
     bench.close_gate()
+    write(bench.machine.workspace / "global.json", UNO)
     recorded = next(
         json.loads(message["result"]["content"][0]["text"])
         for message in record("session-main")
@@ -145,7 +169,7 @@ def test_the_first_health_has_the_members_of_the_record_in_their_order(proxies: 
     )
     client = proxies.start()
 
-    report = client.health()
+    report = json.loads(client.call("uno_health"))
 
     assert list(report)[: len(recorded)] == list(recorded)
     assert report["proxy"]["generation"] == 0

@@ -205,8 +205,8 @@ def test_a_build_that_fails_and_its_mending_are_in_the_history(proxies: Proxies)
     with Page.of(client) as page:
         server.say("two", "build fails")
         client.call_result("answer")
-        client.call_result("answer")  # which does not try again, because nothing has changed
-        failing = page.hear("health", lambda report: report["proxy"]["hotReload"]["builds"] == 1)
+        client.call_result("mcpStatus")  # which builds again
+        failing = page.hear("health", lambda report: report["proxy"]["hotReload"]["builds"] == 2)
         server.say("three")
         renew(client, "three")
         mended = page.hear("health", lambda report: report["proxy"]["hotReload"]["restarts"])

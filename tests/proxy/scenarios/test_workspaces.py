@@ -20,7 +20,7 @@ from support.workspace import WorkspaceBuilder
 
 from .conftest import WORKBENCH, Workbench
 
-OWN = ["uno_health", "uno_app_select_solution", "uno_discover_tools", "uno_execute_tool"]
+OWN = ["uno_health", "uno_discover_tools", "uno_execute_tool"]
 
 
 def addins_in(folder: Path) -> Path:

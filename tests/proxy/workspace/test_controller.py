@@ -378,17 +378,35 @@ async def test_a_call_that_is_cancelled_has_its_decision_carried_out_all_the_sam
     await until(lambda: world.served == [str(two)])
 
 
-async def test_the_tool_that_selects_a_solution_is_listed_where_there_is_one(tmp_path: Path, serve: Serve) -> None:
-    for name, solutions in (("with", ["App.sln"]), ("without", [])):
-        folder = workspace_at(tmp_path / name)
-        for solution in solutions:
-            write(folder / solution, "")
-        world = serve(folder)
-        assert '"uno_app_select_solution"' in world.tools, "the workspace is not known yet"
+@pytest.mark.parametrize("uno", [True, False])
+async def test_the_tool_that_selects_a_solution_is_listed_in_an_uno_workspace(
+    tmp_path: Path, serve: Serve, uno: bool
+) -> None:
+    folder = workspace_at(tmp_path / "ws")
+    write(folder / "App.sln", "")
+    if uno:
+        write(folder / "global.json", '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}')
+    world = serve(folder)
+    first = world.tools
 
-        assert await world.kept.keeper.until_connected(5)
+    assert await world.kept.keeper.until_connected(5)
 
-        assert ('"uno_app_select_solution"' in world.tools) is bool(solutions)
+    assert ('"uno_app_select_solution"' in world.tools) is uno
+    assert ('"uno_app_select_solution"' in first) is uno, "a glance at the folder told it"
+    assert world.kept.state.uno_workspace is uno
+    assert "uno_app_select_solution" in world.kept.state.own_tools, "it can be called all the same"
+
+
+async def test_what_a_folder_without_a_workspace_will_be_is_not_known(tmp_path: Path, serve: Serve) -> None:
+    folder = workspace_at(tmp_path / "ws")
+    world = serve(folder)
+    assert await world.kept.keeper.until_connected(5)
+    assert not world.kept.state.uno_workspace
+
+    (folder / ".devtools" / "addins").rmdir()
+    world.controller._changed()
+
+    await until(lambda: world.kept.state.uno_workspace)
 
 
 async def test_who_depends_on_the_workspace_hears_each_time_that_it_was_looked_at(tmp_path: Path, serve: Serve) -> None:

@@ -12,7 +12,7 @@ const LOG_LINES = 500; // of one call; the Log view has the rest
 const OUTCOMES = { ok: ["ok", "OK"], error: ["bad", "Error"], cancelled: ["warn", "Cancelled"] };
 
 /**
- * `field` is null if there is nothing to fill in. `run(values, options)` makes the call (options as in mcp.js),
+ * `field` is null if there is nothing to fill in. `run(values, options)` makes the call (options as in mcp.js and restart.js),
  * `render(result)` gives { outcome: "ok" | "error", nodes }. `memory`, if given, keeps the values of the last call.
  * Returns { element, submit, change }; `change` takes another field, and keeps the input and a running call.
  */
@@ -44,6 +44,7 @@ export function createCalling({ field, label, verb, run, render, memory }) {
       const said = await run(values, {
         signal: running.signal,
         onProgress: progress.tell,
+        onWait: (sentence) => fill(result, el("p", { class: "muted" }, sentence)),
         onLog: (entry) => log.length < LOG_LINES && log.push(entry),
         onQuestions: async (asked) => {
           const answers = await answerAll(asked, questions, running.signal);

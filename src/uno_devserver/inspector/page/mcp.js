@@ -177,7 +177,8 @@ function parsed(text) {
   }
 }
 
-function waited(milliseconds, signal) {
+/** Resolves after the time; rejects when the signal is aborted. */
+export function waited(milliseconds, signal) {
   return new Promise((resolve, reject) => {
     const aborted = () => {
       clearTimeout(timer);

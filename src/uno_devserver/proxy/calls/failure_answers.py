@@ -26,6 +26,7 @@ OUTCOME_UNKNOWN = -32013
 TIMED_OUT = -32014
 ANSWER_TOO_LONG = -32016
 
+META_KEY = "uno-devserver/unavailable"  # in the result of a call that was not run because there is no upstream
 QUOTED_ISSUES = 3  # a model reads the first few; uno_health shows all of them
 FOR_THE_USER = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fails with these until a person acts
 
@@ -55,7 +56,8 @@ class UnansweredRequest(Exception):
         """Return an error result for a tool call, which the model reads; for other requests, raise RpcError."""
         text = f"{self.message} {self.remedy}"
         if method == "tools/call":
-            return failed(text)
+            state = self.data.get("connectionState")
+            return {**failed(text), **({"_meta": {META_KEY: {"connectionState": state}}} if state else {})}
         raise RpcError(self.code, text, {"remedy": self.remedy, **self.data}) from None
 
 

@@ -72,9 +72,10 @@ class McpStatus:
         not_reloaded = [f"Hot reload is off, because {off}."] if off else []
         if is_ready:
             remarks = list(self._changed_tools())
+            restarted = restart and queue is not None and queue.replaced != replaced
             if queue is not None and queue.notes.take_memory_lost():
                 remarks.insert(0, f"It was {NEW_PROCESS}.")
-            elif restart and (queue is None or queue.replaced == replaced):
+            elif restart and not restarted:
                 remarks.insert(0, "It was not restarted.")
             return ready(
                 name,
@@ -85,6 +86,7 @@ class McpStatus:
                 unchecked=queue is not None and queue.unchecked,
                 extension_error=queue.notes.extension_error if queue else None,
                 remarks=remarks,
+                restarted=restarted,
             )
         if self._is_down:
             if failing is not None and failing[0] is ReloadState.BUILD_FAILED:
@@ -156,16 +158,18 @@ def ready(
     unchecked: bool = False,
     extension_error: str | None = None,
     remarks: Sequence[str] = (),
+    restarted: bool = False,
 ) -> Result:
     """`failing`: why the code on disk does not run. `missing`: sentences about parts that do not work. `unchecked`:
     whether its code could not be checked. `extension_error`: the output of the extension's failed build. `remarks`:
-    sentences about what has changed.
+    sentences about what has changed. `restarted`: whether mcpRestart has had it restarted.
     """
     steps = [f"Call {HEALTH}, which says what is wrong"]
     if log_file:
         steps.append(f"Look into its log, {log_file}")
     steps.append(f"Read its source{f' in {source}' if source else ''}")
-    problems, states = [*remarks, *missing], [ReloadState.READY]
+    problems = [*remarks, *missing]
+    states = [ReloadState.READY, *([ReloadState.RELOADED] if restarted else [])]
     if failing and failing[0] is ReloadState.NOT_AGREED:
         problems.append(
             f"But what answers is what the user agreed to last: {failing[1]}. "

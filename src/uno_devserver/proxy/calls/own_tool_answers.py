@@ -20,6 +20,7 @@ from ..own_tools import (
     SELECT_SOLUTION,
     SET_ROOTS,
     STATUS,
+    asks_details,
     health_result,
 )
 from .failure_answers import failed
@@ -79,8 +80,9 @@ class OwnToolAnswers:
         except BadArgument as bad:
             return failed(f"{name}: {bad}")
 
-    async def _health(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
-        return health_result(self._state.report(), call.session.client.protocol_version)
+    async def _health(self, call: Call, arguments: Params) -> Result:
+        told = self._state.told_health(details=asks_details(arguments))
+        return health_result(told, call.session.client.protocol_version)
 
     async def _discover(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
         await self._forwarding.await_upstream(call, self._limits.discover_seconds)

@@ -84,7 +84,7 @@ class ProxyService:
             if method in LISTS:
                 return await self._list(call)
             if method == "resources/read" and is_health_uri(params.get("uri")):
-                return health_contents(self._state.report())
+                return health_contents(self._state.told_health())
             return await self.forwarding.run(call, ForwardedRequest(method, params))
         except UnansweredRequest as failure:
             return failure.answer(method)

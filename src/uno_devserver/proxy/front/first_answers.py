@@ -34,7 +34,7 @@ from ...protocol.versions import (
 )
 from ...system.log import log
 from ...system.values import Value
-from ..own_tools import HEALTH, health_contents, health_result, is_health_uri
+from ..own_tools import HEALTH, asks_details, health_contents, health_result, is_health_uri
 from ..state import LISTS
 from .input import MAX_LINE_BYTES
 from .json_lines import answer_line, decoded, error_body, error_line
@@ -313,9 +313,10 @@ class Front:
             member, name = LISTS[method]
             return {}, b'"%s":%s' % (member.encode(), getattr(state.lists, name))
         if method == "tools/call" and params.get("name") == HEALTH:
-            return health_result(state.report(), version), b""
+            details = asks_details(params.get("arguments"))
+            return health_result(state.told_health(details=details), version), b""
         if method == "resources/read" and is_health_uri(params.get("uri")):
-            return health_contents(state.report()), b""
+            return health_contents(state.told_health()), b""
         return None
 
 

@@ -6,6 +6,7 @@ thread: the facts are frozen.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
@@ -17,9 +18,15 @@ from .upstream_issues import upstream_issues, with_proxy_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from ..state import ProxyFacts
+
+BRIEF_BYTES = 2000  # the most that an agent reads of a server that has nothing to do with Uno
+BRIEF_ISSUES = 3  # the first are the cause of the others
+BRIEF_NAMES = 5  # of files or tools in one list
+BRIEF_CHARACTERS = 800  # of a text; fewer if the report would be too long
 
 
 def report(facts: ProxyFacts) -> dict[str, Any]:
@@ -97,3 +104,70 @@ def _is_stale(facts: ProxyFacts) -> bool:
     found = facts.discovery.sdk.global_json if facts.discovery else None
     now = found.uno_sdk.version if found and found.uno_sdk else None
     return not facts.lists_fresh and None not in (now, facts.catalogue_sdk) and now != facts.catalogue_sdk
+
+
+def brief(told: Mapping[str, Any]) -> dict[str, object]:
+    """The report, as `report` makes it, in at most BRIEF_BYTES of JSON: what matters first, and nothing of Uno."""
+    characters = BRIEF_CHARACTERS
+    while True:
+        form: dict[str, object] = _shortened(_brief_form(told), characters)
+        if len(json.dumps(form, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")) <= BRIEF_BYTES:
+            return form
+        characters = characters * 3 // 4
+
+
+def _brief_form(told: Mapping[str, Any]) -> dict[str, object]:
+    own, issues = told["proxy"], sorted(told["issues"], key=lambda issue: issue["severity"] != "Fatal")
+    upstream, reloads = own["upstream"] or {}, own["hotReload"] or {}
+    server = {name: upstream.get(name) for name in ("name", "version", "processId", "endpoint", "logFile")}
+    off = own["hotReloadOff"]
+    return {
+        "status": told["status"],
+        "connectionState": told["connectionState"],
+        "server": _known(server),
+        "toolCount": told["toolCount"],
+        "issues": issues[:BRIEF_ISSUES],
+        **_known(
+            {
+                "moreIssues": len(issues[BRIEF_ISSUES:]) or None,
+                "hotReload": f"off, because {off}" if off else reloads.get("state"),
+                "lastReload": _brief_reload((reloads.get("history") or [None])[-1]),
+            }
+        ),
+        "restarts": own["restarts"],
+        "devServerVersion": told["devServerVersion"],
+    }
+
+
+def _brief_reload(reload: Mapping[str, Any] | None) -> dict[str, object] | None:
+    if reload is None:
+        return None
+    tools = {change: names[:BRIEF_NAMES] for change, names in (reload.get("tools") or {}).items() if names}
+    return _known(
+        {
+            "at": reload["at"],
+            "ok": reload["ok"],
+            "problem": reload.get("problem"),
+            "changed": [os.path.basename(path) for path in reload["changed"][:BRIEF_NAMES]],
+            "tools": tools or None,
+            "buildSeconds": reload["buildSeconds"] if reload["build"] else None,
+            "restartSeconds": reload.get("restartSeconds"),
+            "logFile": reload.get("logFile"),
+        }
+    )
+
+
+def _known(members: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _shortened(value: Any, characters: int) -> Any:
+    """The value with each text cut in its middle: most errors are at the beginning or the end of an output."""
+    if isinstance(value, dict):
+        return {name: _shortened(member, characters) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_shortened(member, characters) for member in value]
+    if not isinstance(value, str) or len(value) <= characters:
+        return value
+    half = characters // 2
+    return f"{value[:half]} … {value[len(value) - half :]}"

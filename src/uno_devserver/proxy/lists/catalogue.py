@@ -84,9 +84,10 @@ def own_tool_facts(options: ProxyOptions, kept: Catalogue | None) -> OwnToolFact
     by_workspace, forced = options.uses_host, options.force_fallback
     if kept is not None:
         selects = by_workspace and kept.selects_solution
-        return OwnToolFacts(by_workspace, selects, fallback=forced, hot_reload=kept.hot_reload)
+        uno = by_workspace and kept.sdk_version is not None
+        return OwnToolFacts(by_workspace, selects, fallback=forced, hot_reload=kept.hot_reload, uno=uno)
     if not by_workspace or forced:
-        return OwnToolFacts(by_workspace, by_workspace, fallback=forced)
+        return OwnToolFacts(by_workspace, by_workspace, fallback=forced, uno=by_workspace)
     return _guessed_facts(options.directory)
 
 
@@ -102,20 +103,26 @@ def _guessed_facts(directory: str) -> OwnToolFacts:
         found = False
     for folder in upwards(start):
         if config_in(folder) or os.path.isdir(os.path.join(folder, ADDINS)):
-            return _own_code(folder)
+            return _own_code(start, folder)
         found = found or os.path.isfile(os.path.join(folder, GLOBAL_JSON))
     return OwnToolFacts(by_workspace=True, selects_solution=True, fallback=not found)
 
 
-def _own_code(folder: str) -> OwnToolFacts:
-    """The facts of a workspace that names a server or has add-ins; its code is reloaded if the user trusts it."""
+def _own_code(start: str, folder: str) -> OwnToolFacts:
+    """The facts of a workspace that names a server or has add-ins, in `folder`; the proxy was started in `start`.
+
+    Its code is reloaded if the user trusts it.
+    """
     from ...workspace.config import read_config  # imported late: few first starts need it
     from ...workspace.config_file import config_in
+    from ...workspace.global_json import find_global_json, read_global_json
     from ...workspace.trust import is_trusted
 
     config = read_config(config_in(folder))
     reloads = config.hot_reload.enabled and is_trusted(os.environ, folder)
-    return OwnToolFacts(by_workspace=True, selects_solution=not config.names_server, hot_reload=reloads)
+    path = find_global_json(start)
+    uno = path is not None and read_global_json(path).uno_sdk is not None
+    return OwnToolFacts(by_workspace=True, selects_solution=not config.names_server, hot_reload=reloads, uno=uno)
 
 
 def path_of(state: str, identity: CatalogueIdentity) -> str:

@@ -38,10 +38,10 @@ def merged(offered: Offered, now: OwnToolFacts) -> tuple[Lists, frozenset[str]]:
     """Return the lists to publish, and the names of the tools that we answer; some of them are not listed."""
     named = {name for name, _ in offered.tools}
     theirs = named - ALWAYS_OURS
-    # mcpStatus stays callable: an agent may have been told to call it before hot reload was switched off.
-    answered = now.replace(fallback=True, hot_reload=now.hot_reload or not RELOAD_TOOLS & named)
+    # Tools that are not listed any more stay callable: an agent may have been told to call them before.
+    answered = now.replace(fallback=True, uno=True, hot_reload=now.hot_reload or not RELOAD_TOOLS & named)
     first = [tool for tool in first_tools(now) if tool["name"] not in theirs]
-    last = [tool for tool in last_tools() if tool["name"] not in theirs]
+    last = [tool for tool in last_tools(now) if tool["name"] not in theirs]
     own = (frozenset(tool["name"] for tool in (*first_tools(answered), *last)) | unlisted_tools(now)) - theirs
     lists = Lists(
         _array((*_texts(first), *(text for name, text in offered.tools if name not in own), *_texts(last))),

@@ -104,14 +104,19 @@ class ListPublisher:
             self._publish()
 
     def adapt(
-        self, *, selects_solution: bool | None = None, hot_reload: bool | None = None, lists_follow: bool = False
+        self,
+        *,
+        selects_solution: bool | None = None,
+        hot_reload: bool | None = None,
+        uno: bool | None = None,
+        lists_follow: bool = False,
     ) -> None:
         """List our tools according to new facts; None leaves a fact unchanged.
 
         `lists_follow`: whether the upstream's lists will be published next, so that clients are notified of all changes
         at once. If these lists do not come, call `tell`.
         """
-        changes = {"selects_solution": selects_solution, "hot_reload": hot_reload}
+        changes = {"selects_solution": selects_solution, "hot_reload": hot_reload, "uno": uno}
         now = self._own.replace(**{name: value for name, value in changes.items() if value is not None})
         if now != self._own:
             self._own = now
@@ -160,6 +165,7 @@ class ListPublisher:
 
     def _publish(self, *, tell: bool = True) -> None:
         self._state.lists, self._state.own_tools = merged(self.offered, self._own)
+        self._state.uno_workspace = self._own.uno
         if tell:
             self.tell()
 

@@ -279,6 +279,8 @@ class WorkspaceController:
         self._forwarding.waits = wait_calls
         self._forwarding.limit_silence(self._config.silence_seconds)
         self._publisher.list_initialize(fallback)
+        if not self.workspace.resolved:
+            self._publisher.adapt(uno=True)  # what it will be is not known
         self._state.blame("workspace", (*self._issues, *self._config.issues))
         self._state.learn(fallback=fallback, wait_calls=wait_calls)
         self._keeper.wake_waiters()
@@ -300,6 +302,7 @@ class WorkspaceController:
         self._publisher.adapt(
             selects_solution=isinstance(upstream, HostUpstream) and has_solutions,
             hot_reload=reloads or None,  # the reloader decides it later
+            uno=self.workspace.global_json is not None,
             lists_follow=running is not None,
         )
         self._state.learn(

@@ -59,7 +59,8 @@ async def probe_proxy(connection: Connection, peer: Peer, connected: Callable[[]
 
 
 async def _asked(connection: Connection, peer: Peer) -> Mapping[str, Any] | None:
-    result = object_in(await connection.request("tools/call", {"name": HEALTH_TOOL, "arguments": {}}, peer)) or {}
+    asked = {"name": HEALTH_TOOL, "arguments": {"details": True}}  # the brief form lacks what is read here
+    result = object_in(await connection.request("tools/call", asked, peer)) or {}
     try:
         report = json.loads(result["content"][0]["text"])
     except (ValueError, LookupError, TypeError):

@@ -1,4 +1,4 @@
-// The state of the proxy and its server, the issues with their next steps, and the times of the start.
+// The state of the proxy and its server with a button to restart it, the issues with their next steps, and the times of the start.
 
 import { addInsCard } from "../cards/addins.js";
 import { hotReloadCard, listsCard } from "../cards/hotreload.js";
@@ -6,8 +6,10 @@ import { issuesCard, lastExitCard } from "../cards/issues.js";
 import { startupCard } from "../cards/startup.js";
 import { stateCard } from "../cards/state.js";
 import { el, empty } from "../dom.js";
+import { createRestart } from "../restart.js";
 
-export function create() {
+export function create(context) {
+  const restart = createRestart(context);
   const wide = [stateCard(), issuesCard(), lastExitCard()];
   const left = [startupCard(), listsCard()];
   const right = [addInsCard(), hotReloadCard()];
@@ -31,12 +33,12 @@ export function create() {
   );
 
   return {
-    element: el("section", {}, el("h2", {}, "Overview"), waiting, grid),
+    element: el("section", {}, el("h2", {}, "Overview"), restart.element, waiting, grid),
     update(state, change) {
       if (!state.ready || !["snapshot", "health"].includes(change)) return;
       waiting.hidden = true;
       grid.hidden = false;
-      for (const card of cards) card.update(state);
+      for (const part of [restart, ...cards]) part.update(state);
     },
   };
 }

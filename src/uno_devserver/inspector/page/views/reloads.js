@@ -81,11 +81,13 @@ function entry(reload) {
       outcome(reload),
       el("span", { class: "muted" }, role, date && [", ", age(date)]),
     ),
-    el(
-      "ul",
-      { class: "changed-files", "aria-label": "What changed" },
-      changed.map((path) => el("li", {}, pathText(path))),
-    ),
+    changed.length
+      ? el(
+          "ul",
+          { class: "changed-files", "aria-label": "What changed" },
+          changed.map((path) => el("li", {}, pathText(path))),
+        )
+      : el("p", { class: "muted" }, "No file had changed: the restart was asked for."),
     el(
       "dl",
       { class: "reload-times" },

@@ -5,6 +5,7 @@ import { createChooser } from "../chooser.js";
 import { badge, el, fill } from "../dom.js";
 import { createClient } from "../mcp.js";
 import { createMemory } from "../memory.js";
+import { callTool, renderNotRun } from "../restart.js";
 import { jsonBlock, renderToolResult } from "../results.js";
 import { describe } from "../schema.js";
 
@@ -41,8 +42,14 @@ function detail(tool, client) {
     label: `Call ${tool.name}`,
     verb: "Call",
     memory: createMemory("tool", tool.name),
-    run: (values, options) => client.request("tools/call", { name: tool.name, arguments: values }, options),
-    render: (result) => ({ outcome: result.isError ? "error" : "ok", nodes: renderToolResult(result) }),
+    run: (values, options) => callTool(client, { name: tool.name, arguments: values }, options),
+    render: ({ result, waited }) => ({
+      outcome: result.isError ? "error" : "ok",
+      nodes: renderNotRun(result) ?? [
+        waited && el("p", { class: "muted" }, "The server has started again; then the call was run."),
+        renderToolResult(result),
+      ],
+    }),
   });
   const head = el("header", { class: "detail-head" }, about(tool));
   const foot = el("footer", { class: "detail-foot" }, schemas(tool));
