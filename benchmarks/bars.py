@@ -214,6 +214,11 @@ HELD = [
     ),
     Held(4, "sources as `tsc` lists them", ("tests/hotreload/sources/typescript/test_tsc.py",)),
     Held(4, "`swap` under callers: none fails, none twice", (SCENARIOS + "test_hot_reload_swap.py",)),
+    Held(
+        4,
+        "projects of npm, pnpm, yarn, tsc, tsx, uv, pip, fastmcp and Go reload",
+        (SCENARIOS + "test_real_projects.py",),
+    ),
     Held(4, "TypeScript and Python servers of the official SDKs reload", (SCENARIOS + "test_hot_reload_examples.py",)),
     Held(
         5,

@@ -3,8 +3,8 @@
 A plain MCP server of some lines, a Python add-in in the bundled Host, and a server made with the official SDK are
 edited again and again behind the proxy. *restart*: an agent calls, is told to wait, calls `mcpStatus` and calls again.
 *swap*: sixteen callers go on all the time. Every answer is checked: one per call, none refused, and the code of each
-edit must answer. Beside it stands what the server itself needs from its launch to its first answer. Exit code 1 means a
-wrong answer.
+edit must answer. Beside it stands what the server itself needs from its launch to its first answer. Then other programs
+that reload servers have their turn beside ours, on a server that each can serve. Exit code 1 means a wrong answer.
 """
 
 from __future__ import annotations
@@ -135,15 +135,20 @@ def main() -> int:
         swaps = None if addin else _swaps(Case(f"{name}, swap", code, strategy="swap"), edits)
         own = None if addin else [_own_start(Case(name, code)) for _ in range(edits)]
         rows.append((name, own, reloads, swaps))
-    report = render(rows, edits)
+    from benchmarks.peers import reloaders  # which has its servers from here
+
+    beside = reloaders.measure(edits)
+    report = "\n".join([render(rows, edits), *reloaders.render(beside), ""])
     print(report)
+    for sentence in reloaders.missed(beside):
+        print(f"MISS: {sentence}")
     if options.save:
         kept = [
             {"what": name, "ownStart": own, "restart": reloads, "swap": swaps and swaps[0], "calls": swaps and swaps[1]}
             for name, own, reloads, swaps in rows
         ]
-        save("reload", edits, kept, report)
-    return 0
+        save("reload", edits, [*kept, *reloaders.rows(beside)], report)
+    return 1 if any(name in reloaders.BARS for _, name in beside.reasons) else 0
 
 
 def environment() -> dict[str, str]:

@@ -21,7 +21,7 @@ PYTHONS = ("3.11", "3.12", "3.13")
 SYSTEMS = [("linux", "Linux", "x86_64"), ("linux", "Linux", "aarch64"), ("darwin", "Darwin", "arm64")]
 SYSTEMS += [("darwin", "Darwin", "x86_64"), ("win32", "Windows", "AMD64")]
 _HASH = r"--hash=sha256:[0-9a-f]{64}"
-_PIN = re.compile(rf"(?P<requirement>\S+==[^\s;]+(?: ; [^\\\n]+)?)(?: \\\n {{4}}{_HASH})+\n")
+_PIN = re.compile(rf"(?P<requirement>\w\S*(?:, [^\s\]]+)*\]?==[^\s;]+(?: ; [^\\\n]+)?)(?: \\\n {{4}}{_HASH})+\n")
 
 
 class Pin(NamedTuple):

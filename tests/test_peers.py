@@ -15,6 +15,7 @@ import pytest
 from benchmarks import plot
 from benchmarks.conversations import NoAnswer
 from benchmarks.peers import __main__ as comparison
+from benchmarks.peers import reloaders
 from benchmarks.peers.experiments import ROWS, Arena, Experiment, bound
 from benchmarks.peers.installed import ALONE, OURS, Peer
 from benchmarks.peers.report import Measured, behind, render, rows
@@ -215,3 +216,29 @@ def test_a_session_that_ends_leaves_no_process(session: Session, tmp_path: Path)
     # then
     assert session.process.returncode is not None
     assert not psutil.pid_exists(server.pid)
+
+
+def reloads(**taken: float) -> reloaders.Measured:
+    """A server that starts in 100 ms; ours adds 50 by a restart and 15 by a swap, or what the test says."""
+    usual = {reloaders.OWN: 100.0, reloaders.RESTART: 150.0, reloaders.SWAP: 115.0, "nodemon": 180.0}
+    usual |= {reloaders.RESTART: taken.get("restart", 150.0), "nodemon": taken.get("nodemon", 180.0)}
+    samples = {(server.name, name): [value] * 3 for server in reloaders.SERVERS for name, value in usual.items()}
+    reasons = {(reloaders.SERVERS[0].name, "mcpmon"): "it ended"}
+    return reloaders.Measured({"nodemon": "3"}, samples, reasons, 0.5)
+
+
+def test_programs_that_reload_are_compared_with_the_servers_own_start() -> None:
+    plain, other = reloaders.render(reloads())[-2:]
+
+    assert plain == "| a plain Node server | 100 | 150 (+50) | 115 (+15) | – | 180 (+80) | no | – |"
+    assert other.startswith("| a server made with fastmcp | 100 |")
+
+
+def test_a_reload_that_adds_too_much_or_is_not_the_fastest_is_told() -> None:
+    assert reloaders.missed(reloads()) == []
+    assert reloaders.missed(reloads(restart=161.0)) == [
+        f"{server.name}: uno-devserver, restart adds 61 ms, not 60" for server in reloaders.SERVERS
+    ]
+    assert reloaders.missed(reloads(nodemon=110.0)) == [
+        f"{server.name}: nodemon is faster" for server in reloaders.SERVERS
+    ]

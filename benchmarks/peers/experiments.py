@@ -177,16 +177,16 @@ def healed(peer: Peer, arena: Arena) -> Figures:
     victim = started_server(session, server)
     begun = time.perf_counter()
     victim.kill()
-    session.until(lambda answer: _text(answer) == "0", REVISION, arena.bound(HEAL_SECONDS))
+    session.until(lambda answer: text_of(answer) == "0", REVISION, arena.bound(HEAL_SECONDS))
     return {"healed": (time.perf_counter() - begun) * 1000}
 
 
 def edit(peer: Peer, arena: Arena) -> Figures:
     session, server = arena.edited(peer, "edit", "restart")
-    session.until(lambda answer: _text(answer) == str(server.revision), REVISION, arena.bound(EDIT_SECONDS))
+    session.until(lambda answer: text_of(answer) == str(server.revision), REVISION, arena.bound(EDIT_SECONDS))
     expected = server.edit()
     begun = time.perf_counter()
-    session.until(lambda answer: _text(answer) == expected, REVISION, arena.bound(EDIT_SECONDS))
+    session.until(lambda answer: text_of(answer) == expected, REVISION, arena.bound(EDIT_SECONDS))
     return {"edit": (time.perf_counter() - begun) * 1000}
 
 
@@ -196,7 +196,7 @@ def unbroken(peer: Peer, arena: Arena) -> Figures:
     if not isinstance(session, OnPipes):
         raise Cannot("only a client on pipes can have several calls under way here")
     old = str(server.revision)
-    session.until(lambda answer: _text(answer) == old, REVISION, arena.bound(EDIT_SECONDS))
+    session.until(lambda answer: text_of(answer) == old, REVISION, arena.bound(EDIT_SECONDS))
     new = server.edit()
     begun = time.perf_counter()
     told: dict[int, object] = {}  # by each of the calls; None as long as it is not answered
@@ -224,7 +224,7 @@ def _hear(session: OnPipes, told: dict[int, object], seconds: float, until: str 
         except NoAnswer:
             return
         if message.get("id") in told and "method" not in message:
-            told[message["id"]] = _text(message)
+            told[message["id"]] = text_of(message)
             if until and told[message["id"]] == until:
                 return
 
@@ -278,11 +278,11 @@ def _lists(answer: Message, name: str) -> bool:
 
 
 def _check(answer: Message, expected: str) -> None:
-    if _text(answer) != expected:
+    if text_of(answer) != expected:
         raise NoAnswer(f"wrong answer to a call: {answer}")
 
 
-def _text(answer: Message) -> object:
+def text_of(answer: Message) -> object:
     result = answer.get("result", {})
     content = result.get("content") or [{}]
     return None if result.get("isError") else content[0].get("text")

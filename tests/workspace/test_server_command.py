@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from uno_devserver.issues import Issue
 from uno_devserver.workspace.config import Config, read_config
 from uno_devserver.workspace.dotnet_answers import SdkQuestions
 from uno_devserver.workspace.dotnet_project import read_project
-from uno_devserver.workspace.server_command import ServerLine, server_command, server_name
+from uno_devserver.workspace.server_command import ServerLine, server_command, server_name, without_own_reload
 
 ROOTED = '{"mcpServerRoot": ".."}'
 
@@ -183,6 +184,27 @@ def test_uv_is_looked_for_where_the_server_will_look_for_it(tmp_path: Path) -> N
     line = _line(tmp_path, f'{{"mcpServerRoot": "..", "mcpServer": {{"env": {{"PATH": "{tmp_path}/programs"}}}}}}').line
 
     assert line[:2] == ("uv", "run")
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        ({"uv.lock": "", ".venv/bin/serve": ""}, ("{top}/.venv/bin/serve",)),
+        ({"uv.lock": "", "programs/uv": ""}, ("uv", "run", "--project", "{top}/packages/mine", "serve")),
+        ({".venv/bin/serve": "", "programs/uv": ""}, ("serve",)),
+        ({"../uv.lock": "", "../.venv/bin/serve": ""}, ("serve",)),
+    ],
+    ids=["in its environment", "by uv", "an environment without a lockfile is none of uv", "outside of the repository"],
+)
+def test_a_member_of_a_uv_workspace_is_started_from_the_environment_of_the_workspace(
+    tmp_path: Path, files: Mapping[str, str], line: tuple[str, ...]
+) -> None:
+    top = tmp_path / "repository"
+    write_all(top, {".git/HEAD": "", "packages/mine/pyproject.toml": ONE, **files})
+
+    found = _line(top / "packages" / "mine", path=f"{top}/programs").line
+
+    assert found == tuple(part.replace("{top}", str(top)) for part in line)
 
 
 @pytest.mark.parametrize(
@@ -395,3 +417,39 @@ def test_a_server_is_called_as_the_config_says_else_its_package_else_its_folder(
     write_all(tmp_path / "ws", files)
 
     assert server_name(_config(tmp_path / "ws", content)) == name
+
+
+# Programs that would reload the server themselves.
+
+
+@pytest.mark.parametrize(
+    ("typed", "run"),
+    [
+        ("node --watch index.js --watch", "node index.js --watch"),
+        (
+            "/usr/bin/node --enable-source-maps --watch-path=src --watch index.js",
+            "/usr/bin/node --enable-source-maps index.js",
+        ),
+        ("node --watch-path src --import tsx --watch index.ts", "node --import tsx index.ts"),
+        ("npx -y tsx watch --clear-screen=false src/index.ts watch", "npx -y tsx src/index.ts watch"),
+        ("bun run --hot index.ts", "bun run index.ts"),
+        (
+            "uv run fastmcp run server.py --reload --reload-dir src -- --reload",
+            "uv run fastmcp run server.py -- --reload",
+        ),
+        ("python server.py --reload", "python server.py --reload"),
+        ("node", "node"),
+    ],
+)
+def test_options_by_which_a_program_reloads_the_server_itself_are_left_out(typed: str, run: str) -> None:
+    assert shlex.join(without_own_reload(tuple(shlex.split(typed)))) == run
+
+
+def test_a_server_that_is_not_reloaded_by_us_may_reload_itself(tmp_path: Path) -> None:
+    server = '"mcpServer": {"command": "node", "args": ["--watch", "index.js"]}'
+
+    off = _line(tmp_path, f'{{"mcpServerRoot": "..", {server}, "hotReload": {{"enabled": false}}}}').line
+    on = _line(tmp_path, f'{{"mcpServerRoot": "..", {server}}}').line
+
+    assert off == ("node", "--watch", "index.js")
+    assert on == ("node", "index.js")

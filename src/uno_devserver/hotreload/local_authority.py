@@ -349,7 +349,6 @@ class LocalAuthority:
             result = RestartResult(False, f"The restart failed: {error or type(error).__name__}.")
         if result.ok:
             self.connected()
-            await self._server.save()
         else:
             self._starts += 1
             self._server.start_failed(old_runs=result.kept)

@@ -28,6 +28,16 @@ NODE = "node"
 PACKAGE = "package.json"
 PYPROJECT = "pyproject.toml"
 SCRIPTS = ("server.py", "main.py", "__main__.py")  # the usual names of a server in one file
+# The programs that can watch code themselves, and their words for it: two reloads at once lose the session, and the old
+# code with it. Those in the second set have a value.
+OWN_RELOADS = {
+    "node": ({"--watch", "--watch-preserve-output"}, {"--watch-path"}),
+    "tsx": ({"watch", "--clear-screen"}, set()),
+    "bun": ({"--watch", "--hot", "--no-clear-screen"}, set()),
+    "deno": ({"--watch", "--watch-hmr", "--no-clear-screen"}, {"--watch-exclude"}),
+    "fastmcp": ({"--reload", "--no-reload"}, {"--reload-dir"}),
+}
+_VALUED = {"-r", "--require", "--import", "--loader", "--env-file", "-C", "--conditions"}  # of Node, before the script
 LACKS = f"has no {PACKAGE} with 'bin' or 'main', no {PYPROJECT} with 'project.scripts', and no .csproj"
 
 
@@ -71,7 +81,9 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
             return fatal("ConfigInvalid", message, "Correct that file, or name another one; then call a tool.")
     if own.command is not None:
         origin = f"mcpServer in {config.path}"
-        return ServerLine((own.command, *own.args), folder, own.env, origin, from_file)
+        line = (own.command, *own.args)
+        line = without_own_reload(line) if config.hot_reload.enabled else line
+        return ServerLine(line, folder, own.env, origin, from_file)
     try:
         found = _of_package(root) or _of_pyproject(root, {**environ, **dict(from_file), **dict(own.env)}, platform)
         project = None if found else _project_in(root)
@@ -92,6 +104,27 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
         return _elsewhere(config) or _unknown(config, why, platform)
     line, origin = found
     return ServerLine((*line, *own.args), folder, own.env, origin, from_file)
+
+
+def without_own_reload(line: tuple[str, ...]) -> tuple[str, ...]:
+    """The command line without the options by which its program would reload the server itself."""
+    names = [os.path.basename(word).removesuffix(".exe") for word in line]
+    at = next((number for number, name in enumerate(names) if name in OWN_RELOADS), None)
+    if at is None:
+        return line
+    alone, with_value = OWN_RELOADS[names[at]]
+    kept, rest = list(line[: at + 1]), list(line[at + 1 :])
+    while rest:
+        word = rest.pop(0)
+        name, has_value, _ = word.partition("=")
+        is_script = not word.startswith("-") and word not in alone and word != "run" and kept[-1] not in _VALUED
+        if word == "--" or (is_script and names[at] != "fastmcp"):
+            return (*kept, word, *rest)  # what follows is for the server
+        if name in with_value and not has_value:
+            del rest[:1]
+        elif name not in alone and name not in with_value:
+            kept.append(word)
+    return tuple(kept)
 
 
 def server_name(config: Config) -> str:
@@ -181,12 +214,22 @@ def _of_pyproject(root: str, environ: Mapping[str, str], platform: str) -> tuple
     if not can_be_given(name):
         raise _Problem(f"{origin} names no program")
     installed = (".venv", "Scripts", f"{name}.exe") if platform == "win32" else (".venv", "bin", name)
-    program = os.path.join(root, *installed)
-    if os.path.isfile(program):
-        return (program,), origin
-    if os.path.isfile(os.path.join(root, "uv.lock")) and _is_there("uv", environ, platform):
+    locked = _uv_folder(root)
+    for folder in (root, locked or root):
+        if os.path.isfile(program := os.path.join(folder, *installed)):
+            return (program,), origin
+    if locked is not None and _is_there("uv", environ, platform):
         return ("uv", "run", "--project", root, name), origin
     return (name,), origin
+
+
+def _uv_folder(root: str) -> str | None:
+    """The folder with the lockfile and the environment of a uv project: its own, or that of its workspace."""
+    from .repository import repository_of
+
+    above = repository_of(root, "").upwards(os.path.realpath(root))
+    found = next((folder for folder in above if os.path.isfile(os.path.join(folder, "uv.lock"))), None)
+    return root if found == os.path.realpath(root) else found
 
 
 def _project_in(root: str) -> str | None:

@@ -90,7 +90,12 @@ def named_upstream(options: ProxyOptions) -> Upstream:
         return UrlUpstream(options.url)
     from .command_launch import CommandUpstream
 
-    return CommandUpstream(options.command, options.directory, os.environ, folders().state)
+    command = options.command
+    if options.watch:
+        from ...workspace.server_command import without_own_reload
+
+        command = without_own_reload(command)
+    return CommandUpstream(command, options.directory, os.environ, folders().state)
 
 
 def workspace_upstream(
