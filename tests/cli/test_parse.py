@@ -73,6 +73,12 @@ def test_everything_behind_host_is_left_to_it() -> None:
     assert invocation.options == {"log-level": "list"}
 
 
+@pytest.mark.parametrize("words", [["mcp", "install", "cursor"], ["health"], ["config"]])
+def test_a_command_that_nothing_would_start_is_refused(words: list[str]) -> None:
+    with pytest.raises(UserError, match="takes no command behind '--', so 'npx' would be ignored"):
+        parse([*words, "--", "npx", "tsx"])
+
+
 @pytest.mark.parametrize("argv", [[], ["--version"], ["--json", "--version"]], ids=_id)
 def test_without_a_command_there_is_none(argv: list[str]) -> None:
     assert parse(argv).command is None

@@ -278,3 +278,6 @@ def _check_child(command: Command | None, child: list[str], *, given: bool) -> N
     if command and CHILD in command.arguments and given and not (child and child[0].strip()):
         next_step = "Write it behind '--', or leave '--' out for the server of the workspace."
         raise UserError("MissingValue", "There is no command behind '--'.", next_step, exit_code=2)
+    if command and CHILD not in command.arguments and child and command.unknown is Unknown.REFUSE:
+        message = f"'{command.name}' takes no command behind '--', so '{child[0]}' would be ignored."
+        raise UserError("UnexpectedArgument", message, _help_of(command), exit_code=2)
