@@ -22,25 +22,15 @@ from .projects import Project, stand_in_npm
 from .sources.found import link
 
 
-def test_code_that_only_the_python_of_the_server_understands_is_no_error(tmp_path: Path) -> None:
+def test_code_that_a_newer_python_may_understand_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "newer.py").write_text("print 'valid there'\n", "utf-8")
-    (tmp_path / "wrong.py").write_text("def broken(:\n", "utf-8")
-    python = tmp_path / ".venv" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    python.parent.mkdir(parents=True)
-    python.write_text(
-        '#!/bin/sh\nfor each; do case $each in *wrong.py) echo "$each: it says so";; esac; done\n', "utf-8"
-    )
-    python.chmod(0o700)
-    names = ["newer.py", "wrong.py"]
+    described = tmp_path / ".venv" / "pyvenv.cfg"
+    described.parent.mkdir()
 
-    ours = syntax_errors(str(tmp_path), names)
-    theirs = syntax_errors(str(tmp_path), names, os.environ)
-    python.write_text("#!/bin/sh\nexit 3\n", "utf-8")
-
-    assert ours is not None
-    assert "newer.py" in ours
-    assert theirs == f"{tmp_path / 'wrong.py'}: it says so"
-    assert syntax_errors(str(tmp_path), names, os.environ) == ours, "a Python that cannot be asked does not count"
+    for version, is_error in (("3.99.1", False), ("3.8.0", True), ("unknown", True)):
+        described.write_text(f"home = /usr/bin\nversion = {version}\n", "utf-8")
+        assert (syntax_errors(str(tmp_path), ["newer.py"], os.environ) is not None) is is_error, version
+    assert syntax_errors(str(tmp_path), ["newer.py"]) is not None, "add-ins run in ours"
 
 
 def _imported(folder: Path) -> str:
@@ -183,6 +173,16 @@ async def test_a_used_package_that_does_not_build_is_told_and_tried_again(used: 
 
     used.shared.save("mended")
     assert await used.make() == (None, 2, 1)
+
+
+async def test_nothing_is_built_that_the_user_has_not_agreed_to(used: UsedPackage) -> None:
+    used.state._refusal = lambda: "the script 'build' of package.json has been added since the user agreed to it"
+
+    error, *built = await used.make()
+
+    assert error is not None
+    assert error.startswith("It is not run: the script 'build' of package.json has been added")
+    assert built == [0, 0]
 
 
 async def test_a_server_without_a_build_has_its_used_packages_built(used: UsedPackage) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write_all
-from uno_devserver.workspace.command_package import package_of
+from uno_devserver.workspace.command_package import OutsideRepository, package_of
 from uno_devserver.workspace.trust import ForeignCode
 
 FILES = {
@@ -60,7 +60,6 @@ def repository(tmp_path: Path) -> Path:
         ("services/go", "go run ./cmd/server", "services/go"),
         (".", "dotnet run --project services/cs/Server.csproj", "services/cs"),
         (".", "dotnet run services/one/server.cs", "services/one"),
-        (".", "node ../other/x.js", "."),  # outside of the repository
         (".", "curl http://localhost/x.js", "."),
     ],
 )
@@ -82,7 +81,9 @@ def test_in_no_repository_nothing_above_the_working_folder_counts(tmp_path: Path
 def test_a_link_that_leads_out_of_the_repository_is_not_followed(repository: Path) -> None:
     (repository / "linked").symlink_to(repository.parent / "other")
 
-    assert package_of(("node", "linked/x.js"), str(repository)) == str(repository)
+    for script in ("linked/x.js", "../other/x.js"):
+        with pytest.raises(OutsideRepository, match="the command's script is not in"):
+            package_of(("node", script), str(repository))
 
 
 @pytest.mark.parametrize("planted", [".git", "package.json"])

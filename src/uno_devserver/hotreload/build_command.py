@@ -25,6 +25,7 @@ from ..system.values import Value
 from ..workspace.dotnet_answers import content_key, stored_answers
 from ..workspace.dotnet_project import ASSETS, is_program, project_graph, project_in
 from ..workspace.npm_packages import missing_outputs, packages_to_build
+from ..workspace.repository import belongs_to_us
 from .sources.finder import PackageKind, kind_of
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def _manager(root: str, declared: object) -> str:
 def up_to_repository(root: str) -> Iterator[str]:
     """The folder and its parents up to the root of its repository; lockfiles above that do not belong to it."""
     folders = [os.path.realpath(root)]
-    while not os.path.exists(os.path.join(folders[-1], ".git")):
+    while not belongs_to_us(os.path.join(folders[-1], ".git")):
         above = os.path.dirname(folders[-1])
         if above == folders[-1]:  # there is no repository
             return iter(folders[:1])

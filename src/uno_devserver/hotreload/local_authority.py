@@ -51,13 +51,14 @@ class LocalAuthority:
         status_changed: Callable[[], None],
         client: ClientApp | None = None,
         limits: PackageLimits | None = None,
+        refusal: Callable[[], str] = lambda: "",
     ) -> None:
-        """`environ` is the environment of builds, `state` the folder of our own files.
+        """`environ` is the environment of builds, `state` the folder of our own files, `refusal` why no build may run.
 
         `restart` replaces the upstream and returns when the new one answers or failed to. `answers` waits, for a
         limited time, until the upstream answers. `say` shows a message, with its MCP level, to people.
         """
-        by_role = {package.role: PackageState(package, store, environ, state, limits) for package in packages}
+        by_role = {package.role: PackageState(package, store, environ, state, limits, refusal) for package in packages}
         self._extension = by_role.get(Role.EXTENSION)
         self._server = by_role.get(Role.SERVER)
         self._packages = tuple(by_role.values())
@@ -349,6 +350,7 @@ class LocalAuthority:
             result = RestartResult(False, f"The restart failed: {error or type(error).__name__}.")
         if result.ok:
             self.connected()
+            await self._server.save()
         else:
             self._starts += 1
             self._server.start_failed(old_runs=result.kept)

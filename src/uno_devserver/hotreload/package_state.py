@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..system.event_loop import Tasks, run_in_thread, run_in_thread_to_end
 from ..system.log import log
 from ..system.values import Value
+from ..workspace.trust import AGREE
 from .authority import AuthorityProblem
 from .build_command import build_of, steps_of
 from .build_inputs import build_inputs
@@ -67,8 +68,11 @@ class PackageState:
         environ: Mapping[str, str],
         state: str,
         limits: PackageLimits | None = None,
+        refusal: Callable[[], str] = lambda: "",
     ) -> None:
+        """`refusal`: the end of a sentence, why builds of the package may not run; empty if they may. It may block."""
         self.package = package
+        self._refusal = refusal
         self._limits = limits or PackageLimits()
         cache = may_ask_sdk(environ)  # a package is watched only if the user trusts its workspace
         self.fingerprint = Fingerprint(lambda: find_sources(package, cache))
@@ -354,7 +358,11 @@ class PackageState:
 
     def _find_build(self) -> BuildCommand | None:
         self._kind = kind_of(self.package)
-        return build_of(self.package, self._environ, sys.platform)
+        build = build_of(self.package, self._environ, sys.platform)
+        # Asked after the build was read: what comes later is not run.
+        if build is not None and (why := self._refusal()):
+            return build.replace(problem=f"It is not run: {why}. Only the user may agree, by {AGREE}.")
+        return build
 
     async def _read_store(self) -> None:
         self._stored = await run_in_thread(lambda: self._store.get(self._key))

@@ -1,42 +1,27 @@
 """Finds syntax errors in Python files before a server is started with them.
 
-Our own Python judges first, because that takes no process. What it refuses may be valid for the Python of the server,
-which may be newer: that one has the last word, if there is one beside the code or on PATH.
+Our own Python judges, and nothing is run. What it refuses may be valid for a newer Python: where the server may have
+one, by the file of its environment or the name of the program on PATH, nothing is an error.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from ..system.files import FileProblem, read_bytes
-from ..system.log import log
+from ..system.files import FileProblem, read_bytes, read_head
 from ..system.programs import find_program
-from ..system.run import run
 from .build_command import up_to_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 MAX_BYTES = 4 * 1024 * 1024  # the largest file whose syntax is checked; code has a few KB
-JUDGE_SECONDS = 10.0  # a Python starts in 20 ms
-KEPT_BYTES = 64 * 1024  # of the errors
 ENVIRONMENTS = (".venv", "venv")
-
-# Prints the errors of the files in its arguments, in the form of a traceback.
-_JUDGE = """
-import sys, traceback
-for path in sys.argv[1:]:
-    try:
-        with open(path, "rb") as file:
-            compile(file.read(), path, "exec", dont_inherit=True)
-    except OSError:
-        pass
-    except Exception as error:
-        print("".join(traceback.format_exception_only(type(error), error)))
-"""
+ENVIRONMENT_BYTES = 4096  # of the file that describes an environment
 
 
 def syntax_errors(root: str, names: Iterable[str], environ: Mapping[str, str] | None = None) -> str | None:
@@ -45,10 +30,9 @@ def syntax_errors(root: str, names: Iterable[str], environ: Mapping[str, str] | 
     `environ`: the environment of a server that may run in another Python; None if it runs in ours.
     """
     paths = [os.path.join(root, name) for name in sorted(names) if name.endswith(".py")]
-    wrong = {path: error for path in paths if (error := _error(path))}
-    errors = "\n".join(wrong.values())
-    if wrong and environ is not None:
-        errors = _second_opinion(root, list(wrong), environ, errors)
+    errors = "\n".join(error for path in paths if (error := _error(path)))
+    if errors and environ is not None and _version_of(root, environ) > sys.version_info[:2]:
+        return None
     return errors or None
 
 
@@ -63,24 +47,17 @@ def _error(path: str) -> str:
     return ""
 
 
-def _second_opinion(root: str, paths: list[str], environ: Mapping[str, str], errors: str) -> str:
-    """The errors that the Python of the server finds; those that ours found if it cannot be asked."""
-    python = _python_of(root, environ)
-    if python is None:
-        return errors
-    line = (python, "-I", "-S", "-c", _JUDGE, *paths)  # -I and -S: nothing of the workspace is imported
-    judged = run(line, cwd=root, environ=environ, seconds=JUDGE_SECONDS, keep_bytes=KEPT_BYTES, with_errors=False)
-    if not judged.succeeded:
-        log.debug(f"{python} cannot check the syntax: it {judged.problem or 'failed'}")
-        return errors
-    return judged.output.decode("utf-8", "replace").strip()
-
-
-def _python_of(root: str, environ: Mapping[str, str]) -> str | None:
-    inside = ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
+def _version_of(root: str, environ: Mapping[str, str]) -> tuple[int, ...]:
+    """The version of the server's Python, as far as files tell; else ours."""
     folders = [os.path.join(folder, name) for folder in up_to_repository(root) for name in ENVIRONMENTS]
     folders += [active] if (active := environ.get("VIRTUAL_ENV")) else []
     for folder in folders:
-        if os.path.isfile(python := os.path.join(folder, *inside)):
-            return python
-    return find_program("python3", environ, sys.platform) or find_program("python", environ, sys.platform)
+        try:
+            told = read_head(os.path.join(folder, "pyvenv.cfg"), ENVIRONMENT_BYTES).decode("utf-8", "replace")
+        except (FileNotFoundError, FileProblem):
+            continue
+        found = re.search(r"(?m)^version(?:_info)?\s*=\s*(\d+)\.(\d+)", told)
+        return (int(found[1]), int(found[2])) if found else sys.version_info[:2]
+    program = find_program("python3", environ, sys.platform) or find_program("python", environ, sys.platform)
+    named = re.search(r"python(\d)\.(\d+)", os.path.basename(os.path.realpath(program))) if program else None
+    return (int(named[1]), int(named[2])) if named else sys.version_info[:2]

@@ -32,11 +32,23 @@ def package_of(command: Sequence[str], directory: str) -> str:
     """
     directory = os.path.realpath(directory)
     top = repository(directory) or directory
-    start = next(_named_folders(command, directory, top), directory)
+    start = next(_named_folders(command, directory, top), None)
+    scripts = (os.path.realpath(os.path.join(directory, word)) for word in command[1:] or command)
+    if start is None and any(_is_script(path) and not is_inside(path, top) for path in scripts):
+        raise OutsideRepository(f"the command's script is not in {top}")
+    start = start or directory
     inside = [folder for folder in upwards(start) if same_place(folder, top) or is_inside(folder, top)]
     root = next((folder for folder in inside if _is_package(folder)), start)
     check_owners((os.path.join(top, ".git"), root, *(os.path.join(root, name) for name in _manifests(root))))
     return root
+
+
+class OutsideRepository(Exception):
+    """The code of a command is not in the repository of the working folder, whose package it does not belong to."""
+
+
+def _is_script(path: str) -> bool:
+    return os.path.isfile(path) and (path.endswith(SCRIPTS) or os.access(path, os.X_OK))
 
 
 def _named_folders(command: Sequence[str], directory: str, top: str) -> Iterator[str]:

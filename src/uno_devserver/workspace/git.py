@@ -40,6 +40,11 @@ def repository(directory: str) -> str | None:
     return next((folder for folder in upwards(directory) if os.path.exists(os.path.join(folder, ".git"))), None)
 
 
+def git_environment() -> dict[str, str]:
+    """The environment of git: ours, but of git's own variables only those that keep it from running other programs."""
+    return {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")} | _VARIABLES
+
+
 def _question(root: str, path: str) -> str:
     """The path to pass to git, relative to the root.
 
@@ -60,7 +65,7 @@ def _ask(git: str, root: str, questions: list[str]) -> frozenset[str]:
     outcome = run(
         [git, "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin"],
         cwd=root,
-        environ={name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")} | _VARIABLES,
+        environ=git_environment(),
         seconds=LIMIT_SECONDS,
         keep_bytes=KEEP_BYTES,
         input_bytes=os.fsencode("".join(f"./{question}\0" for question in questions)),

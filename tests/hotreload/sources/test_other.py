@@ -76,6 +76,36 @@ def test_no_program_that_a_repository_names_is_run(rust: Path) -> None:
     assert not (rust / "ran").exists()
 
 
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_nor_is_one_that_would_fetch_a_missing_object(tmp_path: Path, is_bare: bool) -> None:
+    """A partial clone fetches a missing .gitignore by a program that its configuration names."""
+    program = write(tmp_path / "fetch.sh", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    program.chmod(0o755)
+    root = tmp_path / "ws"
+    write_all(root, {"Cargo.toml": "", "src/a.rs": "", ".gitignore": "target/\n"})
+    git(root, "init", "-q")
+    git(root, "add", ".gitignore")
+    git(root, "update-index", "--skip-worktree", ".gitignore")
+    (root / ".gitignore").unlink()
+    (blob,) = [path for path in (root / ".git/objects").rglob("*") if path.is_file()]
+    blob.unlink()
+    for key, value in (
+        ("core.repositoryformatversion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", str(root)),
+        ("remote.origin.uploadpack", str(program)),
+    ):
+        git(root, "config", key, value)
+    if is_bare:  # as plain files of another repository
+        git(root, "config", "core.worktree", str(root))
+        for path in (root / ".git").iterdir():
+            path.rename(root / path.name)
+
+    assert "src/a.rs" in names(root)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_variables_of_another_repository_do_not_matter(rust: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_DIR", os.path.join(rust, "none"))
 

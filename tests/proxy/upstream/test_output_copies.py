@@ -88,3 +88,13 @@ def test_without_an_output_or_room_for_a_copy_the_command_stays(server: ServerLi
 
     assert OutputCopies().copied(server.replace(copies=str(tmp_path / "file" / "x"))).line == server.line
     assert OutputCopies().copied(server.replace(output=str(tmp_path / "gone"))).line == server.line
+
+
+def test_no_copy_is_made_and_nothing_removed_behind_a_link(server: ServerLine, tmp_path: Path) -> None:
+    kept = write(tmp_path / "elsewhere" / "2019-1" / "taxes", "")
+    os.makedirs(os.path.dirname(server.copies), exist_ok=True)
+    os.symlink(tmp_path / "elsewhere", server.copies)
+
+    assert OutputCopies().copied(server) == server
+    assert kept.exists()
+    assert os.listdir(tmp_path / "elsewhere") == ["2019-1"]

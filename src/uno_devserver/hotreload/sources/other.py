@@ -20,7 +20,7 @@ MANIFESTS = (
     "Cargo.toml", "Gemfile", "composer.json", "pom.xml", "build.gradle", "build.gradle.kts", "mix.exs",
     "Package.swift", "deno.json", "deno.jsonc",
 )  # fmt: skip
-GIT_SECONDS = 10.0  # a repository with 100,000 files takes 0.3 s
+GIT_SECONDS = 2.0  # a repository with 100,000 files takes 0.3 s
 GIT_BYTES = 16 * 1024 * 1024
 _OUTPUT = frozenset({"target", "build", "dist", "out", "bin", "obj", "vendor", "_build", "deps", "tmp", "log", "logs"})
 # What servers write while they run must not restart them.
@@ -48,17 +48,19 @@ def _ignored_by_git(root: str) -> frozenset[str] | None:
     """The files and folders (with a slash at the end) below the root that Git ignores; None if Git cannot tell."""
     from ...system.programs import find_program
     from ...system.run import run
+    from ...workspace.git import git_environment, repository
+    from ...workspace.repository import belongs_to_us
 
-    git = find_program("git", os.environ)
-    if git is None or not os.path.isdir(root):
+    git, top = find_program("git", os.environ), repository(root)
+    if git is None or top is None or not belongs_to_us(os.path.join(top, ".git")):
         return None
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    # A repository can name a program as its file monitor, and nobody has agreed to run that.
-    command = (git, "-c", "core.fsmonitor=false", "ls-files", "-z")
+    # A repository can name programs, and nobody has agreed to run them: its file monitor, and what fetches missing
+    # objects. A folder without .git can be one, too.
+    command = (git, "-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit", "ls-files", "-z")
     outcome = run(
         (*command, "--others", "--ignored", "--exclude-standard", "--directory"),
         cwd=root,
-        environ=environ,
+        environ=git_environment(),
         seconds=GIT_SECONDS,
         keep_bytes=GIT_BYTES,
         with_errors=False,

@@ -25,7 +25,7 @@ from ...system.log import ERROR, log
 from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.server_command import server_name
-from ...workspace.trust import not_reloaded, refusal
+from ...workspace.trust import is_trusted, not_reloaded, refusal
 from ..state import ConnectionState
 from ..upstream.configured_command import ConfiguredUpstream
 from ..upstream.host_launch import HostUpstream
@@ -287,6 +287,7 @@ class Reloader:
             say=self._keeper.announcements.say,
             status_changed=self._on_own_status,
             client=_client_app(subject, state, self._on_own_status),
+            refusal=lambda: self._refusal(subject),
         )
         await self._report_running_code(own, subject)
         self._channel = ControlServer(self._channel_name, own, subject.packages, self._inspector_url)
@@ -296,6 +297,11 @@ class Reloader:
             log.warn(f"Other programs cannot ask for new code: {problem}")
             self._channel = None
         return own
+
+    def _refusal(self, subject: WatchedCode) -> str:
+        """Why the agreement does not cover the code as it is now; empty if it does, or if the command was typed."""
+        typed = self._options.watch and subject.config.path is None
+        return "" if typed or is_trusted(os.environ, subject.folder) else refusal(folders().state, subject.folder)
 
     async def _report_running_code(self, own: LocalAuthority, subject: WatchedCode) -> None:
         """Tell the authority which code runs: it was launched before the authority was opened."""

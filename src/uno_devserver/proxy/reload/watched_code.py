@@ -55,7 +55,7 @@ def find_watched_code(
     if not options.watch or found not in (NO_CONFIG, NOT_TRUSTED):
         return found
     from ...hotreload.watched_package import Role, WatchedPackage
-    from ...workspace.command_package import package_of
+    from ...workspace.command_package import OutsideRepository, package_of
     from ...workspace.config import Config
     from ...workspace.trust import ForeignCode
 
@@ -63,6 +63,8 @@ def find_watched_code(
         root = package_of(options.command, options.directory)
     except ForeignCode as problem:
         return f"{problem.path} belongs to another user"
+    except OutsideRepository as problem:
+        return str(problem)
     return WatchedCode(root, (WatchedPackage(Role.SERVER, root),), Config())
 
 

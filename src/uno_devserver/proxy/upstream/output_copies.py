@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
+import stat
 
 from ...system.files import make_folders
 from ...system.log import log
@@ -49,6 +51,9 @@ class OutputCopies:
         if content == known and os.path.isdir(last):
             return last
         make_folders(copies)
+        parent = os.path.dirname(copies)
+        if os.path.islink(copies) or os.path.islink(parent):
+            raise OSError(f"{copies} is behind a link, and copies there are removed again")
         self._remove_unused(copies, keep=last)
         self._count += 1
         copy = os.path.join(copies, f"{os.getpid()}-{self._count}")
@@ -70,7 +75,7 @@ class OutputCopies:
     def _remove_unused(self, copies: str, keep: str) -> None:
         for name in os.listdir(copies):
             path, owner = os.path.join(copies, name), name.partition("-")[0]
-            if path == keep or not owner.isdecimal():
+            if path == keep or not re.fullmatch(r"[0-9]+-[0-9]+(-removed)?", name):
                 continue
             users = self._users.get(path, []) if int(owner) == os.getpid() else [int(owner)]
             if not any(map(is_alive, users)):
@@ -81,9 +86,11 @@ def _content(folder: str) -> dict[str, bytes]:
     """The digest of each file, by its path from the folder."""
     found = {}
     for place, _, names in os.walk(folder):
-        for name in names:
-            with open(os.path.join(place, name), "rb") as stream:
-                found[os.path.relpath(stream.name, folder)] = hashlib.file_digest(stream, "sha256").digest()
+        for path in (os.path.join(place, name) for name in names):
+            if not stat.S_ISREG(os.lstat(path).st_mode):  # a link, or a pipe that nobody writes
+                continue
+            with open(path, "rb") as stream:
+                found[os.path.relpath(path, folder)] = hashlib.file_digest(stream, "sha256").digest()
     return found
 
 

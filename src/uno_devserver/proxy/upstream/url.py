@@ -119,7 +119,9 @@ class UrlProcess(RunningUpstream):
         while not self._answered.is_set():
             seconds = min(ANSWER_SECONDS, max(0.0, self._deadline - time.monotonic()))
             try:
-                connection = await connect_http(self.endpoint, peer, modern_first=modern_first, seconds=seconds)
+                connection = await connect_http(
+                    self.endpoint, peer, modern_first=modern_first, seconds=seconds, this_users=True
+                )
                 self._answered.set()
                 return connection
             except ConnectionLost:
