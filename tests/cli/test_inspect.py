@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -264,9 +265,10 @@ def test_its_json_is_one_document_and_it_keeps_running(proxies: Proxies) -> None
 
 def test_a_typed_server_gets_a_proxy_with_hot_reload_by_its_package_and_no_config_is_needed(machine: Machine) -> None:
     write(machine.workspace / "pyproject.toml", '[project]\nname = "mine"\n')
-    write(machine.workspace / "mine.py", "")
+    command = list(odd_server())
+    write(machine.workspace / "mine.py", f"import os\nos.execv({command[0]!r}, {command!r})\n")
     with Proxies(machine) as proxies:
-        process = machine.spawn("inspect", "--no-open", "--json", "--port", "0", "--", *odd_server())
+        process = machine.spawn("inspect", "--no-open", "--json", "--port", "0", "--", sys.executable, "mine.py")
         assert process.stdout
         told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
 
