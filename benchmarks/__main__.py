@@ -17,10 +17,12 @@ PARTS = (
     ("proxy",),
     ("proxy", "--inspector"),
     ("relay",),
+    ("servers",),
     ("hotreload",),
     ("reloads",),
     ("registration",),
     ("peers",),
+    ("sign_in",),
 )
 
 

@@ -1,8 +1,8 @@
 """A lean MCP server with one tool, for the relay's benchmark. It speaks both eras and needs only the standard library.
 
 Run as a file: `lean_server.py` serves on pipes; `lean_server.py --http` prints its port, and serves Streamable HTTP
-until its standard input is closed. Everything that one read brings is answered with one write, so that the server is
-never the slowest part of what is measured.
+until its standard input is closed; `lean_server.py --http <port>` serves it there until it is ended. Everything that
+one read brings is answered with one write, so that the server is never the slowest part of what is measured.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NOT_ALLOWED = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: POST\r\nContent-Length
 
 def main() -> None:
     if "--http" in sys.argv[1:]:
-        serve_http()
+        serve_http(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
     else:
         serve_pipes()
 
@@ -93,15 +93,16 @@ def _write(data: bytes) -> None:
 # HTTP: one thread, non-blocking sockets, connections that are kept.
 
 
-def serve_http() -> None:
+def serve_http(port: int) -> None:
     import selectors
     import socket
 
-    listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
+    listener = socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
     listener.setblocking(False)
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
-    selector.register(0, selectors.EVENT_READ)
+    if not port:
+        selector.register(0, selectors.EVENT_READ)
     print(listener.getsockname()[1], flush=True)
     buffers: dict[Any, bytes] = {}
     while True:

@@ -144,11 +144,22 @@ def main() -> int:
         print(f"MISS: {sentence}")
     if options.save:
         kept = [
-            {"what": name, "ownStart": own, "restart": reloads, "swap": swaps and swaps[0], "calls": swaps and swaps[1]}
+            {
+                "what": name,
+                "ownStart": own,
+                "restart": reloads,
+                "swap": swaps and swaps[0],
+                "calls": _summed(swaps),
+            }
             for name, own, reloads, swaps in rows
         ]
         save("reload", edits, [*kept, *reloaders.rows(beside)], report)
     return 1 if any(name in reloaders.BARS for _, name in beside.reasons) else 0
+
+
+def _summed(swaps: tuple[list[float], list[float]] | None) -> dict[str, float] | None:
+    """What is kept of the hundreds of thousands of calls during the swaps."""
+    return swaps and {"count": len(swaps[1]), "longestMs": max(swaps[1])}
 
 
 def environment() -> dict[str, str]:

@@ -51,7 +51,7 @@ def test_the_lock_has_what_the_project_asks_for_on_every_system(python: str, sys
     project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
     extras, environment = project["optional-dependencies"], _environment(python, *system)
     asked = {"run": project["dependencies"], "build": build_requirements()}
-    asked |= {"dev": [*extras["dev"], *extras["sdk"]], "proof": extras["proof"]}
+    asked |= {"dev": [*extras["dev"], *extras["sdk"], *extras["login"], *extras["keyring"]], "proof": extras["proof"]}
 
     for part, requirements in asked.items():
         pins = _pins(part)

@@ -230,7 +230,7 @@ def reloads(**taken: float) -> reloaders.Measured:
 def test_programs_that_reload_are_compared_with_the_servers_own_start() -> None:
     plain, other = reloaders.render(reloads())[-2:]
 
-    assert plain == "| a plain Node server | 100 | 150 (+50) | 115 (+15) | – | 180 (+80) | no | – |"
+    assert plain == "| a plain Node server | 100 | 150 (+50, +50) | 115 (+15, +15) | – | 180 (+80, +80) | no | – |"
     assert other.startswith("| a server made with fastmcp | 100 |")
 
 

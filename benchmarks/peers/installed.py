@@ -47,13 +47,7 @@ def installed() -> list[Peer]:
             _announce(name)
             venv.create(HOME / name, with_pip=True)
             _run([str(HOME / name / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", name])
-    packages = HOME / "npm"
-    bins = packages / "node_modules" / ".bin"
-    if not all((bins / name).exists() for name in NODE_PEERS):
-        _announce(*NODE_PEERS)
-        packages.mkdir(exist_ok=True)
-        (packages / "package.json").write_text('{"private": true}', "utf-8")
-        _run([NODE, NPM, "install", "--ignore-scripts", "--no-audit", "--no-fund", *NODE_PEERS], packages)
+    bins = node_programs()
     mcp_proxy, fastmcp = str(HOME / "mcp-proxy/bin/mcp-proxy"), str(HOME / "fastmcp/bin/fastmcp")
     supergateway = [NODE, str(bins / "supergateway"), "--logLevel", "none"]
     over_http = ["--outputTransport", "streamableHttp", "--stateful"]
@@ -93,6 +87,18 @@ def installed() -> list[Peer]:
         ),
         Peer(ALONE, version("mcp"), lambda _: [sys.executable, str(HOME / "sdk.py")], lambda command, _: command),
     ]
+
+
+def node_programs() -> Path:
+    """The folder with the programs of those that are made with Node."""
+    packages = HOME / "npm"
+    bins = packages / "node_modules" / ".bin"
+    if not all((bins / name).exists() for name in NODE_PEERS):
+        _announce(*NODE_PEERS)
+        packages.mkdir(parents=True, exist_ok=True)
+        (packages / "package.json").write_text('{"private": true}', "utf-8")
+        _run([NODE, NPM, "install", "--ignore-scripts", "--no-audit", "--no-fund", *NODE_PEERS], packages)
+    return bins
 
 
 def _announce(*names: str) -> None:

@@ -81,6 +81,8 @@ REMEDIES = {
     "WorkspaceNotTrusted": (
         "Only the user may agree, by running 'uno-devserver trust' in the workspace; the proxy then continues."
     ),
+    "ProjectNotInSolution": "Add it with 'dotnet sln add <project>' if it is an app that should reach the Host.",
+    "ProjectWithoutPort": "Run 'uno-devserver start' in the workspace: it writes the port, and keeps the Host.",
     "RootsElsewhere": "Nothing to do, unless the client's folder was meant: then start the proxy there.",
     "ConfigInvalid": "Correct the file; until then the default is used.",
     "ProjectUnreadable": "Repair the project file; until then its own properties and items are not known.",
@@ -94,6 +96,7 @@ REMEDIES = {
     "RestoreMissing": _RESTORE,
     "RestoreFailed": "Run 'dotnet restore' and fix what it reports; until then, packages may be missing.",
     "RestoreStale": "Run 'dotnet restore': the project changed after its last restore.",
+    "RestoreElsewhere": "Run 'dotnet restore' here, so that builds find the packages, too.",
     "RestoreFileInvalid": "Delete the project's obj folder and run 'dotnet restore'.",
     # the Host
     "DevServerPackageNotCached": _RESTORE,
@@ -102,6 +105,14 @@ REMEDIES = {
     "HostUnreachable": f"Try again in a few seconds; if nothing changes, run {RESTART_HOST}.",
     "HostMcpEndpointNotAvailable": "Run 'uno-devserver stop', then 'uno-devserver start': that passes the add-ins on.",
     "UpstreamError": f"Run {RESTART_HOST}; if the problem comes back, look at what the Host prints.",
+    "UpstreamUnauthorized": (
+        "Run 'uno-devserver login <url>' to sign in to that server, or give the credentials it wants: --header "
+        "'Authorization: Bearer ${NAME}' of 'mcp start', or mcpServer.headers in the config; then call a tool."
+    ),
+    "UpstreamForbidden": (
+        "Use credentials that are allowed to: ask who runs that server, then sign in again ('uno-devserver login "
+        "<url>') or change the header; then call a tool."
+    ),
     "HostBinaryNotFound": "Install a .NET SDK that the Host supports, or choose another Uno.Sdk version.",
     "DotNetNotFound": "Install the .NET SDK and make sure that 'dotnet' is on the PATH.",
     "DotNetVersionUnsupported": "Install the .NET SDK that global.json asks for, or relax its 'sdk' section.",
@@ -109,6 +120,7 @@ REMEDIES = {
     "ClientNotReady": "Correct 'client' in the config, or the client; a rebuild of the extension starts it again.",
     "HttpNotServed": "Start the proxy with another port after --http, or with 0 for any free one.",
     "InspectorNotServed": "Start the proxy with another port after --inspector, or with 0 for any free one.",
+    "HealthNotKnown": "Ask again in a second.",
     # add-ins
     "AddInPackageNotCached": _RESTORE,
     "AddInLoadFailed": f"Repair or update the add-in, then run {RESTART_HOST}.",
@@ -121,6 +133,12 @@ REMEDIES = {
     "AddInBinaryCorrupted": _FORCE_RESTORE,
     "AddInEntryPointUnknown": "Ask the package's author for a devserver-addin.json or an UnoRemoteControlAddIns item.",
     "AddInEntryPointRefused": "Ask the package's author to keep the entry point inside the package.",
+    "AddInBuildFilesExcluded": (
+        "If the add-in is wanted, let the PackageReference include 'build' and 'buildTransitive' (see ExcludeAssets, "
+        "IncludeAssets), and run 'dotnet restore'."
+    ),
+    "AddInVersionsDiffer": "Use the same version of the package in all projects of the solution.",
+    "AddInHostVersionUnknown": "Nothing to do if the add-in works; else run 'dotnet restore' to make it known.",
     "AddInHostTooOld": "Choose a newer Uno.Sdk version, or an older version of the package.",
     "AddInManifestInvalid": "Ask the package's author to correct devserver-addin.json, or restore the package again.",
     "AddInManifestUnsupported": "Update uno-devserver; until then the package's .targets files are used.",
@@ -130,3 +148,5 @@ REMEDIES = {
     "AddInDiscoveryFallback": "Check that the NuGet packages are restored; see the other messages for the cause.",
     "MSBuildDiscoveryFailed": "Run 'dotnet build' on the solution and repair what it reports.",
 }
+# The codes of servers that answer with these HTTP statuses.
+ACCESS_CODES = {401: "UpstreamUnauthorized", 403: "UpstreamForbidden"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+import sys
 
 from playwright.sync_api import Browser, expect
 
@@ -11,6 +13,8 @@ from browser.conftest import Opener
 from browser.inspected import Inspected
 from browser.screen import Screen, expect_outcome
 from browser.watching import LOST, NAME, REFUSED, Visit
+from support import odd_servers
+from support.files import write
 from support.inspectors import exchange
 from support.reloading import state_of, wait_ready
 
@@ -92,7 +96,7 @@ def test_code_that_cannot_be_loaded_is_seen_as_a_reload_that_failed(own: Inspect
     own.agent.call_result("greet", name="you")
 
     expect(screen.view("Reloads")).to_contain_text("SyntaxError")
-    expect(screen.go("Log")).to_contain_text("The new code of the server cannot be used: the old code goes on running.")
+    expect(screen.go("Log")).to_contain_text("The new code of the server cannot be used; the old code goes on running.")
     screen.go("Overview")
     expect(screen.view("Overview")).to_contain_text("ReloadFailed")
 
@@ -195,3 +199,28 @@ def _choose_level(screen: Screen, level: str) -> None:
     select = screen.page.get_by_label("Level")
     labels = select.locator("option").all_inner_texts()
     select.select_option(label=next(label for label in labels if level in label))
+
+
+def test_servers_of_the_config_come_and_crash_on_the_page_and_one_of_them_is_restarted(
+    own: Inspected, opened: Opener
+) -> None:
+    screen = opened(own, "overview")
+    card = screen.page.get_by_role("region", name="Further servers")
+    expect(card).to_be_hidden()
+    root = own.machine.workspace / "weather"
+    write(root / "pyproject.toml", '[project]\nname = "weather"\nversion = "1"\n')
+    write(root / "server.py", f"import runpy\nrunpy.run_path({odd_servers.__file__!r}, run_name='__main__')\n")
+    weather = {"command": sys.executable, "args": ["-IS", "server.py"], "root": "../weather"}
+
+    write(own.machine.workspace / ".devtools" / "host.config.jsonc", json.dumps({"servers": {"weather": weather}}))
+
+    row = card.get_by_role("row", name=re.compile("^weather "))
+    expect(row).to_contain_text("Connected")
+    own.agent.call_result("die", code=3)
+    expect(row.get_by_role("cell").nth(2)).to_have_text("1")
+    which = screen.page.get_by_label("Server to restart")
+    expect(which.get_by_role("option")).to_have_text(["main", "weather"])
+    which.select_option("weather")
+    screen.page.get_by_role("button", name="Restart server").click()
+    expect(screen.page.get_by_role("status", name="Restart")).to_contain_text("The server has restarted")
+    expect(row.get_by_role("cell").nth(3)).to_have_text("1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from browser.conftest import Opener
@@ -79,7 +80,7 @@ def test_the_button_tells_that_new_code_does_not_run(own: Inspected, opened: Ope
     _break(own)
     outcome = _restart(screen)
 
-    expect(outcome).to_contain_text("The old code still answers, because the new code does not run.")
+    expect(outcome).to_contain_text("The old code still answers, because the new code does not build.")
     expect(outcome.get_by_role("link", name="The Overview says more")).to_be_visible()
 
 
@@ -113,6 +114,57 @@ def test_a_restart_that_takes_too_long_is_told(page: Page) -> None:
 
     expect(told).to_have_text(re.compile("The server has not restarted yet.*Make it again when the Overview says"))
     expect(told).not_to_contain_text(FOR_AGENTS)
+
+
+@pytest.mark.parametrize(
+    "instructions",
+    [" This request has not been run. Fix it; uno_health says more.", "\n\nFix it. Then call mcpStatus."],
+)
+def test_all_that_a_server_printed_before_it_ended_is_told(page: Page, instructions: str) -> None:
+    told = _not_run(
+        page, f"Acme does not start. Its last lines:\nat x.js:2\n\nError: no database{instructions}", "failed"
+    )
+
+    expect(told.locator("p").first).to_have_text("Acme does not start. Its last lines:")
+    expect(told.locator("pre")).to_have_text("at x.js:2\n\nError: no database")
+    expect(told).not_to_contain_text(FOR_AGENTS)
+
+
+def test_a_call_without_a_server_that_the_user_has_not_agreed_to_says_how_to_agree(page: Page) -> None:
+    text = "The dev server does not work. It ended. This request has not been run. uno_health shows the outcome."
+    told = _not_run(page, text, "notAgreed")
+
+    expect(told).to_contain_text("The dev server does not work. It ended.")
+    expect(told).to_contain_text("The call was not run. Run 'uno-devserver trust' in the workspace")
+    expect(told).not_to_contain_text(FOR_AGENTS)
+
+
+@pytest.mark.parametrize(
+    ("also", "told"),
+    [
+        ([], "The server is ready (5.0 ms)."),
+        (["reloaded"], "The server has restarted (5.0 ms)."),
+        (["reloaded", "buildFailed"], "The old code still answers, because the new code does not build."),
+        (["swapFailed"], "The old code still answers, because the new code does not start."),
+        (["notAgreed"], "The server runs the code and settings that you agreed to last. Run 'uno-devserver trust'"),
+        (["unchecked"], "The server is ready, but whether its code has changed could not be checked."),
+        (
+            ["reloaded", "extensionBuildFailed"],
+            "The server is ready, but the new code of the extension does not build.",
+        ),
+    ],
+)
+def test_the_outcome_of_the_button_is_told_for_each_state(page: Page, also: list[str], told: str) -> None:
+    meta = {"uno-devserver/hotReload": {"state": "ready", "run": True, "also": also}}
+    evaluate(
+        page,
+        """const {renderRestarted} = await import("/assets/restart.js");
+        stage.replaceChildren(...[renderRestarted(result, 5)].flat(Infinity).filter(Boolean));""",
+        {"result": {"content": [{"type": "text", "text": "Call mcpStatus."}], "_meta": meta}},
+    )
+
+    expect(page.locator("#stage")).to_contain_text(told)
+    expect(page.locator("#stage")).not_to_contain_text(FOR_AGENTS)
 
 
 def _break(inspected: Inspected) -> None:

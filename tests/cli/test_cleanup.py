@@ -17,6 +17,7 @@ from support.files import snapshot, write
 from support.golden import GOLDEN
 from support.machine import Machine
 from support.servers import Processes, Registry, an_hour_ago
+from uno_devserver.system.files import TEMPORARY
 
 DEAD = 2**22 + 1  # beyond what Linux gives to processes
 LISTENS = """
@@ -148,10 +149,11 @@ def test_control_channels_of_processes_that_live_stay_whatever_they_do_and_whoso
 def test_status_files_of_killed_proxies_are_removed(machine: Machine, registry: Registry, processes: Processes) -> None:
     # given the files of a proxy that is gone, one of them half written; and what is no file of a proxy that is gone
     folder = machine.state / "proxies"
-    left = [write(folder / name, "{}") for name in (f"{DEAD}.json", f"{DEAD}.json.{DEAD}-0.tmp")]
+    left = [write(folder / name, "{}") for name in (f"{DEAD}.json", f"{DEAD}.json.{DEAD}-0{TEMPORARY}")]
     proxy = processes.start("import sys; 'uno_devserver'; print('ready', flush=True); sys.stdin.read()")
     kept = [
-        write(folder / name, "{}") for name in (f"{proxy.pid}.json", f"{proxy.pid}.json.{proxy.pid}-0.tmp", "a.json")
+        write(folder / name, "{}")
+        for name in (f"{proxy.pid}.json", f"{proxy.pid}.json.{proxy.pid}-0{TEMPORARY}", "a.json")
     ]
 
     # when it is cleaned up

@@ -17,7 +17,8 @@ from support.workspace import WorkspaceBuilder
 from uno_devserver.system.jsonc import parse
 from uno_devserver.workspace.config import (
     FIELDS,
-    SECTIONS,
+    SERVER_FIELDS,
+    SERVERS,
     Config,
     FieldKind,
     HotReloadSettings,
@@ -26,6 +27,7 @@ from uno_devserver.workspace.config import (
 )
 
 CONFIG = ".devtools/host.config.jsonc"
+SECTIONS = tuple(dict.fromkeys(field.section for field in FIELDS if field.section))
 SCHEMA = Path(uno_devserver.__file__).parent / "workspace" / "host.config.schema.json"
 
 
@@ -42,7 +44,7 @@ def test_without_a_config_the_defaults_are_shown(workspace: WorkspaceBuilder, ma
     rows = _rows(result.stdout)
     assert result.exit_code == 0
     assert result.stdout.startswith(f"The config of the workspace {machine.workspace}: none, so the defaults count\n")
-    assert rows["hotReload.restartDelay"] == "0 (default)"
+    assert rows["all"] == "their defaults, which docs/configuration.md and --json list"
     assert rows["server"].startswith("a Host, with the workspace's add-ins")
     assert rows["sources of the server"] == f"Python add-ins, 1 file in {machine.workspace}"
     assert rows["trusted"] == "no: the user has not agreed to it; run 'uno-devserver trust' in the workspace to agree"
@@ -60,13 +62,13 @@ def test_given_settings_and_what_follows_are_shown(workspace: WorkspaceBuilder, 
     rows = _rows(result.stdout)
     assert (result.exit_code, result.stderr) == (0, "")
     assert (rows["mcpServerRoot"], rows["hotReload.strategy"]) == (f"{root}/server", "swap")
-    assert (rows["hotReload.exclude"], rows["hotReload.include"]) == ('["x"]', "[] (default)")
+    assert (rows["hotReload.exclude"], "hotReload.include" in rows, "all others" in rows) == ('["x"]', False, True)
     assert rows["trusted"] == "yes"
     assert (rows["server"], rows["runs in"]) == (f"{root}/server/.venv/bin/run-it", f"{root}/server")
     assert rows["as said by"] == f"'project.scripts' of {root}/server/pyproject.toml"
     assert rows["hot reload"] == "on, by swap"
     assert rows["sources of the server"] == f"Python, 1 file in {root}/server"
-    assert rows["build of the server"] == "none needed"
+    assert rows["build of the server"] == "none; new code with a syntax error is not started"
 
 
 def test_programs_get_all_of_it_as_json(workspace: WorkspaceBuilder, machine: Machine) -> None:
@@ -132,7 +134,7 @@ def test_the_settings_of_a_server_are_shown_with_what_follows(workspace: Workspa
     asked = machine.run("trust", "--dry-run").stdout
 
     root = machine.workspace
-    assert (rows["mcpServer.startupTimeout"], rows["mcpServer.silenceTimeout"]) == ("60000", "300000 (default)")
+    assert (rows["mcpServer.startupTimeout"], "mcpServer.silenceTimeout" in rows) == ("60000", False)
     assert (rows["listens at"], rows["variables"]) == ("http://localhost:8000/mcp", f"no variables from {root}/.env")
     assert rows["build of the server"] == f"tools/build.sh 'to here', in {root}"
     assert f"When code of the server has changed: tools/build.sh 'to here', in {root}" in asked
@@ -208,6 +210,30 @@ def test_missing_builds_and_idle_patterns_are_remarks(workspace: WorkspaceBuilde
         'hotReload.exclude: "lost.ts" fits no file; patterns begin at the root of the package.',
     ]
     assert result.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("build", "remark", "problem"),
+    [
+        ('"build": "go build -o bin/server .", ', "does not exist yet; go build -o bin/server . is run when", ""),
+        ("", "", ", and 'go build ./...' does not write it. Correct its path, or name a build that writes it"),
+        ('"build": false, ', "", "there is no file {root}/bin/server. Correct its path, or name a build"),
+    ],
+    ids=["a build that writes it", "a build that only checks", "no build"],
+)
+def test_a_program_that_is_still_to_be_built_is_missing_only_if_no_build_writes_it(
+    workspace: WorkspaceBuilder, machine: Machine, build: str, remark: str, problem: str
+) -> None:
+    # Of two main packages it is not certain which one is meant.
+    workspace.file("go.mod", "module m\n").file("main.go", "package main\n").file("cmd/x/main.go", "package main\n")
+    workspace.file(CONFIG, f'{{"mcpServerRoot": "..", "mcpServer": {{{build}"command": "./bin/server"}}}}')
+    (machine.tools / "go").touch(mode=0o755)
+
+    result = machine.run("config")
+
+    assert remark in result.stdout
+    assert problem.format(root=machine.workspace) in result.stdout
+    assert result.exit_code == (1 if problem else 0)
 
 
 def test_packages_that_the_server_uses_are_listed_and_so_are_files(
@@ -302,14 +328,71 @@ def test_an_unknown_server_command_is_a_problem(workspace: WorkspaceBuilder, mac
     assert '"mcpServer": {"command": ' in result.stdout
 
 
-def test_code_whose_command_is_typed_needs_no_command(workspace: WorkspaceBuilder, machine: Machine) -> None:
+def test_of_code_without_a_command_it_says_who_needs_none(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file("server.py", "").file(CONFIG, '{"mcpServerRoot": ".."}')
 
     result = machine.run("config")
 
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert _rows(result.stdout)["sources of the server"].startswith("Python, 1 file")
-    assert "This does not matter for 'uno-devserver mcp start -- <command>'. Otherwise: Write it" in result.stdout
+    assert "('mcp start -- <command>' does not need it.)" in result.stdout
+
+
+def test_of_a_typed_command_it_shows_what_watch_watches(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("package.json", '{"name": "mine", "scripts": {"build": "tsc"}}').file("src/index.js", "")
+
+    result = machine.run("config", "--files", "--", "npx", "tsx", "watch", "src/index.js", "--token", "s3cret")
+
+    rows = _rows(result.stdout)
+    assert rows["server"] == "npx tsx src/index.js --token '…'"
+    assert rows["hot reload"] == "on, by --watch"
+    assert rows["sources of the server"] == f"JavaScript, 1 file in {machine.workspace}"
+    assert rows["build of the server"].startswith("npm run build, in ")
+    assert "- src/index.js\n" in result.stdout
+    assert "- 'watch' is left out of the command: hot reload restarts the server" in result.stdout
+    assert machine.run("config", "--json", "--", "node", "src/index.js").json["packages"][0]["files"] == [
+        "src/index.js"
+    ]
+
+
+def test_options_that_are_left_out_of_the_command_are_named(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("server.py", "")
+    command = '{"command": "fastmcp", "args": ["run", "server.py", "--reload", "--reload-dir", "x"]}'
+    workspace.file(CONFIG, f'{{"mcpServerRoot": "..", "mcpServer": {command}}}')
+
+    shown = machine.run("config").stdout
+
+    assert _rows(shown)["server"] == "fastmcp run server.py"
+    assert "- '--reload --reload-dir x' is left out of the command" in shown
+
+
+@pytest.mark.parametrize(
+    ("script", "instead"),
+    [
+        ("tsx watch src/index.ts", "'npx tsx src/index.ts'"),
+        ("node --watch index.js", "'node index.js'"),
+        ("nodemon index.js", "the server's own command"),
+    ],
+)
+def test_a_script_that_runs_a_watcher_is_a_remark(
+    workspace: WorkspaceBuilder, machine: Machine, script: str, instead: str
+) -> None:
+    workspace.file("package.json", json.dumps({"name": "mine", "scripts": {"dev": script}}))
+
+    shown = machine.run("config", "--", "npm", "run", "dev").stdout
+
+    assert f"- The script runs '{script}', which restarts the server itself" in shown
+    assert f"write {instead} instead." in shown
+
+
+def test_in_a_package_without_a_config_it_does_not_speak_of_uno(machine: Machine) -> None:
+    (machine.workspace / "pyproject.toml").write_text('[project]\nname = "mine"\n')
+
+    shown = machine.run("config").stderr
+
+    assert f"There is no config for {machine.workspace}, the folder of a package." in shown
+    assert "uno-devserver config -- <its command>" in shown
+    assert not [word for word in ("dotnet", ".sln", "Uno ") if word in shown]
 
 
 def test_a_build_that_cannot_run_is_a_problem(workspace: WorkspaceBuilder, machine: Machine) -> None:
@@ -319,7 +402,7 @@ def test_a_build_that_cannot_run_is_a_problem(workspace: WorkspaceBuilder, machi
     result = machine.run("config", env={"PATH": "/nowhere"})
 
     assert result.exit_code == 1
-    assert "- pnpm is not in the folders of PATH." in result.stdout
+    assert "- pnpm was not found on PATH." in result.stdout
 
 
 def test_nothing_is_written_and_nothing_of_the_workspace_runs(workspace: WorkspaceBuilder, machine: Machine) -> None:
@@ -387,9 +470,23 @@ def test_the_schema_has_the_settings_that_are_read_and_no_others(section: str) -
     keys = {field.key for field in FIELDS if field.section == section}
     schema = _schema_of(section)
 
-    assert set(schema["properties"]) == keys | (set() if section else {"$schema", *SECTIONS})
+    assert set(schema["properties"]) == keys | (set() if section else {"$schema", SERVERS, *SECTIONS})
     assert schema["additionalProperties"] is False
     assert all(described["description"] for described in schema["properties"].values())
+
+
+def test_the_schema_of_an_entry_of_servers_refers_to_the_settings_that_it_shares() -> None:
+    schema = json.loads(SCHEMA.read_text("utf-8"))
+    entry = schema["$defs"]["server"]
+
+    assert set(entry["properties"]) == {field.section or field.key for field in SERVER_FIELDS}
+    referred = {key: part["$ref"] for key, part in entry["properties"].items() if "$ref" in part}
+    assert set(entry["properties"]) - set(referred) == {"root", "prefix", "enabled"}
+    for reference in referred.values():
+        found = schema
+        for step in reference.removeprefix("#/").split("/"):
+            found = found[step]
+        assert found["description"]
 
 
 TYPES: dict[FieldKind, dict[str, Any]] = {
@@ -410,6 +507,7 @@ TYPES: dict[FieldKind, dict[str, Any]] = {
     FieldKind.PATTERN: {"type": "string", "minLength": 1},
     FieldKind.TEXTS: {"type": "array", "items": {"type": "string"}},
     FieldKind.VARIABLES: {"type": "object", "additionalProperties": {"type": "string"}},
+    FieldKind.HEADERS: {"type": "object", "additionalProperties": {"type": "string"}},
     FieldKind.STRATEGY: {"enum": ["restart", "swap"]},
 }
 DEFAULTS = {
@@ -445,9 +543,10 @@ ROOT = Path(__file__).parents[2]
 def test_the_guide_explains_every_setting_once() -> None:
     guide = (ROOT / "docs" / "configuration.md").read_text("utf-8")
 
-    explained = re.findall(r"^\| `([\w.]+)` \|", guide, re.MULTILINE)
+    explained = re.findall(r"^\| `([\w.<>]+)` \|", guide, re.MULTILINE)
 
-    assert sorted(explained) == sorted(field.title for field in FIELDS)
+    own = [f"{SERVERS}.<name>.{name}" for name in ("root", "prefix", "enabled")]
+    assert sorted(explained) == sorted([*(field.title for field in FIELDS), *own])
 
 
 def test_the_config_of_the_guide_is_without_problems(workspace: WorkspaceBuilder, machine: Machine) -> None:
@@ -471,3 +570,34 @@ def test_the_example_servers_have_a_config_without_problems_and_with_the_schema(
     document = parse(path.read_bytes())
     assert isinstance(document, dict)
     assert (path.parent / document["$schema"]).resolve() == SCHEMA
+
+
+# Several servers.
+
+
+def test_the_servers_of_the_config_are_shown_with_what_each_serves(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file("weather/package.json", '{"name": "weather", "bin": "a.js"}').file("weather/a.js", "")
+    servers = {
+        "weather": {"root": "../weather"},
+        "docs": {"url": "https://example.com/mcp"},
+        "files": {"command": "npx", "args": ["-y", "some-server"]},
+        "off": {"command": "npx", "enabled": False},
+    }
+    workspace.file(CONFIG, json.dumps({"servers": servers}))
+
+    shown, data = machine.run("config"), machine.run("config", "--json").json
+    agreed = machine.run("trust", "--dry-run")
+
+    rows = _rows(shown.stdout)
+    assert f"node {machine.workspace}/weather/a.js, in {machine.workspace}/weather; hot" in rows["server 'weather'"]
+    assert rows["server 'docs'"] == "connected to at https://example.com/mcp"
+    assert rows["server 'files'"].endswith("; no hot reload")
+    assert rows["server 'off'"] == "not served, by enabled"
+    assert [each["name"] for each in data["servers"]] == list(servers)
+    told = " ".join(agreed.stdout.split())
+    assert f"The MCP server 'weather': node {machine.workspace}/weather/a.js" in told
+    assert "A connection to the MCP server 'docs' at https://example.com/mcp" in told
+    assert "The MCP server 'files': npx -y some-server" in told
+    assert "'off'" not in told

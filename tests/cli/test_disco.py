@@ -6,6 +6,7 @@ import getpass
 import json
 import os
 import platform
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -134,10 +135,33 @@ def test_json_of_a_complete_workspace_has_a_value_everywhere(app: WorkspaceBuild
     assert isinstance(report["addInsDiscoveryDurationMs"], int)
 
 
-def test_text_shows_every_field_and_the_global_json_path_too(app: WorkspaceBuilder) -> None:
+def test_for_people_it_is_a_short_page_without_raw_names(app: WorkspaceBuilder) -> None:
     report = app.machine.disco().json
 
     result = app.machine.run("disco")
+
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) < 20
+    for value in (report["effectiveWorkspaceDirectory"], report["selectedSolutionPath"], report["hostPath"]):
+        assert value in result.stdout
+    for field in ("effectiveWorkspaceDirectory", "resolutionKind", "addInsDiscoveryDurationMs", "<null>"):
+        assert field not in result.stdout
+
+
+def test_each_step_is_told_once_and_the_first_says_to_choose_between_two_solutions(uno: WorkspaceBuilder) -> None:
+    uno.solution("A.slnx").solution("B.slnx")
+
+    for command in ("disco", "health"):
+        text = uno.machine.run(command).stdout
+        steps = [line.partition("next: ")[2] for line in text.splitlines() if "next: " in line]
+        assert "--solution" in steps[0], text
+        assert len(steps) == len(set(steps)), text
+
+
+def test_verbose_shows_every_field_and_the_global_json_path_too(app: WorkspaceBuilder) -> None:
+    report = app.machine.disco().json
+
+    result = app.machine.run("disco", "--verbose")
 
     assert result.exit_code == 0
     shown = ["globalJsonPath", "resolutionKind", "selectedSolutionPath", "selectedGlobalJsonPath", "packagesJsonPath"]
@@ -180,6 +204,31 @@ def test_errors_and_warnings_repeat_the_issues_as_sentences(workspace: Workspace
     for issue in report["issues"]:
         assert list(issue) == ["code", "severity", "message", "remediation"]
         assert all(issue.values())
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("tools/rc/host", ("host not found", "not found in package")),
+        ("targets/netstandard2.0/packages.json", ("packages.json not found",)),
+        ("Uno.WinUI.DevServer", ("version not found in packages",)),
+    ],
+)
+def test_the_sentences_of_errors_hold_the_words_that_scripts_match(
+    app: WorkspaceBuilder, damage: str, words: tuple[str, ...]
+) -> None:
+    report = app.machine.disco().json
+    sdk, host = Path(report["unoSdkPath"]), Path(report["devServerPackagePath"])
+    if damage == "tools/rc/host":
+        shutil.rmtree(host / damage)
+    elif damage.endswith(".json"):
+        (sdk / damage).unlink()
+    else:
+        (sdk / "targets/netstandard2.0/packages.json").write_text("[]", "utf-8")
+
+    errors = " ".join(app.machine.disco().json["errors"])
+
+    assert all(word in errors for word in words), errors
 
 
 # --- --addins-only -------------------------------------------------------------------------------------------------

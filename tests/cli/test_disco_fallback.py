@@ -8,8 +8,9 @@ import pytest
 
 from support.dotnet import Build, FakeDotNet
 from support.files import snapshot, write
-from support.machine import Result
-from support.packages import APP_MCP, CORE, app_mcp, host, tools_only
+from support.golden import recorded_ids, restored_workspace
+from support.machine import Machine, Result
+from support.packages import APP_MCP, CORE, app_mcp, direct_add_in, host, targets, tools_only
 from support.workspace import WorkspaceBuilder
 
 # MSBuild runs code of the workspace: the user has agreed.
@@ -247,3 +248,151 @@ def test_two_workspaces_keep_their_answers_apart(workspace: WorkspaceBuilder) ->
     assert workspace.machine.disco(cwd=other.root, env=TRUSTED).add_ins != [add_in]
     (other.root / "B.slnx").unlink()
     assert _fall_back(workspace).add_ins == [add_in]
+
+
+def test_an_add_in_that_the_project_switches_off_is_not_loaded_from_the_last_good_answer(
+    workspace: WorkspaceBuilder,
+) -> None:
+    """A condition that says no is an answer."""
+    dotnet = workspace.machine.install_dotnet()
+    text = targets(
+        "$(MSBuildThisFileDirectory)../tools/devserver/Acme.Tool.dll", item_condition="'$(AcmeOff)' != 'true'"
+    )
+    package = direct_add_in("Acme.Tool").with_files({"buildTransitive/Acme.Tool.targets": text})
+    workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj", [package]).solution("App.slnx")
+    assert _fall_back(workspace).add_ins == [package.dll(workspace.machine.nuget)]
+    project = workspace.root / "App" / "App.csproj"
+    write(project, project.read_text("utf-8").replace("<OutputType>", "<AcmeOff>true</AcmeOff><OutputType>"))
+
+    result = _fall_back(workspace)
+
+    assert (result.add_ins, result.json["addInsDiscoveryMethod"]) == ([], None)
+    assert not {"AddInDiscoveryFallback", "AddInEntryPointUnknown"} & set(result.issue_codes)
+    assert dotnet.build_calls() == []
+    write(workspace.root / "App" / "obj" / "App.csproj.nuget.g.targets", "damaged")
+    (workspace.root / "App" / "obj" / "project.assets.json").unlink()
+    assert _fall_back(workspace).add_ins == [], "nor later, when the restore cannot be read"
+
+
+# --- MSBuild by evaluation -----------------------------------------------------------------------------------------
+
+
+def _two_projects(workspace: WorkspaceBuilder) -> tuple[str, str]:
+    workspace.uno_sdk(groups=(CORE,)).package(host())
+    workspace.project("App/App.csproj", frameworks=("net10.0", "net9.0")).project("Lib/Lib.csproj").solution("App.slnx")
+    return str(workspace.root / "App" / "App.csproj"), str(workspace.root / "Lib" / "Lib.csproj")
+
+
+def test_msbuild_is_asked_by_evaluation_and_builds_nothing(workspace: WorkspaceBuilder) -> None:
+    app, lib = _two_projects(workspace)
+    package = direct_add_in("Acme.Tool")
+    path = package.dll(package.write(workspace.machine.nuget).parents[1])
+    evaluation = {app: {"net10.0": [path], "net9.0": []}, lib: {"net10.0": [path]}}
+    dotnet = workspace.machine.install_dotnet(FakeDotNet(evaluation=evaluation))
+
+    result = workspace.machine.disco("--force-msbuild-discovery")
+
+    assert result.add_ins == [path], "by its full path, so that two spellings are one add-in"
+    assert result.json["addInsDiscoveryMethod"] == "msbuild"
+    assert dotnet.build_calls() == []
+    wanted = [(app, "net10.0"), (app, "net9.0"), (lib, "net10.0")]
+    assert sorted(dotnet.evaluation_calls()) == [
+        [
+            "msbuild",
+            project,
+            "-nologo",
+            "-getItem:UnoRemoteControlAddIns",
+            "-getProperty:TargetFrameworks",
+            f"-p:TargetFramework={framework}",
+        ]
+        for project, framework in wanted
+    ]
+
+
+def test_frameworks_that_only_msbuild_knows_are_asked_for(workspace: WorkspaceBuilder) -> None:
+    path = str(write(workspace.machine.root / "Tool.dll", b"MZ"))
+    workspace.uno_sdk(groups=(CORE,)).package(host()).file("App/App.csproj", '<Project Sdk="Uno.Sdk" />')
+    workspace.solution("App.slnx", ["App/App.csproj"])
+    app = str(workspace.root / "App" / "App.csproj")
+    dotnet = FakeDotNet(evaluation={app: {"net9.0": [], "net10.0": [path]}})
+    workspace.machine.install_dotnet(dotnet)
+
+    assert workspace.machine.disco("--force-msbuild-discovery").add_ins == [path]
+    assert next(call[-1] for call in dotnet.evaluation_calls()) == "-getProperty:TargetFrameworks"
+
+
+def test_a_project_that_msbuild_cannot_evaluate_is_named_and_the_others_count(workspace: WorkspaceBuilder) -> None:
+    app, lib = _two_projects(workspace)
+    path = str(write(workspace.machine.root / "Tool.dll", b"MZ"))
+    workspace.machine.install_dotnet(FakeDotNet(evaluation={lib: {"net10.0": [path]}}))
+
+    result = workspace.machine.disco("--force-msbuild-discovery")
+
+    assert result.add_ins == [path]
+    message = result.issue("MSBuildDiscoveryFailed")["message"]
+    assert app in message
+    assert "MSB4025" in message
+
+
+def test_an_sdk_before_8_0_100_is_asked_by_its_targets(workspace: WorkspaceBuilder) -> None:
+    _two_projects(workspace)
+    build = Build(["net10.0"], {"net10.0": [str(write(workspace.machine.root / "Tool.dll", b"MZ"))]})
+    dotnet = workspace.machine.install_dotnet(FakeDotNet(sdks=("7.0.400",), runtimes=("7.0.1",), build=build))
+
+    assert len(workspace.machine.disco("--force-msbuild-discovery").add_ins) == 1
+    assert dotnet.evaluation_calls() == []
+
+
+# --- disco --verify ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", recorded_ids("restore"))
+def test_disco_verify_shows_no_difference_in_recorded_workspaces(name: str, machine: Machine) -> None:
+    recording = restored_workspace(name, machine)
+    projects = [project for project in recording["expected"]["projects"] if project["inSolution"]]
+    failing = [project["path"] for project in projects if "byTargetFramework" not in project]  # MSBuild gives an error
+    evaluation = {
+        str(machine.workspace / project["path"]): {
+            framework: [item["fullPath"] for item in answer.get("items") or ()]
+            for framework, answer in project["byTargetFramework"].items()
+        }
+        for project in projects
+        if "byTargetFramework" in project
+    }
+    machine.install_dotnet(FakeDotNet(evaluation=evaluation))
+
+    result = machine.disco("--verify", env=TRUSTED)
+
+    verification = result.json["verification"]
+    assert (verification["onlyRead"], verification["onlyMSBuild"]) == ([], [])
+    assert len(verification["problems"]) == len(failing)
+    assert verification["agrees"] is not bool(failing)
+
+
+def test_disco_verify_shows_each_difference_and_ends_with_1(workspace: WorkspaceBuilder) -> None:
+    app, lib = _two_projects(workspace)
+    read, asked = direct_add_in("Acme.Read"), direct_add_in("Acme.Asked")
+    workspace.project("App/App.csproj", [read]).package(asked)
+    cache = workspace.machine.nuget
+    workspace.machine.install_dotnet(FakeDotNet(evaluation={app: {"net10.0": [asked.dll(cache)]}, lib: {}}))
+
+    result = workspace.machine.disco("--verify", env=TRUSTED)
+    text = workspace.machine.run("disco", "--verify", env=TRUSTED)
+
+    assert (result.exit_code, text.exit_code) == (1, 1)
+    verification = result.json["verification"]
+    assert verification["onlyRead"] == [read.dll(cache)]
+    assert verification["onlyMSBuild"] == [asked.dll(cache)]
+    assert "MSBuild" in text.stdout
+    assert "Acme.Asked.dll" in text.stdout
+
+
+def test_disco_verify_runs_nothing_without_the_users_agreement(workspace: WorkspaceBuilder) -> None:
+    _two_projects(workspace)
+    dotnet = workspace.machine.install_dotnet(FakeDotNet(evaluation={}))
+
+    result = workspace.machine.run("disco", "--verify")
+
+    assert result.exit_code == 1
+    assert "uno-devserver trust" in result.stderr
+    assert dotnet.evaluation_calls() == []

@@ -396,3 +396,169 @@ def test_a_path_that_only_a_build_knows_is_reported_with_its_expression(uno: Wor
 
     assert result.add_ins == []
     assert include.partition("/")[0] in result.issue("AddInConditionUnknown")["message"]
+
+
+# --- one answer, wherever and whenever it is asked -----------------------------------------------------------------
+
+
+def _moved(uno: WorkspaceBuilder, recorded: str, project: str = "/home/other/src/App/App.csproj") -> None:
+    """Restore files as they were made on another machine, with its package folder and project folder."""
+    here = str(uno.root / "App" / "App.csproj")
+    for file in (uno.root / "App" / "obj").iterdir():
+        text = file.read_text("utf-8").replace(here, project)
+        inside = json.dumps(recorded)[1:-1] if file.suffix in (".json", ".cache") else recorded
+        file.write_text(text.replace(str(uno.machine.nuget), inside), "utf-8")
+
+
+@RESTORE_FILES
+@pytest.mark.parametrize("recorded", ["/home/other/.nuget/packages", "C:\\Users\\Other\\.nuget\\packages"])
+def test_packages_are_found_where_they_are_if_restore_names_folders_of_another_machine(
+    uno: WorkspaceBuilder, files: tuple[str, ...], recorded: str
+) -> None:
+    packages = [direct_add_in("Acme.Tool"), manifest_add_in("Acme.Manifest")]
+    uno.project("App/App.csproj", packages, restore_files=files).solution("App.slnx")
+    _moved(uno, recorded)
+
+    result = uno.machine.disco()
+
+    assert sorted(result.add_ins) == sorted(package.dll(uno.machine.nuget) for package in packages)
+    assert str(uno.machine.nuget) in result.issue("RestoreElsewhere")["message"]
+    assert not result.issues("AddInPackageNotCached")
+    assert not [place for place in result.json["nuGetCacheLocations"] if "other" in place.lower()]
+
+
+def test_a_windows_restore_with_the_users_profile_is_read_by_its_imports(uno: WorkspaceBuilder) -> None:
+    package = direct_add_in("Acme.Tool")
+    uno.project("App/App.csproj", [package], restore_files=("g",)).solution("App.slnx")
+    for file in (uno.root / "App" / "obj").iterdir():
+        text = file.read_text("utf-8").replace(str(uno.machine.nuget), "$(UserProfile)\\.nuget\\packages\\")
+        text = text.replace("$(NuGetPackageRoot)/", "$(NuGetPackageRoot)").replace(
+            "acme.tool/1.0.0/", "acme.tool\\1.0.0\\"
+        )
+        file.write_text(text.replace("\n", "\r\n"), "utf-8")
+
+    assert uno.machine.disco().add_ins == [package.dll(uno.machine.nuget)]
+
+
+@RESTORE_FILES
+def test_a_package_that_lies_in_no_folder_is_missing_from_all_folders_that_are_named(
+    uno: WorkspaceBuilder, files: tuple[str, ...]
+) -> None:
+    package = direct_add_in("Acme.Tool")
+    uno.project("App/App.csproj", [package], restore_files=files).solution("App.slnx")
+    _moved(uno, "/home/other/.nuget/packages")
+    Path(package.dll(uno.machine.nuget)).parents[2].rename(uno.machine.root / "away")
+
+    message = uno.machine.disco().issue("AddInPackageNotCached")["message"]
+
+    assert "Acme.Tool 1.0.0" in message
+    assert str(uno.machine.nuget) in message
+
+
+def test_the_order_of_add_ins_and_the_last_good_answer_do_not_depend_on_hash_order(uno: WorkspaceBuilder) -> None:
+    packages = [manifest_add_in(f"Acme.Tool{number}") for number in range(12)]
+    uno.project("App/App.csproj", packages, restore_files=("assets",)).solution("App.slnx")
+    kept = uno.machine.state / "addins"
+
+    runs = []
+    for seed in range(4):
+        result = uno.machine.disco(env={"PYTHONHASHSEED": str(seed)})
+        runs.append((result.add_ins, [file.read_bytes() for file in kept.iterdir()]))
+
+    assert len(runs[0][0]) == 12
+    assert all(run == runs[0] for run in runs)
+
+
+@RESTORE_FILES
+def test_two_versions_of_one_add_in_give_the_host_the_one_of_the_start_up_project_and_a_warning(
+    uno: WorkspaceBuilder, files: tuple[str, ...]
+) -> None:
+    one, two = direct_add_in("Acme.Tool", "1.0.0"), direct_add_in("Acme.Tool", "2.0.0")
+    uno.project("Lib/Lib.csproj", [two], restore_files=files)
+    uno.project("App/App.csproj", [one], restore_files=files).solution("App.slnx")
+    library_project = uno.root / "Lib" / "Lib.csproj"
+    write(library_project, library_project.read_text("utf-8").replace("Exe", "Library"))
+
+    assert uno.machine.run("disco", "--addins-only").add_ins == [one.dll(uno.machine.nuget)]
+    result = uno.machine.disco()
+
+    assert {entry["packageVersion"]: entry["replacedBy"] for entry in result.json["addIns"]} == {
+        "1.0.0": None,
+        "2.0.0": "1.0.0",
+    }
+    message = result.issue("AddInVersionsDiffer")["message"]
+    assert "1.0.0" in message
+    assert "2.0.0" in message
+
+
+def test_of_two_versions_that_the_start_up_project_does_not_use_the_highest_counts(uno: WorkspaceBuilder) -> None:
+    old, new = direct_add_in("Acme.Tool", "9.0.0"), direct_add_in("Acme.Tool", "10.0.0")
+    uno.project("App/App.csproj", []).project("One/One.csproj", [new]).project("Two/Two.csproj", [old])
+    uno.solution("App.slnx")
+
+    assert uno.machine.run("disco", "--addins-only").add_ins == [new.dll(uno.machine.nuget)]
+
+
+@RESTORE_FILES
+def test_a_package_restored_without_its_build_files_is_named_as_that(
+    uno: WorkspaceBuilder, files: tuple[str, ...]
+) -> None:
+    package = direct_add_in("Acme.Tool")
+    excluded = package.without_files("buildTransitive/Acme.Tool.targets")  # what restore sees of it
+    uno.project("App/App.csproj", [excluded], restore_files=files).package(package).solution("App.slnx")
+
+    result = uno.machine.disco()
+
+    assert result.add_ins == []
+    assert "Acme.Tool.targets" in result.issue("AddInBuildFilesExcluded")["message"]
+    assert not result.issues("AddInEntryPointUnknown")
+
+
+@RESTORE_FILES
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [("'$(OutputType)$(Configuration)$(AcmeMode)' == ''", True), ("'$(AcmeMode)' == 'on'", False)],
+)
+def test_props_of_packages_do_not_see_what_the_project_sets_after_them(
+    uno: WorkspaceBuilder, files: tuple[str, ...], condition: str, found: bool
+) -> None:
+    dll = "$(MSBuildThisFileDirectory)../tools/devserver/Acme.Tool.dll"
+    props = f'<Project><PropertyGroup><AcmeTool Condition="{condition}">{dll}</AcmeTool></PropertyGroup></Project>'
+    package = direct_add_in("Acme.Tool").with_files(
+        {"buildTransitive/Acme.Tool.props": props, "buildTransitive/Acme.Tool.targets": targets("$(AcmeTool)")}
+    )
+    uno.project("App/App.csproj", [package], restore_files=files).solution("App.slnx")
+    project = uno.root / "App" / "App.csproj"
+    write(project, project.read_text("utf-8").replace("<OutputType>", "<AcmeMode>on</AcmeMode><OutputType>"))
+
+    assert uno.machine.disco().add_ins == ([package.dll(uno.machine.nuget)] if found else [])
+
+
+def test_a_property_of_the_packages_own_name_that_nothing_sets_is_empty(uno: WorkspaceBuilder) -> None:
+    text = targets("$(MSBuildThisFileDirectory)../tools/devserver/Acme.Tool.dll", item_condition="{}")
+    names = ("AcmeFeature", "_AcmeFeature", "ACME_Feature", "Acmeology", "SomeSdkProperty")
+    unknown = {}
+    for name in names:
+        package = direct_add_in("Acme.Tool").with_files(
+            {"buildTransitive/Acme.Tool.targets": text.replace("{}", f"'$({name})' == 'on'")}
+        )
+        uno.project("App/App.csproj", [package]).solution("App.slnx", ["App/App.csproj"])
+        unknown[name] = bool(uno.machine.disco().add_ins)
+
+    assert [name for name in names if unknown[name]] == ["Acmeology", "SomeSdkProperty"]
+
+
+def test_packages_are_found_in_the_home_of_the_dotnet_cli(uno: WorkspaceBuilder) -> None:
+    home = uno.machine.root / "cli-home"
+    cache = home / ".nuget" / "packages"
+    (home / ".nuget").mkdir(parents=True)
+    package = direct_add_in("Acme.Tool")
+    uno.project("App/App.csproj", [package], restore_files=("assets",)).solution("App.slnx")
+    _moved(uno, "/nowhere")
+    uno.machine.nuget.rename(cache)
+    uno.machine.environment = {"DOTNET_CLI_HOME": str(home)}
+
+    result = uno.machine.disco()
+
+    assert result.add_ins == [package.dll(cache)]
+    assert result.json["nuGetCacheLocations"][0] == str(cache)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,8 +13,10 @@ import pytest
 from support.files import write
 from support.golden import GOLDEN
 from support.machine import Machine, Result
+from support.proxies import Proxies
 from support.servers import Processes
 from support.stand_in_host import Rule, StandInHost, answer, bundled_host, dotnet_host
+from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 from uno_devserver import __version__
 from uno_devserver.system.processes import process_started
@@ -139,6 +143,39 @@ def test_in_a_folder_without_a_solution_it_says_what_is_missing(machine: Machine
     assert result.exit_code == 1
     assert lines[2:5] == ["Workspace: <unresolved>", "Solution: <none>", "Resolution: NoCandidates"]
     assert len([line for line in lines if line.startswith("  next: ")]) == 2
+
+
+OF_UNO = re.compile(r"[Ss]olution|\bUno\b(?! Platform/)|unoapp|dotnet|Resolution|Selection|\bHost\b")
+
+
+@pytest.mark.parametrize("manifest", ["package.json", "pyproject.toml", "go.mod", "Cargo.toml"])
+def test_in_the_folder_of_a_package_that_nothing_serves_it_does_not_speak_of_uno(
+    machine: Machine, manifest: str
+) -> None:
+    write(machine.workspace / manifest, "")
+
+    result = machine.run("health")
+
+    assert result.exit_code == 1
+    assert f"Folder: {machine.workspace}\n" in result.stdout
+    assert "run 'uno-devserver mcp start --watch -- <its command>'" in result.stdout
+    assert OF_UNO.findall(result.stdout) == []
+
+
+def test_in_the_folder_of_a_typed_command_that_crashes_it_quotes_its_lines_once_and_does_not_speak_of_uno(
+    machine: Machine,
+) -> None:
+    write(machine.workspace / "server.py", "import sys\nsys.exit('no database\\n' + 'at\\n' * 10 + 'v20')")
+    with Proxies(machine) as proxies:
+        client = proxies.start("--watch", "--", sys.executable, "server.py")
+        client.initialize()
+        client.wait_state("Degraded")
+
+        shown = wait_for(lambda: "does not start" in (text := machine.run("health").stdout) and text, "the crash")
+
+    assert f"Folder: {machine.workspace}\n" in shown
+    assert shown.count("no database") == shown.count("v20") == 1
+    assert OF_UNO.findall(shown) == []
 
 
 def test_as_json_the_report_is_one_object(app: WorkspaceBuilder) -> None:

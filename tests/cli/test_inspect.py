@@ -370,8 +370,8 @@ def test_a_proxy_that_ends_before_it_has_a_page_is_reported_as_ended(proxies: Pr
     ("config", "reason", "next_step"),
     [
         (
-            {"mcpServer": {"command": "/bin/sh", "args": ["-c", "echo the database is locked >&2; exit 3"]}},
-            "warn: the database is locked\n",
+            {"mcpServer": {"command": "/bin/sh", "args": ["-c", "echo no database >&2; echo v20 >&2; exit 3"]}},
+            "does not start: it ended with exit code 3. Its last lines:\n      no database\n      v20\n",
             "next: Fix it; the next tool call makes the proxy start it again. What it printed is in ",
         ),
         ({"mcpServer": {"command": "no-such-program"}}, "'no-such-program' is not in the folders", "next: Install it,"),

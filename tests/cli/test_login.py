@@ -238,7 +238,7 @@ def _without_sdk(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
     [
         (_not_restored, "uno.settings.devserver 1.8.0, is not restored", "dotnet restore"),
         (_incomplete, "is incomplete: ", "--force"),
-        (_without_settings, "does not name uno.settings.devserver", "Choose a newer Uno.Sdk"),
+        (_without_settings, "packages.json does not name uno.settings.devserver", "Choose a newer Uno.Sdk"),
         (_without_sdk, "Uno.Sdk 6.5.31", "dotnet restore"),
         (None, "There is no .sln or .slnx file", "--solution-dir"),
     ],

@@ -193,7 +193,7 @@ def test_a_password_in_a_url_is_refused_at_once_and_not_repeated(machine: Machin
 
     assert result.exit_code == 2
     assert "as in the URL of https://host/…, is not supported" in result.stderr
-    assert "behind '--'" in result.stderr
+    assert "use --header 'Authorization: Basic ${NAME}'" in result.stderr
     assert "secret" not in result.stderr
 
 

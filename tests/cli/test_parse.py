@@ -47,6 +47,8 @@ def given_option(invocation: Invocation, option: Option) -> bool:
     """Whether the invocation has the option, with the value that these tests give."""
     if option.value is None:
         return invocation.on(option.name) and invocation.value(option.name) is None
+    if option.repeated:
+        return invocation.values(option.name) == ("the value",)
     return invocation.value(option.name) == "the value" and not invocation.on(option.name)
 
 
@@ -73,10 +75,25 @@ def test_everything_behind_host_is_left_to_it() -> None:
     assert invocation.options == {"log-level": "list"}
 
 
-@pytest.mark.parametrize("words", [["mcp", "install", "cursor"], ["health"], ["config"]])
+@pytest.mark.parametrize("words", [["mcp", "install", "cursor"], ["health"], ["trust"]])
 def test_a_command_that_nothing_would_start_is_refused(words: list[str]) -> None:
     with pytest.raises(UserError, match="takes no command behind '--', so 'npx' would be ignored"):
         parse([*words, "--", "npx", "tsx"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        (["inspect", "node", "x.js"], "Write a command behind '--': 'uno-devserver inspect -- node x.js'."),
+        (["watch", "--", "node", "x.js"], "To serve an MCP server with hot reload, run 'uno-devserver mcp start"),
+    ],
+)
+def test_a_server_in_the_wrong_place_is_told_where_it_belongs(argv: list[str], hint: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse(argv)
+
+    assert caught.value.next_step.startswith(hint)
+    assert f"'{argv[1] if argv[0] == 'inspect' else argv[0]}'" in caught.value.message
 
 
 @pytest.mark.parametrize("argv", [[], ["--version"], ["--json", "--version"]], ids=_id)
@@ -317,7 +334,7 @@ def test_help_can_be_asked_for_as_json() -> None:
 
 def test_most_commands_refuse_options_and_arguments_that_they_do_not_know() -> None:
     def check(command: Command) -> None:
-        taken = ["cursor"] if command.arguments in (("<client>",), ("<shell>",)) else []
+        taken = ["cursor"] if command.arguments in (("<client>",), ("<shell>",), ("<url>",), ("<path>",)) else []
         option, argument = refusal(*command.words, "--frobnicate"), refusal(*command.words, *taken, "extra")
 
         assert parse([*command.words, *taken]).arguments == tuple(taken)
@@ -419,7 +436,7 @@ def test_a_mistyped_option_is_guessed_and_the_help_is_that_of_the_command() -> N
 def test_an_option_of_other_commands_is_told_with_these(option: str) -> None:
     error = refusal("mcp", "status", option)
 
-    others = "'mcp install', 'mcp uninstall', 'mcp restore' have it."
+    others = "'login', 'mcp install', 'mcp uninstall', 'mcp restore' have it."
     assert error.message == f"'mcp status' has no option '{option}'. {others}"
 
 

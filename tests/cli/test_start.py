@@ -300,7 +300,7 @@ def test_asking_for_dotnet_without_a_dotnet_host_is_an_error_that_says_why(
 
     assert result.exit_code == 1
     assert result.json["error"]["code"] == "HostBinaryNotFound"
-    assert "Uno.WinUI.DevServer 6.5.153 is in none of the package folders" in result.json["error"]["message"]
+    assert "Uno.WinUI.DevServer 6.5.153 was not found in package folders" in result.json["error"]["message"]
 
 
 def test_python_addins_of_the_workspace_beside_a_dotnet_host_are_mentioned(

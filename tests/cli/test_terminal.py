@@ -61,8 +61,8 @@ def rich(machine: Machine, registry: Registry, processes: Processes) -> Iterator
         registry.sign_in(processes.start().pid, port=5611 + number, workspace=workspace.root, solution=solution)
     for folder in CLIENTS:
         (machine.home / folder).mkdir(parents=True)
-    missing = str(workspace.root / "tools" / "uno-devserver-that-is-not-there")
-    servers = {"UnoApp": {"command": missing, "args": ["--mcp-app"]}, "uno-other": DNX}
+    missing = str(workspace.root / "tools" / "that-is-not-there" / "uno-devserver")
+    servers = {"contoso-mcp": {"command": missing, "args": ["--mcp-app"]}, "uno-other": DNX}
     workspace.file(".mcp.json", json.dumps({"mcpServers": servers}))
     workspace.file(".cursor/mcp.json", "{ broken")
     workspace.file(".devtools/host.config.jsonc", json.dumps(CONFIG))
@@ -129,7 +129,9 @@ def test_a_status_word_has_the_colour_of_what_it_means(machine: Machine, rich: P
 
 
 def test_what_is_missing_stands_out(machine: Machine) -> None:
-    assert f"\x1b[{Style.WARN.value}m<null> (missing a .sln or .slnx file)" in on_terminal(machine, "disco")
+    missing = f"\x1b[{Style.WARN.value}m<null> (missing a .sln or .slnx file)"
+
+    assert missing in on_terminal(machine, "disco --verbose")
 
 
 def test_warnings_of_the_log_stand_out_on_a_terminal(machine: Machine) -> None:

@@ -193,12 +193,14 @@ def test_a_command_is_shown_with_all_that_decides_what_runs(
     assert _may_run(machine) == [f"- The MCP server: {shown.format(root=machine.workspace)}"]
 
 
-def test_an_unknown_server_is_agreed_to_and_shown(workspace: WorkspaceBuilder, machine: Machine) -> None:
+def test_an_unknown_server_is_agreed_to_and_is_a_problem(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file("a.py", "").file(CONFIG, '{"mcpServerRoot": ".."}')
 
-    (shown,) = _may_run(machine)
+    agreed, problem = _may_run(machine)
 
-    assert shown.startswith(f"- An MCP server. How the server of {machine.workspace / CONFIG} is started is not known")
+    assert agreed == "- The MCP server, as soon as its package says how it is started"
+    assert problem.startswith(f"- How the server of {machine.workspace / CONFIG} is started is not known: ")
+    assert '"mcpServer": {"command": "python3", "args": ["a.py"]}' in problem
 
 
 def test_the_build_for_a_command_that_is_typed_is_shown(workspace: WorkspaceBuilder, machine: Machine) -> None:

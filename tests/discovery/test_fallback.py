@@ -13,6 +13,7 @@ import pytest
 from support.files import snapshot, write
 from uno_devserver.discovery.entry_points import DiscoveredAddIn
 from uno_devserver.discovery.last_known_good import MAX_BYTES, LastKnownGood
+from uno_devserver.system.files import TEMPORARY
 
 PACKAGES = ["Uno.UI.App.Mcp/1.1.0", "Acme.Tool/1.0.0"]
 SDK = "Uno.Sdk/6.5.31"
@@ -212,7 +213,7 @@ def test_what_is_no_file_knows_nothing(saved: State) -> None:
 
 
 def test_a_killed_writers_leftover_changes_nothing(saved: State) -> None:
-    write(saved.file.with_name(saved.file.name + ".123-0.tmp"), b"half a fi")
+    write(saved.file.with_name(saved.file.name + f".123-0{TEMPORARY}"), b"half a fi")
     before = snapshot(saved.folder)
 
     saved.store().save(PACKAGES, saved.addins)

@@ -164,9 +164,6 @@ def test_an_entry_without_an_entry_point_is_left_out_and_the_others_count(packag
         ("6.10.0", "6.9.0", False),
         ("7.0.0", "6.5.31", False),
         ("6.5.31.1", "6.5.31", False),
-        ("7.0.0", None, False),
-        ("7.0.0", "", False),
-        ("7.0.0", "DefaultUnoVersion", False),
         ("7", "6.5.31", False),
         ("6", "6.5.31", True),
         ("soon", "6.5.31", True),
@@ -180,13 +177,25 @@ def test_an_entry_without_an_entry_point_is_left_out_and_the_others_count(packag
 def test_the_hosts_version_must_reach_a_minimum_that_is_a_version(
     package: Path, minimum: object, host: str | None, counts: bool
 ) -> None:
-    """By numbers alone; a Host of unknown version reaches none."""
+    """By numbers alone."""
     entry = {"entryPoint": "tools/devserver/One.dll", "minHostVersion": minimum}
 
     manifest = read(package, {"version": 1, "addins": [entry]}, host)
 
     assert manifest.entry_points == (accepted(package, "tools/devserver/One.dll") if counts else ())
     assert codes(manifest) == ([] if counts else ["AddInHostTooOld"])
+
+
+@pytest.mark.parametrize("host", [None, "", "DefaultUnoVersion"])
+def test_a_minimum_with_an_unknown_host_version_is_a_warning_and_the_add_in_counts(
+    package: Path, host: str | None
+) -> None:
+    entry = {"entryPoint": "tools/devserver/One.dll", "minHostVersion": "7.0.0"}
+
+    manifest = read(package, {"version": 1, "addins": [entry]}, host)
+
+    assert manifest.entry_points == accepted(package, "tools/devserver/One.dll")
+    assert codes(manifest) == ["AddInHostVersionUnknown"]
 
 
 def test_several_entries_are_judged_one_by_one(package: Path) -> None:

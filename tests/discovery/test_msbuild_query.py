@@ -67,7 +67,8 @@ class Workspace:
         return self
 
     def ask(self, host: Path | None = None) -> MSBuildAnswer:
-        return ask_msbuild(str(self.solution), str(host) if host else None, str(self.scratch), {"PATH": str(self.bin)})
+        environ = {"PATH": str(self.bin)}
+        return ask_msbuild(str(self.solution), (), str(host) if host else None, str(self.scratch), environ)
 
     @property
     def calls(self) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.files import write
-from uno_devserver.discovery.nuget import PackageFolders, package_folders
+from uno_devserver.discovery.nuget import PackageFolders, package_folders, users_folders
 from uno_devserver.system.folders import Folders
 
 
@@ -56,6 +56,19 @@ def test_the_environment_comes_first(disk: Disk) -> None:
     disk.config("src/app/nuget.config", "/configured")
 
     assert disk.places(NUGET_PACKAGES="/from/environment/") == ["/from/environment", "/configured"]
+
+
+def test_the_home_of_the_dotnet_cli_comes_before_the_users_and_is_the_users_own(disk: Disk) -> None:
+    own = str(disk.root / "cli" / ".nuget" / "packages")
+    environ = {"DOTNET_CLI_HOME": str(disk.root / "cli")}
+
+    assert disk.places(**environ) == [own]
+    assert own in users_folders(environ, disk.folders), "what lies there was restored by the user"
+
+
+@pytest.mark.parametrize("value", ["", " ", "relative"])
+def test_a_home_of_the_dotnet_cli_that_is_no_absolute_path_is_none(disk: Disk, value: str) -> None:
+    assert disk.places(DOTNET_CLI_HOME=value) == []
 
 
 @pytest.mark.parametrize("value", ["", " ", "\t"])

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from support.files import write, write_all
-from uno_devserver.discovery.project_info import ProjectInfo, known_properties, read_project
+from uno_devserver.discovery.project_info import (
+    ProjectInfo,
+    framework_properties,
+    known_properties,
+    read_project,
+    sdk_defaults,
+)
 from uno_devserver.msbuild.project_files import ProjectFileCache
 
 
@@ -103,7 +109,8 @@ def test_a_project_that_cannot_be_evaluated_is_named_and_still_has_its_folder(
 def test_packages_see_what_the_sdk_and_the_solution_would_have_set(tmp_path: Path) -> None:
     project = _read(write(tmp_path / "My App.csproj", '<Project Sdk="Uno.Sdk" />'))
 
-    known = known_properties(project, "net10.0-android36.0", "/src/100%/My App.slnx")
+    known = known_properties(project, "/src/100%/My App.slnx")
+    known |= sdk_defaults(project.path) | framework_properties("net10.0-android36.0")
 
     assert known["TargetFrameworkIdentifier"] == ".NETCoreApp"
     assert known["TargetFrameworkVersion"] == "v10.0"

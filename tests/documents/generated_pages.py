@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import uno_devserver.workspace
-from uno_devserver.cli.commands import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown
+from uno_devserver.cli.commands import CHILD, COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown
 from uno_devserver.setup.definitions import CLIENTS, packaged
-from uno_devserver.workspace.config import FIELDS, Field, FieldKind
+from uno_devserver.workspace.config import FIELDS, SERVER_FIELDS, SERVERS, Field, FieldKind
 
 DOCS = Path(__file__).parents[2] / "docs"
 CLIENT_PAGE, COMMAND_PAGE, SETTING_PAGE = DOCS / "clients.md", DOCS / "commands.md", DOCS / "configuration.md"
@@ -69,7 +69,8 @@ def _client_row(name: str, data: dict[str, Any]) -> str:
     also = "".join(f", `{alias}`" for alias in data.get("aliases", ()))
     cells = [
         f"{data['name']} (`{name}`{also})",
-        *(_files(data, [one for one in places if _scope(one) == scope]) for scope in ("workspace", "user")),
+        _files(data, [one for one in places if _scope(one) == "workspace"]) + _folders(data),
+        _files(data, [one for one in places if _scope(one) == "user"]),
         FORMATS[data.get("format", "jsonc")],
         f"`{data['jsonRootKey']}`",
         f"{data['connectSeconds']} s" if "connectSeconds" in data else "–",
@@ -77,6 +78,12 @@ def _client_row(name: str, data: dict[str, Any]) -> str:
         f"{data['evidence']}, {data['checked']}",
     ]
     return f"| {' | '.join(cells)} |\n"
+
+
+def _folders(data: dict[str, Any]) -> str:
+    """Which folders the client looks into, if not only into the one that it opens."""
+    remark = "and of the repository" if data.get("searchesUp") else "opens no folder"
+    return f"<br>*{remark}*" if data.get("searchesUp") or not data.get("opensFolders", True) else ""
 
 
 def _scope(place: dict[str, Any]) -> str:
@@ -169,7 +176,7 @@ def _section(command: Command) -> str:
         f"`{usage}`" + (f", also {', '.join(others)}" if others else ""),
         "\n".join(f"- {what}: `{line}`" for what, line in command.examples),
         _options(command.options).rstrip() if command.options else "",
-        TO_HOST if command.arguments and command.unknown is Unknown.FORWARD else UNKNOWN[command.unknown],
+        TO_HOST if CHILD in command.arguments and command.unknown is Unknown.FORWARD else UNKNOWN[command.unknown],
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -184,30 +191,46 @@ def _options(options: tuple[Option, ...]) -> str:
 SETTING_HEAD = "| setting | it is | default | meaning |\n|---|---|---|---|\n"
 DEFAULT = " Default: "
 META = "$schema"  # for editors
+OF_SERVER = [field.key for field in FIELDS if field.section == "mcpServer"]
 
 
 def setting_tables() -> str:
     """One table for the settings at the top, and one for each section."""
     schema = json.loads(SCHEMA.read_text("utf-8"))
-    top = [name for name, part in schema["properties"].items() if "properties" not in part]
-    parts = [_setting_table(schema, "", top)]
+    top = [name for name, part in schema["properties"].items() if "properties" not in part and name != SERVERS]
+    parts = [_setting_table(schema, FIELDS, "", top)]
     for name, part in schema["properties"].items():
-        if name not in top:
-            table = _setting_table(part, name, list(part["properties"]))
+        if name == SERVERS:
+            parts.append(f"### `{name}`\n\n{part['description']}\n\n{_entry_table(schema['$defs']['server'])}")
+        elif name not in top:
+            table = _setting_table(part, FIELDS, name, list(part["properties"]))
             parts.append(f"### `{name}`\n\n{part['description']}\n\n{table}")
     return "\n".join(parts)
 
 
-def _setting_table(schema: dict[str, Any], section: str, keys: list[str]) -> str:
-    known = {field.key: field for field in FIELDS if field.section == section}
-    return SETTING_HEAD + "".join(_setting_row(known[key], schema["properties"][key]) for key in keys if key != META)
+def _entry_table(entry: dict[str, Any]) -> str:
+    """What an entry of `servers` has of its own, and which of the other settings it has."""
+    own = [key for key, described in entry["properties"].items() if "$ref" not in described]
+    of_server = ", ".join(f"`{key}`" for key in entry["properties"] if key in OF_SERVER)
+    return (
+        f"Each has, like `mcpServer`: {of_server}. Each may have its own `hotReload` (without `mcpServerName`), "
+        f"`tools` and `pipeline`. And:\n\n{_setting_table(entry, SERVER_FIELDS, '', own, f'{SERVERS}.<name>.')}"
+    )
 
 
-def _setting_row(field: Field, described: dict[str, Any]) -> str:
+def _setting_table(
+    schema: dict[str, Any], fields: tuple[Field, ...], section: str, keys: list[str], base: str = ""
+) -> str:
+    known = {field.key: field for field in fields if field.section == section}
+    rows = (_setting_row(known[key], schema["properties"][key], base) for key in keys if key != META)
+    return SETTING_HEAD + "".join(rows)
+
+
+def _setting_row(field: Field, described: dict[str, Any], base: str) -> str:
     meaning, _, said = described["description"].partition(DEFAULT)
     default = f"`{json.dumps(described['default'])}`" if "default" in described else said.rstrip(".") or "none"
     bounds = f", {field.least} to {field.most}" if field.kind is FieldKind.NUMBER else ""
-    return f"| `{field.title}` | {field.kind.value}{bounds} | {default} | {meaning} |\n"
+    return f"| `{base}{field.title}` | {field.kind.value}{bounds} | {default} | {meaning} |\n"
 
 
 if __name__ == "__main__":

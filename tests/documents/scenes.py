@@ -12,11 +12,12 @@ import sys
 from pathlib import Path
 
 from documents.blocks import ROOT, Block, blocks, steps
-from support.files import write
+from support.files import write, write_all
 from support.machine import Machine
 from support.npm import NODE
-from support.packages import app_mcp
+from support.packages import app_mcp, direct_add_in
 from support.proxies import COMMAND
+from support.registration import server_in
 from support.workspace import WorkspaceBuilder
 
 # What lines of the documents, and the stand-ins, are made of.
@@ -53,7 +54,14 @@ def prepare(block: Block, machine: Machine) -> None:
         _copy(ROOT / "examples" / "servers" / "python", machine.workspace)
     else:
         _copy(ROOT / "examples" / "workspace", machine.workspace)
-    if "--all-ides" in words:
+    if "addin" in words:
+        package = direct_add_in("Acme.Tool")
+        package.pack(machine.workspace)
+        write_all(machine.workspace / package.id, package.all_files)
+    for folder in sorted(word for word in words if word.startswith("servers/")):
+        (machine.workspace / ".git").mkdir(exist_ok=True)
+        server_in(machine.workspace / folder, Path(folder).name)
+    if words & {"--all-ides", "--all"}:
         (machine.workspace / ".cursor").mkdir()  # there is a client
     # Files that the page has shown before.
     if block.page == "docs/addins.md":

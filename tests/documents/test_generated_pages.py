@@ -110,7 +110,8 @@ def test_there_is_one_row_for_each_setting_of_the_schema() -> None:
     properties = json.loads(SCHEMA.read_text("utf-8"))["properties"]
     sections = {name: part["properties"] for name, part in properties.items() if "properties" in part}
     settings = [f"{name}.{key}" for name, part in sections.items() for key in part]
-    settings += [name for name in properties if name not in sections and name != "$schema"]
+    settings += [name for name in properties if name not in sections and name not in ("$schema", "servers")]
+    settings += ["servers.<name>.root", "servers.<name>.prefix", "servers.<name>.enabled"]
 
     rows = [line.split("`")[1] for line in setting_tables().splitlines() if line.startswith("| `")]
 

@@ -25,9 +25,10 @@ from support.systems import LINUX
 from support.systems import machine as system
 from support.waiting import wait_for
 from uno_devserver.cli.parse import parse
+from uno_devserver.discovery.manifest import read_manifest
 from uno_devserver.instances.registry import members_of, server_of
 from uno_devserver.setup.definitions import load
-from uno_devserver.workspace.config import SECTIONS, read_config
+from uno_devserver.workspace.config import FIELDS, read_config
 
 # Which test runs the code of a page.
 RUN_BY = {
@@ -35,12 +36,13 @@ RUN_BY = {
     ("docs/addins.md", "python"): "test_an_example_of_the_guide_works_as_it_says",
     ("docs/control-channel.md", "python"): "test_the_clients_of_the_guide_have_the_newest_code_run",
     ("docs/control-channel.md", "js"): "test_the_clients_of_the_guide_have_the_newest_code_run",
+    ("docs/dotnet-addins.md", "xml"): "test_the_examples_of_the_guide_are_good_packages",
     ("docs/ide-channel.md", "python"): "test_the_ide_client_of_the_guide_talks_with_the_host",
     ("docs/ide-extensions.md", "js"): "test_the_extension_of_the_guide_has_a_server_as_long_as_it_lives",
 }
 # Pictures and output of programs, which are not input to anything.
 PROSE = ("", "text", "mermaid")
-CHECKED = ("console", "json", "jsonc", "python", "js")
+CHECKED = ("console", "json", "jsonc", "python", "js", "xml")
 
 
 def test_every_snippet_is_in_a_language_that_is_checked() -> None:
@@ -50,7 +52,7 @@ def test_every_snippet_is_in_a_language_that_is_checked() -> None:
 
 
 def test_every_piece_of_code_is_run_by_a_test() -> None:
-    found = {(block.page, block.language) for block in blocks("python", "js")}
+    found = {(block.page, block.language) for block in blocks("python", "js", "xml")}
     tests = "".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
 
     assert found == set(RUN_BY)
@@ -63,19 +65,20 @@ def test_every_piece_of_code_is_run_by_a_test() -> None:
 
 def _settings() -> list[str]:
     """Those that a sentence mentions."""
-    named = "|".join(SECTIONS)
+    named = "|".join({field.section for field in FIELDS if field.section})
     spans = (span for page in PAGES for span in re.findall(rf'`("(?:{named})": .*?)`', page.read_text("utf-8")))
     return sorted({f"{{{span}}}" for span in spans})
 
 
 @pytest.mark.parametrize("config", [*(block.text for block in blocks("jsonc")), *_settings()])
 def test_every_config_of_the_documents_is_without_problems(tmp_path: Path, config: str) -> None:
-    write(tmp_path / "package.json", "{}")
+    for folder in (tmp_path, tmp_path / "weather"):
+        write(folder / "package.json", "{}")
 
     found = read_config(str(write(tmp_path / ".devtools" / "host.config.jsonc", config)))
 
     assert found.issues == ()
-    assert found.given, "it sets something"
+    assert found.given or found.servers, "it sets something"
 
 
 # Other JSON: what it is shows in its members.
@@ -93,6 +96,10 @@ def test_every_json_snippet_is_understood_by_what_would_read_it(tmp_path: Path, 
         assert all(json.loads(envelope["MessageBody"]) for envelope in document["params"])
     elif "ProcessId" in document:
         assert members_of(server_of(document) or pytest.fail("no entry of the registry")) == document
+    elif "addins" in document:
+        write(tmp_path / "devserver-addin.json", block.text)
+        manifest = read_manifest(str(tmp_path), "Acme.Tool", "6.5.0")
+        assert (len(manifest.entry_points or ()), manifest.issues) == (len(document["addins"]), ())
     elif "error" in document:
         assert set(document["error"]) == {"code", "message", "nextStep"}
     else:  # definitions of one's own

@@ -110,7 +110,7 @@ def test_the_hosts_own_targets_are_used_wherever_they_lie(uno: WorkspaceBuilder)
     solution = str(uno.solution("App.sln", ["App/App.csproj"]).root / "App.sln")
     host = str(custom.with_name("Host.dll"))
 
-    answer = ask_msbuild(solution, host, str(uno.machine.root / "scratch"), uno.machine.environment)
+    answer = ask_msbuild(solution, (), host, str(uno.machine.root / "scratch"), uno.machine.environment)
 
     assert answer == MSBuildAnswer((str(addin),))
 

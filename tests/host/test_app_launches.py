@@ -339,10 +339,14 @@ async def test_a_file_name_that_is_no_text_is_found(tmp_path: Path) -> None:
         ("/applaunch/asm/%2Fdev%2Fzero", 400),
         ("/applaunch/asm/%2Ftmp", 400),
         ("/applaunch/asm/%2e%2e%2f%2e%2e%2fetc%2fpasswd", 400),
-        ("/applaunch/asm", 404),
+        ("/applaunch/asm", 400),
+        ("/applaunch/asm/", 400),
         ("/applaunch/", 404),
         (f"/applaunch/{MVID}/more", 404),
         (f"/AppLaunch/{MVID}/", 200),
+        (f"/applaunch/%7B{MVID}%7D", 200),
+        (f"/applaunch/({MVID})", 200),
+        ("/applaunch/%FF", 404),
         (f"/applaunch/{MVID}?" + "&".join(f"a{n}=1" for n in range(200)), 400),
         (f"/applaunch/{MVID}?isDebug=&platform=%FF", 200),
         (f"/applaunch/{MVID}?isDebug=1", 400),
@@ -355,6 +359,12 @@ async def test_odd_requests_get_a_plain_answer(target: str, status: int) -> None
     assert len(known) == (status == 200)
     if status == 400:
         assert replies[0][2].endswith(".")
+
+
+async def test_a_repeated_value_of_the_query_counts_with_all_its_values() -> None:
+    replies, (launch,) = await ask(f"/applaunch/{MVID}?platform=Desktop&Platform=Other&ide=vs")
+
+    assert json.loads(replies[0][2])["targetPlatform"] == launch["platform"] == "Desktop,Other"
 
 
 async def test_a_platform_is_answered_as_it_was_asked_and_escaped() -> None:

@@ -44,10 +44,18 @@ def test_attribute_types_of_the_assembly_itself_are_recognised() -> None:
 
 
 def test_declared_processors_are_named_without_their_assembly() -> None:
-    types = ["Uno.Hot.Processor", "Uno.Other.Processor, Other, Version=1.0.0.0, Culture=neutral"]
+    types = [
+        "Uno.Hot.Processor",
+        "Uno.Other.Processor, Other, Version=1.0.0.0, Culture=neutral",
+        "Uno.Of`1[[System.String, mscorlib]], Other, Version=1.0.0.0",
+    ]
     data = assembly([(SERVER_PROCESSOR, name) for name in types])
 
-    assert parse_assembly(data).processors == ("Uno.Hot.Processor", "Uno.Other.Processor")
+    assert parse_assembly(data).processors == (
+        "Uno.Hot.Processor",
+        "Uno.Other.Processor",
+        "Uno.Of`1[[System.String, mscorlib]]",
+    )
 
 
 @pytest.mark.parametrize(

@@ -98,9 +98,15 @@ async def test_a_path_is_refused_and_nothing_is_made_or_removed_there(temp: Path
         assert stale.stat() == before
 
 
+@pytest.mark.parametrize(("segment", "status"), [("a/b", 404), ("a//b", 404), ("abc/", 200), ("/", 400)])
+async def test_a_path_of_several_segments_leads_nowhere(segment: str, status: int) -> None:
+    async with open_channel(None) as (channel, _):
+        assert (await post(channel, segment)).status == status
+
+
 @pytest.mark.parametrize(
     "segment",
-    ["a%2Fb", "a/b", "..%2Fb", "a%5Cb", "a%20b", "a%0A", "a%1B%5B31m", "a%00", "100%25", "%2541"],  # the last: "%41"
+    ["a%2Fb", "..%2Fb", "a%5Cb", "a%20b", "a%0A", "a%1B%5B31m", "a%00", "100%25", "%2541"],  # the last: "%41"
 )
 async def test_an_id_that_is_no_plain_name_is_refused(segment: str) -> None:
     async with open_channel() as (channel, _):

@@ -344,6 +344,8 @@ def test_bad_json_is_a_json_rpc_error_and_not_a_500(host: BundledHost) -> None:
         ("GET", "/", 404),
         ("DELETE", "/health", 405),
         ("GET", "/rc", 400),
+        ("POST", "/rc", 405),
+        ("HEAD", "/rc", 405),
         ("POST", "/devserver/idechannel/", 400),
     ],
 )
@@ -358,7 +360,10 @@ def test_health_shows_a_failed_addin_and_the_host_lives_on(tmp_path: Path) -> No
     good = write_addin(tmp_path, "greeter.py", GREETER)
     broken = write_addin(tmp_path, "broken.py", BROKEN)
 
-    with BundledHost(tmp_path, "--addins", joined([broken, tmp_path / "missing.py", "/x/Some.dll", good])) as host:
+    assembly = tmp_path / "Some.dll"
+    assembly.write_bytes(b"MZ")
+
+    with BundledHost(tmp_path, "--addins", joined([broken, tmp_path / "missing.py", assembly, good])) as host:
         report = host.health()
         assert report["status"] == "Degraded"
         assert [addin["loaded"] for addin in report["addIns"]] == [False, False, False, True]
@@ -369,6 +374,19 @@ def test_health_shows_a_failed_addin_and_the_host_lives_on(tmp_path: Path) -> No
         assert host.call("greet", name="Ada")["content"][0]["text"].startswith("hello Ada")
         told = json.loads(host.call("uno_health")["content"][0]["text"])
         assert told["status"] == "Degraded"
+
+
+def test_a_tool_that_is_missing_because_its_addin_failed_says_so_with_the_code(tmp_path: Path) -> None:
+    broken = write_addin(tmp_path, "broken.py", BROKEN)
+
+    with BundledHost(tmp_path, "--addins", joined([broken])) as host:
+        host.health()
+        answer = host.mcp("tools/call", {"name": "greet", "arguments": {}}, host.open_session()).json
+
+    message = answer["error"]["message"]
+    assert message.startswith("Unknown tool: 'greet'")
+    assert "AddInLoadFailed: broken" in message
+    assert "no such luck" in message
 
 
 def test_the_log_says_when_and_what_is_loaded_and_why_something_is_not(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write, write_all
-from uno_devserver.hotreload.build_command import BuildCommand, build_of
+from uno_devserver.hotreload.build_command import BuildCommand, Restore, build_of
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 
 from .projects import program
@@ -151,7 +151,7 @@ def test_a_build_of_the_config_whose_program_is_missing_says_so(root: Path, tmp_
     build = build_of(WatchedPackage(Role.SERVER, str(root), build=("gone", "x")), {"PATH": str(tmp_path)}, "linux")
 
     assert build is not None
-    assert build.problem == "The program 'gone' of mcpServer.build is not found. Install it, or correct the config."
+    assert build.problem == "'gone', named in mcpServer.build, was not found. Install it, or correct the config."
 
 
 def test_a_dotnet_project_is_built_quietly(tmp_path: Path, programs: Path) -> None:
@@ -202,8 +202,8 @@ def test_code_is_built_without_a_restore_after_one(restored: Path, programs: Pat
 
     assert build.line[-1] == "--no-restore"
     assert build.restore is None
-    assert build.whole is not None
-    assert build.whole.line == build.line[:-1]
+    assert build.with_restore is not None
+    assert build.with_restore.line == build.line[:-1]
 
 
 @pytest.mark.parametrize(
@@ -218,6 +218,13 @@ def test_a_change_of_what_a_restore_reads_or_has_written_restores(restored: Path
     write(restored / name, before + "\n")
 
     assert "--no-restore" not in dotnet_build(restored, programs).line
+
+
+def test_a_restore_that_has_written_nothing_is_not_done(tmp_path: Path) -> None:
+    restore = Restore(str(tmp_path / "record.json"), "read", (str(tmp_path / "gone.json"),))
+    restore.note()
+
+    assert not restore.is_done()
 
 
 def test_a_result_of_a_restore_that_is_gone_restores(restored: Path, programs: Path) -> None:
@@ -248,7 +255,7 @@ def test_a_manager_that_is_not_installed_is_named_with_what_to_do(root: Path, tm
     build = found(root, tmp_path / "nothing here")
 
     assert build
-    assert build.problem.startswith("pnpm is not in the folders of PATH. Install it")
+    assert build.problem.startswith("pnpm was not found on PATH. Install it")
 
 
 def test_packages_that_were_never_installed_are_a_hint(root: Path, programs: Path) -> None:
@@ -278,6 +285,17 @@ def test_a_go_module_is_compiled_without_an_output_where_go_is_installed(tmp_pat
     assert (build.named, build.line[1:]) == ("go build ./...", ("build", "-o", "/dev/null", "./..."))
 
 
+def test_of_a_go_module_only_the_package_that_runs_is_compiled(tmp_path: Path, programs: Path) -> None:
+    (tmp_path / "go.mod").touch()
+    program(programs / "go", "#!/bin/sh\n")
+
+    package = WatchedPackage(Role.SERVER, str(tmp_path), project="./cmd/server")
+    build = build_of(package, {"PATH": str(programs)}, "linux")
+
+    assert build is not None
+    assert (build.named, build.line[1:]) == ("go build ./cmd/server", ("build", "-o", "/dev/null", "./cmd/server"))
+
+
 @pytest.mark.parametrize("own", ["build", None], ids=["before its own", "where it needs none itself"])
 def test_packages_that_the_server_uses_are_built(root: Path, programs: Path, own: str | None) -> None:
     package_json(root, "server", "shared", scripts={own: "tsc"} if own else {})
@@ -288,5 +306,19 @@ def test_packages_that_the_server_uses_are_built(root: Path, programs: Path, own
     build = found(root, programs)
 
     assert build is not None
-    assert [(each.named, each.folder) for each in build.before] == [("npm run build", str(shared))]
+    assert [(each.named, each.folder) for each in build.prerequisites] == [("npm run build", str(shared))]
     assert bool(build.line) is bool(own)
+
+
+def test_a_used_package_that_cannot_be_built_is_told_and_names_its_own_manager(root: Path, programs: Path) -> None:
+    package_json(root, "server", "first", "second", scripts={"build": "tsc"})
+    for name, manager in (("first", "pnpm@9"), ("second", "npm@11")):
+        package_json(root.parent / name, name, main="dist/index.js", scripts={"build": "tsc"}, packageManager=manager)
+        link(root / "node_modules" / name, root.parent / name)
+    (programs / "pnpm").unlink(missing_ok=True)
+
+    build = found(root, programs)
+
+    assert build is not None
+    assert [each.named for each in build.prerequisites] == ["pnpm run build", "npm run build"]
+    assert build.problem.startswith("pnpm was not found on PATH.")

@@ -7,11 +7,14 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from support.waiting import wait_for
 from uno_devserver.hotreload.digest_store import UNKNOWN, DigestStore, StoredDigests
+from uno_devserver.system import locks
 
 
 @pytest.fixture
@@ -139,6 +142,24 @@ def test_processes_that_write_at_the_same_time_lose_nothing(kept: DigestStore, t
     assert [kept.get(f"/{name}/{number}") for name in "abc" for number in range(20)] == [
         StoredDigests("abc", "abc")
     ] * 60
+
+
+def test_threads_that_write_at_the_same_time_do_not_wait_for_the_lock_between_processes(
+    kept: DigestStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "STEP_SECONDS", 600.0)  # what a thread that finds the lock taken would wait
+
+    def put_often(key: str) -> None:
+        for number in range(20):
+            kept.put(key, str(number))
+
+    keys = ("/one", "/two", "/three", "/four")
+    threads = [threading.Thread(target=put_often, args=(key,), daemon=True) for key in keys]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: not any(thread.is_alive() for thread in threads), "the end of the threads")
+
+    assert {kept.get(key) for key in keys} == {StoredDigests("19", "19")}
 
 
 def test_one_process_builds_a_package_at_a_time(kept: DigestStore, tmp_path: Path) -> None:

@@ -235,17 +235,16 @@ def test_files_that_come_and_go_while_it_reads_do_no_harm(tmp_path: Path, watche
     try:
         deadline = time.monotonic() + 0.5
         rounds = 0
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline or rounds < 2:
             start = time.monotonic()
             one.digest()
-            assert time.monotonic() - start < 5
+            assert time.monotonic() - start < 30
             rounds += 1
     finally:
         stopped.set()
         for thread in threads:
             thread.join()
 
-    assert rounds > 1
     assert one.digest() == fresh_digest(tmp_path)
     one.close()
 

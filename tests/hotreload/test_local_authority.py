@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -16,12 +17,13 @@ from typing import Any, Self
 
 import pytest
 
+from support.files import write
 from support.waiting import until
 from uno_devserver.hotreload.authority import UNCHANGED, AuthorityProblem, CheckResult, Demand, RestartResult
 from uno_devserver.hotreload.client_app import ClientApp, ClientLimits
 from uno_devserver.hotreload.digest_store import DigestStore
 from uno_devserver.hotreload.local_authority import LocalAuthority
-from uno_devserver.hotreload.package_state import PackageLimits
+from uno_devserver.hotreload.package_state import BuildSettings, PackageLimits
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.system.inotify import available
 from uno_devserver.workspace.config import ClientCommand, Strategy
@@ -67,16 +69,13 @@ class Owner:
         self.defect: Exception | None = None
         self.authority = LocalAuthority(
             packages,
-            DigestStore(str(state), str(state.parent)),
-            environ,
-            str(state),
+            BuildSettings(DigestStore(str(state), str(state.parent)), environ, str(state), limits=limits),
             strategy=Strategy.RESTART,
             restart=self._restart,
             answers=self._answers,
             say=lambda _level, _text: None,
             status_changed=lambda: self.on_status(),
             client=client,
-            limits=limits,
         )
 
     async def __aenter__(self) -> Self:
@@ -93,7 +92,7 @@ class Owner:
         return found
 
     async def start(self) -> None:
-        await self.authority.launched()
+        await self.authority.note_launch()
         self.authority.connected()
 
     async def check(self) -> CheckResult:
@@ -117,8 +116,13 @@ class Owner:
         return True
 
 
-def owner_of(project: Project | PythonServer, role: Role = Role.SERVER, limits: PackageLimits | None = None) -> Owner:
-    package = WatchedPackage(role, str(project.root))
+def owner_of(
+    project: Project | PythonServer,
+    role: Role = Role.SERVER,
+    limits: PackageLimits | None = None,
+    started: tuple[str, ...] = (),
+) -> Owner:
+    package = WatchedPackage(role, str(project.root), started=tuple(str(project.root / path) for path in started))
     return Owner(project.root.parent / "state", package, environ=project.environ, limits=limits)
 
 
@@ -134,7 +138,7 @@ def project(tmp_path: Path, programs: Path) -> Project:
 
 @pytest.fixture
 def python_server(tmp_path: Path) -> PythonServer:
-    return PythonServer(tmp_path / "server")
+    return PythonServer(tmp_path / "python")
 
 
 # Stories: what happens, and what is found after it, step by step.
@@ -144,6 +148,8 @@ RESULTS: dict[str, Callable[[CheckResult], bool]] = {
     "due": lambda result: result == DUE,
     "failed": lambda result: bool(result.server_build_error) and not result.restart_due,
     "tried": lambda result: bool(result.server_digest) and result.replace(server_digest=None) == UNCHANGED,
+    "old": lambda result: bool(result.server_old_output) and not result.server_changed,
+    "due old": lambda result: bool(result.server_old_output) and result.restart_due,
     "any": lambda _: True,
 }
 OUTCOMES = {"works": RestartResult(True), "fails": FAILED, "fails in a swap": FAILED.replace(kept=True)}
@@ -152,9 +158,11 @@ OUTCOMES = {"works": RestartResult(True), "fails": FAILED, "fails in a swap": FA
 class Play:
     """One proxy after the other on one package."""
 
-    def __init__(self, project: Project | PythonServer, role: Role = Role.SERVER) -> None:
+    def __init__(
+        self, project: Project | PythonServer, role: Role = Role.SERVER, started: tuple[str, ...] = ()
+    ) -> None:
         self.project = project
-        self.new_owner = partial(owner_of, project, role)
+        self.new_owner = partial(owner_of, project, role, started=started)
         self.owner = self.new_owner()
 
     async def run(self, story: str) -> None:
@@ -167,7 +175,7 @@ class Play:
             await self.owner.authority.close()
 
     async def start(self, outcome: str) -> None:
-        await self.owner.authority.launched()
+        await self.owner.authority.note_launch()
         (self.owner.authority.failed if outcome == "fails" else self.owner.authority.connected)()
 
     async def close(self, _: str) -> None:
@@ -221,6 +229,21 @@ class Play:
         assert isinstance(self.project, Project)
         return ", ".join(self.project.noted()) == lines
 
+    async def put(self, content: str) -> None:
+        """Write the output by hand."""
+        write(self.project.root / "dist" / "main.js", content)
+
+    async def disturb(self, how: str) -> None:
+        output = self.project.root / "dist" / "main.js"
+        {"mode": lambda: output.chmod(0o600), "date": output.touch, "beside": (output.parent / "x.txt").touch}[how]()
+
+    async def remove(self, _: str) -> None:
+        (self.project.root / "dist" / "main.js").unlink()
+
+    async def scripts(self, build: str) -> None:
+        assert isinstance(self.project, Project)
+        self.project.describe({"build": build} if build else {})
+
     async def output(self, content: str) -> bool:
         return (self.project.root / "dist" / "main.js").read_text() == content
 
@@ -269,6 +292,9 @@ JAVASCRIPT_STORIES = {
     "a restart that an agent asks for needs no change": (
         "start | check unchanged | demand restart due | ready | restarts 1 | noted  | check unchanged"
     ),
+    "a restart that an agent asks for is not lost to a later check": (
+        "start | check unchanged | demand restart due | check unchanged | ready | restarts 1 | ready | restarts 1"
+    ),
     "a restart that an agent asks for does not happen while the build fails": (
         "start | save broken | check failed | demand restart failed | ready | restarts 0"
     ),
@@ -303,6 +329,66 @@ PYTHON_STORIES = {
         "start | check unchanged | move away | check impossible | move back | check unchanged"
     ),
 }
+
+
+OUTPUT_STORIES = {
+    "an output that was never seen before is built once, and is what the build would write": (
+        "put one | start | reload unchanged | check unchanged | restarts 0 | noted begin one, end one"
+        " | close | start | reload unchanged | noted begin one, end one"
+    ),
+    "an output that was never seen before is built once, and was another one": (
+        "put zero | start | reload due | output one | check unchanged | restarts 1"
+    ),
+    "an output that others have built while no proxy ran is built over": (
+        "put one | start | reload unchanged | close | put two | start | reload due | output one | check unchanged"
+    ),
+    "an output that others have built is built over": (
+        "put one | start | reload unchanged | put two | news yes | reload unchanged | output one | check unchanged"
+        " | news no | restarts 0"
+    ),
+    "an output that a crash has started is built over": (
+        "put one | start | reload unchanged | put two | start | reload due | output one | check unchanged"
+    ),
+    "an output that was deleted before the server died is built again": (
+        "put one | start | reload unchanged | remove | start fails | reload due | output one | check unchanged"
+    ),
+    "a build that does not write what is started fails once": (
+        "scripts true | put one | start | check unchanged | remove | start fails | check failed | check failed"
+        " | builds 2 | put one | start | check unchanged"
+    ),
+    "a build that no longer writes what is started is noticed": (
+        "put one | start | reload unchanged | scripts true | save two | check due old"
+    ),
+}
+HAND_BUILT_STORIES = {
+    "what is built after an edit is current": (
+        "save two | put two | reload due | check unchanged | restarts 1 | close | start | check unchanged"
+    ),
+    "what is edited after a build is not": "save two | put two | save three | reload due old | check old",
+    "what is built after a restart is started": "save two | reload due old | put two | reload due | check unchanged",
+    "what is built the same again is current": "save two | reload due old | put one | reload unchanged | restarts 1",
+    "its mode, its date and the files beside it mean nothing": (
+        "save two | reload due old | disturb mode | check old | disturb date | check old | disturb beside | check old"
+    ),
+    "an output that has changed alone is started": "put two | news yes | reload due | check unchanged | restarts 1",
+    "half of a build is started, and then the other half": (
+        "save two | reload due old | put half | reload due | put two | reload due | check unchanged | restarts 3"
+    ),
+    "what was built and edited while no proxy ran is not believed": (
+        "close | save two | put two | save three | start | check old | put three | reload due | check unchanged"
+    ),
+}
+
+
+@pytest.mark.parametrize("story", OUTPUT_STORIES.values(), ids=OUTPUT_STORIES)
+async def test_stories_of_what_is_started_with_a_build(project: Project, story: str) -> None:
+    await Play(project, started=("dist/main.js",)).run(story)
+
+
+@pytest.mark.skipif(not available(sys.platform), reason="only inotify tells the order of writes")
+@pytest.mark.parametrize("story", HAND_BUILT_STORIES.values(), ids=HAND_BUILT_STORIES)
+async def test_stories_of_what_is_started_without_a_build(project: Project, story: str) -> None:
+    await Play(project, started=("dist/main.js",)).run(f"scripts  | put one | start | check unchanged | {story}")
 
 
 @pytest.mark.parametrize("story", JAVASCRIPT_STORIES.values(), ids=JAVASCRIPT_STORIES)
@@ -412,7 +498,9 @@ async def test_where_the_old_content_cannot_be_built_any_more_that_is_a_failed_b
         assert failure["step"] == "build"
 
 
-async def test_a_manager_that_is_missing_is_told_with_what_to_do(project: Project) -> None:
+async def test_a_manager_that_is_missing_is_told_with_what_to_do_until_it_is_installed(
+    project: Project, tmp_path: Path
+) -> None:
     (project.root / "package-lock.json").unlink()
     (project.root / "pnpm-lock.yaml").touch()
     project.environ["PATH"] = str(project.root)
@@ -421,18 +509,26 @@ async def test_a_manager_that_is_missing_is_told_with_what_to_do(project: Projec
 
         error = (await owner.check()).server_build_error
 
-        assert (error or "").startswith("pnpm is not in the folders of PATH. Install it")
+        assert (error or "").startswith("pnpm was not found on PATH. Install it")
+
+        manager = write(tmp_path / "programs" / "pnpm", "#!/bin/sh\n")
+        manager.chmod(0o755)
+        project.environ["PATH"] += f":{manager.parent}"
+        assert (await owner.check()).restart_due
 
 
-async def test_a_restart_that_fails_in_an_unexpected_way_is_one_that_did_not_work(python_server: PythonServer) -> None:
+@pytest.mark.parametrize(("defect", "told"), [(ValueError("a defect"), "a defect"), (TimeoutError(), "TimeoutError")])
+async def test_a_restart_that_fails_in_an_unexpected_way_is_one_that_did_not_work(
+    python_server: PythonServer, defect: Exception, told: str
+) -> None:
     async with owner_of(python_server) as owner:
         python_server.save("two")
         await owner.check()
-        owner.defect = ValueError("a defect")
+        owner.defect = defect
 
         restarted = await owner.authority.ready_to_restart()
 
-        assert restarted == RestartResult(False, "The restart failed: a defect.")
+        assert restarted == RestartResult(False, f"The restart failed: {told}.")
         assert owner.server["sha256"]["running"] is None
 
 
@@ -493,11 +589,37 @@ async def test_nothing_is_stored_before_the_server_works(project: Project, tmp_p
         assert stored(tmp_path) == {str(project.root): {"sha256": owner.server["sha256"]["now"]}}
 
 
+async def test_a_digest_that_is_known_to_run_counts_even_if_others_have_built_since(project: Project) -> None:
+    async with owner_of(project) as first, owner_of(project) as second:
+        running = second.authority.content
+        project.save("two")
+        assert await first.reload() == DUE
+
+    async with owner_of(project) as again:
+        await again.authority.note_launch(running=running)
+        again.authority.connected()
+
+        assert await again.check() == DUE
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(60, UNCHANGED), (-1, DUE)])
+async def test_code_that_is_read_after_a_start_has_gone_on_does_not_count_as_running(
+    python_server: PythonServer, seconds: int, found: CheckResult
+) -> None:
+    owner = owner_of(python_server)
+    await owner.authority.note_launch(deadline=time.monotonic() + seconds)
+    owner.authority.connected()
+
+    assert await owner.reload() == found
+    assert await owner.check() == UNCHANGED
+    await owner.authority.close()
+
+
 # Starts that are over before their code is read.
 
 
 async def settle_during_launch(owner: Owner, settle: Callable[[], None]) -> None:
-    launching = asyncio.ensure_future(owner.authority.launched())
+    launching = asyncio.ensure_future(owner.authority.note_launch())
     await asyncio.sleep(0)  # it has begun
     settle()
     await launching
@@ -567,7 +689,10 @@ async def test_whoever_waits_for_a_build_hears_of_it_again_and_again(
     monkeypatch.setattr("uno_devserver.hotreload.local_authority.REPEAT_SECONDS", 0.05)
     async with owner_of(project) as owner:
         async with building(owner, project, "two") as checking:
-            assert owner.told[:2] == ["the code of the server has changed", "npm run build runs for the server"]
+            assert owner.told[:2] == [
+                "The code of the server has changed: src/main.js",
+                "npm run build runs for the server",
+            ]
             await until(lambda: sum("npm run build runs for the server (" in said for said in owner.told) >= 2)
 
         assert await checking == DUE
@@ -729,10 +854,17 @@ async def test_eight_checks_of_a_broken_build_make_one_attempt(project: Project)
         assert project.noted() == ["begin broken"]
 
 
+@pytest.mark.parametrize("extension_fails", [False, True])
 async def test_who_joins_a_check_after_a_save_that_it_has_not_seen_gets_another_one(
-    python_server: PythonServer,
+    python_server: PythonServer, project: Project, extension_fails: bool
 ) -> None:
-    async with owner_of(python_server) as owner:
+    server = WatchedPackage(Role.SERVER, str(python_server.root))
+    extension = WatchedPackage(Role.EXTENSION, str(project.root))
+    state = python_server.root.parent / "state"
+    async with Owner(state, server, *[extension][:extension_fails], environ=project.environ) as owner:
+        if extension_fails:
+            project.save("broken")
+            assert (await owner.check()).extension_build_error
         # given a check that has read the sources, and has not answered yet
         fingerprint = owner.authority._packages[0].fingerprint
         digest, read, may_answer = fingerprint.digest, threading.Event(), threading.Event()
@@ -754,7 +886,7 @@ async def test_who_joins_a_check_after_a_save_that_it_has_not_seen_gets_another_
         may_answer.set()
 
         # then that one hears of it
-        assert (await first, await second) == (UNCHANGED, DUE)
+        assert [(await first).restart_due, (await second).restart_due] == [False, True]
 
 
 async def test_what_a_check_finds_says_nothing_of_a_start_that_it_has_not_seen(python_server: PythonServer) -> None:
@@ -843,7 +975,7 @@ async def test_a_build_of_another_process_that_does_not_end_is_told_and_none_run
         result = await owner.check()
         lock.release()
 
-        assert (result.server_build_error or "").startswith("Another process has been building")
+        assert (result.server_build_error or "").startswith("This call waited 0.")
         assert project.noted() == []
         assert await owner.check() == DUE
 
@@ -860,7 +992,7 @@ def slow_disk(owner: Owner) -> threading.Event:
 
 
 async def test_sources_that_take_too_long_to_read_are_no_answer_and_then_at_once(python_server: PythonServer) -> None:
-    async with owner_of(python_server, limits=PackageLimits(look_seconds=0.05)) as owner:
+    async with owner_of(python_server, limits=PackageLimits(read_seconds=0.05)) as owner:
         await owner.check()
         disk, digest = slow_disk(owner), owner.authority._packages[0].disk
         (python_server.root / "new.py").write_text("VALUE = 3\n")
@@ -871,15 +1003,15 @@ async def test_sources_that_take_too_long_to_read_are_no_answer_and_then_at_once
             await owner.check()
 
         disk.set()
-        await until(lambda: digest._late is not None and digest._late.done())
+        await until(lambda: digest._overdue is not None and digest._overdue.done())
         assert await owner.check() == DUE
 
 
 async def test_a_start_that_is_told_while_it_closes_is_not_broken_off(python_server: PythonServer) -> None:
     owner = owner_of(python_server)
     disk = slow_disk(owner)
-    launching = asyncio.ensure_future(owner.authority.launched())
-    await until(lambda: bool(owner.authority._packages[0].disk._looks._running))
+    launching = asyncio.ensure_future(owner.authority.note_launch())
+    await until(lambda: bool(owner.authority._packages[0].disk._reads._running))
 
     await owner.authority.close()
     disk.set()
@@ -891,7 +1023,7 @@ async def test_nothing_begins_any_more_once_it_is_closed(tmp_path: Path, python_
     # given an authority that is closed while a change waits for its restart, and its server for its client
     client = client_app("import signal; signal.pause()", python_server.root)
     owner = Owner(tmp_path / "state", WatchedPackage(Role.SERVER, str(python_server.root)), client=client)
-    await owner.authority.launched()
+    await owner.authority.note_launch()
     python_server.save("two")
     assert await owner.check() == DUE
     await owner.authority.close()
@@ -900,7 +1032,7 @@ async def test_nothing_begins_any_more_once_it_is_closed(tmp_path: Path, python_
     owner.authority.connected()
     with pytest.raises(AuthorityProblem, match="The proxy is ending"):
         await owner.check()
-    await owner.authority.ready_to_restart()
+    assert not (await owner.authority.ready_to_restart()).ok
     await owner.authority.mcp_ready()
 
     # then that leads to nothing
@@ -1063,3 +1195,35 @@ async def test_the_status_tells_what_was_done(project: Project) -> None:
     assert (reload["changed"], reload["build"], reload["ok"]) == (["src/main.js"], "npm run build", True)
     assert (done["strategy"], done["client"]) == ("restart", None)
     json.dumps(done)
+
+
+async def test_a_failed_restore_that_was_mended_by_hand_is_noticed_by_the_next_check(tmp_path: Path) -> None:
+    root, builds = tmp_path / "server", tmp_path / "builds"
+    program = write(
+        tmp_path / "bin" / "dotnet",
+        f"""#!/bin/sh
+test "$1" = build || exit 1
+echo build >> {builds}
+grep -q mended obj/project.assets.json && exit 0
+mkdir -p obj
+echo '{{"logs": ["NU1101"]}}' > obj/project.assets.json
+echo 'error NU1101: Unable to find package'
+exit 1
+""",
+    )
+    program.chmod(0o755)
+    write(root / "Server.csproj", '<Project Sdk="Microsoft.NET.Sdk" />')
+    source = write(root / "Program.cs", "class Old;")
+    environ = {"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    async with Owner(tmp_path / "state", WatchedPackage(Role.SERVER, str(root)), environ=environ) as owner:
+        write(source, "class New;")
+
+        failed = await owner.check(), await owner.check()
+        count = len(builds.read_text().splitlines())
+        write(root / "obj" / "project.assets.json", '{"mended": true}')
+        mended = await owner.check()
+
+    assert ["NU1101" in (result.server_build_error or "") for result in failed] == [True, True]
+    assert mended.server_build_error is None
+    assert len(builds.read_text().splitlines()) == count + 1
+    assert count <= 2, "the second check has repeated no build; one that lacks packages is repeated with a restore"

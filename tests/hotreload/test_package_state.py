@@ -14,7 +14,7 @@ import pytest
 from support.dotnet_cli import RecordedDotNet, RecordedProject
 from uno_devserver.hotreload.bytecode import remove_bytecode
 from uno_devserver.hotreload.digest_store import DigestStore
-from uno_devserver.hotreload.package_state import PackageState
+from uno_devserver.hotreload.package_state import BuildSettings, PackageState
 from uno_devserver.hotreload.python_syntax import syntax_errors
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 
@@ -101,7 +101,8 @@ async def test_the_sdk_says_what_the_code_of_a_watched_csharp_project_is(tmp_pat
     dotnet = RecordedDotNet(tmp_path / "net")
     dotnet.knows(recorded.path, recorded.answer())
     package = WatchedPackage(Role.SERVER, str(recorded.path.parent), workspace=str(recorded.folder))
-    state = PackageState(package, DigestStore(str(tmp_path), str(recorded.folder)), dotnet.environ, str(tmp_path))
+    store = DigestStore(str(tmp_path), str(recorded.folder))
+    state = PackageState(package, BuildSettings(store, dotnet.environ, str(tmp_path)))
 
     await state.disk.digest()
     state.close()
@@ -127,9 +128,10 @@ class UsedPackage:
         self.shared.describe({"build": "node tools/build.txt"}, main="dist/main.js")
         link(self.server.root / "node_modules/shared", self.shared.root)
         package = WatchedPackage(Role.SERVER, str(self.server.root))
-        self.state = PackageState(
-            package, DigestStore(str(folder / "state"), str(folder)), self.server.environ, str(folder / "state")
-        )
+        self.refusal = ""
+        state = str(folder / "state")
+        settings = BuildSettings(DigestStore(state, str(folder)), self.server.environ, state, lambda: self.refusal)
+        self.state = PackageState(package, settings)
 
     async def make(self) -> tuple[str | None, int, int]:
         """Build; the error, and how many builds of the shared package and of the server have begun in all."""
@@ -176,12 +178,12 @@ async def test_a_used_package_that_does_not_build_is_told_and_tried_again(used: 
 
 
 async def test_nothing_is_built_that_the_user_has_not_agreed_to(used: UsedPackage) -> None:
-    used.state._refusal = lambda: "the script 'build' of package.json has been added since the user agreed to it"
+    used.refusal = "the script 'build' of package.json has been added since the user agreed to it"
 
     error, *built = await used.make()
 
     assert error is not None
-    assert error.startswith("It is not run: the script 'build' of package.json has been added")
+    assert error.startswith("The build was not run: the script 'build' of package.json has been added")
     assert built == [0, 0]
 
 

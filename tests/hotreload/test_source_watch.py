@@ -153,7 +153,7 @@ def test_a_manifest_that_changes_what_counts_is_noticed(tmp_path: Path) -> None:
         assert list(one.changed_paths) == ["a.py"]
         manifest.write_text('[tool.setuptools]\npy-modules = ["a"]\n')
         assert_noticed(one, tmp_path)
-        write(tmp_path / "package.json", "{}")
+        write(tmp_path / "package.json", '{"main": "b.js"}')
         assert_noticed(one, tmp_path)
         assert list(one.changed_paths) == ["a.py", "b.js"]
 

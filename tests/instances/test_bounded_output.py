@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import time
@@ -119,6 +120,8 @@ def test_nothing_is_written_after_its_end_into_a_file_that_has_its_number(
     number = other.handle
     other.close()
     handle = os.open(tmp_path / "important", os.O_CREAT | os.O_WRONLY)
+    if handle != number:  # a thread of an earlier test has freed a lower one
+        handle = fcntl.fcntl(handle, fcntl.F_DUPFD, number)
     assert handle == number
 
     while child.exit_code() is None:
@@ -141,3 +144,30 @@ def test_a_full_disk_does_not_stop_the_child(tmp_path: Path) -> None:
     assert child.wait() == 0
     output.wait(10)
     output.close()
+
+
+def test_a_child_that_is_started_while_the_one_before_is_waited_for_keeps_its_own_end(output: BoundedOutput) -> None:
+    sinks: list[int] = []
+
+    class EndOfTheFirst:
+        """The next child is started while this end is waited for."""
+
+        released = False
+
+        def acquire(self, timeout: float) -> bool:
+            sinks.append(output.sink())
+            return timeout > 0
+
+        def release(self) -> None:
+            self.released = True
+
+    first = EndOfTheFirst()
+    output._drained = first  # type: ignore[assignment]
+
+    output.wait(1)
+    still_open = output._drained.locked()
+    os.close(sinks[0])
+    output.wait(10)
+
+    assert first.released
+    assert still_open

@@ -54,6 +54,15 @@ def test_the_banner_of_a_host_is_none_of_the_last_lines_but_any_other_table_is(e
     assert told == ("before", "after", *table.splitlines())
 
 
+def test_the_banner_of_fastmcp_is_none_of_the_last_lines_but_a_traceback_in_a_box_is() -> None:
+    box = "╭────────╮\n│ ▄▀▀▀▀▄ │\n│ Server │\n╰────────╯"
+    traceback = "╭─ Traceback (most recent call last) ─╮\n│ in main:7 │\n╰─────────────────────────────────────╯"
+
+    told = last_lines(f"before\n\n  {box.replace(chr(10), f'  {chr(10)}  ')}\n{traceback}\nafter\n".encode())
+
+    assert told == ("before", "", *traceback.splitlines(), "after")
+
+
 def test_a_second_attempt_adds_to_the_output_and_is_told_apart_from_the_first(output: Output) -> None:
     _run(output, "print('first')").wait()
 

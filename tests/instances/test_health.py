@@ -269,6 +269,17 @@ def test_a_dotnet_assembly_in_the_bundled_host_leads_to_the_dotnet_host() -> Non
     issue = only_issue(health(RUNNING.replace(host=BUNDLED.replace(status="Degraded", add_ins=(assembly,)))))
 
     assert "start --host dotnet" in issue.remediation
+    assert "install the .NET SDK" in issue.remediation
+    assert "Repair" not in issue.remediation, "nothing is wrong with the add-in"
+
+
+def test_a_dotnet_assembly_that_is_missing_is_reported_as_missing() -> None:
+    assembly = HostAddIn("Sample", None, "/cache/Sample.dll", False, "/cache/Sample.dll does not exist")
+
+    issue = only_issue(health(RUNNING.replace(host=BUNDLED.replace(status="Degraded", add_ins=(assembly,)))))
+
+    assert "does not exist" in issue.message
+    assert issue.remediation.startswith("Run 'dotnet restore --force'")
 
 
 # --- when .NET matters ----------------------------------------------------------------------------------------------

@@ -82,11 +82,18 @@ def test_a_global_json_above_the_workspace_does_not_make_its_solutions_another(a
     assert servers_of(tools, mine, server(app / "src" / "App.slnx")) == [mine]
 
 
-def test_of_several_servers_around_a_folder_the_nearest_is_meant(app: Path) -> None:
+def test_a_folder_in_a_workspace_has_the_servers_of_that_workspace(app: Path, other: RegisteredServer) -> None:
     (app / "src" / "Views").mkdir()
-    outer, inner = server(workspace=app), server(app / "src" / "App.slnx")
+    by_folder, by_solution = server(workspace=app), server(app / "src" / "App.slnx")
 
-    assert servers_of(app / "src" / "Views", outer, inner) == [inner]
+    assert servers_of(app / "src" / "Views", by_folder, other, by_solution) == [by_folder, by_solution]
+
+
+def test_of_several_servers_around_a_folder_without_a_workspace_the_nearest_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "src" / "Views").mkdir(parents=True)
+    outer, inner = server(workspace=tmp_path), server(workspace=tmp_path / "src")
+
+    assert servers_of(tmp_path / "src" / "Views", outer, inner) == [inner]
 
 
 def test_above_several_workspaces_each_of_their_servers_could_be_meant(app: Path, other: RegisteredServer) -> None:

@@ -12,7 +12,7 @@ import pytest
 from support.waiting import wait_for
 from uno_devserver.discovery.discover import empty_discovery
 from uno_devserver.instances.host_kind import HostKind
-from uno_devserver.issues import warning
+from uno_devserver.issues import fatal, warning
 from uno_devserver.proxy.health.status_file import StatusFile
 from uno_devserver.proxy.lists.catalogue import Catalogue
 from uno_devserver.proxy.lists.merge import Offered
@@ -48,6 +48,17 @@ def test_each_part_replaces_what_it_said_before_and_nothing_else(known: ProxySta
     known.blame("start", ())
 
     assert known.facts.issues == (ODD, LATE)
+
+
+@pytest.mark.parametrize("first", ["start", "workspace"])
+def test_a_problem_that_is_fatal_for_one_part_is_told_once_whoever_comes_first(known: ProxyState, first: str) -> None:
+    told = {"start": fatal(ODD.code, ODD.message, "Do this."), "workspace": ODD}
+    other = "workspace" if first == "start" else "start"
+
+    known.blame(first, (told[first],))
+    known.blame(other, (told[other],))
+
+    assert known.facts.issues == (told["start"],)
 
 
 def test_the_state_and_the_generation_that_calls_look_at_follow_the_facts(known: ProxyState) -> None:

@@ -30,7 +30,7 @@ def test_each_no_to_an_attacker_is_a_claim() -> None:
     ]
     named = {name for cell in cells for name in re.findall(r"`([a-z][a-z-]+)`", cell)}
 
-    assert len(cells) == 7 * 5
+    assert len(cells) == 8 * 5
     assert all("no: `" in cell or "**yes**" in cell or "it may" in cell for cell in cells)
     assert named <= CLAIMS.keys()
 

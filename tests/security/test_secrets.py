@@ -1,13 +1,18 @@
-"""Secrets in a config's variables, in files of AI clients and on command lines reach no output and no log."""
+"""Secrets in variables, headers, files of AI clients and command lines reach no output, no log and no page."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from base64 import b64encode
+from pathlib import Path
 
 import pytest
 
 from support.files import write
+from support.guarded_server import GuardedServer
+from support.http_proxy import LoopbackProxy
+from support.inspectors import inspector_of
 from support.machine import Machine
 from support.odd_servers import odd_server
 from support.proxies import Proxies
@@ -28,7 +33,11 @@ ON_THE_LINE = ("--token", f"{SECRET}-one", f"--api-key={SECRET}-two", f"--header
 
 def leaks(texts: dict[str, str]) -> dict[str, list[str]]:
     """The lines with a secret, by where they were found."""
-    found = {where: [line for line in text.splitlines() if SECRET in line] for where, text in texts.items()}
+    forms = (SECRET, b64encode(f"me:{SECRET}".encode()).decode()[:16])  # the second as Basic has it
+    found = {
+        where: [line for line in text.splitlines() if any(form in line for form in forms)]
+        for where, text in texts.items()
+    }
     return {where: lines for where, lines in found.items() if lines}
 
 
@@ -82,6 +91,59 @@ def test_a_started_command_is_logged_without_its_tokens(machine: Machine, how: s
 
     assert "Started" in client.stderr
     assert leaks(told) == {}
+
+
+# --- servers at URLs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["typed", "configured"])
+def test_the_tokens_of_a_remote_server_and_of_the_way_to_it_are_nowhere(
+    machine: Machine, tmp_path: Path, how: str
+) -> None:
+    tokens = tmp_path / "tokens"  # outside of what is looked through: the server's own file
+    tokens.mkdir()
+    server = GuardedServer(tokens)
+    server.allow(f"{SECRET}-bearer")
+    variables = write(tokens / "keys.env", f"REMOTE_KEY={SECRET}-bearer\n").read_text()
+    headers = {"Authorization": "Bearer ${REMOTE_KEY}", "X-Tenant": f"{SECRET}-tenant"}
+    options = ["--upstream-url", "http://weather.test/mcp", "--header", "Authorization: Bearer ${REMOTE_KEY}"]
+    options += ["--header", "X-Tenant: ${REMOTE_KEY}"]
+    if how == "configured":
+        config = {"mcpServer": {"url": "http://weather.test/mcp", "headers": headers, "envFile": "../.env"}}
+        write(machine.workspace / CONFIG, json.dumps(config))
+        write(machine.workspace / ".env", variables)
+        machine.run("trust")
+        options = []
+    log = machine.root / "log.txt"
+    with LoopbackProxy({"weather.test": server.port}, basic(f"me:{SECRET}-proxy")) as way, Proxies(machine) as proxies:
+        env = {"HTTP_PROXY": f"http://me:{SECRET}-proxy@{way.address}", "REMOTE_KEY": f"{SECRET}-bearer"}
+        log_options = ("--log-level", "Trace", "--file-log", str(log), "--inspector", "0")
+        client = proxies.connected(*log_options, *options, env=env)
+        page = inspector_of(client)
+        with page.listen("/events") as events:
+            events.wait("snapshot")
+            assert client.call("steps") == "done"
+            told = {"health": json.dumps(client.health())}
+            server.allow()
+            told["a refused call"] = json.dumps(client.call_result("steps"))
+            told["health without access"] = json.dumps(client.wait_state("Degraded"))
+            events.wait("UpstreamUnauthorized")
+            told["page"] = events.received.decode("utf-8", "replace") + page.ask("GET", "/").body.decode()
+        told |= printed(machine, "health", "list", "config", "trust --dry-run")
+        lines = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in proxies.processes()}
+        told |= {f"process {pid}": line.decode("utf-8", "replace") for pid, line in lines.items()}
+        told["notifications"] = json.dumps(client.notifications)
+        told |= kept(machine)
+    server.stop()
+    told |= kept(machine) | {"stderr": client.stderr, "file log": log.read_text("utf-8")}
+
+    assert len(lines) >= 1
+    assert "HTTP 401" in told["a refused call"]
+    assert leaks(told) == {}
+
+
+def basic(credentials: str) -> str:
+    return f"Basic {b64encode(credentials.encode()).decode()}"
 
 
 # --- files of AI clients --------------------------------------------------------------------------------------------

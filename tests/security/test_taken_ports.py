@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,11 @@ from support.ports import lasting_port
 from uno_devserver.inspector.access import page_url
 from uno_devserver.instances.local_http import Loopback, NoHttpAnswer, http_request
 from uno_devserver.protocol.client.connection import ConnectionLost
+from uno_devserver.protocol.client.credentials import FixedHeaders
 from uno_devserver.protocol.client.streamable_http import connect_http
+from uno_devserver.proxy.upstream.oauth import Client, Redirect, SignInProblem, renew_stored, sign_in
+from uno_devserver.proxy.upstream.token_store import SignIn, write_sign_in
+from uno_devserver.proxy.upstream.url import UrlUpstream
 
 from .victim import NOBODY, Victim, needs_two_users, program
 
@@ -92,13 +97,91 @@ def _conversation(port: int) -> None:
     asyncio.run(connect())
 
 
+def _credentials(port: int) -> None:
+    """The user names such a server, but did not mean to give its token to another user."""
+
+    async def connect() -> None:
+        upstream = UrlUpstream(f"http://localhost:{port}/mcp", FixedHeaders({"Authorization": "Bearer secret"}))
+        with pytest.raises(ConnectionLost, match="a program of another user has its port"):
+            await upstream.connect(TestPeer(), modern_first=False)
+
+    asyncio.run(connect())
+
+
+class Signed(FixedHeaders):
+    def use(self, headers: dict[str, str]) -> None:
+        self._headers = headers
+
+
+def _later_credentials(port: int) -> None:
+    """A sign-in that is made while a conversation without credentials is open."""
+
+    async def connect() -> None:
+        credentials = Signed({})
+        upstream = UrlUpstream(f"http://localhost:{port}/mcp", credentials)
+        connection = await upstream.connect(TestPeer(), modern_first=False)
+        credentials.use({"Authorization": "Bearer secret"})
+        with pytest.raises(ConnectionLost, match="a program of another user has its port"):
+            await connection.request("tools/list", {}, TestPeer())
+        await connection.close()
+
+    asyncio.run(connect())
+
+
+def test_a_sign_in_that_is_made_later_is_not_sent_to_a_server_of_another_user() -> None:
+    with _taking(port := lasting_port(), "127.0.0.1") as attacker:
+        assert attacker.stdout
+        assert attacker.stdout.readline() == "ready\n"
+        _later_credentials(port)
+        received = _received(attacker)
+
+    assert received
+    assert not any("secret" in line for line in received)
+
+
+def _sign_in(port: int) -> None:
+    async def ask() -> None:
+        async with Redirect() as redirect:
+            with pytest.raises(SignInProblem, match="A program of another user has the port of"):
+                await sign_in(f"http://localhost:{port}/mcp", Client("me", "secret"), None, redirect, _no_page)
+
+    asyncio.run(ask())
+
+
+async def _no_page(page: str) -> None:
+    raise AssertionError(page)
+
+
+def _renewal(port: int) -> None:
+    url = f"http://localhost:{port}/mcp"
+    write_sign_in(
+        SignIn(
+            url=url,
+            issuer=f"http://localhost:{port}",
+            client={"client_id": "me"},
+            registered=True,
+            tokens={"access_token": "one", "refresh_token": "secret", "token_type": "Bearer"},
+            expires_at=None,
+            authorization_server=None,
+            resource=None,
+        )
+    )
+    problem, unsaved = renew_stored(url, "one")
+    assert problem is not None
+    assert "A program of another user has the port of" in problem
+    assert unsaved is None
+
+
 def _page(port: int) -> None:
     assert page_url(port, "secret") is None
 
 
-@pytest.mark.parametrize("ask", [_status, _answer, _conversation, _page])
+@pytest.mark.parametrize("ask", [_status, _answer, _conversation, _credentials, _sign_in, _renewal, _page])
 @pytest.mark.parametrize("addresses", [["127.0.0.1"], ["127.0.0.1", "::1"]])
-def test_nothing_is_sent_to_a_server_of_another_user(ask: Callable[[int], None], addresses: list[str]) -> None:
+def test_nothing_is_sent_to_a_server_of_another_user(
+    ask: Callable[[int], None], addresses: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     with _taking(port := lasting_port(), *addresses) as attacker:
         assert attacker.stdout
         assert attacker.stdout.readline() == "ready\n"

@@ -32,7 +32,6 @@ UNO_APP = ServerDefinition(
     },
     Detection(
         keys=("^UnoApp$",),
-        commands=(r"uno[._-]devserver.*--mcp-app",),
         urls=(r"localhost.*uno[._-]?devserver.*/mcp",),
         weak_urls=(r"localhost:\d+/mcp",),
         weak_keys=("uno",),

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from uno_devserver.setup.backups import MAX_BACKUPS, keep_backup
+from uno_devserver.setup.backups import MAX_BACKUPS, backups_of, keep_backup
+from uno_devserver.system.files import TEMPORARY
 
 
 def test_a_backup_is_the_whole_content_for_its_owner_alone(tmp_path: Path) -> None:
@@ -49,9 +50,19 @@ def test_what_a_killed_run_left_of_a_backup_goes_with_the_next_backup_of_any_fil
 
 def test_a_backup_that_a_living_process_is_writing_stays(tmp_path: Path) -> None:
     backup = Path(keep_backup(str(tmp_path), "/x/mcp.json", b"{}"))
-    being_written = backup.with_name(f"{backup.name}.{os.getpid()}-0.tmp")
+    being_written = backup.with_name(f"{backup.name}.{os.getpid()}-0{TEMPORARY}")
     being_written.write_bytes(b"half of")
 
     keep_backup(str(tmp_path), "/y/other.json", b"other")
 
     assert (backup.read_bytes(), being_written.read_bytes()) == (b"{}", b"half of")
+
+
+def test_paths_that_differ_in_the_case_of_letters_have_backups_of_their_own(tmp_path: Path) -> None:
+    for number in range(MAX_BACKUPS + 1):
+        keep_backup(str(tmp_path), "/x/App/mcp.json", b"%d" % number)
+    keep_backup(str(tmp_path), "/x/app/mcp.json", b"other")
+
+    assert [one.content for one in backups_of(str(tmp_path), "/x/app/mcp.json")] == [b"other"]
+    assert len(backups_of(str(tmp_path), "/x/App/mcp.json")) == MAX_BACKUPS
+    assert backups_of(str(tmp_path), "/x/APP/mcp.json") == []

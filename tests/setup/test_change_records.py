@@ -20,6 +20,8 @@ from uno_devserver.setup.change_records import (
     keep_record,
     record_of,
 )
+from uno_devserver.system.files import TEMPORARY
+from uno_devserver.system.state_files import name_for
 
 CONTENT = st.none() | st.binary(max_size=40) | st.text(alphabet="ab\n", max_size=12).map(str.encode)
 
@@ -51,7 +53,7 @@ def test_what_a_killed_run_left_of_a_record_goes_with_the_next_record(tmp_path: 
     (kept,) = (one for one in (tmp_path / "state").rglob("*.json"))
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
-    write(kept.with_name(f"{kept.name}.{ended.pid}-0.tmp"), "half")
+    write(kept.with_name(f"{kept.name}.{ended.pid}-0{TEMPORARY}"), "half")
 
     keep_record(state, record)
 
@@ -140,3 +142,31 @@ def test_a_record_with_a_place_that_no_file_has_is_none(tmp_path: Path, was: str
     kept.write_text(kept.read_text().replace(was, wrong))
 
     assert record_of(state, path) is None
+
+
+def test_a_file_whose_path_has_the_same_checksum_gets_nothing_of_another(tmp_path: Path) -> None:
+    """CRC-32, the key of earlier versions, can be made equal by the name of a folder in a repository."""
+    state, user, repository = str(tmp_path / "state"), str(tmp_path / "mcp.json"), str(tmp_path / "other" / "mcp.json")
+    record, _ = continued_record(None, user, b"secret", b"x", ())
+    keep_record(state, record)
+    (kept,) = (tmp_path / "state").rglob("*.json")
+    kept.rename(kept.with_name(f"{name_for(repository)}.json"))
+
+    assert record_of(state, repository) is None
+    forget_record(state, continued_record(None, repository, b"{}", b"x", ())[0])
+    assert list((tmp_path / "state").rglob("*.json")), "the record of another file stays"
+
+
+def test_a_record_of_an_earlier_version_is_found_and_replaced(tmp_path: Path) -> None:
+    state, path = str(tmp_path / "state"), str(tmp_path / "mcp.json")
+    record, _ = continued_record(None, path, b"{}", b"x", ())
+    keep_record(state, record)
+    (kept,) = (tmp_path / "state").rglob("*.json")
+    kept.rename(kept.with_name(f"{name_for(path)}.json"))
+
+    found = record_of(state, path)
+    assert found == record
+    forget_record(state, found)
+
+    assert record_of(state, path) is None
+    assert not list((tmp_path / "state").rglob("*.json"))

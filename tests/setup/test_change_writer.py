@@ -17,6 +17,7 @@ from uno_devserver.setup.change_records import record_of
 from uno_devserver.setup.change_writer import CLASH, READ_ONLY, WriteOptions, apply_plan, exclusively
 from uno_devserver.setup.plan.changes import Action, ChangePlan, FileChange, Operation
 from uno_devserver.setup.profiles import Scope
+from uno_devserver.system.files import TEMPORARY
 
 DONE, FAILED = (Action.CREATED, Action.CREATED), (Action.ERROR, Action.ERROR)
 Done = tuple[Operation, ...]
@@ -307,7 +308,7 @@ def test_a_file_that_appears_while_the_new_one_is_written_is_not_replaced(
     path, sync = tmp_path / "mcp.json", os.fsync
 
     def save(handle: int) -> None:
-        if (tmp_path / f"mcp.json.{os.getpid()}-0.tmp").exists() and not path.exists():
+        if (tmp_path / f"mcp.json.{os.getpid()}-0{TEMPORARY}").exists() and not path.exists():
             path.write_bytes(b"theirs")
         sync(handle)
 
@@ -407,7 +408,9 @@ def test_a_run_killed_before_the_rename_leaves_the_old_file_and_the_next_one_cle
 def test_temporary_files_of_others_and_of_living_processes_stay(
     tmp_path: Path, path: Path, options: WriteOptions
 ) -> None:
-    stay = [write(tmp_path / name, "") for name in (f"mcp.json.{os.getpid()}-0.tmp", "mcp.json.tmp", "x.json.1-0.tmp")]
+    living, dead = f"{os.getpid()}-0", "999999999-1"
+    names = (f"mcp.json.{living}{TEMPORARY}", "mcp.json.tmp", f"x.json.{dead}{TEMPORARY}", f"mcp.json.{dead}.tmp")
+    stay = [write(tmp_path / name, "") for name in names]
 
     write_change(options, path, b"{}", b"{1}")
 

@@ -73,11 +73,13 @@ def client(programs: Path, script: str, name: str = "client", place: Place | Non
     program.write_text(f"#!{sys.executable}\nimport os, sys, time\n{script}\n")
     program.chmod(0o755)
     places = (place,) if place else ()
-    return Profile(name, "Client", places, Scope.USER, cli=ClientCli(name, ("mcp", "list"), {"EXTRA": "1"}))
+    return Profile(
+        name, "Client", places, Scope.USER, cli=ClientCli(name, ("mcp", "list"), {"EXTRA": "1"}), project=str(programs)
+    )
 
 
 def answer(programs: Path, printed: str) -> ClientAnswer:
-    return ask(client(programs, f"print({printed!r})"), SERVERS, str(programs))
+    return ask(client(programs, f"print({printed!r})"), SERVERS)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +139,8 @@ def test_an_entry_under_another_name_is_looked_for_by_that(programs: Path, tmp_p
     place = Place(str(config), Scope.USER, Use.WRITE, Format.JSON, ("mcpServers",), Dialect())
     profile = client(programs, "print('mine: connected')", place=place)
 
-    assert ask(profile, SERVERS, str(programs)).sees == {"UnoApp": True, "UnoDocs": False}
-    assert ask(profile.replace(places=()), SERVERS, str(programs)).sees["UnoApp"] is False
+    assert ask(profile, SERVERS).sees == {"UnoApp": True, "UnoDocs": False}
+    assert ask(profile.replace(places=()), SERVERS).sees["UnoApp"] is False
 
 
 def test_names_of_entries_that_the_client_does_not_read_or_that_may_be_others_are_not_looked_for(
@@ -151,8 +153,8 @@ def test_names_of_entries_that_the_client_does_not_read_or_that_may_be_others_ar
     place = Place(str(config), Scope.USER, Use.LEGACY, Format.JSON, ("mcpServers",), Dialect())
     docs = DOCS.replace(detection=Detection(("^UnoDocs$",), weak_urls=("/mcp$",)))
 
-    unread = ask(client(programs, "print('mine: connected')", place=place), (APP,), str(programs))
-    unsure = ask(client(programs, "print('web: ok')", place=place.replace(use=Use.WRITE)), (docs,), str(programs))
+    unread = ask(client(programs, "print('mine: connected')", place=place), (APP,))
+    unsure = ask(client(programs, "print('web: ok')", place=place.replace(use=Use.WRITE)), (docs,))
 
     assert (unread.sees, unsure.sees) == ({"UnoApp": False}, {"UnoDocs": False})
 
@@ -163,25 +165,25 @@ def test_it_runs_in_the_workspace_with_the_users_environment_and_its_own(
     monkeypatch.setenv("MINE", "2")
     profile = client(programs, "print('UnoApp', os.getcwd(), os.environ['EXTRA'], os.environ['MINE'], *sys.argv[1:])")
 
-    assert ask(profile, SERVERS, str(tmp_path)).said == (f"UnoApp {tmp_path} 1 2 mcp list",)
+    assert ask(profile.replace(project=str(tmp_path)), SERVERS).said == (f"UnoApp {tmp_path} 1 2 mcp list",)
 
 
 def test_a_client_that_is_not_installed_says_so(programs: Path) -> None:
     profile = client(programs, "")
     os.remove(programs / "client")
 
-    assert ask(profile, SERVERS, str(programs)).problem == "'client' is not on PATH"
+    assert ask(profile, SERVERS).problem == "'client' is not on PATH"
 
 
 def test_a_client_without_a_list_command_is_not_asked(programs: Path) -> None:
     profile = client(programs, "").replace(cli=None)
 
-    assert ask(profile, SERVERS, str(programs)).problem == "Client has no command that lists its servers"
-    assert ask_all([profile], SERVERS, str(programs)) == ()
+    assert ask(profile, SERVERS).problem == "Client has no command that lists its servers"
+    assert ask_all([profile], SERVERS) == ()
 
 
 def test_a_client_that_fails_is_quoted(programs: Path) -> None:
-    said = ask(client(programs, "sys.exit('Error: Configuration is invalid')"), SERVERS, str(programs))
+    said = ask(client(programs, "sys.exit('Error: Configuration is invalid')"), SERVERS)
 
     assert said.problem == "'client mcp list' ended with exit code 1"
     assert said.said == ("Error: Configuration is invalid",)
@@ -189,7 +191,7 @@ def test_a_client_that_fails_is_quoted(programs: Path) -> None:
 
 
 def test_a_client_that_names_a_server_has_answered_even_if_it_fails(programs: Path) -> None:
-    said = ask(client(programs, "print('UnoApp: failed'); sys.exit(1)"), SERVERS, str(programs))
+    said = ask(client(programs, "print('UnoApp: failed'); sys.exit(1)"), SERVERS)
 
     assert (said.problem, said.sees) == ("", {"UnoApp": True, "UnoDocs": False})
 
@@ -197,7 +199,7 @@ def test_a_client_that_names_a_server_has_answered_even_if_it_fails(programs: Pa
 def test_a_client_that_hangs_is_given_up(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_cli, "SECONDS", 2)
 
-    said = ask(client(programs, "print('Checking', flush=True); time.sleep(60)"), SERVERS, str(programs))
+    said = ask(client(programs, "print('Checking', flush=True); time.sleep(60)"), SERVERS)
 
     assert said.problem == "'client mcp list' gave no answer within 2 s and was stopped"
     assert said.said == ("Checking",)
@@ -213,7 +215,7 @@ def test_several_clients_are_asked_side_by_side_and_answer_in_their_order(progra
     )
     profiles = [client(programs, script, name) for name in ("first", "second")]
 
-    answers = ask_all(profiles, SERVERS, str(tmp_path))
+    answers = ask_all(profiles, SERVERS)
 
     assert [one.said for one in answers] == [("UnoApp first",), ("UnoApp second",)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 
 from support.systems import LINUX, MACOS, WINDOWS, machine
 from uno_devserver.setup.definitions import CLIENTS, SERVERS, Definitions, load, packaged
-from uno_devserver.setup.profiles import HTTP, STDIO, TRANSPORTS, Format, Place, Profile, Scope, Use
+from uno_devserver.setup.edits.document import ServerEntry
+from uno_devserver.setup.entry_match import matches
+from uno_devserver.setup.profiles import HTTP, STDIO, TRANSPORTS, Dialect, Format, Place, Profile, Scope, Use
 from uno_devserver.setup.servers import PINNED, PRERELEASE, STABLE
 
 ROOT = Path(__file__).parent.parent.parent
@@ -351,8 +354,8 @@ COMMANDS = [
     "uvx --prerelease allow --from uno-devserver==1.2.* uno-devserver --mcp-app",
     "uvx --from uno-devserver uno-devserver --mcp-app --port 5000",
     "/home/me/.local/bin/uno-devserver --mcp-app",
-    "C:\\Users\\me\\.local\\bin\\uno-devserver.exe --mcp-app",
-    "C:\\Program Files\\uno\\UNO.DEVSERVER.EXE --mcp-app",
+    "'C:\\Users\\me\\.local\\bin\\uno-devserver.exe' --mcp-app",
+    "'C:\\Program Files\\uno\\UNO.DEVSERVER.EXE' --mcp-app",
     "python -m uno_devserver --mcp-app",
     "/usr/bin/python3 -P -m uno_devserver --mcp-app",
     "uno.devserver --mcp-app",
@@ -364,6 +367,16 @@ COMMANDS = [
     "dnx -y uno.devserver@6.0.0 --mcp-app",
     "dotnet dnx -y uno.devserver --mcp-app",
     "cmd /c uvx uno-devserver --mcp-app",
+    "cmd /d /s /c 'uvx uno-devserver --mcp-app'",
+    "uv --directory /src run uno-devserver --mcp-app",
+    "uv tool run --python 3.12 uno-devserver[sdk]>=1 --mcp-app",
+    "uv run -m uno_devserver --mcp-app",
+    "pipx run --spec uno-devserver==1 uno-devserver --mcp-app",
+    "dotnet tool run uno.devserver --mcp-app",
+    "dotnet exec /opt/uno.devserver.dll --mcp-app",
+    "env -u HOME A=b uvx uno-devserver --mcp-app",
+    "bash -lc 'cd /src && A=b exec uvx uno-devserver --mcp-app'",
+    "python3.12 /opt/bin/uno-devserver --mcp-app",
     "uvx --from uno-devserver==1.2 -- uno-devserver --mcp-app --wait-calls -l Debug",
 ]
 OTHERS = [
@@ -382,23 +395,50 @@ OTHERS = [
 ]
 
 
-def test_every_way_to_start_the_server_is_recognised_and_no_other_program(definitions: Definitions) -> None:
-    patterns = [re.compile(one, re.IGNORECASE) for one in definitions.servers[0].detection.commands]
+def _is_ours(definitions: Definitions, *words: str) -> bool:
+    entry = ServerEntry("renamed", {"command": words[0], "args": list(words[1:])})
+    return bool(matches((entry,), definitions.servers, Dialect()))
 
-    assert [line for line in COMMANDS if not any(one.search(line) for one in patterns)] == []
-    assert [line for line in OTHERS if any(one.search(line) for one in patterns)] == []
+
+def test_every_way_to_start_the_server_is_recognised_and_no_other_program(definitions: Definitions) -> None:
+    assert [line for line in COMMANDS if not _is_ours(definitions, *shlex.split(line))] == []
+    assert [line for line in OTHERS if _is_ours(definitions, *shlex.split(line))] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("npx", "-y", "git-server", "--repo", "/home/me/src/uno-devserver", "mcp", "serve"),
+        ("node", "prompts.js", "--text", "How is uno-devserver registered with --mcp-app ?"),
+        ("uvx", "--verbose", "notes", "--folder", "/src/uno-devserver", "--mcp-app"),
+        ("uvx", "--with", "uno-devserver", "notes", "--mcp-app"),
+        ("uv", "--directory", "/src/uno-devserver", "run", "notes", "--mcp-app"),
+        ("python", "-m", "notes", "uno_devserver", "--mcp-app"),
+        ("sh", "-c", "echo 'exec uno-devserver --mcp-app'"),
+        ("sh", "-c", "cat uno-devserver '"),
+        ("docker", "run", "-v", "/src/uno-devserver:/src", "notes", "--mcp-app"),
+    ],
+)
+def test_our_name_in_the_arguments_of_another_program_does_not_make_it_ours(
+    definitions: Definitions, words: tuple[str, ...]
+) -> None:
+    assert not _is_ours(definitions, *words)
+
+
+@pytest.mark.parametrize("folder", ["/home/me/my -- app", "/home/me/x --upstream-url y", "/src/uno devserver"])
+def test_no_name_of_a_folder_hides_our_entry(definitions: Definitions, folder: str) -> None:
+    assert _is_ours(definitions, f"{folder}/bin/uno-devserver", "--mcp-app", "--solution-dir", folder)
 
 
 def test_what_we_write_is_recognised(definitions: Definitions) -> None:
     app, docs = definitions.servers
-    patterns = [re.compile(one, re.IGNORECASE) for one in app.detection.commands]
     for variants in (app.variants, *app.runners.values()):
         for definition in variants.values():
-            line = " ".join((definition.command, *definition.args))
-            line = (
-                line.replace("{version}", "6.0.0").replace("{minor}", "6.0").replace("{program}", "/opt/uno-devserver")
+            words = (
+                word.replace("{version}", "6.0.0").replace("{minor}", "6.0").replace("{program}", "/opt/uno-devserver")
+                for word in (definition.command, *definition.args)
             )
-            assert any(one.search(line) for one in patterns), line
+            assert _is_ours(definitions, *words), definition
     assert re.search(docs.detection.urls[0], docs.variants[STABLE].url)
 
 

@@ -16,7 +16,7 @@ from support.systems import LINUX, machine
 from uno_devserver.issues import UserError
 from uno_devserver.setup.definitions import CLIENTS, SERVERS, load, packaged, packaged_path
 from uno_devserver.setup.definitions_file import read_external
-from uno_devserver.setup.json_schema import first_problem
+from uno_devserver.setup.json_schema import problems
 from uno_devserver.setup.profiles import Format, Scope, Use
 
 SEED_CLIENTS = {
@@ -138,11 +138,9 @@ def _changed(base: dict[str, Any], trail: str, value: object) -> dict[str, Any]:
 ODD: tuple[object, ...] = (SEED_CLIENTS, SEED_SERVERS, {}, [], {"$schema": 5})
 WRONG_CLIENTS = [
     ("cursor", 5, "cursor", "must be an object, not a number"),
-    ("cursor", {"configPaths": []}, "cursor", "'jsonRootKey' is missing"),
+    ("cursor", {"configPaths": ["{home}/x"]}, "cursor.jsonRootKey", "is missing"),
     ("cursor", {"jsonRootKey": "x"}, "cursor", "'configPaths' is missing"),
     ("a b", SEED_CLIENTS["cursor"], "a b", "is no name that can stand here"),
-    ("cursor/configPath", [], "cursor.configPath", "did you mean 'configPaths'?"),
-    ("cursor/jsonrootkey", "x", "cursor.jsonrootkey", "did you mean 'jsonRootKey'?"),
     ("cursor/configPaths", "x", "cursor.configPaths", "must be an array, not a string"),
     ("cursor/configPaths/1", None, "cursor.configPaths[1]", "must be a string or an object, not null"),
     ("cursor/configPaths/1", "", "cursor.configPaths[1]", "must not be empty"),
@@ -150,7 +148,6 @@ WRONG_CLIENTS = [
     ("cursor/configPaths/0", {"path": "{home}/x", "use": "maybe"}, "cursor.configPaths[0].use", "must be one of"),
     ("cursor/configPaths/0", {"path": "{home}/x", "systems": []}, "cursor.configPaths[0].systems", "empty"),
     ("cursor/configPaths/0", {"path": "{home}/x", "systems": ["bsd"]}, "cursor.configPaths[0].systems[0]", "linux"),
-    ("cursor/configPaths/0", {"path": "{home}/x", "urlkey": "u"}, "cursor.configPaths[0].urlkey", "'urlKey'"),
     ("cursor/configPaths/0", "{homes}/x", "cursor.configPaths[0]", "unknown token {homes}; known are {workspace}"),
     ("cursor/configPaths/0", "{CODEX_HOME}/x", "cursor.configPaths[0]", "unknown token {CODEX_HOME}"),
     ("cursor/configPaths/0", "mcp.json", "cursor.configPaths[0]", "must begin with a token"),
@@ -167,7 +164,6 @@ WRONG_CLIENTS = [
     ("cursor/includeType", "yes", "cursor.includeType", "must be a boolean or an array"),
     ("cursor/includeType", ["sse"], "cursor.includeType[0]", "must be one of stdio, http, not 'sse'"),
     ("cursor/supportedTransports", ["pipe"], "cursor.supportedTransports[0]", "must be one of stdio, http"),
-    ("cursor/typeMap", {"sse": "x"}, "cursor.typeMap.sse", "is not known"),
     ("cursor/variables", {"home": "{home}"}, "cursor.variables.home", "is no name that can stand here"),
     ("cursor/variables", {"A": "{B}/x", "B": "{A}/x"}, "cursor.variables.A", "unknown token {B}"),
     ("cursor/signs", ["x"], "cursor.signs[0]", "must begin with a token"),
@@ -193,9 +189,7 @@ WRONG_SERVERS = [
     ("UnoApp", [], "UnoApp", "must be an object, not an array"),
     ("UnoApp", {"transport": "stdio", "variants": {}}, "UnoApp", "'detection' is missing"),
     ("UnoApp/transport", "sse", "UnoApp.transport", "must be one of stdio, http, not 'sse'"),
-    ("UnoApp/transports", "x", "UnoApp.transports", "did you mean 'transport'?"),
     ("UnoApp/variants", {}, "UnoApp.variants", "must not be empty"),
-    ("UnoApp/variants/nightly", {"command": "x"}, "UnoApp.variants.nightly", "is not known; known are stable"),
     ("UnoApp/variants/stable", {"command": ""}, "UnoApp.variants.stable.command", "must not be empty"),
     ("UnoApp/variants/stable", {"args": []}, "UnoApp.variants.stable", "must have 'command'"),
     ("UnoApp/variants/stable", {"url": "http://x"}, "UnoApp.variants.stable", "must have 'command'"),
@@ -209,8 +203,80 @@ WRONG_SERVERS = [
     ("UnoApp/detection/keyPatterns", None, "UnoApp.detection.keyPatterns", "must be an array, not null"),
     ("UnoApp/detection/keyPatterns/0", "(", "UnoApp.detection.keyPatterns[0]", "is no regular expression"),
     ("UnoApp/detection/commandPatterns/0", "a{9999999999}", "UnoApp.detection.commandPatterns[0]", "no regular"),
-    ("UnoApp/detection/urlPattern", ["x"], "UnoApp.detection.urlPattern", "did you mean 'urlPatterns'?"),
 ]
+
+
+# Names that are not known: the rest of the file counts.
+UNKNOWN = [
+    (CLIENTS, "cursor/configPath", [], "cursor.configPath", "did you mean 'configPaths'?"),
+    (CLIENTS, "cursor/jsonrootkey", "x", "cursor.jsonrootkey", "did you mean 'jsonRootKey'?"),
+    (CLIENTS, "cursor/configPaths/0", {"path": "{home}/x", "urlkey": "u"}, "cursor.configPaths[0].urlkey", "'urlKey'"),
+    (CLIENTS, "cursor/typeMap", {"sse": "x"}, "cursor.typeMap.sse", "is not known"),
+    (SERVERS, "UnoApp/transports", "x", "UnoApp.transports", "did you mean 'transport'?"),
+    (SERVERS, "UnoApp/variants/nightly", {"command": "x"}, "UnoApp.variants.nightly", "is not known; known are stable"),
+    (SERVERS, "UnoApp/detection/urlPattern", ["x"], "UnoApp.detection.urlPattern", "did you mean 'urlPatterns'?"),
+]
+
+
+@pytest.mark.parametrize(("kind", "trail", "value", "where", "reason"), UNKNOWN)
+def test_a_name_that_is_not_known_is_told_and_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, trail: str, value: object, where: str, reason: str
+) -> None:
+    base = SEED_CLIENTS if kind == CLIENTS else SEED_SERVERS
+    file = write(tmp_path / "definitions.json", json.dumps(_changed(base, trail, value)))
+
+    found = load(machine(LINUX), **{"clients" if kind == CLIENTS else "servers": str(file)})
+
+    told = capsys.readouterr().err
+    assert f"{file}: {where} is not known" in told
+    assert reason in told
+    assert {one.id for one in found.profiles} >= {"cursor"}
+    assert [one.name for one in found.servers] == ["UnoApp", "UnoDocs"]
+
+
+def test_the_definitions_of_the_dotnet_tool_are_read_with_their_words_for_registration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = {
+        "agent": {
+            "configPaths": [],
+            "writeTarget": "",
+            "jsonRootKey": "",
+            "strategy": "native",
+            "manualRegistrationMessage": "Run 'agent mcp add'.",
+            "cli": {
+                "executable": "agent",
+                "detect": ["--version"],
+                "addStdio": ["mcp", "add", "{name}", "--", "{command}", "{args...}"],
+                "addHttp": None,
+                "list": ["mcp", "list"],
+                "remove": ["mcp", "remove", "{name}"],
+            },
+        },
+        "quiet": {"configPaths": [], "strategy": "native"},
+    }
+    file = write(tmp_path / "profiles.json", json.dumps(theirs))
+
+    agent, quiet = load(machine(LINUX), clients=str(file)).profiles
+
+    assert (agent.strategy, agent.no_client, agent.places) == ("native", "Run 'agent mcp add'.", ())
+    assert agent.cli is not None
+    assert agent.cli.list == ("mcp", "list")
+    assert quiet.no_client == "quiet is registered in its own way."
+    assert capsys.readouterr().err == ""
+
+
+def test_the_workspace_can_be_named_in_a_servers_definition(tmp_path: Path) -> None:
+    definition = {"command": "{workspace}/run", "args": ["--in", "{workspace}"], "env": {"AT": "{workspace}/data"}}
+    server = {"transport": "stdio", "variants": {"stable": definition}, "detection": {"keyPatterns": ["^mine$"]}}
+    file = write(tmp_path / "servers.json", json.dumps({"mine": server}))
+
+    (mine,) = load(machine(LINUX), servers=str(file)).servers
+
+    workspace = machine(LINUX).workspace
+    assert mine.variants["stable"].command == f"{workspace}/run"
+    assert mine.variants["stable"].args == ("--in", workspace)
+    assert mine.variants["stable"].env == {"AT": f"{workspace}/data"}
 
 
 @pytest.mark.parametrize(
@@ -246,7 +312,7 @@ def test_our_validator_and_the_usual_one_agree(kind: str, data: object) -> None:
     usual = jsonschema.Draft202012Validator(schema)
 
     usual.check_schema(schema)
-    assert (first_problem(data, schema) is None) == usual.is_valid(data)
+    assert (next(problems(data, schema), None) is None) == usual.is_valid(data)
 
 
 @pytest.mark.parametrize(

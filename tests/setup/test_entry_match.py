@@ -115,6 +115,19 @@ def test_an_entry_of_our_name_that_says_nothing_is_ours_and_outdated(settings: A
     assert not up_to_date(match, CHOICE, PLAIN)
 
 
+def test_a_text_that_is_too_long_for_a_pattern_matches_nothing() -> None:
+    greedy = ServerDefinition("Mine", "stdio", {}, Detection(("a+$",), ("a+$",), ("^https://a+$",), ("^http://a+$",)))
+    long = "a" * 10_000 + "."
+    entries = (
+        ServerEntry(long, {"command": "x"}),
+        ServerEntry("command", {"command": "x", "args": [long]}),
+        ServerEntry("address", {"url": f"https://{long}"}),
+        ServerEntry("weak", {"url": f"http://{long}"}),
+    )
+
+    assert matches(entries, (greedy,), PLAIN) == ()
+
+
 def test_a_costly_pattern_sees_a_bounded_text_only() -> None:
     costly = ServerDefinition("Slow", "stdio", {}, Detection(keys=("^Slow$",), commands=("(x+)y.*z",)))
     long = ServerEntry("other", {"command": "x", "args": ["x" * 10_000_000]})

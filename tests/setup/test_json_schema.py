@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from uno_devserver.setup.definitions import CLIENTS, SERVERS, packaged
-from uno_devserver.setup.json_schema import ANNOTATIONS, KEYWORDS, first_problem
+from uno_devserver.setup.json_schema import ANNOTATIONS, KEYWORDS, problems
 
 NAMES = ("properties", "$defs")  # below them stand names, not keywords
 
@@ -72,8 +72,8 @@ GOOD = {
 
 
 def test_what_fits_has_no_problem() -> None:
-    assert first_problem(GOOD, SCHEMA) is None
-    assert first_problem({"paths": ["a"]}, SCHEMA) is None
+    assert next(problems(GOOD, SCHEMA), None) is None
+    assert next(problems({"paths": ["a"]}, SCHEMA), None) is None
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,14 @@ def test_what_fits_has_no_problem() -> None:
     ],
 )
 def test_what_does_not_fit_is_named_with_its_place(change: dict[str, object], path: str, reason: str) -> None:
-    problem = first_problem({**GOOD, **change}, SCHEMA)
+    problem = next(problems({**GOOD, **change}, SCHEMA), None)
 
     assert problem is not None
     assert (problem.path, problem.reason) == (path, reason)
 
 
 def test_what_is_mistyped_is_told_before_what_is_missing_for_that() -> None:
-    problem = first_problem({"on": 1, "pahts": ["a"]}, SCHEMA)
+    problem = next(problems({"on": 1, "pahts": ["a"]}, SCHEMA), None)
 
     assert problem is not None
     assert (problem.path, problem.reason) == ("pahts", "is not known: did you mean 'paths'?")
@@ -119,7 +119,7 @@ def test_what_is_mistyped_is_told_before_what_is_missing_for_that() -> None:
     [([], "must be an object, not an array"), ("x", "must be an object, not a string"), ({}, "'paths' is missing")],
 )
 def test_the_whole_can_be_wrong(value: object, reason: str) -> None:
-    problem = first_problem(value, SCHEMA)
+    problem = next(problems(value, SCHEMA), None)
 
     assert problem is not None
     assert (problem.path, problem.reason) == ("", reason)

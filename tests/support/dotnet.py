@@ -1,6 +1,7 @@
 """A stand-in for the dotnet command, in a folder that looks like an installation.
 
-It answers `--version`, `--list-sdks`, `--list-runtimes` and `build`, runs a Host, and remembers how it was called.
+It answers `--version`, `--list-sdks`, `--list-runtimes`, `build` and `msbuild -getItem`, runs a Host, and remembers how
+it was called.
 As recorded from the real one: a `global.json` with a trailing comma ends `--version` with exit code 1, an SDK that is
 not installed with 155 and the list of SDKs on standard output; dump files are UTF-16 with one byte order mark.
 """
@@ -65,6 +66,23 @@ def dump(option, lines):
                 stream.write("".join(line + "\n" for line in lines).encode("utf-16-le"))
 
 
+def evaluate():
+    options = dict(argument.partition("=")[::2] for argument in argv[2:])
+    items = None if answers["evaluation"] is None else answers["evaluation"].get(argv[1])
+    if answers["evaluation"] is None:
+        print("MSBUILD : error MSB1001: Unknown switch.\nSwitch: -getItem:UnoRemoteControlAddIns")
+        return 1
+    if items is None:
+        print(argv[1] + " : error MSB4025: The project file could not be loaded.")
+        return 1
+    framework = options.get("-p:TargetFramework", "")
+    found = [{{"Identity": path.replace("/tools/", "/buildTransitive/../tools/"), "FullPath": path}}
+             for path in items.get(framework, [])]
+    several = "" if framework else ";".join(name for name in items if name) if "" not in items else ""
+    print(json.dumps({{"Properties": {{"TargetFrameworks": several}}, "Items": {{"UnoRemoteControlAddIns": found}}}}))
+    return 0
+
+
 def build():
     answer = answers["build"]
     print(answer["stdout"], end="")
@@ -84,6 +102,8 @@ elif argv == ["--version"]:
     sys.exit(version())
 elif argv[:1] == ["build"]:
     sys.exit(build())
+elif argv[:1] == ["msbuild"]:
+    sys.exit(evaluate())
 elif argv and argv[0].endswith(".dll") and os.path.exists(os.path.join(root, "host.py")):
     os.execv(sys.executable, [sys.executable, "-IS", os.path.join(root, "host.py"), *argv])  # see support.hosts
 else:
@@ -112,10 +132,13 @@ class FakeDotNet:
         sdks: Sequence[str] = ("10.0.401",),
         runtimes: Sequence[str] = ("10.0.12",),
         build: Build = FAILING_BUILD,
+        evaluation: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     ) -> None:
+        """`evaluation`: the add-ins that `msbuild -getItem` names, by project and framework; None: unknown to it."""
         self.sdks = sdks
         self.runtimes = runtimes
         self.build = build
+        self.evaluation = evaluation
         self.root = Path()
 
     def install(self, root: Path) -> None:
@@ -125,7 +148,12 @@ class FakeDotNet:
         for version in self.runtimes:
             _write(root / "shared" / "Microsoft.NETCore.App" / version / "Microsoft.NETCore.App.deps.json", "{}")
             _write(root / "host" / "fxr" / version / "libhostfxr.so", "\x7fELF")
-        answers = {"sdks": self.sdks, "runtimes": self.runtimes, "build": vars(self.build)}
+        answers = {
+            "sdks": self.sdks,
+            "runtimes": self.runtimes,
+            "build": vars(self.build),
+            "evaluation": self.evaluation,
+        }
         _write(root / "answers.json", json.dumps(answers))
         _write(root / "dotnet", _SCRIPT.format(python=sys.executable))
         (root / "dotnet").chmod(0o755)
@@ -136,6 +164,9 @@ class FakeDotNet:
 
     def build_calls(self) -> list[list[str]]:
         return [argv for argv in self.calls() if argv[:1] == ["build"]]
+
+    def evaluation_calls(self) -> list[list[str]]:
+        return [argv for argv in self.calls() if argv[:1] == ["msbuild"]]
 
     def build_folders(self) -> list[str]:
         """The working directories of the builds."""

@@ -53,7 +53,7 @@ else:
     signal.signal(signal.SIGINT, leave)
 addins = [path for path in flags.get("addins", "an add-in that MSBuild names").split(";") if path]
 if manners["dies"] or (manners["dies_of_addins"] and addins):
-    print("Unhandled exception: the stand-in was told to die", file=sys.stderr, flush=True)
+    print(manners["last_words"], file=sys.stderr, flush=True)
     os._exit(manners["exit_code"])
 
 data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
@@ -134,6 +134,7 @@ class Manners:
     dies_of_addins: bool = False
     ignores_sigterm: bool = False
     exit_code: int = 0
+    last_words: str = "Unhandled exception: the stand-in was told to die"
 
 
 class StandInHosts:

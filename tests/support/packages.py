@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,14 @@ class Package:
     def dll(self, cache: Path, name: str | None = None) -> str:
         """Where its add-in lies in that packages folder."""
         return str(cache / self.path / "tools" / "devserver" / (name or f"{self.id}.dll"))
+
+    def pack(self, folder: Path) -> Path:
+        """The .nupkg that is published."""
+        path = folder / f"{self.id}.{self.version}.nupkg"
+        with zipfile.ZipFile(path, "w") as file:
+            for name, content in self.all_files.items():
+                file.writestr(name, content)
+        return path
 
     def write(self, cache: Path) -> Path:
         write_all(cache / self.path, self.all_files)

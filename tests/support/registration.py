@@ -42,6 +42,33 @@ UNPINNED_PRERELEASE = {"command": "uvx", "args": ["--prerelease", "allow", "uno-
 DOCS = {"url": DOCS_URL}
 
 
+_SERVER = """import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    tools = [{"name": NAME, "inputSchema": {"type": "object"}}]
+    info = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+    info["serverInfo"] = {"name": NAME, "version": "1"}
+    result = {"initialize": info, "tools/list": {"tools": tools}}.get(asked.get("method"), {})
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+def server_in(folder: Path, name: str, manifest: str = "pyproject.toml") -> Path:
+    """A server that has one tool of its name, and its config."""
+    texts = {
+        "pyproject.toml": f'[project]\nname = "{name}"\n',
+        "package.json": json.dumps({"name": name, "main": "server.js"}),
+        "go.mod": f"module example.org/{name}\n",
+        f"{name}.csproj": "<Project/>",
+    }
+    write(folder / manifest, texts[manifest])
+    write(folder / "server.py", f"NAME = {name!r}\n{_SERVER}")
+    command = {"command": sys.executable, "args": [str(folder / "server.py")], "build": False}
+    write(folder / ".devtools" / "host.config.jsonc", json.dumps({"mcpServerRoot": "..", "mcpServer": command}))
+    return folder
+
+
 def as_version(machine: Machine, version: str) -> str:
     """Have the programs on this machine run as this version of ours; returns it."""
     folder = machine.root / f"version-{version}"  # a file of the same size and second would be taken for the same

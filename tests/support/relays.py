@@ -10,12 +10,20 @@ from typing import Any
 
 import msgspec
 
-from uno_devserver.protocol.client.connection import Connection, ConnectionLost, Peer, PendingCall, ServerDescription
+from uno_devserver.protocol.client.connection import (
+    Connection,
+    ConnectionLost,
+    Peer,
+    PendingCall,
+    ServerDescription,
+    UnusableServer,
+)
 from uno_devserver.protocol.client.raw_messages import RawMessage
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Params, Result, Session
 from uno_devserver.protocol.versions import MODERN_VERSIONS, NEWEST_HANDSHAKE
+from uno_devserver.proxy.calls.forwarder import Forwarder
 from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.proxy.calls.upstream_link import DEFAULT_LIMITS, CallLimits, Unavailable
 from uno_devserver.proxy.options import ProxyOptions
@@ -206,6 +214,7 @@ class ScriptedLink:
         self.settled: ConnectionState | None = None  # the state after the next look for changes
         self.changes = 0
         self.losses: list[int] = []
+        self.refusals: list[tuple[int, int | None]] = []
         self.workspaces: list[tuple[str, str | None]] = []
         self.selections: list[tuple[str, bool]] = []
         self.answer_of_selection: dict[str, Any] = {"status": "started"}
@@ -287,6 +296,9 @@ class ScriptedLink:
 
     def lost(self, generation: int) -> None:
         self.losses.append(generation)
+
+    def refused(self, generation: int, refusal: UnusableServer) -> None:
+        self.refusals.append((generation, refusal.status))
 
     def lists_changed(self) -> None:
         self.changes += 1
@@ -388,12 +400,9 @@ class Scene:
         self.link.report_to(self.state)
         self.updated: list[str] = []
         self.roots_changed: list[Session] = []
+        forwarding = Forwarder(self.link, self.state, self.updated.append, limits)
         self.service = ProxyService(
-            self.link,
-            self.state,
-            resource_updated=self.updated.append,
-            roots_changed=self.roots_changed.append,
-            limits=limits,
+            forwarding, resource_updated=lambda _: None, roots_changed=self.roots_changed.append
         )
 
     def start(self, call: ScriptedCall) -> asyncio.Task[Result | msgspec.Raw]:

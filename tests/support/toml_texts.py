@@ -59,14 +59,26 @@ noise = st.sampled_from(NOISE)
 lines = st.sampled_from(LINES)
 
 
+INLINE_1_0 = (("", ",", ""), ("", ", ", ""), (" ", ", ", " "), ("  ", " ,", "  "))
+INLINE_1_1 = (
+    (" ", ", ", ", "),
+    ("\n  ", ",\n  ", ",\n"),
+    ("\n  ", ", # why\n  ", "\n"),
+    (" # why\n\t", ",\n\t", ", # }\n"),
+)
+
+
 @st.composite
-def toml_texts(draw: DrawFn) -> str:
-    """A valid text: keys at the top, then tables in any order, the servers in one way or in several."""
+def toml_texts(draw: DrawFn, newer: bool = False) -> str:
+    """A valid text: keys at the top, then tables in any order, the servers in one way or in several.
+
+    With `newer`, inline tables are written as in TOML 1.1, too.
+    """
     top, sections = [_pair(draw, f"top{index}") for index in range(draw(st.integers(0, 2)))], []
     way = draw(st.sampled_from(("none", "tables", "tables", "table", "table", "dotted", "inline")))
     names = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=3))
     if way == "inline":
-        top.append(f"{ROOT} = {_inline(draw, [_inline_server(draw, name) for name in names])}")
+        top.append(f"{ROOT} = {_inline([_inline_server(draw, name) for name in names])}")
     elif way == "dotted":
         top += [f"{ROOT}.{line}" for name in names for line in _dotted(draw, name)]
     elif way == "tables":
@@ -80,7 +92,8 @@ def toml_texts(draw: DrawFn) -> str:
             st.sampled_from((f"[other{index}]", f"[ other{index} . 'in.ner' ]", "[[list]]", f"[x.{ROOT}.n{index}]"))
         )
         sections.append(_section(draw, header, [_pair(draw, key) for key in draw(keys)]))
-    return _joined(draw, [top, *draw(st.permutations(sections))])
+    text = _joined(draw, [top, *draw(st.permutations(sections))])
+    return _with_inline_tables(draw, text, INLINE_1_0 + (INLINE_1_1 * 2 if newer else ()))
 
 
 def _joined(draw: DrawFn, sections: list[list[str]]) -> str:
@@ -100,14 +113,14 @@ def _tables(draw: DrawFn, name: str) -> list[list[str]]:
 
 def _inline_server(draw: DrawFn, name: str) -> str:
     members = [_member(draw, key) for key in draw(keys)]
-    return draw(st.sampled_from((f"{name} = {_inline(draw, members)}", f"{name}.command = 'x', {name}.args.x = []")))
+    return draw(st.sampled_from((f"{name} = {_inline(members)}", f"{name}.command = 'x', {name}.args.x = []")))
 
 
 def _in_table(draw: DrawFn, name: str) -> list[str]:
     shape = draw(st.sampled_from(("inline", "dotted", "no table")))
     if shape == "dotted":
         return _dotted(draw, name)
-    value = _inline(draw, [_member(draw, key) for key in draw(keys)]) if shape == "inline" else "5"
+    value = _inline([_member(draw, key) for key in draw(keys)]) if shape == "inline" else "5"
     return [f"{name} = {value}"]
 
 
@@ -130,6 +143,20 @@ def _member(draw: DrawFn, key: str) -> str:
     return draw(st.sampled_from(("{} = {}", "{}={}", "{}.inner = {}"))).format(key, draw(values))
 
 
-def _inline(draw: DrawFn, members: list[str]) -> str:
-    space, comma = draw(st.sampled_from((("", ","), ("", ", "), (" ", ", "), ("  ", " ,"))))
-    return "{" + space + comma.join(members) + space + "}"
+# Inline tables are written with these marks first, because their form is drawn only in the end.
+OPEN, NEXT, CLOSE = "\x01", "\x02", "\x03"
+
+
+def _inline(members: list[str]) -> str:
+    return OPEN + NEXT.join(members) + CLOSE
+
+
+def _with_inline_tables(draw: DrawFn, text: str, forms: tuple[tuple[str, str, str], ...]) -> str:
+    while OPEN in text:
+        before, _, rest = text.rpartition(OPEN)
+        inside, _, after = rest.partition(CLOSE)
+        begin, comma, end = draw(st.sampled_from(forms)) if inside else ("", "", "")
+        newline = "\r\n" if "\r\n" in text else "\n"
+        begin, comma, end = (part.replace("\n", newline) for part in (begin, comma, end))
+        text = before + "{" + begin + inside.replace(NEXT, comma) + end + "}" + after
+    return text

@@ -128,8 +128,9 @@ class ScriptedRunning(RunningUpstream):
 class ScriptedUpstream(Upstream):
     """Each start takes the next outcome; the last one counts for all that follow."""
 
-    def __init__(self, *outcomes: ScriptedRunning | StartFailure, stubborn: bool = False) -> None:
+    def __init__(self, *outcomes: ScriptedRunning | StartFailure, stubborn: bool = False, remote: bool = False) -> None:
         self.outcomes = list(outcomes)
+        self.remote = remote
         self.stubborn = stubborn  # cannot be given up
         self.starts = 0
         self.observers: list[UpstreamObserver] = []  # of each start
@@ -195,7 +196,6 @@ class Kept:
             self.announcements,
             begun,
             named="The server",
-            comes_back=options.url is not None,
             limits=limits,
         )
         self.restarter = Restarter(self.keeper)

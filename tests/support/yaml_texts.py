@@ -50,7 +50,6 @@ class _Writer:
         self.noise = chance.choice([0, 0, 0.2, 0.5])
         self.flows = chance.choice([0, 0.2, 0.6])
         self.lines: list[str] = []
-        self.ends_with_block_scalar = False
 
     def text(self, is_list: bool, servers: int) -> YamlText:
         root, chance = ("mcpServers" if is_list else "extensions"), self.chance
@@ -77,10 +76,9 @@ class _Writer:
             self.others(["last", "é"])
         if chance.random() < 0.2:
             self.lines.append("...")
-            self.ends_with_block_scalar = False
         newline = chance.choice(["\n", "\n", "\r\n"])
         text = newline.join(self.lines)
-        if chance.random() < 0.7 or self.ends_with_block_scalar:
+        if chance.random() < 0.7:
             text += newline * chance.choice([1, 1, 2])
         return YamlText(text.replace(BREAK, newline), root, "name" if is_list else None, names, flow)
 
@@ -122,7 +120,6 @@ class _Writer:
     def pair(self, column: int, key: str, depth: int) -> None:
         head = f"{' ' * column}{self.key(key)}:"
         kind = self.chance.random()
-        self.ends_with_block_scalar = False
         if kind < 0.15 and depth < 3:
             self.emit(head, comment=True)
             self.pair(column + self.step, "inner", depth + 1)
@@ -146,10 +143,8 @@ class _Writer:
         self.lines += [
             " " * (column + 2) + line for line in self.chance.choice([["x"], ["# no", "  y"], ["a: b", "z"]])
         ]
-        self.ends_with_block_scalar = True
 
     def emit(self, line: str, comment: bool = False) -> None:
-        self.ends_with_block_scalar = False
         if comment and self.chance.random() < self.noise:
             line += self.chance.choice([" ", "  "]) + self.chance.choice(COMMENTS)
         self.lines.append(line)

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.privileges import SETPRIV
-from uno_devserver.system.files import FileProblem, decode, read_bytes, read_text, rewrite, write_atomic
+from uno_devserver.system.files import TEMPORARY, FileProblem, decode, read_bytes, read_text, rewrite, write_atomic
 
 REFUSED_AT_ONCE = pytest.mark.timeout(5)
 
@@ -363,7 +363,7 @@ def test_a_writer_that_is_killed_before_the_rename_leaves_the_old_content(path: 
 def test_the_leftover_of_a_killed_writer_does_not_stop_a_later_one_with_its_process_id(tmp_path: Path) -> None:
     """In a container the same command gets the same process id on every start."""
     path = tmp_path / "file"
-    leftovers = [f"file.{os.getpid()}-{number}.tmp" for number in range(200)]
+    leftovers = [f"file.{os.getpid()}-{number}{TEMPORARY}" for number in range(200)]
     for name in leftovers:
         (tmp_path / name).write_bytes(b"leftover")
 

@@ -10,7 +10,7 @@ import sys
 import psutil
 import pytest
 
-from support.servers import LISTENS, Processes
+from support.servers import LISTENS, OBEYS, Processes
 from uno_devserver.system import proc
 
 pytestmark = pytest.mark.skipif(not proc.AVAILABLE, reason="only Linux has such files")
@@ -35,6 +35,15 @@ def test_a_name_with_brackets_and_blanks_does_not_confuse_it(processes: Processe
         assert proc.is_alive(child.pid)
         assert proc.created(child.pid) == pytest.approx(psutil.Process(child.pid).create_time(), abs=0.02)
         child.stdin.close()
+
+
+def test_a_process_with_a_handler_handles_signals_and_one_that_gave_it_up_does_not(processes: Processes) -> None:
+    interruptible = processes.start()  # Python turns SIGINT into an exception
+    without = processes.start(f"import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)\n{OBEYS}")
+
+    assert proc.handles_signals(interruptible.pid)
+    assert not proc.handles_signals(without.pid)
+    assert not proc.handles_signals(processes.zombie())
 
 
 def test_one_that_has_ended_is_not_alive_and_was_never_created(processes: Processes) -> None:

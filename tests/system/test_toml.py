@@ -69,7 +69,40 @@ def test_what_tomllib_reads_is_read(text: str) -> None:
     assert repr(parse(text)) == repr(tomllib.loads(text))
 
 
-@pytest.mark.parametrize("piece", ['"""\\', "'''a''b", '"', "'", "a .", "a  ", ". ", '"\\', "''.", "#", "a.a\n"])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("x = {\n  a = 1,\n  b = 2\n}\ny = 3\n", {"x": {"a": 1, "b": 2}, "y": 3}),
+        ("x = { a = 1, }", {"x": {"a": 1}}),
+        ("x = {\r\n a = 1, # one, }\r\n # none\r\n}\r\n", {"x": {"a": 1}}),
+        ("x = { a = { b = [\n1, # }\n2,\n], }, }", {"x": {"a": {"b": [1, 2]}}}),
+        ("x = [{\na = '}',\n}, {\nb = \"#\"\n}]", {"x": [{"a": "}"}, {"b": "#"}]}),
+        ("[t]\nx = {\n\n}\n[[u]]\ny = {a.b = 1,\n}", {"t": {"x": {}}, "u": [{"y": {"a": {"b": 1}}}]}),
+        ("x = \"\\e\\x41\\\\e\"\ny = '\\e'", {"x": "\x1bA\\e", "y": "\\e"}),
+        ('x = """\\x41\n{\n,}"""\ny = {\n}', {"x": "A\n{\n,}", "y": {}}),
+        ("x = 07:32\ny = 2026-01-02 03:04+05:06", tomllib.loads("x = 07:32:00\ny = 2026-01-02 03:04:00+05:06")),
+    ],
+)
+def test_what_toml_1_1_adds_is_read(text: str, value: object) -> None:
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["x = {,}", "x = {a = 1,,}", "x = {\na = 1\nb = 2}", 'x = {\n"a" 1}', "x = {\n", "x = '\n'"]
+)
+def test_what_neither_version_allows_is_refused(text: str) -> None:
+    with pytest.raises(tomllib.TOMLDecodeError):
+        parse(text)
+
+
+def test_the_line_of_an_error_after_a_table_of_toml_1_1_is_right() -> None:
+    with pytest.raises(tomllib.TOMLDecodeError, match="line 6"):
+        parse("x = {\n a = 1,\n # why\n b = 2,\n}\ny = \n")
+
+
+@pytest.mark.parametrize(
+    "piece", ['"""\\', "'''a''b", '"', "'", "a .", "a  ", ". ", '"\\', "''.", "#", "a.a\n", "[", "{,"]
+)
 def test_the_time_is_linear_whatever_is_unclosed(piece: str) -> None:
     text = "= " + piece * (500_000 // len(piece))
 

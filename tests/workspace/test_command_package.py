@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write_all
-from uno_devserver.workspace.command_package import OutsideRepository, package_of
+from uno_devserver.workspace.command_package import OutsideRepository, package_of, started_files
 from uno_devserver.workspace.trust import ForeignCode
 
 FILES = {
@@ -26,6 +26,20 @@ FILES = {
     "services/go/cmd/server/main.go": "",
     "services/cs/Server.csproj": "",
     "services/one/server.cs": "#:property A=b",
+    "services/deno/deno.json": "{}",
+    "services/deno/main.ts": "",
+    "services/zig/build.zig": "",
+    "services/java/pom.xml": "",
+    "scripts/a/b/c/package.json": '{"name": "third", "scripts": {"start": "node x.js"}}',
+    "scripts/a/b/c/d/package.json": '{"name": "fourth", "scripts": {"start": "node x.js"}}',
+    "scripts/package.json": (
+        '{"name": "scripts", "main": "lib/main.js", "scripts": {"start": "npm start -w @all/s", "dev": "npm run a",'
+        ' "a": "npm run dev", "built": "npm run build && node dist/x.js", "hooked": "node x.js",'
+        ' "prehooked": "tsc"}}'
+    ),
+    "scripts/packages/s/package.json": (
+        '{"name": "@all/s", "scripts": {"start": "NODE_ENV=x cross-env A=b node --enable-source-maps dist/index.js"}}'
+    ),
     "node_modules/.bin/tsx": "",
     "node_modules/tool/package.json": '{"name": "tool"}',
     "node_modules/tool/index.js": "",
@@ -61,6 +75,14 @@ def repository(tmp_path: Path) -> Path:
         (".", "dotnet run --project services/cs/Server.csproj", "services/cs"),
         (".", "dotnet run services/one/server.cs", "services/one"),
         (".", "curl http://localhost/x.js", "."),
+        (".", "deno run -A services/deno/main.ts", "services/deno"),
+        (".", "services/zig/zig-out/bin/server", "services/zig"),
+        (".", "java -jar services/java/target/server.jar", "services/java"),
+        (".", "bun packages/a/src/index.ts", "packages/a"),
+        (".", "bun run --watch packages/a/src/index.ts", "packages/a"),
+        (".", "yarn node packages/a/src/index.ts", "packages/a"),
+        (".", "pnpm exec tsx packages/a/src/index.ts", "packages/a"),
+        (".", "npm exec -- tsx packages/a/src/index.ts", "packages/a"),
     ],
 )
 def test_the_package_is_the_nearest_one_above_what_the_command_names(
@@ -69,6 +91,23 @@ def test_the_package_is_the_nearest_one_above_what_the_command_names(
     found = package_of(command.split(), str(repository / working))
 
     assert found == str((repository / package).resolve())
+
+
+@pytest.mark.parametrize("option", [["--package", "my_srv"], ["--package=my-srv"]])
+def test_the_member_of_a_uv_workspace_that_the_command_names_is_the_package(
+    repository: Path, option: list[str]
+) -> None:
+    write_all(
+        repository / "ws",
+        {
+            "pyproject.toml": '[project]\nname = "root"\n[tool.uv.workspace]\nmembers = ["members/*"]\n',
+            "members/a/pyproject.toml": '[project]\nname = "other"\n',
+            "members/b/pyproject.toml": '[project]\nname = "my-srv"\n',
+        },
+    )
+
+    assert package_of(("uv", "run", *option, "srv"), str(repository / "ws")) == str(repository / "ws/members/b")
+    assert package_of(("uv", "run", "srv"), str(repository / "ws")) == str(repository / "ws")
 
 
 def test_in_no_repository_nothing_above_the_working_folder_counts(tmp_path: Path) -> None:
@@ -82,8 +121,9 @@ def test_a_link_that_leads_out_of_the_repository_is_not_followed(repository: Pat
     (repository / "linked").symlink_to(repository.parent / "other")
 
     for script in ("linked/x.js", "../other/x.js"):
-        with pytest.raises(OutsideRepository, match="the command's script is not in"):
-            package_of(("node", script), str(repository))
+        for program in (("node",), ("bun",), ("yarn", "node"), ("npm", "exec", "tsx")):
+            with pytest.raises(OutsideRepository, match="the command's script is not in"):
+                package_of((*program, script), str(repository))
 
 
 @pytest.mark.parametrize("planted", [".git", "package.json"])
@@ -96,3 +136,52 @@ def test_what_another_user_has_put_above_the_working_folder_is_no_package_of_the
 
     with pytest.raises(ForeignCode, match=f"{tmp_path / planted}: it belongs to another user"):
         package_of(("node", "server.js"), str(tmp_path / "mine"))
+
+
+@pytest.mark.parametrize(
+    ("command", "started"),
+    [
+        ("node dist/index.js --out result/x.json", "dist/index.js"),
+        ("node --import tsx src/index.ts", "src/index.ts"),
+        ("node .", "lib/main.js"),
+        ("./bin/server --port 1", "bin/server"),
+        ("java -Xmx1g -jar build/server.jar", "build/server.jar"),
+        ("dotnet bin/Server.dll", "bin/Server.dll"),
+        (".venv/bin/python server.py", "server.py .venv/bin/python"),
+        (".venv/bin/python -m server some/file.js", ".venv/bin/python"),
+        ("npx -y my-server", ""),
+        ("go run ./cmd/server", ""),
+        ("npm start", "packages/s/dist/index.js"),
+        ("npm start --workspace=@all/s -- --verbose", "packages/s/dist/index.js"),
+        ("npm run start -w packages/s", "packages/s/dist/index.js"),
+        ("pnpm --filter @all/s start", "packages/s/dist/index.js"),
+        ("yarn workspace @all/s start", "packages/s/dist/index.js"),
+        ("npm start -w @all/gone", ""),
+        ("npm run built", ""),  # it builds by itself
+        ("npm run hooked", ""),
+        ("npm run dev", ""),  # it never ends
+        ("npm run gone", ""),
+        ("./target/debug/server ./data", "target/debug/server"),
+        ("/opt/bin/node packages/s/src/main.ts", "packages/s/src/main.ts /opt/bin/node"),
+        ("bun src/index.ts --port 1", "src/index.ts"),
+        ("bun index.ts", "index.ts"),
+        ("bun run start", "packages/s/dist/index.js"),
+        ("yarn workspace @all/s node --enable-source-maps dist/x.js", "packages/s/dist/x.js"),
+        ("npm exec -w @all/s -- node dist/x.js", "packages/s/dist/x.js"),
+        ("pnpm -C packages/s exec node dist/x.js", "packages/s/dist/x.js"),
+        ("npm start -w third", "a/b/c/x.js"),
+        ("npm start -w fourth", ""),  # too deep
+    ],
+)
+def test_the_files_that_a_command_starts_are_found_also_through_scripts(
+    repository: Path, command: str, started: str
+) -> None:
+    folder = repository / "scripts"
+
+    found = started_files(command.split(), str(folder))
+
+    assert list(found) == [os.path.normpath(folder / path) for path in started.split()]
+
+
+def test_a_script_belongs_to_the_package_that_it_starts(repository: Path) -> None:
+    assert package_of(["npm", "start"], str(repository / "scripts")) == str(repository / "scripts/packages/s")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.files import write
-from uno_devserver.issues import REMEDIES
+from uno_devserver.issues import REMEDIES, Issue
 from uno_devserver.workspace.config import (
     FIELDS,
     MAKE_READABLE,
@@ -22,9 +22,11 @@ from uno_devserver.workspace.config import (
     InspectorSettings,
     ServerCommand,
     Strategy,
+    ToolFilter,
     read_config,
     split_command,
 )
+from uno_devserver.workspace.server_command import file_variables
 
 
 def _read(tmp_path: Path, content: str | bytes) -> Config:
@@ -76,7 +78,8 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
           "mcpServerRoot": "../server",
           "mcpServer": {
             "command": "node", "args": ["a", ""], "env": {"A": "1", "B": ""}, "cwd": "../server/run",
-            "envFile": "../.env", "url": "http://localhost:8000/mcp", "build": "make 'all of it'",
+            "envFile": "../.env", "url": "http://localhost:8000/mcp", "headers": {"X-Key": "${A}"},
+            "build": "make 'all of it'",
             "startupTimeout": 1, "silenceTimeout": 86400000,
           },
           "client": {"command": "code", "args": ["."], "cwd": "../app", "readyPattern": "ready|go"},
@@ -84,6 +87,7 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
             "enabled": false, "mcpServerName": "mine", "restartDelay": 2000, "mcpStatusTimeout": 1,
             "strategy": "swap", "include": ["data/*.json"], "exclude": ["**/*.test.ts"], "watch": ["*"],
           },
+          "tools": {"include": ["get_*"], "exclude": ["get_all"]},
           "pipeline": {"concurrency": 8},
           "proxy": {"waitCalls": true},
           "inspector": {"enabled": true, "port": 7000},
@@ -104,6 +108,7 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
             f"{tmp_path}/server/run",
             f"{tmp_path}/.env",
             "http://localhost:8000/mcp",
+            (("X-Key", "${A}"),),
             ("make", "all of it"),
             1,
             86_400_000,
@@ -112,6 +117,7 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
         hot_reload=HotReloadSettings(
             False, "mine", 2000, 1, Strategy.SWAP, ("data/*.json",), ("**/*.test.ts",), ("*",)
         ),
+        tools=ToolFilter(("get_*",), ("get_all",)),
         inspector=InspectorSettings(True, 7000),
         given=frozenset(field.title for field in FIELDS),
     )
@@ -156,18 +162,42 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
         *(
             (
                 f'{{"mcpServer": {{"url": "{url}"}}}}',
-                ':1:23: mcpServer.url: it must be a URL of this machine, such as "http://localhost:8000/mcp".',
+                ':1:23: mcpServer.url: it must be a URL, such as "http://localhost:8000/mcp".',
             )
             for url in (
                 "localhost:8000",
-                "http://example.com/mcp",
-                "http://127.0.0.1.example.com/",
+                "ftp://example.com/mcp",
                 "http://localhost:0/mcp",
                 "http://localhost:65536/mcp",
                 "http://u:p@localhost/mcp",
+                "https://u@example.com/mcp",
+            )
+        ),
+        *(
+            (
+                f'{{"mcpServer": {{"url": "{url}", "build": false}}}}',
+                (
+                    ':1:23: mcpServer.url: it must be a URL of this machine, such as "http://localhost:8000/mcp": '
+                    "the server is started here."
+                ),
+            )
+            for url in (
+                "http://example.com/mcp",
+                "http://127.0.0.1.example.com/",
                 "https://localhost/mcp",
                 "http://10.0.0.1/mcp",
             )
+        ),
+        *(
+            (
+                f'{{"mcpServer": {{"headers": {headers}}}}}',
+                ":1:27: mcpServer.headers: it must be an object of texts, by the names of HTTP headers.",
+            )
+            for headers in ('{"A": 1}', '{"A B": "x"}', '{"": "x"}', '["A: x"]', '{"A": "\\ud83d"}')
+        ),
+        (
+            '{"mcpServer": {"headers": {"A": "x"}}}',
+            ":1:27: mcpServer.headers: they are sent to mcpServer.url, which is not given.",
         ),
         *(
             (f'{{"mcpServer": {{"build": {build}}}}}', f":1:25: mcpServer.build: {problem}.")
@@ -213,7 +243,7 @@ def test_what_is_wrong_is_named_by_its_place_and_the_default_counts(
     step = REMEDIES["ConfigInvalid"] if config.readable else MAKE_READABLE
     assert (issue.code, issue.fatal, issue.remediation) == ("ConfigInvalid", False, step)
     assert (config.hot_reload, config.concurrency, config.wait_calls) == (HotReloadSettings(), None, False)
-    assert config.given <= {"client.args", "client.command"}
+    assert config.given <= {"client.args", "client.command", "mcpServer.build", "mcpServer.headers"}
 
 
 @pytest.mark.parametrize("url", ["http://localhost/mcp", "http://127.0.0.2:80", "HTTP://[::1]:65535/a?b=c"])
@@ -221,6 +251,33 @@ def test_urls_of_this_machine_are_accepted(tmp_path: Path, url: str) -> None:
     config = _read(tmp_path, json.dumps({"mcpServer": {"url": url}}))
 
     assert (config.issues, config.server and config.server.url) == ((), url)
+
+
+@pytest.mark.parametrize(
+    ("server", "connects_only"),
+    [
+        ({"url": "https://example.com/mcp", "headers": {"X-Key": "${KEY}"}, "env": {"KEY": "a"}}, True),
+        ({"url": "http://localhost:8000/mcp"}, True),
+        ({"url": "http://localhost:8000/mcp", "command": "node"}, False),
+        ({"url": "http://localhost:8000/mcp", "args": ["a"]}, False),
+        ({"url": "http://localhost:8000/mcp", "build": False}, False),
+        ({"command": "node"}, False),
+    ],
+)
+def test_a_server_of_which_only_the_url_is_given_is_connected_to(
+    tmp_path: Path, server: dict[str, object], connects_only: bool
+) -> None:
+    config = _read(tmp_path, json.dumps({"mcpServer": server}))
+
+    assert (config.issues, config.connects_only) == ((), connects_only)
+
+
+def test_a_server_of_a_root_is_started_and_listens_at_its_url(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text("{}")
+
+    config = _read(tmp_path, '{"mcpServerRoot": "..", "mcpServer": {"url": "http://localhost:8000/mcp"}}')
+
+    assert (config.issues, config.connects_only) == ((), False)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +308,9 @@ def test_limits_count_only_where_the_config_gives_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../../.env", "../link/.env", "/etc/environment"])
-def test_a_file_of_variables_outside_of_the_workspace_does_not_count(tmp_path: Path, path: str) -> None:
+def test_a_file_of_variables_outside_of_the_workspace_is_told_and_no_server_starts_without_it(
+    tmp_path: Path, path: str
+) -> None:
     workspace = tmp_path / "ws"
     workspace.mkdir()
     (workspace / "link").symlink_to(tmp_path)
@@ -261,7 +320,8 @@ def test_a_file_of_variables_outside_of_the_workspace_does_not_count(tmp_path: P
     (complaint,) = _complaints(config)
     assert complaint.startswith(":1:27: mcpServer.envFile: ")
     assert f"is not inside the workspace {workspace}; paths are relative to {workspace}/.devtools." in complaint
-    assert config.server == ServerCommand()
+    assert isinstance(refused := file_variables(config), Issue)
+    assert refused.message.endswith("leads out of the workspace.")
 
 
 def test_unknown_settings_are_named_with_what_was_probably_meant(tmp_path: Path) -> None:
@@ -275,6 +335,22 @@ def test_unknown_settings_are_named_with_what_was_probably_meant(tmp_path: Path)
         ":3:37: hotReload.colour: there is no such setting.",
         ":4:3: hotreload: there is no such setting; did you mean 'hotReload'?",
     ]
+
+
+@pytest.mark.parametrize(
+    ("document", "meant"),
+    [
+        ({"concurrency": 1}, ["pipeline.concurrency"]),
+        ({"mcpServer": {"waitCalls": True}}, ["proxy.waitCalls"]),
+        ({"timeout": 1}, ["mcpServer.startupTimeout", "mcpServer.silenceTimeout", "hotReload.mcpStatusTimeout"]),
+    ],
+)
+def test_a_setting_in_the_wrong_section_is_told_where_it_belongs(
+    tmp_path: Path, document: dict[str, object], meant: list[str]
+) -> None:
+    (complaint,) = _complaints(_read(tmp_path, json.dumps(document)))
+
+    assert complaint.endswith(f"there is no such setting; did you mean {' or '.join(map(repr, meant))}?")
 
 
 def test_a_file_of_strangers_leads_to_a_bounded_list(tmp_path: Path) -> None:
@@ -434,3 +510,61 @@ def test_a_file_of_nothing_but_unknown_settings_is_read_in_a_moment(tmp_path: Pa
 
     assert len(config.issues) == 20
     assert time.process_time() - begin < 3  # with a guess and a search for each it took half a minute
+
+
+# Several servers.
+
+
+def test_each_entry_of_servers_is_a_config_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path / "weather" / "package.json", "{}")
+
+    config = _read(
+        tmp_path,
+        """{"proxy": {"waitCalls": true}, "servers": {
+          "weather": {"root": "../weather", "startupTimeout": 5, "hotReload": {"strategy": "swap"}, "prefix": true,
+                      "pipeline": {"concurrency": 2}, "tools": {"exclude": ["x*"]}},
+          "docs": {"url": "https://example.com/mcp", "headers": {"X": "${Y}"}},
+          "off": {"command": "node", "args": ["a.js"], "env": {"A": "1"}, "enabled": false},
+        }}""",
+    )
+
+    assert config.issues == ()
+    assert (config.names_server, [entry.name for entry in config.servers]) == (False, ["weather", "docs", "off"])
+    weather, docs, off = (config.entry(name) for name in ("weather", "docs", "off"))
+    assert (weather.server_folder, weather.startup_seconds, weather.concurrency) == (f"{tmp_path}/weather", 0.005, 2)
+    assert (weather.hot_reload.strategy, weather.hot_reload.server_name) == (Strategy.SWAP, "weather")
+    assert (weather.prefix, weather.tools.allows("x1"), weather.tools.allows("y")) == (True, False, True)
+    assert (weather.wait_calls, weather.section, weather.connects_only) == (True, "servers.weather", False)
+    assert (docs.connects_only, docs.server and docs.server.headers) == (True, (("X", "${Y}"),))
+    assert (off.enabled, off.server and (off.server.command, off.server.args)) == (False, ("node", ("a.js",)))
+    assert read_config(config.path, "docs") == docs
+    assert not config.entry("unknown").names_server
+
+
+@pytest.mark.parametrize(
+    ("servers", "place", "problem"),
+    [
+        ('"x"', "1:13", "servers: it must be an object of servers"),
+        ('{"a b": {"url": "http://x"}}', "1:14", "servers.a b: the name of a server has 1 to 32"),
+        ('{"a": []}', "1:19", "servers.a: it must be an object"),
+        ('{"a": {}}', "1:19", "servers.a: it needs a command, a root or a url"),
+        (
+            '{"a": {"comand": "x", "root": ".."}}',
+            "1:20",
+            "servers.a.comand: there is no such setting; did you mean 'command'?",
+        ),
+        ('{"a": {"command": 1}}', "1:31", "servers.a.command: it must be the name or path of a program"),
+        ('{"a": {"url": "ftp://x"}}', "1:27", "servers.a.url: it must be"),
+        ('{"a": {"command": "x", "url": "http://example.com"}}', "1:43", "servers.a.url: it must be a URL of this"),
+        ('{"a": {"command": "x", "tools": 1}}', "1:45", "servers.a.tools: it must be an object"),
+        ('{"a": {"command": "x", "hotReload": {"mcpServerName": "y"}}}', "1:50", "there is no such setting"),
+    ],
+)
+def test_a_wrong_entry_of_servers_is_told_with_its_place(
+    tmp_path: Path, servers: str, place: str, problem: str
+) -> None:
+    config = _read(tmp_path, f'{{"servers": {servers}}}')
+
+    assert config.issues
+    assert f"{config.path}:{place}: " in config.issues[0].message
+    assert problem in config.issues[0].message

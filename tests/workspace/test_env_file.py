@@ -10,6 +10,8 @@ from support.files import write
 from uno_devserver.system.files import FileProblem
 from uno_devserver.workspace.env_file import read_env_file
 
+KEY = "secret0CAQAwBQYDK2VwBCIEIJ1hsZ3v2VpguoRK9JLsLMREScVpezJpGXA7rAOQ="  # as the one line of an Ed25519 key
+
 
 @pytest.mark.parametrize(
     ("content", "variables"),
@@ -25,6 +27,11 @@ from uno_devserver.workspace.env_file import read_env_file
         ('A=it\'s "so"', {"A": 'it\'s "so"'}),
         ("A=1\nA=2", {"A": "2"}),
         ("my.name-2=ü", {"my.name-2": "ü"}),
+        (f"A='-----BEGIN PRIVATE KEY-----\n{KEY}\n'", {"A": f"-----BEGIN PRIVATE KEY-----\n{KEY}\n"}),
+        (
+            f"A={KEY}\nmySettingWithoutValue=\nLONG_NAME_OF_A_VARIABLE_WITHOUT_A_VALUE=",
+            {"A": KEY, "mySettingWithoutValue": "", "LONG_NAME_OF_A_VARIABLE_WITHOUT_A_VALUE": ""},
+        ),
     ],
 )
 def test_variables_are_read_as_in_other_files_of_the_kind(
@@ -42,6 +49,12 @@ def test_variables_are_read_as_in_other_files_of_the_kind(
         ("A='one\ntwo'\nB='secret", ":3: the value of B has no closing quote"),
         ('A=1\nB="x" secret', ":2: something follows the closing quote of B"),
         ("A=secret\0", ":1: the value of A has a character that no variable can have"),
+        (
+            f"A=-----BEGIN PRIVATE KEY-----\n{KEY}\n",
+            ":1: a value of several lines must stand in quotes, here that of A",
+        ),
+        (f"A=\n{KEY}\n", ":2: a value of several lines must stand in quotes"),
+        (f"A=1\r\n  {KEY}= \r\n", ":2: a value of several lines must stand in quotes"),
         (b"A=\xff", ": it is not UTF-8"),
         (b"x" * 1_048_577, ": it has 1,048,577 bytes; the limit is 1,048,576"),
     ],

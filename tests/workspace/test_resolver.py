@@ -173,10 +173,21 @@ class TestADirectoryThatTheUserNamed:
         assert workspace.kind is ResolutionKind.NoValidWorkspace
         assert codes(workspace) == [("WorkspaceNotResolved", "Fatal"), (cause, "Fatal")]
 
-    def test_a_global_json_above_it_is_not_enough(self, tmp_path: Path) -> None:
+    def test_a_folder_in_it_is_the_same_workspace(self, tmp_path: Path) -> None:
         write_all(tmp_path, {"global.json": UNO, "src/readme.txt": ""})
 
-        assert resolve(str(tmp_path / "src"), explicit=True).kind is ResolutionKind.NoCandidates
+        inner, outer = (resolve(str(folder), explicit=True) for folder in (tmp_path / "src", tmp_path))
+
+        assert inner.kind is ResolutionKind.AutoDiscovered
+        assert inner.replace(requested_directory=outer.requested_directory, kind=outer.kind) == outer
+
+    def test_a_global_json_without_uno_above_it_is_named(self, tmp_path: Path) -> None:
+        write_all(tmp_path, {"global.json": PLAIN, "src/readme.txt": ""})
+
+        workspace = resolve(str(tmp_path / "src"), explicit=True)
+
+        assert codes(workspace) == [("NoSolutionFound", "Warning"), ("UnoSdkNotInGlobalJson", "Warning")]
+        assert str(tmp_path / "global.json") in workspace.issues[1].message
 
 
 CONFIG = ".devtools/host.config.jsonc"
@@ -218,7 +229,47 @@ CASES = {
         "kind=Ambiguous issues=WorkspaceAmbiguous:Warning",
     ),
     "a resolved workspace has no issues": ("global.json=uno App.slnx", ".", "issues="),
-    "no solution": ("empty/", "empty", "issues=NoSolutionFound:Warning"),
+    "no solution and no global.json": (
+        "empty/", "empty", "working=empty issues=NoSolutionFound:Warning,GlobalJsonNotFound:Warning",
+    ),
+    "no solution, and a global.json without Uno above": (
+        "global.json=plain a/", "a", "working=a issues=NoSolutionFound:Warning,UnoSdkNotInGlobalJson:Warning",
+    ),
+    "no solution, and a global.json with Uno above": (
+        "global.json=uno a/b/", "a/b", "kind=NoCandidates working=. effective=None issues=NoSolutionFound:Warning",
+    ),
+    "a folder in a workspace is that workspace": (
+        "global.json=uno App.slnx App/src/", "App/src",
+        "kind=AutoDiscovered working=. effective=. solution=App.slnx global_json=global.json candidates=App.slnx",
+    ),
+    "the solution nearest above counts": (
+        "global.json=uno App.slnx lib/Lib.slnx lib/src/", "lib/src", "effective=. solution=lib/Lib.slnx",
+    ),
+    "a solution above is found at any depth": (
+        "global.json=uno 1/2/3/4/App.slnx 1/2/3/4/App/src/", "1/2/3/4/App/src", "effective=. solution=1/2/3/4/App.slnx",
+    ),
+    "from a folder in it, two solutions are as ambiguous": (
+        "global.json=uno A.slnx B.slnx App/", "App",
+        "kind=Ambiguous working=. candidates=A.slnx,B.slnx issues=WorkspaceAmbiguous:Warning",
+    ),
+    "a folder of a submodule is the submodule": (
+        "global.json=uno App.slnx ext/global.json=uno ext/Lib.slnx ext/src/", "ext/src",
+        "effective=ext solution=ext/Lib.slnx",
+    ),
+    "a nearer global.json without Uno ends the workspace above": (
+        "global.json=uno App.slnx tools/global.json=plain tools/src/", "tools/src",
+        "kind=NoCandidates working=tools/src issues=NoSolutionFound:Warning,UnoSdkNotInGlobalJson:Warning",
+    ),
+    "solutions without Uno below leave a folder in its workspace": (
+        "global.json=uno App.slnx tools/x/global.json=plain tools/x/T.slnx", "tools", "effective=. solution=App.slnx",
+    ),
+    "a config between a folder and the solution above decides": (
+        f"global.json=uno App.slnx mcp/{CONFIG} mcp/src/", "mcp/src", "effective=mcp solution=None global_json=None",
+    ),
+    "a config farther than the solution above does not decide": (
+        f"{CONFIG} app/global.json=uno app/App.slnx app/src/", "app/src",
+        "effective=app solution=app/App.slnx config=None",
+    ),
     "a malformed global.json of a loser is a warning": (
         "a/global.json=uno a/A.slnx b/global.json=broken b/B.slnx", ".",
         "solution=a/A.slnx issues=GlobalJsonInvalid:Warning",
@@ -279,7 +330,7 @@ def test_a_directory_resolves(tmp_path: Path, files: str, start: str, expected: 
 @pytest.mark.parametrize(
     ("files", "issues", "said", "silent"),
     [
-        ("x.txt", ["NoSolutionFound:Warning"], ["{root}"], "x.txt"),
+        ("x.txt", ["NoSolutionFound:Warning", "GlobalJsonNotFound:Warning"], ["{root}"], "x.txt"),
         (
             "a/global.json=uno a/A.slnx b/global.json=uno b/B.slnx a/far/Far.slnx",
             ["WorkspaceAmbiguous:Warning"],
@@ -294,7 +345,7 @@ def test_a_directory_resolves(tmp_path: Path, files: str, start: str, expected: 
         ),
         (
             "a/A.slnx b/B.slnx b/global.json=plain",
-            ["WorkspaceNotResolved:Fatal"],
+            ["WorkspaceNotResolved:Fatal", "GlobalJsonNotFound:Fatal", "UnoSdkNotInGlobalJson:Fatal"],
             ["{root}/a/A.slnx (no global.json", "{root}/b/B.slnx ({root}/b/global.json names no Uno SDK)"],
             "is not valid",
         ),

@@ -130,7 +130,7 @@ def test_a_package_names_its_program_by_bin_or_main(tmp_path: Path, package: obj
         ('{"bin": {"x": "\\ud800"}}', "'bin' of {root}/package.json names no file"),
         ('{"a"}', "{root}/package.json:1:5: "),
         ("[]", "{root}/package.json must be an object"),
-        ("{}", "{root} has no package.json with 'bin' or 'main', no pyproject.toml with 'project.scripts', and no"),
+        ("{}", "{root}/package.json has neither 'bin' nor 'main'"),
     ],
 )
 def test_a_package_that_does_not_tell_is_a_problem_with_its_place(tmp_path: Path, content: str, why: str) -> None:
@@ -361,26 +361,39 @@ def test_a_project_of_dotnet_builds_itself_where_hot_reload_does_not(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("files", "platform", "program", "script"),
+    ("files", "platform", "example"),
     [
-        (["server.py"], "linux", "python3", "server.py"),
-        (["main.py"], "win32", "python", "main.py"),
-        (["__main__.py", ".venv/bin/python"], "linux", ".venv/bin/python", "__main__.py"),
-        (["main.py", ".venv/Scripts/python.exe"], "win32", ".venv/Scripts/python.exe", "main.py"),
-        (["notes.py"], "linux", "node", "dist/index.js"),
+        (["server.py"], "linux", "python3 server.py"),
+        (["main.py", "a.py"], "win32", "python main.py"),
+        (["__main__.py", ".venv/bin/python"], "linux", ".venv/bin/python __main__.py"),
+        (["main.py", ".venv/Scripts/python.exe"], "win32", ".venv/Scripts/python.exe main.py"),
+        (["notes.py"], "linux", "python3 notes.py"),
+        (["pyproject.toml"], "linux", "python3 server.py"),
+        (["go.mod", "main.go", "main.py"], "linux", "go run ."),
+        (["go.mod", "lib.go", "cmd/server/main.go"], "linux", "go run ./cmd/server"),
+        (["go.mod", "lib.go", "server/main.go"], "linux", "go run ./server"),
+        (["Cargo.toml"], "linux", "cargo run --quiet"),
+        (["A.csproj", "B.csproj", "main.py"], "linux", "dotnet run --project A.csproj"),
+        (["package.json", "main.py"], "linux", "node dist/index.js"),
+        (["README.md"], "linux", "node dist/index.js"),
     ],
 )
-def test_what_to_write_for_a_server_in_one_file_is_shown_and_can_be_taken_as_it_is(
-    tmp_path: Path, files: list[str], platform: str, program: str, script: str
+def test_what_to_write_is_shown_for_the_kind_of_server_and_can_be_taken_as_it_is(
+    tmp_path: Path, files: list[str], platform: str, example: str
 ) -> None:
-    write_all(tmp_path, dict.fromkeys(files, ""))
+    contents = {"json": "{}", "go": "package main\n"}
+    write_all(tmp_path, {name: contents.get(name.rpartition(".")[2], "") for name in files if name != "lib.go"})
+    if "lib.go" in files:
+        write(tmp_path / "lib.go", "package lib\n")
 
     found = server_command(_config(tmp_path), {}, platform)
 
     assert isinstance(found, Issue)
     told = found.remediation.removeprefix("Write it into that file, as in ").removesuffix(".")
     line = _line(tmp_path, f'{{"mcpServerRoot": "..", {told}}}', platform=platform)
-    assert (line.line, line.folder) == ((program, script), str(tmp_path))
+    assert (line.line, line.folder) == (tuple(example.split()), str(tmp_path))
+    others = {"package.json", "pyproject.toml", "go.mod", "Cargo.toml"} - {*files}
+    assert len(others) == 4 or not any(name in found.message for name in others)
 
 
 # Names.

@@ -11,6 +11,7 @@ import pytest
 from support.files import write, write_all
 from uno_devserver.system.files import FileProblem
 from uno_devserver.system.folders import folders
+from uno_devserver.workspace import repository
 from uno_devserver.workspace.trust import (
     NOT_AGREED,
     ForeignCode,
@@ -125,6 +126,39 @@ def test_variables_that_another_user_has_written_are_not_agreed_to(workspace: Pa
     os.chown(workspace / ".env", 65534, -1)
 
     with pytest.raises(ForeignCode, match=f"{workspace}/.env: it belongs to another user"):
+        trust_question(str(workspace))
+
+
+def test_a_link_to_a_package_that_leads_elsewhere_needs_a_new_agreement(workspace: Path, state: str) -> None:
+    write(workspace / ".devtools/host.config.jsonc", '{"mcpServerRoot": "../server"}')
+    for folder in ("one", "two"):
+        write_all(workspace / folder, {"package.json": "{}", "server.py": ""})
+    link = workspace / "server"
+    link.symlink_to("one")
+    agree(state, trust_question(str(workspace)), "trust")
+    before = is_agreed(state, str(workspace))
+
+    link.unlink()
+    link.symlink_to("two")
+
+    assert before
+    assert "two has been added since the user agreed" in refusal(state, str(workspace))
+
+
+def test_packages_that_cannot_all_be_found_cannot_be_agreed_to(
+    workspace: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(workspace / ".devtools/host.config.jsonc", '{"mcpServerRoot": "../server"}')
+    write(workspace / "server/package.json", json.dumps({"dependencies": dict.fromkeys(map(str, range(50)), "*")}))
+    write(workspace / "node_modules/a/b", "")
+    agree(state, trust_question(str(workspace)), "trust")
+
+    monkeypatch.setattr(repository, "MAX_CHARACTERS", 1000)
+
+    assert "package.json cannot be used (the packages that it uses cannot all be found" in refusal(
+        state, str(workspace)
+    )
+    with pytest.raises(FileProblem, match="too many files and folders"):
         trust_question(str(workspace))
 
 

@@ -28,6 +28,7 @@ class Option(Value):
     may_be_blank: bool = False  # an empty value has a meaning
     optional: bool = False  # without a value the option is a switch
     choices: tuple[str, ...] = ()  # all values, or the usual ones
+    repeated: bool = False  # it may be given several times
 
     @property
     def name(self) -> str:
@@ -63,8 +64,10 @@ class Command(Value):
 PATH, FOLDER = "<path>", "<folder>"  # shells complete these values themselves
 CHILD = "-- <command>"  # an argument that is a whole command line
 CLIENT = "<client>"
+URL = "<url>"
 SHELL = "<shell>"
 SHELLS = ("bash", "zsh", "fish")
+GROUPS = {"mcp": "Serve AI clients, and register with them", "addin": "Check packages with .NET add-ins"}  # first words
 MCP_APP = "--mcp-app"  # the form of `mcp start` that clients' configurations hold
 
 GLOBAL_OPTIONS = (
@@ -84,7 +87,7 @@ GLOBAL_OPTIONS = (
 _SOLUTION = Option(("--solution",), "The solution to use if there are several", value=PATH)
 _FORCE_MSBUILD = Option(
     ("--force-msbuild-discovery",),
-    "Run MSBuild on the projects to find the add-ins (10-30 s), also where it is not trusted",
+    "Ask MSBuild for the add-ins, also where it is not trusted: a second, with SDKs before 8.0.100 up to 30",
 )
 
 _TRUST = Option(("--trust",), "Agree that code of the workspace may run, instead of being asked on a terminal")
@@ -95,7 +98,22 @@ _PROXY = (
     Option(("--force-roots-fallback",), "Wait for uno_app_initialize instead of starting in the current folder"),
     Option(("--force-generate-tool-cache",), "Refresh the tool catalogue of the workspace, then exit"),
     Option(("--wait-calls",), "Hold calls until the upstream is ready, instead of for two seconds at most"),
-    Option(("--upstream-url",), "Proxy this MCP server (Streamable HTTP) instead of a Host", value="<url>"),
+    Option(("--upstream-url",), "Proxy the MCP server at this URL instead of a Host", value="<url>"),
+    Option(
+        ("--header",),
+        "With --upstream-url, or one --server at a URL: a header for that server, as in 'Authorization: Bearer "
+        "${TOKEN}'; the value of variable TOKEN is used, which others cannot see, unlike what is typed here. May be "
+        "given several times",
+        value="<header>",
+        repeated=True,
+    ),
+    Option(
+        ("--server",),
+        "Serve this server, too: <name>=<command line or URL>; or only this entry of the config's 'servers': <name>. "
+        "May be given several times",
+        value="<server>",
+        repeated=True,
+    ),
     Option(("--watch",), "Reload the command behind '--' when code of its package has changed; needs no config"),
     Option(("--http",), "Also serve MCP over HTTP on this loopback port (0: any free one)", value="<port>"),
     Option(
@@ -132,9 +150,17 @@ _VARIANT = (
         choices=("uvx", "dnx", "path"),
     ),
 )
-_SERVERS = Option(("--servers",), "Only these servers, separated by commas", value="<names>")
+_SERVERS = Option(
+    ("--servers",), "Only these servers, separated by commas; also entries of the config's 'servers'", value="<names>"
+)
+_NAME = Option(
+    ("--name",),
+    "The name of the entry (default: that of the folder's server, or UnoApp). The name of an entry of the config's "
+    "'servers' means only that one",
+    value="<name>",
+)
 _CHANGE = (
-    Option(("--all-ides",), "All clients found on this machine, instead of a named one"),
+    Option(("--all-ides", "--all"), "All clients found on this machine, instead of a named one"),
     Option(("--dry-run",), "Show what would change, without changing it"),
 )
 _SCOPE = Option(
@@ -153,7 +179,9 @@ COMMANDS = (
             Option(("--addins-only",), "Print only the add-in paths, separated by ';' (with --json: an array)"),
             _SOLUTION,
             Option(("--force",), "Ask 'dotnet --version' again instead of using the cached answer"),
+            Option(("--verify",), "Also ask MSBuild for the add-ins, and show where it differs; needs 'trust'"),
             _FORCE_MSBUILD,
+            Option(("--verbose",), "Print every field, by its name in --json"),
         ),
         unknown=Unknown.IGNORE,
         doing="Looking at the workspace",
@@ -241,13 +269,15 @@ COMMANDS = (
     ),
     Command(
         ("config",),
-        "Show the workspace's config, its effects and its problems",
+        "Show the workspace's config, or what hot reload of a command watches",
         "config:run",
         (
             Option(("--files",), "List all files that count as code"),
             Option(("--schema",), "Print the JSON schema of the file, for editors"),
             _SOLUTION,
         ),
+        (CHILD,),
+        examples=(("the code of a server that --watch watches", "uno-devserver config -- node dist/index.js"),),
         doing="Looking at the workspace",
     ),
     Command(
@@ -268,13 +298,49 @@ COMMANDS = (
         "host:run",
         unknown=Unknown.LEAVE,
     ),
+    Command(
+        ("addin", "check"),
+        "Show which .NET add-ins would be found in a package, before it is published",
+        "addin:run",
+        arguments=(PATH,),
+        examples=(("a package", "uno-devserver addin check bin/Release/Acme.Tool.1.0.0.nupkg"),),
+    ),
     Command(("demo",), "Demonstrate this program in a few seconds, in a temporary folder", "demo.command:run"),
     Command(
         ("login",),
-        "Open the Uno Settings application to sign in",
+        "Sign in to an MCP server, or in the Uno Settings application",
         "login:run",
-        (Option(("--headless",), "Sign in without a window"),),
+        (
+            Option(("--headless",), "Without a URL: sign in without a window"),
+            Option(("--no-open",), "Print the address of the page to sign in on, without opening a browser"),
+            Option(
+                ("--scope",),
+                "Ask for these scopes, separated by spaces (default: as the server says)",
+                value="<scopes>",
+            ),
+            Option(
+                ("--client-id",),
+                "The client that you registered, if the server registers none itself; its secret, if it has one, is "
+                "read from UNO_DEVSERVER_CLIENT_SECRET",
+                value="<id>",
+            ),
+            Option(
+                ("--port",),
+                "Port of http://127.0.0.1:<port>/callback, to which the browser returns (default: any free one)",
+                value="<port>",
+            ),
+            Option(("--keyring",), "Keep the tokens in the system's keyring, instead of a file that only you can read"),
+            Option(("--list",), "Show the servers that you are signed in to"),
+        ),
+        (URL,),
         unknown=Unknown.FORWARD,
+        examples=(("an MCP server that needs a sign-in", "uno-devserver login https://mcp.example.com/mcp"),),
+    ),
+    Command(
+        ("logout",),
+        "Sign out of a remote MCP server",
+        "sign_in:logout",
+        arguments=(URL,),
     ),
     Command(
         ("completion",),
@@ -301,7 +367,7 @@ COMMANDS = (
         ("mcp", "status"),
         "Show in which AI clients the servers are registered",
         "mcp.status:run",
-        (*_CLIENT, *_VARIANT, _VERIFY),
+        (*_CLIENT, _NAME, *_VARIANT, _SERVERS, _VERIFY),
         (CLIENT,),
         doing="Reading the clients' files",
     ),
@@ -309,7 +375,7 @@ COMMANDS = (
         ("mcp", "install"),
         "Register the servers with an AI client",
         "mcp.install:install",
-        (*_CLIENT, *_VARIANT, _SERVERS, _SCOPE, *_CHANGE, _NO_BACKUP, _VERIFY, _TRUST),
+        (*_CLIENT, _NAME, *_VARIANT, _SERVERS, _SCOPE, *_CHANGE, _NO_BACKUP, _VERIFY, _TRUST),
         (CLIENT,),
         doing="Working on the clients' files",
     ),
@@ -317,7 +383,16 @@ COMMANDS = (
         ("mcp", "uninstall"),
         "Remove the servers from an AI client",
         "mcp.install:uninstall",
-        (*_CLIENT, _SERVERS, _SCOPE, _ALL_SCOPES, *_CHANGE, _NO_BACKUP),
+        (
+            *_CLIENT,
+            _NAME,
+            _SERVERS,
+            _SCOPE,
+            _ALL_SCOPES,
+            *_CHANGE,
+            _NO_BACKUP,
+            Option(("--strict",), "Fail if none of the servers was registered"),
+        ),
         (CLIENT,),
         doing="Working on the clients' files",
     ),
@@ -341,6 +416,7 @@ COMMANDS = (
         "mcp.doctor:run",
         (
             *_CLIENT,
+            _NAME,
             _SERVERS,
             Option(("--force",), "Also start entries that may have come with the workspace; check them first"),
         ),

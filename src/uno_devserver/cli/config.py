@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from enum import Enum
 
 from ..hotreload.build_command import build_of
-from ..hotreload.sources.finder import evaluation_of, find_sources, kind_of
+from ..hotreload.sources.finder import PackageKind, evaluation_of, find_sources, kind_of
 from ..hotreload.sources.globs import Globs
 from ..hotreload.watched_package import Role
 from ..issues import REMEDIES, Issue, UserError, fatal
-from ..proxy.reload.watched_code import packages_of
+from ..proxy.options import ProxyOptions
+from ..proxy.reload.watched_code import find_watched_code, packages_of
+from ..proxy.upstream.base import has_work_for_host
 from ..system.folders import folders
 from ..system.programs import named_program_candidates
-from ..system.text import shown_url, shown_variable, shown_words, variable_to_agree_to, words_to_agree_to
+from ..system.text import (
+    HIDDEN,
+    shown_text,
+    shown_url,
+    shown_variable,
+    shown_words,
+    variable_to_agree_to,
+    words_to_agree_to,
+)
 from ..system.values import Value
+from ..workspace.command_package import script_watcher
 from ..workspace.config import FIELDS, ClientCommand, Config, ServerCommand, read_config
-from ..workspace.server_command import server_command
+from ..workspace.repository import MANIFESTS
+from ..workspace.resolver import ResolutionKind
+from ..workspace.server_command import server_command, without_own_reload
 from ..workspace.trust import AGREE, is_trusted, refusal
 from .parse import workspace_of
 from .result import Bullets, Report, Result, Row, Section
@@ -36,37 +50,22 @@ if TYPE_CHECKING:
     from ..workspace.server_command import ServerLine
     from .parse import Invocation
 
+    Watched = tuple[tuple[WatchedPackage, BuildCommand | None, Sources], ...]  # packages with builds and files
+
 SCHEMA = "host.config.schema.json"
 NOTHING_STARTED = "Correct the file (comments and trailing commas are allowed); until then proxies start no server."
-# The effect of a setting that has no value.
-_OTHERWISE = {
-    "clientWorkspace": "extensionPath",
-    "extensionPath": "none",
-    "mcpServerRoot": "none",
-    "mcpServer.command": "what the package names",
-    "mcpServer.cwd": "mcpServerRoot, else the workspace",
-    "mcpServer.envFile": "none",
-    "mcpServer.url": "it uses standard input and output",
-    "mcpServer.build": "the build of the package",
-    "client.command": "none",
-    "client.cwd": "clientWorkspace, else extensionPath",
-    "client.readyPattern": "ready when it runs",
-    "hotReload.mcpServerName": "the package's name, else what it calls itself, else its folder's",
-    "pipeline.concurrency": "one at a time if there is an extensionPath or a client, else unlimited",
-    "inspector.port": "6274, or the next that is free",
-}
+COMPARED_PATTERNS = 100  # of a setting, of which a remark says that they fit no file; each is compared with all files
 _A_HOST = "a Host, with the workspace's add-ins; mcpServerRoot or mcpServer would name another server"
-# An argument with one of these endings is a file that the program runs; others may mean anything.
-_SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".dll")
 
 
 def run(invocation: Invocation) -> Result:
     if invocation.on("schema"):
         return _schema()
+    if invocation.child:
+        return _typed(invocation)
     workspace = workspace_of(invocation)
     if not workspace.resolved:
-        issue = workspace.issues[0]
-        raise UserError(issue.code, f"There is no workspace, so there is no config. {issue.message}", issue.remediation)
+        raise _no_config(workspace)
     found = _look(workspace)
     return Result(_data(found), _report(found, files=invocation.on("files")), 1 if found.problems else 0)
 
@@ -78,12 +77,78 @@ def _schema() -> Result:
     return Result(json.loads(text), text.rstrip("\n"))
 
 
+def _no_config(workspace: Workspace) -> UserError:
+    folder, issue = workspace.requested_directory, workspace.issues[0]
+    is_package = any(os.path.isfile(os.path.join(folder, name)) for name in MANIFESTS)
+    if workspace.kind is not ResolutionKind.NoCandidates or not is_package:
+        message = f"There is no workspace, so there is no config. {issue.message}"
+        return UserError(issue.code, message, issue.remediation)
+    message = f"There is no config for {folder}, the folder of a package."
+    return UserError(
+        issue.code,
+        message,
+        'Write .devtools/host.config.jsonc, as in {"mcpServerRoot": ".."}; or run the server without one: '
+        "'uno-devserver config -- <its command>' shows what 'mcp start --watch -- <its command>' watches.",
+    )
+
+
+def _typed(invocation: Invocation) -> Result:
+    """What hot reload of a typed command watches and builds."""
+    options = ProxyOptions(invocation.folder(), command=invocation.child, watch=True)
+    code = find_watched_code(options, None, os.environ)
+    line = without_own_reload(options.command)
+    rows = [Row("server", shell_line(shown_words(line))), Row("runs in", options.directory)]
+    sources: Watched = ()
+    if isinstance(code, str):
+        rows.append(Row("hot reload", f"off: {code}"))
+    else:
+        sources = tuple((package, build, find_sources(package)) for package, build in _built(code.packages))
+        how = f"by {code.config.path}" if code.config.path else "by --watch"
+        rows += [Row("hot reload", f"on, {how}"), *_source_rows(sources)]
+    remarks = tuple(_reload_remarks(options.command, line, options.directory))
+    found = [(*files.problems, build.problem if build else "") for _, build, files in sources]
+    problems = tuple(problem for each in found for problem in each if problem)
+    data = {
+        "server": {"command": list(shown_words(line)), "cwd": options.directory},
+        "hotReload": not isinstance(code, str),
+        "packages": _package_data(sources),
+        "remarks": list(remarks),
+        "problems": [{"message": problem, "nextStep": None} for problem in problems],
+    }
+    sections = (
+        Section("", tuple(rows)),
+        *(_listed(sources) if invocation.on("files") else ()),
+        Bullets("Remarks", remarks),
+        Bullets("Problems", problems, Style.BAD),
+    )
+    title = f"The command {shell_line(shown_words(options.command))}"
+    return Result(data, Report(title, sections), 1 if problems else 0)
+
+
+def _reload_remarks(given: Sequence[str], line: Sequence[str], folder: str) -> Iterator[str]:
+    """Yield what was left out of a command because it would reload the server, or should be."""
+    left_out = [*given]
+    for word in line:
+        left_out.remove(word)
+    if left_out:
+        what = shell_line(shown_words(left_out))
+        yield f"'{what}' is left out of the command: hot reload restarts the server, and its session goes on."
+    watcher, alone = script_watcher(line, folder) or ((), ())
+    if watcher:
+        instead = f"'{shell_line(shown_words(alone))}'" if alone else "the server's own command"
+        yield (
+            f"The script runs '{shell_line(shown_words(watcher))}', which restarts the server itself and loses its "
+            f"session; write {instead} instead."
+        )
+
+
 def _look(workspace: Workspace) -> ConfigFindings:
     folder = workspace.working_directory
     config = read_config(workspace.config)
     config = config.replace(issues=config_issues(config, workspace))
     commands = commands_of(folder, config)
     found = ConfigFindings(
+        workspace,
         folder,
         config,
         "" if is_trusted(os.environ, folder) else refusal(folders().state, folder),
@@ -94,11 +159,12 @@ def _look(workspace: Workspace) -> ConfigFindings:
 
 
 class ConfigFindings(Value):
+    workspace: Workspace
     folder: str  # the folder of the workspace
     config: Config
     refusal: str  # the end of a sentence: why the workspace's code may not run; empty if it may
     commands: ConfigCommands
-    sources: tuple[tuple[WatchedPackage, BuildCommand | None, Sources], ...]  # the watched packages
+    sources: Watched
     problems: tuple[tuple[str, str], ...] = ()  # pairs of a problem and its next step, which may be empty
     remarks: tuple[str, ...] = ()
 
@@ -117,16 +183,35 @@ class ConfigFindings(Value):
 
 
 class ConfigCommands(Value):
+    """Of the config itself, or of one entry of its `servers`."""
+
     server: ServerLine | Issue | None  # None if the config names no server
     packages: tuple[tuple[WatchedPackage, BuildCommand | None], ...]  # the watched packages, with their builds
     typed: tuple[WatchedPackage, BuildCommand | None] | None  # of a server whose command follows `mcp start --`
     client: tuple[tuple[str, ...], str] | None  # the client's command line, and the folder in which it runs
     env_file: str | None = None  # the file with variables of the server
+    url: str | None = None  # of a server that is only connected to
+    headers: tuple[tuple[str, str], ...] = ()  # of requests to the server, as they are shown
+    name: str | None = None  # of the entry
+    servers: tuple[ConfigCommands, ...] = ()  # those of the entries
+
+    @property
+    def whose(self) -> str:
+        return "the server" if self.name is None else f"the server '{self.name}'"
+
+    def unknown(self) -> list[Issue]:
+        """Why it is not known how servers are started."""
+        return [each.server for each in (self, *self.servers) if isinstance(each.server, Issue)]
 
     def in_words(self) -> list[str]:
         words = []
-        if isinstance(self.server, Issue):
-            words.append(f"An MCP server. {self.server.message}")
+        name = "" if self.name is None else f" '{self.name}'"
+        sent = f", with {', '.join(f'{name}: {value}' for name, value in self.headers)}" if self.headers else ""
+        if self.url is not None:
+            sent += f" (variables also from {self.env_file})" if self.env_file and sent else ""
+            words.append(f"A connection to the MCP server{name} at {shown_text(self.url)}{sent}")
+        elif isinstance(self.server, Issue):
+            words.append(f"The MCP server{name}, as soon as its package says how it is started")
         elif self.server is not None:
             variables = [
                 shell_line((f"{name}={variable_to_agree_to(name, value, self.server.line)}",))
@@ -136,9 +221,10 @@ class ConfigCommands(Value):
             if self.env_file is not None:
                 environment += f", with {_names(self.server)} from {self.env_file}"
             line = shell_line(words_to_agree_to(self.server.line))
-            words.append(f"The MCP server: {line}, in {self.server.folder}{environment}")
+            requests = sent and f"; requests{sent}"
+            words.append(f"The MCP server{name}: {line}, in {self.server.folder}{environment}{requests}")
         watched = [
-            ("the server" if package.role is Role.SERVER else "the extension", package, build)
+            (self.whose if package.role is Role.SERVER else "the extension", package, build)
             for package, build in self.packages
         ]
         if self.typed is not None:
@@ -150,22 +236,37 @@ class ConfigCommands(Value):
                 words.append(f"To find the code of {whose}: {evaluation}, in {package.root}")
         if self.client is not None:
             words.append(f"The client: {shell_line(words_to_agree_to(self.client[0]))}, in {self.client[1]}")
-        return words
+        return [*words, *(line for entry in self.servers for line in entry.in_words())]
 
 
 def commands_of(folder: str, config: Config) -> ConfigCommands:
     """The commands that this program runs because of the config of the workspace in `folder`."""
     reloads = config.hot_reload.enabled
     packages = _built(packages_of(folder, config)) if reloads else ()
-    typed = _built(packages_of(folder, config, typed=True)) if reloads and not config.names_server else ()
+    is_typed = reloads and not config.names_server and not config.servers
+    typed = _built(packages_of(folder, config, typed=("<command>",))) if is_typed else ()
     client = config.client if reloads else None  # only hot reload starts the client
+    starts = config.names_server and not config.connects_only
     return ConfigCommands(
-        server_command(config, os.environ, sys.platform) if config.names_server else None,
+        server_command(config, os.environ, sys.platform) if starts else None,
         packages,
         next((pair for pair in typed if pair[0].role is Role.SERVER), None),
         ((client.command, *client.args), config.client_folder or folder) if client else None,
         config.server.env_file if config.server is not None else None,
+        config.server.url if config.server is not None and config.connects_only else None,
+        tuple(_shown_headers(config.server.headers if config.server is not None else ())),
+        config.name,
+        tuple(commands_of(folder, entry) for entry in config.servers if entry.enabled),
     )
+
+
+def _shown_headers(headers: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The headers with the variables that they name; all else of their values is hidden."""
+    for name, value in headers:
+        named = " ".join(re.findall(r"\$\{[^}]*\}", value))
+        scheme = re.match(r"(?i)(bearer|basic|token) (?=\$\{)", value)
+        is_whole = named and value == (scheme[0] if scheme else "") + named
+        yield name, value if is_whole else f"{named} {HIDDEN}".strip()
 
 
 def _built(packages: Sequence[WatchedPackage]) -> tuple[tuple[WatchedPackage, BuildCommand | None], ...]:
@@ -174,7 +275,7 @@ def _built(packages: Sequence[WatchedPackage]) -> tuple[tuple[WatchedPackage, Bu
 
 def _build_line(build: BuildCommand) -> str:
     """The build and, before it, those of the packages that the built one uses."""
-    builds = [*build.before, *([build] if build.line else [])]
+    builds = [*build.prerequisites, *([build] if build.line else [])]
     return ", then ".join(f"{each.named}, in {each.folder}" for each in builds)
 
 
@@ -218,15 +319,17 @@ def keeps_from_starting(config: Config, workspace: Workspace) -> bool:
 def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
     """Yield each problem with its next step, which may be empty."""
     server = found.commands.server
-    unknown = [server] if isinstance(server, Issue) and not _may_be_typed(found) else []
-    for issue in (*found.config.issues, *unknown):
-        yield issue.message, issue.remediation
+    for issue in (*found.config.issues, *found.commands.unknown()):
+        typed = " ('mcp start -- <command>' does not need it.)" if issue is server and _may_be_typed(found) else ""
+        yield issue.message, issue.remediation + typed
     if server is not None and not isinstance(server, Issue):
-        if server.line[0] not in server.built():  # otherwise a build makes it
+        missing, build = _missing_file(server), _server_build(found)
+        if missing is None:
             yield from _program(found, "server", "mcpServer", server.line[0], server.folder, server.environ(os.environ))
-        missing = _missing_script(server)
-        if missing is not None and _server_build(found) is None:
-            yield f"The server cannot be started: there is no file {missing}.", "Correct its path, or build it."
+        elif build is None or not build.writes:
+            own = f", and '{build.named}' does not write it" if build else ""
+            step = "Correct its path, or name a build that writes it as mcpServer.build."
+            yield f"The server cannot be started: there is no file {missing}{own}.", step
     if found.commands.client is not None:
         line, folder = found.commands.client
         yield from _program(found, "client", "client", line[0], folder, os.environ)
@@ -241,11 +344,12 @@ def _problems(found: ConfigFindings) -> Iterator[tuple[str, str]]:
 def _remarks(found: ConfigFindings) -> Iterator[str]:
     """Yield remarks on unusual settings that may be intended."""
     server, build = found.commands.server, _server_build(found)
-    if isinstance(server, Issue) and _may_be_typed(found):
-        typed = "This does not matter for 'uno-devserver mcp start -- <command>'. Otherwise:"
-        yield f"{server.message} {typed} {server.remediation}"
-    if build is not None and server is not None and not isinstance(server, Issue):
-        missing = _missing_script(server)
+    if server is not None and not isinstance(server, Issue) and found.config.server is not None:
+        own = found.config.server
+        given = (own.command, *own.args) if own.command is not None else server.line
+        yield from _reload_remarks(given, server.line if own.command is not None else given, server.folder)
+    if build is not None and build.writes and server is not None and not isinstance(server, Issue):
+        missing = _missing_file(server)
         if missing is not None:
             yield f"{missing} does not exist yet; {build.named} is run when the server is first needed."
     for package, _, files in found.sources:
@@ -276,11 +380,14 @@ def _program(
         yield message, f"Install it, or name another one as {section}.command in {found.config.path}."
 
 
-def _missing_script(server: ServerLine) -> str | None:
-    words = (word for word in server.line[1:] if word.endswith(_SCRIPTS) and not word.startswith("-"))
-    script = next(iter((*server.built(), *words)), None)
-    path = None if script is None else os.path.normpath(os.path.join(server.folder, script))
-    return None if path is None or os.path.exists(path) else path
+def _missing_file(server: ServerLine) -> str | None:
+    """The first file that the command starts and that does not exist; of a program on Windows, its ending may lack."""
+    program = server.line[0]
+    candidates = named_program_candidates(program, server.folder, server.environ(os.environ), sys.platform)
+    paths = [path for path in server.started() if not os.path.exists(path)]
+    if any(map(os.path.isfile, candidates)):
+        paths = [path for path in paths if path != os.path.normpath(os.path.join(server.folder, program))]
+    return next(iter(paths), None)
 
 
 def _server_build(found: ConfigFindings) -> BuildCommand | None:
@@ -300,7 +407,7 @@ def _idle_patterns(found: ConfigFindings) -> Iterator[tuple[str, str]]:
 
 
 def _idle(setting: str, patterns: tuple[str, ...], sources: Sequence[Sources]) -> Iterator[tuple[str, str]]:
-    for pattern in patterns:
+    for pattern in patterns[:COMPARED_PATTERNS]:
         globs = Globs((pattern,), setting, lambda _start: "")
         told = any(
             f'hotReload.{setting}: "{pattern[:100]}"' in problem for each in sources for problem in each.problems
@@ -317,24 +424,27 @@ def _report(found: ConfigFindings, *, files: bool) -> Report:
     return Report(
         f"The config of the workspace {found.folder}: {path}",
         (
-            Section("Settings", tuple(Row(field.title, _setting(found.config, field)) for field in FIELDS)),
+            Section("Settings", tuple(_settings(found.config))),
             Section("What follows", tuple(_follows(found))),
-            *(_listed(found) if files else ()),
+            *(_listed(found.sources) if files else ()),
             Bullets("Remarks", found.remarks),
             Bullets("Problems", tuple(_problem(*problem) for problem in found.problems), Style.BAD),
         ),
     )
 
 
-def _listed(found: ConfigFindings) -> Iterator[Bullets]:
-    for package, _, sources in found.sources:
+def _listed(watched: Watched) -> Iterator[Bullets]:
+    for package, _, sources in watched:
         yield Bullets(f"Sources of the {package.role.value}, from {sources.root}", tuple(sorted(sources.files)))
 
 
-def _setting(config: Config, field: Field) -> str:
-    value = _value(config, field)
-    text = _OTHERWISE[field.title] if value is None else value if isinstance(value, str) else json.dumps(value)
-    return text if field.title in config.given else f"{text} (default)"
+def _settings(config: Config) -> Iterator[Row]:
+    given = [field for field in FIELDS if field.title in config.given]
+    for field in given:
+        value = _value(config, field)
+        yield Row(field.title, value if isinstance(value, str) else json.dumps(value))
+    if len(given) < len(FIELDS):
+        yield Row("all others" if given else "all", "their defaults, which docs/configuration.md and --json list")
 
 
 def _follows(found: ConfigFindings) -> Iterator[Row]:
@@ -343,9 +453,13 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
         yield Row("trusted", f"no: {found.refusal}; run {AGREE} to agree", style=Style.WARN)
     else:
         yield Row("trusted", "yes", style=Style.GOOD)
-    if server is None or isinstance(server, Issue):
+    if found.commands.url is not None:
+        yield Row("server", f"at {shown_url(found.commands.url)}, which is only connected to")
+        yield from (Row("header", f"{name}: {value}") for name, value in found.commands.headers)
+    elif server is None or isinstance(server, Issue):
         unknown = server is not None or any(issue.fatal for issue in found.config.issues)
-        yield Row("server", "not known" if unknown else _A_HOST)
+        only = _has_only_servers(found)
+        yield Row("server", "not known" if unknown else "only those of 'servers'" if only else _A_HOST)
     else:
         yield Row("server", shell_line(shown_words(server.line)))
         yield Row("runs in", server.folder)
@@ -354,8 +468,17 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
         if found.config.server is not None and found.config.server.url is not None:
             yield Row("listens at", shown_url(found.config.server.url))
         yield Row("as said by", server.origin)
-    yield Row("hot reload", found.strategy)
-    for package, build, files in found.sources:
+    if not _has_only_servers(found):  # each of these says its own
+        yield Row("hot reload", found.strategy)
+    yield from _source_rows(found.sources)
+    if client is not None:
+        yield Row("client", f"{shell_line(shown_words(client[0]))}, in {client[1]}")
+    for entry in found.config.servers:
+        yield Row(f"server '{entry.name}'", _entry_line(entry, found.commands))
+
+
+def _source_rows(watched: Watched) -> Iterator[Row]:
+    for package, build, files in watched:
         role = package.role.value
         if not os.path.isdir(package.root):
             yield Row(f"sources of the {role}", f"none: there is no folder {package.root}")
@@ -363,10 +486,30 @@ def _follows(found: ConfigFindings) -> Iterator[Row]:
         own, *used = files.packages
         yield Row(f"sources of the {role}", _counted(own))
         yield from (Row("with the package", _counted(each)) for each in used)
-        none = "none, by mcpServer.build" if package.build == () else "none needed"
+        none = "none, by mcpServer.build" if package.build == () else "none"
+        if package.build is None and kind_of(package) is PackageKind.PYTHON:
+            none = "none; new code with a syntax error is not started"
         yield Row(f"build of the {role}", _build_line(build) if build else none)
-    if client is not None:
-        yield Row("client", f"{shell_line(shown_words(client[0]))}, in {client[1]}")
+
+
+def _has_only_servers(found: ConfigFindings) -> bool:
+    config = found.config
+    known = not config.names_server and not any(issue.fatal for issue in config.issues)
+    return bool(config.servers) and known and not has_work_for_host(found.workspace)
+
+
+def _entry_line(entry: Config, commands: ConfigCommands) -> str:
+    """What is served by an entry of `servers`."""
+    known = next((each for each in commands.servers if each.name == entry.name), None)
+    if known is None:
+        return "not served, by enabled"
+    if known.url is not None:
+        return f"connected to at {shown_url(known.url)}"
+    if known.server is None or isinstance(known.server, Issue):
+        return "not known"
+    watched = [f"{kind_of(package).value} in {package.root}" for package, _ in known.packages]
+    reloads = f"; hot reload of {', '.join(watched)}" if watched else "; no hot reload"
+    return f"{shell_line(shown_words(known.server.line))}, in {known.server.folder}{reloads}"
 
 
 def _counted(package: SourcePackage) -> str:
@@ -383,6 +526,7 @@ def _value(config: Config, field: Field) -> object:
     holders = {
         "mcpServer": config.server or ServerCommand(),
         "hotReload": config.hot_reload,
+        "tools": config.tools,
         "inspector": config.inspector,
     }
     if field.section == "client":
@@ -399,6 +543,8 @@ def _value(config: Config, field: Field) -> object:
         return list(words_to_agree_to(value))
     if field.name == "env":
         return dict(shown_env(value))
+    if field.name == "headers":
+        return dict(_shown_headers(value))
     if field.name == "args":
         return list(shown_words((getattr(holder, "command", None) or "", *value))[1:])
     if isinstance(value, tuple):
@@ -417,6 +563,7 @@ def _data(found: ConfigFindings) -> dict[str, object]:
             field.title: {"value": _value(config, field), "given": field.title in config.given} for field in FIELDS
         },
         "namesServer": config.names_server,
+        "connectsTo": found.commands.url and shown_url(found.commands.url),
         "server": None
         if server is None or isinstance(server, Issue)
         else {
@@ -427,19 +574,27 @@ def _data(found: ConfigFindings) -> dict[str, object]:
             "url": shown_url(config.server.url) if config.server and config.server.url else None,
             "origin": server.origin,
         },
-        "hotReload": found.reloads,
-        "packages": [
-            {
-                "role": package.role.value,
-                "root": files.root,
-                "kind": kind_of(package).value,
-                "files": sorted(files.files),
-                "uses": [{"root": used.root, "kind": used.kind, "files": used.files} for used in files.packages[1:]],
-                "build": build.named if build else None,
-            }
-            for package, build, files in found.sources
+        "servers": [
+            {"name": entry.name, "enabled": entry.enabled, "serves": _entry_line(entry, found.commands)}
+            for entry in config.servers
         ],
+        "hotReload": found.reloads,
+        "packages": _package_data(found.sources),
         "client": {"command": list(shown_words(client[0])), "cwd": client[1]} if client else None,
         "remarks": list(found.remarks),
         "problems": [{"message": message, "nextStep": step or None} for message, step in found.problems],
     }
+
+
+def _package_data(watched: Watched) -> list[dict[str, object]]:
+    return [
+        {
+            "role": package.role.value,
+            "root": files.root,
+            "kind": kind_of(package).value,
+            "files": sorted(files.files),
+            "uses": [{"root": used.root, "kind": used.kind, "files": used.files} for used in files.packages[1:]],
+            "build": build.named if build else None,
+        }
+        for package, build, files in watched
+    ]

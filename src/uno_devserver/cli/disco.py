@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 
 from ..discovery.discover import DiscoveryRequest, discover, discover_addins
+from ..issues import UserError
 from ..system.log import log
 from .result import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..discovery.discover import Discovery
     from ..discovery.entry_points import AddInDiscovery
     from .parse import Invocation
 
@@ -33,14 +35,31 @@ def run(invocation: Invocation) -> Result:
         return _paths(discover_addins(request, os.environ), request.directory)
     from .disco_report import report
 
-    return report(discover(request, os.environ))
+    verbose = invocation.on("verbose")
+    if not invocation.on("verify"):
+        return report(discover(request, os.environ), verbose=verbose)
+    found = discover(request.replace(force_msbuild=False), os.environ)
+    return report(found, _asked(request, found), verbose=verbose)
+
+
+def _asked(request: DiscoveryRequest, found: Discovery) -> AddInDiscovery:
+    """What MSBuild says of the add-ins; raises UserError if the user has not agreed that it runs."""
+    from ..workspace.trust import AGREE, is_trusted
+    from .progress import say
+
+    directory = found.workspace.working_directory
+    if not request.force_msbuild and not is_trusted(os.environ, directory):
+        message = f"--verify would run the build of {directory}, to which the user has not agreed."
+        raise UserError("WorkspaceNotTrusted", message, f"Leave it out, or run {AGREE}.")
+    say("Asking MSBuild for the add-ins")
+    return discover_addins(request.replace(force_msbuild=True), os.environ)
 
 
 def _paths(addins: AddInDiscovery, directory: str) -> Result:
     """The paths of the add-ins as a value for `--addins`; issues go to the log."""
     for issue in addins.issues:
         log.warn(f"{issue.message} {issue.remediation}")
-    paths = list(dict.fromkeys(addin.path for addin in addins.found))
+    paths = list(addins.for_host)
     possible = bool(paths) or (addins.possible and not addins.failed)
     if not possible and not addins.issues:
         log.warn(

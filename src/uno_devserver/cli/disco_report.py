@@ -1,7 +1,11 @@
-"""The output of `disco`: JSON for IDE extensions, and a report. `disco --addins-only` does not import this module."""
+"""The output of `disco`: JSON for IDE extensions, a short page for people, and with `--verbose` every field.
+
+`disco --addins-only` does not import this module.
+"""
 
 from __future__ import annotations
 
+from ..discovery.fallback import compare
 from ..instances.registry import is_in_workspace, running_servers
 from ..system.folders import folders
 from ..workspace.addins import workspace_addins
@@ -11,16 +15,46 @@ from .terminal import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     from ..discovery.discover import Discovery
+    from ..discovery.entry_points import AddInDiscovery, DiscoveredAddIn
     from ..instances.registry import RegisteredServer
 
 
-def report(discovery: Discovery) -> Result:
+def report(discovery: Discovery, asked: AddInDiscovery | None = None, *, verbose: bool) -> Result:
+    """The result of `disco`; `asked` is what MSBuild said of the add-ins, if they are to be compared."""
     # Without a workspace there is nothing that a server could belong to.
     servers = running_servers(folders().registry) if discovery.workspace.resolved else ()
     active = [_server(server, discovery.workspace.working_directory) for server in servers]
     data = _data(discovery, active)
-    return Result(data, _report(discovery, data, active), 1 if discovery.errors else 0)
+    shown = _every_field(discovery, data, active) if verbose else _page(discovery, active)
+    if asked is None:
+        return Result(data, shown, 1 if discovery.errors else 0)
+    data["verification"] = verification = _verification(discovery.addins, asked)
+    shown = shown.replace(sections=(*shown.sections, Section("Verification", tuple(_verdict(verification)))))
+    return Result(data, shown, 0 if verification["agrees"] and not discovery.errors else 1)
+
+
+def _verification(read: AddInDiscovery, asked: AddInDiscovery) -> dict[str, Any]:
+    compared = compare(read, asked)
+    problems = [issue.message for issue in asked.issues if issue.code == "MSBuildDiscoveryFailed"]
+    return {
+        "agrees": not (compared.only_read or compared.only_msbuild or problems),
+        "onlyRead": list(compared.only_read),
+        "onlyMSBuild": list(compared.only_msbuild),
+        "problems": problems,
+        "durationMs": asked.duration_ms,
+    }
+
+
+def _verdict(verification: dict[str, Any]) -> Iterator[Row]:
+    agrees = verification["agrees"]
+    verdict = "names the same add-ins" if agrees else "differs"
+    yield Row("MSBuild", f"{verdict} ({verification['durationMs']} ms)", style=Style.GOOD if agrees else Style.BAD)
+    for field, label in (("onlyRead", "only read"), ("onlyMSBuild", "only MSBuild"), ("problems", "problem")):
+        yield from (Row(label, value) for value in verification[field])
 
 
 def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, object]:
@@ -60,6 +94,7 @@ def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, ob
                 "entryPointDll": addin.path,
                 "discoverySource": addin.source,
                 "certain": addin.certain,
+                "replacedBy": addin.replaced_by or None,
             }
             for addin in addins.found
         ],
@@ -129,8 +164,58 @@ def _label(field: str) -> str:
     return {"hostPath": "devServerHostPath"}.get(field, field.replace("unoSdk", "sdk"))
 
 
-def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str, object]]) -> Report:
-    workspace = discovery.workspace
+def _page(discovery: Discovery, active: list[dict[str, object]]) -> Report:
+    workspace, home = discovery.workspace, discovery.sdk.global_json
+    place = workspace.effective_directory or f"none ({workspace.requested_directory})"
+    rows = [Row("Workspace", place, style=None if workspace.resolved else Style.BAD)]
+    rows += [Row("Solution", workspace.solution)] if workspace.solution else []
+    if workspace.resolved and workspace.global_json is not None:
+        sdk = home.uno_sdk if home else None
+        rows.append(
+            Row(
+                "Uno SDK",
+                f"{sdk.package} {sdk.version}{'' if discovery.sdk.path else ' (not restored)'}" if sdk else "none",
+            )
+        )
+        rows.append(Row("Host", discovery.host.program or "the bundled one: no .NET Host was found"))
+        rows.append(Row(".NET SDK", (discovery.dotnet and discovery.dotnet.version) or "not found"))
+    rows += [Row("Config", workspace.config)] if workspace.config else []
+    mine = [f"process {server['processId']}, port {server['port']}" for server in active if server["isInWorkspace"]]
+    rows += (
+        [Row("Running", "; ".join(mine) or "no server", style=Style.GOOD if mine else None)]
+        if workspace.resolved
+        else []
+    )
+    told = _with_steps(discovery)
+    addins = [f"{addin.package} {addin.version}".strip() or addin.path for addin in discovery.addins.found]
+    addins += workspace_addins(workspace.working_directory) if workspace.resolved else []
+    return Report(
+        "Discovery",
+        (
+            Section("", tuple(rows)),
+            Bullets("Solutions to choose from", () if workspace.solution else workspace.candidates),
+            Bullets("Add-ins", tuple(addins)),
+            Bullets("Problems", told[: len(discovery.errors)], Style.BAD),
+            Bullets("Warnings", told[len(discovery.errors) :], Style.WARN),
+            Section("'uno-devserver disco --verbose' shows every field, --json for programs.", ()),
+        ),
+    )
+
+
+def _with_steps(discovery: Discovery) -> tuple[str, ...]:
+    """The errors, then the warnings, each with its next step unless a message before it has the same."""
+    steps = {issue.message: issue.remediation for issue in reversed(discovery.issues)}
+    told: set[str] = set()
+    texts = []
+    for message in (*discovery.errors, *discovery.warnings):
+        step = steps[message]
+        texts.append(message if step in told else f"{message}\n  next: {step}")
+        told.add(step)
+    return tuple(texts)
+
+
+def _every_field(discovery: Discovery, data: dict[str, object], active: list[dict[str, object]]) -> Report:
+    workspace, told = discovery.workspace, _with_steps(discovery)
     about_uno = workspace.resolved and workspace.global_json is not None
     is_ambiguous = workspace.kind is ResolutionKind.Ambiguous
     undecided = f"a choice between {len(workspace.candidates)} solutions" if is_ambiguous else ""
@@ -144,10 +229,7 @@ def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str
         Row("addInsDiscoveryDurationMs", str(discovery.addins.duration_ms)),
         Row("totalDiscoveryDurationMs", str(discovery.duration_ms)),
         Row("addInDiscoveryFailed", str(discovery.addins.failed), style=Style.BAD if discovery.addins.failed else None),
-        *(
-            Row(f"{a.package} {a.version}".strip(), f"{a.path} ({a.source}{'' if a.certain else ', uncertain'})")
-            for a in discovery.addins.found
-        ),
+        *(Row(f"{a.package} {a.version}".strip(), f"{a.path} ({_remarks(a)})") for a in discovery.addins.found),
     ]
     found = (
         Section("Add-Ins", tuple(addins)),
@@ -161,14 +243,15 @@ def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str
             Bullets("nuGetCacheLocations", discovery.package_locations),
             Bullets("candidateSolutions", workspace.candidates),
             Bullets("workspaceAddIns", tuple(workspace_addins(workspace.working_directory))),
-            Bullets("warnings", tuple(_with_remedy(each, discovery) for each in discovery.warnings), Style.WARN),
-            Bullets("errors", tuple(_with_remedy(each, discovery) for each in discovery.errors), Style.BAD),
+            Bullets("errors", told[: len(discovery.errors)], Style.BAD),
+            Bullets("warnings", told[len(discovery.errors) :], Style.WARN),
         ),
     )
 
 
-def _with_remedy(message: str, discovery: Discovery) -> str:
-    return message + "\n  next: " + next(issue.remediation for issue in discovery.issues if issue.message == message)
+def _remarks(addin: DiscoveredAddIn) -> str:
+    instead = f", the Host gets {addin.replaced_by} instead" if addin.replaced_by else ""
+    return f"{addin.source}{'' if addin.certain else ', uncertain'}{instead}"
 
 
 def _server_rows(active: list[dict[str, object]]) -> list[Row]:

@@ -6,23 +6,30 @@ The facts come from the disk, from the answers of the running Host, and from the
 from __future__ import annotations
 
 import os
+import time
 
 from .. import __version__
 from ..discovery.discover import DiscoveryRequest, discover
+from ..instances.csproj_user import NAMED_PROJECTS, projects_without
 from ..instances.health import HealthFacts, HealthStatus, health, judged
 from ..instances.host_kind import HostKind
 from ..instances.probe import Probe, probe_loaded
 from ..instances.registry import full_solution, log_of, scan_registry
+from ..instances.start import failed_start
 from ..instances.workspace_servers import of_workspace, with_ancestors
-from ..issues import Issue, Severity, fatal
-from ..proxy.health.upstream_issues import ADDIN_STEPS
+from ..issues import Issue, Severity, fatal, warning
+from ..proxy.health.upstream_issues import QUOTED_LINES, with_addin_step
 from ..proxy.state import ConnectionState
 from ..system.folders import folders
+from ..system.processes import is_alive
 from ..system.text import visible
 from ..system.values import Value
 from ..workspace.addins import workspace_addins
 from ..workspace.config import AS_BEFORE, read_config
 from ..workspace.paths import same_place
+from ..workspace.repository import MANIFESTS
+from ..workspace.resolver import ResolutionKind
+from ..workspace.solutions import uno_projects_outside
 from ..workspace.trust import AGREE, is_trusted, not_run, refusal
 from .list import chain_text, started_text
 from .progress import say
@@ -50,9 +57,17 @@ START_PROXY = (
 )
 NOT_KNOWN = "No proxy runs for this workspace, and none would start a server: the config does not say which."
 AGREE_AND_RESTART = f"Run {AGREE}, then 'uno-devserver start --restart'."
-SHOWN_LINES = 5  # lines of a server's last output in the text; --json has all of them
+NO_SERVER = "No server runs for {}, the folder of a package without a config."
+SERVE_PACKAGE = (
+    "To serve the MCP server in it, run 'uno-devserver mcp start --watch -- <its command>', or "
+    "'uno-devserver inspect -- <its command>' for a page, or write .devtools/host.config.jsonc, as in "
+    '{"mcpServerRoot": ".."}.'
+)
 # Codes of issues that the Host reports itself: its answer is newer than the status file of a proxy.
-OF_THE_HOST = frozenset({"AddInsLoading", "AddInLoadFailed", "AddInCallsHang", "AddInsLeftOut"})
+OF_THE_HOST = frozenset({"AddInsLoading", "AddInLoadFailed", "AddInCallsHang", "AddInsLeftOut", "HealthNotKnown"})
+# A proxy writes its status 50 ms after a change, on a busy machine later, and most servers start within a second.
+SETTLE_SECONDS = 1.0
+SETTLE_POLL_SECONDS = 0.02
 
 
 def run(invocation: Invocation) -> Result:
@@ -64,16 +79,20 @@ def run(invocation: Invocation) -> Result:
     servers = with_ancestors(registered.running, discovery.workspace)
     facts = HealthFacts(__version__, discovery, servers, registry_problem=" ".join(registered.problems))
     own = _own(servers, discovery.workspace)
-    proxies = proxies_of_workspace(discovery.workspace)
+    proxies = _settled_proxies(discovery.workspace)
     config = read_config(discovery.workspace.config)
     if own:
         report = _with_proxy_issues(_with_addins_not_run(health(_with_host(facts, own))), proxies)
     else:
-        report = _reported_by_proxies(proxies, facts) or health(_without_host(facts, config, registered.ended))
+        report = (
+            _reported_by_proxies(proxies, facts)
+            or _of_package(facts)
+            or health(_without_host(facts, config, registered.ended))
+        )
     config_problems = _config_problems(config, discovery.workspace, proxies)
     # Issues of a running server or proxy come first; otherwise those of the config, which the next start reads.
     first, then = (report.issues, config_problems) if own or proxies else (config_problems, report.issues)
-    report = judged(report.facts, (*first, *then))
+    report = judged(report.facts, (*first, *then, *_project_issues(discovery.workspace, own)))
     data = {**report.to_json(), "proxies": proxies}
     return Result(data, _text(report, proxies), 0 if report.status is HealthStatus.HEALTHY else 1)
 
@@ -95,7 +114,43 @@ def _config_problems(config: Config, workspace: Workspace, proxies: list[Status]
     return config_issues(config, workspace)
 
 
+def _project_issues(workspace: Workspace, server: RegisteredServer | None) -> Iterator[Issue]:
+    """Uno projects that no Host knows of, and projects of the solution whose apps do not know the Host."""
+    if workspace.global_json is None or workspace.solution is None:
+        return
+    outside = uno_projects_outside(workspace)
+    if outside:
+        names = ", ".join(outside[:NAMED_PROJECTS]) + (" and more" if len(outside) > NAMED_PROJECTS else "")
+        message = (
+            f"{workspace.solution} does not contain {names}; an app of a project outside gets no port of the Host."
+        )
+        yield warning("ProjectNotInSolution", message)
+    if server is not None and server.log_file is not None:  # otherwise another program launched it, and tells its port
+        without = projects_without(server.port, workspace.solution)
+        if without:
+            names = ", ".join(without[:NAMED_PROJECTS]) + (" and more" if len(without) > NAMED_PROJECTS else "")
+            message = f"The apps of {names} do not know port {server.port} of the Host."
+            yield warning("ProjectWithoutPort", message)
+
+
 # The facts.
+
+
+def _settled_proxies(workspace: Workspace) -> list[Status]:
+    """The proxies of the workspace, after a bounded wait for those whose status is about to change."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while any(map(_is_passing, proxies := proxies_of_workspace(workspace))) and time.monotonic() < deadline:
+        say("Waiting for the server to answer")
+        time.sleep(SETTLE_POLL_SECONDS)
+    return proxies
+
+
+def _is_passing(status: Status) -> bool:
+    if status.get("state") in (ConnectionState.DEGRADED.value, ConnectionState.SHUTDOWN.value):
+        return False
+    pid = object_in(status, "upstream").get("processId")
+    has_ended = isinstance(pid, int) and not is_alive(pid)
+    return status.get("state") != ConnectionState.CONNECTED.value or status.get("listsFresh") is False or has_ended
 
 
 def _with_host(facts: HealthFacts, server: RegisteredServer) -> HealthFacts:
@@ -115,7 +170,7 @@ def _without_host(facts: HealthFacts, config: Config, ended: tuple[RegisteredSer
     """The facts, with the reason why no Host runs if it is known: the config, or the crash of the last Host."""
     assert facts.discovery
     workspace = facts.discovery.workspace
-    if config.names_server:
+    if config.names_server or config.servers:
         issues = (fatal("HostNotStarted", NO_PROXY, START_PROXY), *_not_trusted(workspace))
         return facts.replace(upstream_issues=issues)
     if config.unclear is not None:
@@ -124,6 +179,9 @@ def _without_host(facts: HealthFacts, config: Config, ended: tuple[RegisteredSer
         if keeps_from_starting(config, workspace):
             issue = fatal("HostNotStarted", NOT_KNOWN, f"Correct the config first. {START_PROXY}")
             return facts.replace(upstream_issues=(issue,))
+    failed = failed_start(folders().state, workspace.working_directory, workspace.solution)
+    if failed is not None:
+        return facts.replace(failed_start=failed.message, log_file=failed.log_file)
     last = next(iter(reversed(of_workspace(ended, workspace))), None)
     if last is None:
         return facts
@@ -160,16 +218,28 @@ def _reported_by_proxies(proxies: Sequence[Status], facts: HealthFacts) -> Healt
     return judged(facts, (issue for status in reporting for issue in _issues(status)))
 
 
+def _of_package(facts: HealthFacts) -> HealthReport | None:
+    """The report for a package that is no workspace, so that nothing of Uno is missing; None for other folders."""
+    assert facts.discovery
+    workspace, folder = facts.discovery.workspace, facts.discovery.workspace.requested_directory
+    if workspace.kind is not ResolutionKind.NoCandidates or facts.registry_problem:
+        return None
+    if not any(os.path.isfile(os.path.join(folder, name)) for name in MANIFESTS):
+        return None
+    return judged(facts, (fatal("HostNotStarted", NO_SERVER.format(folder), SERVE_PACKAGE),))
+
+
 def _with_upstream(facts: HealthFacts, status: Status) -> HealthFacts:
     upstream, tools = object_in(status, "upstream"), status.get("toolCount")
-    pid = upstream.get("processId")
+    pid, servers = upstream.get("processId"), [each for each in list_in(status, "servers") if isinstance(each, dict)]
+    states = [status.get("state"), *(() if upstream else (each.get("state") for each in servers))]
     return facts.replace(
         started=bool(upstream),
         process_id=pid if isinstance(pid, int) else None,
         endpoint=_string(upstream.get("endpoint")) or None,
         log_file=_string(upstream.get("logFile")) or None,
         host=Probe(
-            mcp=status.get("state") == ConnectionState.CONNECTED.value,
+            mcp=ConnectionState.CONNECTED.value in states,
             kind=HostKind.named(upstream.get("kind")),
             version=_string(upstream.get("version")) or None,
             tool_count=tools if isinstance(tools, int) else 0,
@@ -183,7 +253,7 @@ def _with_proxy_issues(report: HealthReport, proxies: Sequence[Status]) -> Healt
     told = [issue for status in proxies for issue in _issues(status) if issue.code not in known]
     own: Sequence[Issue] = report.issues
     if any(_reloads_addins(status, report.facts) for status in proxies):
-        own = [issue.replace(remediation=ADDIN_STEPS.get(issue.code, issue.remediation)) for issue in own]
+        own = [with_addin_step(issue) for issue in own]
     return judged(report.facts, (*own, *told))
 
 
@@ -198,7 +268,10 @@ def _issues(status: Status) -> Iterator[Issue]:
     for issue in list_in(status, "issues"):
         if isinstance(issue, dict):
             code, message, remediation = (_string(issue.get(name)) for name in ("code", "message", "remediation"))
-            severity = Severity.FATAL if issue.get("severity") == Severity.FATAL.value else Severity.WARNING
+            # A further server that fails degrades the whole; what else is served works.
+            mild = "server" in issue and status.get("status") != HealthStatus.UNHEALTHY.value
+            is_fatal = issue.get("severity") == Severity.FATAL.value and not mild
+            severity = Severity.FATAL if is_fatal else Severity.WARNING
             yield Issue(code, severity, message, remediation)
 
 
@@ -244,32 +317,51 @@ def _lines(report: HealthReport, proxies: Sequence[Status]) -> Iterator[HealthLi
     yield HealthLine("Status: ", report.status.value, _STYLES[report.status])
     connected = ("Connected", Style.GOOD) if host.connected else ("Not connected", Style.WARN)
     yield HealthLine("Connection: ", *connected)
-    yield HealthLine("Workspace: ", workspace.effective_directory or "<unresolved>")
-    yield HealthLine("Solution: ", workspace.solution or "<none>")
-    yield HealthLine("Resolution: ", workspace.kind.value)
-    yield HealthLine("Selection: ", workspace.source.value)
+    if not workspace.resolved and not {*workspace.issues}.intersection(report.issues):  # no workspace is needed
+        yield HealthLine("Folder: ", workspace.requested_directory)
+    else:
+        yield HealthLine("Workspace: ", workspace.effective_directory or "<unresolved>")
+        if not workspace.resolved or workspace.global_json:  # otherwise it is one without Uno, by its config or add-ins
+            yield HealthLine("Solution: ", workspace.solution or "<none>")
+            yield HealthLine("Resolution: ", workspace.kind.value)
+            yield HealthLine("Selection: ", workspace.source.value)
     yield HealthLine("Tools: ", str(host.tool_count))
     if facts.started:
-        yield HealthLine("Host: ", " ".join(filter(None, (host.kind and host.kind.value, host.version))) or "<unknown>")
+        is_command = host.kind is HostKind.COMMAND
+        name = _reported_name(proxies, facts.process_id) if is_command else host.kind and host.kind.value
+        named = " ".join(filter(None, (name, host.version))) or "<unknown>"
+        yield HealthLine("Server: " if is_command else "Host: ", named)
         opened = f" (open to the network and to other users, by --bind {host.bind})" if host.bind else ""
-        yield HealthLine("Endpoint: ", f"{facts.endpoint or '<none>'}{opened}", Style.WARN if opened else None)
+        if facts.endpoint or not is_command:  # a command without one uses standard input and output
+            yield HealthLine("Endpoint: ", f"{facts.endpoint or '<none>'}{opened}", Style.WARN if opened else None)
     if facts.log_file:
         yield HealthLine("Log: ", facts.log_file)
     yield from _block("Candidates", [HealthLine("- ", path) for path in workspace.candidates])
-    yield from _block("Issues", [line for issue in report.issues for line in _issue(issue)])
+    yield from _block("Issues", [*_issue_lines(report.issues)])
     yield from _block("Add-Ins", [*_addins(report)])
     yield from _block("Active Servers", [line for active in facts.servers for line in _server(active)])
-    yield from _block("Proxies", [line for status in proxies for line in _proxy(status)])
+    yield from _block("Proxies", [line for status in proxies for line in _proxy(status, report.issues)])
+
+
+def _reported_name(proxies: Sequence[Status], pid: int | None) -> str:
+    """The name that the server with this process id has reported over MCP."""
+    upstreams = (object_in(status, "upstream") for status in proxies)
+    return next((_string(each.get("name")) for each in upstreams if each.get("processId") == pid), "")
 
 
 def _block(title: str, lines: list[HealthLine]) -> list[HealthLine]:
     return [HealthLine(f"{title}:", key_style=Style.HEADING), *lines] if lines else []
 
 
-def _issue(issue: Issue) -> Iterator[HealthLine]:
-    style = Style.BAD if issue.fatal else Style.WARN
-    yield HealthLine(f"- [{issue.severity.value}] ", f"{issue.code}: {issue.message}", key_style=style)
-    yield HealthLine("  next: ", issue.remediation)
+def _issue_lines(issues: Sequence[Issue]) -> Iterator[HealthLine]:
+    """Each issue, with its next step unless an issue before it has the same."""
+    steps: set[str] = set()
+    for issue in issues:
+        style = Style.BAD if issue.fatal else Style.WARN
+        yield HealthLine(f"- [{issue.severity.value}] ", f"{issue.code}: {issue.message}", key_style=style)
+        if issue.remediation not in steps:
+            steps.add(issue.remediation)
+            yield HealthLine("  next: ", issue.remediation)
 
 
 def _addins(report: HealthReport) -> Iterator[HealthLine]:
@@ -299,10 +391,11 @@ def _server(active: ActiveServer) -> Iterator[HealthLine]:
         yield HealthLine("  Process Chain: ", chain_text(active.chain))
 
 
-def _proxy(status: Status) -> Iterator[HealthLine]:
+def _proxy(status: Status, issues: Sequence[Issue]) -> Iterator[HealthLine]:
     restarts = status.get("restarts")
     again = f", {restarts} restart{'' if restarts == 1 else 's'}" if restarts else ""
     yield HealthLine("- PID: ", f"{status.get('processId')} ({status.get('state')}{again})")
+    further = list_in(status, "servers")
     facts = {
         "Client": client_names(status),
         "Upstream": _upstream(object_in(status, "upstream")),
@@ -311,19 +404,35 @@ def _proxy(status: Status) -> Iterator[HealthLine]:
         "HTTP": status.get("httpEndpoint"),
         "Inspector": status.get("inspector"),
         "Control Channel": status.get("controlChannel"),
-        **(_hot_reload(status) if "hotReload" in status else {}),  # older versions do not write it
+        # Older versions do not write it, and where there are only further servers, each has its own.
+        **(_hot_reload(status) if "hotReload" in status and (status.get("upstream") or not further) else {}),
         "Timeline": ", ".join(f"{name} {reached} ms" for name, reached in object_in(status, "timeline").items()),
         "Last Exit": object_in(status, "lastExit").get("reason"),
     }
     yield from (HealthLine(f"  {title}: ", str(fact)) for title, fact in facts.items() if fact)
-    for line in list_in(object_in(status, "lastExit"), "lastLines")[-SHOWN_LINES:]:
-        yield HealthLine(f"    {line}", key_style=None)
+    yield from (HealthLine("  Server ", _further(server)) for server in further if server)
+    lines = [str(line) for line in list_in(object_in(status, "lastExit"), "lastLines")[-QUOTED_LINES:]]
+    if not any("\n".join(lines).strip() in issue.message for issue in issues):  # an issue of a lost server quotes them
+        yield from (HealthLine(f"    {line}", key_style=None) for line in lines)
+
+
+def _further(server: object) -> str:
+    if not isinstance(server, dict):
+        return ""
+    known = {"tools": server.get("toolCount"), "restarts": server.get("restarts"), "reloads": server.get("reloads")}
+    counts = ", ".join(f"{name}: {count}" for name, count in known.items() if count)
+    reloads = f"hot reload {_hot_reload(server)['Hot Reload']}"
+    parts = (str(server.get("state")), counts, _upstream(object_in(server, "upstream")), reloads)
+    return f"{server.get('name')}: {', '.join(filter(None, parts))}"
 
 
 def _upstream(upstream: Mapping[str, object]) -> str:
     if not upstream:
         return ""
     pid, endpoint = upstream.get("processId"), upstream.get("endpoint")
+    is_url = endpoint and upstream.get("kind") == HostKind.COMMAND.value and not upstream.get("owned")
+    if is_url:
+        return f"at {endpoint}"
     parts = [str(upstream.get("kind") or "<unknown>")]
     parts += [f"process {pid}"] if pid else []
     parts += [str(endpoint)] if endpoint else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .commands import COMMANDS, GLOBAL_OPTIONS, MCP_APP, Unknown
+from .commands import CHILD, COMMANDS, GLOBAL_OPTIONS, MCP_APP, Unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ _FORWARDED_TO_HOST = (
 
 
 def main_help(words: tuple[str, ...] = ()) -> str:
-    """The help of all commands, or of those that begin with `words` (`mcp`)."""
+    """The help of the commands that begin with `words` (`mcp`); of all commands if none does."""
+    if not any(command.words[: len(words)] == words for command in COMMANDS):
+        words = ()
     usage = " ".join(["uno-devserver [options]", *words, "<command> [options]"])
     lines = [f"Usage: {usage}", "", "Commands:"]
     for command in COMMANDS:
@@ -36,7 +38,7 @@ def command_help(command: Command) -> str:
     if command.options:
         lines += ["", "Options:", *_options(command.options)]
     if command.unknown is Unknown.FORWARD:
-        lines += ["", _FORWARDED_TO_HOST if command.arguments else _FORWARDED]
+        lines += ["", _FORWARDED_TO_HOST if CHILD in command.arguments else _FORWARDED]
     for description, line in command.examples:
         lines += ["", f"{description}:", f"  {line}"]
     own = {name for option in command.options for name in option.names}

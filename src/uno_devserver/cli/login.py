@@ -1,4 +1,4 @@
-"""`login`: opens the Uno Settings application, in which the user signs in.
+"""`login`: opens the Uno Settings application, in which the user signs in; with a URL, see `sign_in.py`.
 
 With a window, the application keeps running when this command ends. With --headless it uses the terminal, including
 its input, and this command returns its exit code.
@@ -9,10 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from ..discovery.discover import SETTINGS_PACKAGE, DiscoveryRequest, discover
 from ..issues import REMEDIES, UserError
 from ..system.programs import find_program
-from ..workspace.resolver import ResolutionKind
 from .result import Result
 
 TYPE_CHECKING = False
@@ -25,9 +23,16 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 3.0  # an application that cannot start, e.g. without a runtime or a display, has ended by then
 QUOTED_BYTES = 2000  # how much of a failed application's output is quoted: an exception and some of its stack
 HEADLESS = "--headless"
+SIGN_IN_OPTIONS = ("client-id", "scope", "port", "no-open", "keyring")  # of `login <url>` alone
 
 
 def run(invocation: Invocation, grace_seconds: float = GRACE_SECONDS) -> Result:
+    from . import sign_in
+
+    if invocation.on("list"):
+        return sign_in.list_sign_ins()
+    if any(map(sign_in.is_url, invocation.arguments)) or any(map(invocation.options.get, SIGN_IN_OPTIONS)):
+        return sign_in.sign_in(invocation)
     headless = invocation.on("headless")
     arguments = ((HEADLESS,) if headless else ()) + invocation.arguments + invocation.forwarded + invocation.child
     command = [_dotnet(), _program(invocation), "login", *arguments]
@@ -45,6 +50,9 @@ def _dotnet() -> str:
 
 
 def _program(invocation: Invocation) -> str:
+    from ..discovery.discover import DiscoveryRequest, discover  # imported late: a sign-in to a server needs none of it
+    from ..workspace.resolver import ResolutionKind
+
     request = DiscoveryRequest(invocation.folder(), explicit=invocation.names_folder)
     discovery = discover(request, os.environ)
     if discovery.workspace.kind is ResolutionKind.Ambiguous:  # the sign-in is the same for all solutions
@@ -56,6 +64,8 @@ def _program(invocation: Invocation) -> str:
 
 def _not_found(discovery: Discovery) -> UserError:
     """An error that names the first thing that is missing: workspace, SDK, or package."""
+    from ..discovery.discover import SETTINGS_PACKAGE
+
     settings = discovery.settings
     causes = discovery.sdk.issues if discovery.workspace.resolved else discovery.workspace.issues
     if causes:

@@ -105,7 +105,7 @@ def _about(invocation: Invocation) -> Result:
         return Result({"version": __version__}, __version__)
     from .help import command_help, main_help
 
-    text = command_help(command) if command else main_help(("mcp",) if invocation.words == ("mcp",) else ())
+    text = command_help(command) if command else main_help(invocation.words)
     return Result({"help": text}, text)
 
 

@@ -9,7 +9,7 @@ import os
 
 from ..issues import UserError
 from ..system.values import Value
-from .commands import CHILD, COMMANDS, GLOBAL_OPTIONS, MCP_APP, Command, Option, Unknown, command_named
+from .commands import CHILD, COMMANDS, GLOBAL_OPTIONS, GROUPS, MCP_APP, Command, Option, Unknown, command_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 MAX_PORT = 65_535
 MAX_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 _HELP = "Run 'uno-devserver --help' to see every command."
+RELOAD = (
+    "To serve an MCP server with hot reload, run 'uno-devserver mcp start --watch -- <its command>', or "
+    "'uno-devserver inspect -- <its command>' for a page."
+)
 
 
 class Invocation(Value):
@@ -27,7 +31,7 @@ class Invocation(Value):
 
     words: tuple[str, ...]  # the words of the command, which may be incomplete or unknown
     command: Command | None
-    options: Mapping[str, str | bool]
+    options: Mapping[str, str | bool | tuple[str, ...]]
     arguments: tuple[str, ...]
     forwarded: tuple[str, ...]  # unknown options and the arguments after them, in their order
     child: tuple[str, ...]  # everything after `--`, or after `host`
@@ -38,6 +42,11 @@ class Invocation(Value):
     def value(self, name: str) -> str | None:
         value = self.options.get(name)
         return value if isinstance(value, str) else None
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """All values of an option that may be given several times."""
+        values = self.options.get(name)
+        return values if isinstance(values, tuple) else ()
 
     def number(self, option: str, least: int, most: int) -> int | None:
         """The number given for an option, None if there is none; raises UserError unless it is in `least` to `most`."""
@@ -61,11 +70,9 @@ class Invocation(Value):
 
 def workspace_of(invocation: Invocation) -> Workspace:
     """The workspace of the invocation's folder, with the solution that --solution names."""
-    from ..workspace.resolver import resolve, select_solution
+    from ..workspace.resolver import resolve
 
-    workspace = resolve(invocation.folder(), explicit=invocation.names_folder)
-    solution = invocation.value("solution")
-    return workspace if solution is None else select_solution(workspace, solution)
+    return resolve(invocation.folder(), explicit=invocation.names_folder, solution=invocation.value("solution"))
 
 
 def absolute(directory: str) -> str:
@@ -83,12 +90,14 @@ def parse(argv: Sequence[str]) -> Invocation:
     own, child = _split_child(argv)
     words, rest = _take_command(own)
     found = (_find(token, None) for token in rest)
-    switches: dict[str, str | bool] = {option.name: True for option in found if option and option.value is None}
+    switches: dict[str, str | bool | tuple[str, ...]] = {
+        option.name: True for option in found if option and option.value is None
+    }
     if "help" in switches or words == ("help",):  # even if the rest of the call is wrong
         asked = tuple(word.lower() for word in rest if not _is_option(word)) if words == ("help",) else words
         return Invocation(words, command_named(asked), {**switches, "help": True}, (), (), ())
     command = _command(words)
-    options: dict[str, str | bool] = {}
+    options: dict[str, str | bool | tuple[str, ...]] = {}
     arguments: list[str] = []
     forwarded: list[str] = []
     position = 0
@@ -108,7 +117,12 @@ def parse(argv: Sequence[str]) -> Invocation:
             if inline is None and position < len(rest) and _is_value(rest[position], option, command):
                 inline = rest[position]
                 position += 1
-            options[option.name] = True if inline is None and option.optional else _value(option, inline)
+            value = True if inline is None and option.optional else _value(option, inline)
+            if option.repeated and isinstance(value, str):
+                before = options.get(option.name)
+                options[option.name] = (*(before if isinstance(before, tuple) else ()), value)
+            else:
+                options[option.name] = value
     _check_arguments(command, arguments)
     _check_child(command, child, given="--" in argv)
     return Invocation(words, command, options, tuple(arguments), tuple(forwarded), tuple(child))
@@ -145,7 +159,7 @@ def _take_command(tokens: list[str]) -> tuple[tuple[str, ...], list[str]]:
     rest: list[str] = []
     is_value = False
     for at, token in enumerate(tokens):
-        if not is_value and not _is_option(token) and (not words or words == ["mcp"]):
+        if not is_value and not _is_option(token) and (not words or (len(words) == 1 and words[0] in GROUPS)):
             words.append(token.lower())
         else:
             rest.append(token)
@@ -156,15 +170,17 @@ def _take_command(tokens: list[str]) -> tuple[tuple[str, ...], list[str]]:
 def _command(words: tuple[str, ...]) -> Command | None:
     command = command_named(words)
     if words and command is None:
-        raise UserError("UnknownCommand", _unknown_command(words), _HELP, exit_code=2)
+        next_step = RELOAD if words[0] in ("watch", "reload", "dev") else _HELP
+        raise UserError("UnknownCommand", _unknown_command(words), next_step, exit_code=2)
     return command
 
 
 def _unknown_command(words: tuple[str, ...]) -> str:
     from difflib import get_close_matches
 
-    if words == ("mcp",):
-        return f"'mcp' needs one of: {', '.join(command.words[1] for command in COMMANDS if _begins(command, words))}."
+    if len(words) == 1 and words[0] in GROUPS:
+        second = ", ".join(command.words[1] for command in COMMANDS if _begins(command, words))
+        return f"'{words[0]}' needs one of: {second}."
     # Only the last word is compared, because the commands of a group have the same first word.
     group, last = words[:-1], words[-1]
     known = {" ".join(command.words[len(group) :]): command.name for command in COMMANDS if _begins(command, group)}
@@ -270,8 +286,11 @@ def _check_arguments(command: Command | None, arguments: list[str]) -> None:
         return
     taken = [argument for argument in command.arguments if argument != CHILD]
     if len(arguments) > len(taken):
-        message = f"'{command.name}' does not take '{arguments[-1]}'."
-        raise UserError("UnexpectedArgument", message, _help_of(command), exit_code=2)
+        first = arguments[len(taken)]
+        next_step = _help_of(command)
+        if CHILD in command.arguments:
+            next_step = f"Write a command behind '--': 'uno-devserver {command.name} -- {' '.join(arguments)}'."
+        raise UserError("UnexpectedArgument", f"'{command.name}' does not take '{first}'.", next_step, exit_code=2)
 
 
 def _check_child(command: Command | None, child: list[str], *, given: bool) -> None:

@@ -129,9 +129,9 @@ class ProxyChild:
             return
         self._shown_issue = shown
         if shown is not None:
-            reason = shown["message"].splitlines()[-1]
-            if not any(line.endswith(reason) for line in self._last):
-                log.warn(reason)
+            message = shown["message"]  # with the last lines of a server that ended: which one explains is not known
+            if not any(line.endswith(message) for line in self._last):
+                log.warn(message)
             log.info(f"next: {steps.get(shown['code'], shown['remediation'])}")
 
     def _issues(self, state: ConnectionState | None = None) -> list[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..issues import UserError
 from ..setup.definitions import CLIENTS, SERVERS, packaged
 from ..system.values import Value
-from .commands import CHILD, CLIENT, COMMANDS, FOLDER, GLOBAL_OPTIONS, MCP_APP, PATH, SHELL, SHELLS, Unknown
+from .commands import CHILD, CLIENT, COMMANDS, FOLDER, GLOBAL_OPTIONS, GROUPS, MCP_APP, PATH, SHELL, SHELLS, Unknown
 from .result import Result
 
 TYPE_CHECKING = False
@@ -79,7 +79,7 @@ def next_words(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     found = [command for command in COMMANDS if command.words[: len(words)] == words != command.words]
     for word in dict.fromkeys(command.words[len(words)] for command in found):
         exact = next((command for command in found if command.words == (*words, word)), None)
-        yield word, exact.help if exact else "Serve AI clients, and register with them"
+        yield word, exact.help if exact else GROUPS[word]
 
 
 def offer_for(value: str) -> Offer:
@@ -131,8 +131,8 @@ _uno_devserver() {{
             [[ -n $found ]] && option=$token
         elif [[ -z $command ]]; then
             command=$token
-        elif [[ $command == mcp ]]; then
-            command="mcp $token"
+        elif [[ ' {groups} ' == *" $command "* ]]; then
+            command="$command $token"
         fi
     done
     [[ $current == '=' ]] && current= && option=${{option:-${{COMP_WORDS[COMP_CWORD - 1]}}}}
@@ -171,6 +171,7 @@ def bash_script() -> str:
         values="\n".join(_bash_values()),
         options="\n".join(_bash_options()),
         arguments="\n".join(_bash_arguments()),
+        groups=" ".join(GROUPS),
         mcp_app=MCP_APP,
         mcp_app_is=" ".join(MCP_APP_IS),
         programs=" ".join(PROGRAMS),
@@ -187,7 +188,8 @@ def _bash_values() -> Iterator[str]:
                 yield f"        {names}) found='{_bash_found(value_of(option))}' ;;"
     for name, option in early_options().items():
         if option.needs_value:
-            yield f"        ' {name}'|'mcp {name}') found='{_bash_found(value_of(option))}' ;;"
+            names = "|".join(f"'{group} {name}'" for group in ("", *GROUPS))
+            yield f"        {names}) found='{_bash_found(value_of(option))}' ;;"
 
 
 def _bash_found(offer: Offer) -> str:
@@ -207,7 +209,7 @@ def _bash_names(options: tuple[Option, ...]) -> Iterator[str]:
 
 
 def _bash_arguments() -> Iterator[str]:
-    for words in ((), ("mcp",)):
+    for words in ((), *((group,) for group in GROUPS)):
         yield f"            '{' '.join(words)}') found='{' '.join(word for word, _ in next_words(words))}' ;;"
     for command in COMMANDS:
         if command.arguments and CHILD not in command.arguments:
@@ -222,6 +224,7 @@ _uno-devserver() {{
     local curcontext="$curcontext" state line
     local -a found
     local behind=$(( ${{words[(i)--]}} < CURRENT ))  # behind '--' stands another command line
+    local group
     typeset -A opt_args
     if (( ${{words[(I){mcp_app}]}} )); then
         words=("${{(@)words:#{mcp_app}}}")
@@ -237,15 +240,18 @@ _uno-devserver() {{
 {commands}
             _describe command found ;;
         rest)
-            [[ "$words[1]" == mcp ]] || {{ _uno-devserver-command "$words[1]"; return }}
+            group="$words[1]"
+            [[ ' {groups} ' == *" $group "* ]] || {{ _uno-devserver-command "$group"; return }}
             _arguments -C -A "-*" \\
 {shared}
                 '1: :->command' '*:: :->rest' && return
             if [[ "$state" == command ]]; then
-{mcp_commands}
+                case "$group" in
+{group_commands}
+                esac
                 _describe command found
             else
-                _uno-devserver-command "mcp $words[1]"
+                _uno-devserver-command "$group $words[1]"
             fi ;;
     esac
 }}
@@ -276,8 +282,9 @@ def zsh_script() -> str:
         programs=" ".join(PROGRAMS),
         shared="\n".join(f"        {spec} \\" for spec in shared),
         commands="            " + _zsh_described(()),
-        mcp_commands="                " + _zsh_described(("mcp",)),
+        group_commands="\n".join(f"                    {group}) {_zsh_described((group,))} ;;" for group in GROUPS),
         options="\n".join(line for command in COMMANDS for line in _zsh_command(command)),
+        groups=" ".join(GROUPS),
         mcp_app=MCP_APP,
         mcp_app_is=" ".join(MCP_APP_IS),
     ).rstrip("\n")
@@ -359,7 +366,7 @@ function __uno_devserver_command
                 case {valued}
                     set skip 1
             end
-        else if test (count $command) = 0; or test "$command" = mcp
+        else if test (count $command) = 0; or contains -- "$command" {groups}
             set -a command $token
         end
     end
@@ -393,6 +400,7 @@ end
 
 def fish_script() -> str:
     return _FISH.format(
+        groups=" ".join(GROUPS),
         mcp_app=MCP_APP,
         mcp_app_is=" ".join(MCP_APP_IS),
         valued=" ".join(_fish_valued()),
@@ -408,15 +416,20 @@ def _fish_valued() -> Iterator[str]:
         for option in command.options if command else options_of(None):
             if option.needs_value:
                 yield from (f"'{command.name if command else '*'} {name}'" for name in option.names)
-    yield from (f"' {name}' 'mcp {name}'" for name, option in early_options().items() if option.needs_value)
+    early = [name for name, option in early_options().items() if option.needs_value]
+    yield from (f"'{group} {name}'" for name in early for group in ("", *GROUPS))
 
 
 def _fish_completions() -> Iterator[str]:
-    for words in ((), ("mcp",)):
+    for words in ((), *((group,) for group in GROUPS)):
         for word, help_ in next_words(words):
             yield f"-n {_fish_at(' '.join(words))} -a {word} -d {_fish_quoted(help_)}"
     yield f"-n {_fish_at('')} -l {MCP_APP.lstrip('-')} -d {_fish_quoted('The same as mcp start')}"
-    for name, command in (("", None), ("mcp", None), *((command.name, command) for command in COMMANDS)):
+    for name, command in (
+        ("", None),
+        *((group, None) for group in GROUPS),
+        *((command.name, command) for command in COMMANDS),
+    ):
         condition = _fish_at(name)
         for option in options_of(command):
             yield f"-n {condition} {_fish_option(option)}"
@@ -437,6 +450,8 @@ def _fish_option(option: Option) -> str:
 
 
 def _fish_values(offer: Offer) -> str:
+    if offer.files:
+        return "-F"
     if offer.folders:
         return "-a '(__fish_complete_directories)'"
     if any(meaning for _, meaning in offer.words):

@@ -20,7 +20,7 @@ from ..system.folders import folders
 from ..system.log import level_named, log
 from ..workspace.addins import ADDINS_FOLDER, workspace_addins
 from ..workspace.config import read_config
-from ..workspace.resolver import ResolutionKind, resolve, select_solution
+from ..workspace.resolver import ResolutionKind
 from ..workspace.trust import is_trusted
 from .interrupts import Interrupts
 from .parse import MAX_PORT, workspace_of
@@ -113,26 +113,18 @@ def _request(invocation: Invocation) -> StartRequest:
 
 def _workspace(invocation: Invocation) -> Workspace:
     """The workspace, which may be unresolved: a bundled Host needs neither a solution nor a config."""
-    solution = invocation.value("solution")
-    if solution is not None:
-        return _workspace_of_solution(os.path.normpath(os.path.join(invocation.folder(), solution)))
+    named = invocation.value("solution")
+    solution = None if named is None else os.path.normpath(os.path.join(invocation.folder(), named))
+    if solution is not None and not os.path.isfile(solution):
+        next_step = "Name a .sln or .slnx file that exists, or leave --solution out."
+        raise UserError("SolutionNotFound", f"There is no solution {solution}.", next_step)
     workspace = workspace_of(invocation)
+    if solution is not None:
+        return workspace.replace(solution=solution)  # even if the solution does not use Uno: the user named it
     if workspace.kind is ResolutionKind.Ambiguous or not os.path.isdir(workspace.requested_directory):
         issue = workspace.issues[0]
         raise UserError(issue.code, issue.message, issue.remediation)
     return workspace
-
-
-def _workspace_of_solution(solution: str) -> Workspace:
-    """The workspace of a solution that the user named, which may be in any folder."""
-    if not os.path.isfile(solution):
-        next_step = "Name a .sln or .slnx file that exists, or leave --solution out."
-        raise UserError("SolutionNotFound", f"There is no solution {solution}.", next_step)
-    workspace = resolve(os.path.dirname(solution), explicit=True)
-    selected = select_solution(workspace, solution)
-    if not selected.resolved and workspace.resolved:  # for example if git ignores the solution
-        return workspace.replace(solution=solution)
-    return selected.replace(solution=solution)  # even if the solution does not use Uno: the user named it
 
 
 def _check_parent(parent: int) -> None:
@@ -159,7 +151,7 @@ class _Observer(StartObserver):
 
     def planned(self, plan: LaunchPlan) -> None:
         workspace = self._request.workspace
-        for issue in (*(() if workspace.resolved else workspace.issues), *plan.issues):
+        for issue in (*(() if workspace.resolved else workspace.issues[:1]), *plan.issues):  # the others are its causes
             self.warned(f"{issue.message} {issue.remediation}")
         self._interrupts.hold()  # from here on a Host may have been started, and must not be left behind
 

@@ -88,14 +88,14 @@ def _agree(workspace: Workspace, invocation: Invocation) -> Result:
     try:
         asked = trust_question(workspace.working_directory)
         commands = _commands(asked)
-        problems = tuple(issue.message for issue in read_config(asked.config).issues)
+        problems = _problems(asked)
     except FileProblem as problem:
         raise _cannot_agree(problem) from problem
     state = folders().state
     path = agreement_path(state, asked.directory)
     runs = _shown(asked, commands)
     trusted = is_trusted(os.environ, asked.directory)
-    asks = not (dry_run or trusted) and _can_ask(invocation)
+    asks = not (dry_run or trusted) and can_ask(invocation)
     if runs and asks and not _is_confirmed(asked.directory, runs):
         raise UserError("WorkspaceNotTrusted", NOTHING_AGREED, "Run 'uno-devserver trust' again, and answer y.")
     _check_unchanged(asked)
@@ -147,6 +147,16 @@ def _cannot_agree(problem: FileProblem) -> UserError:
     return UserError("ConfigInvalid", message, "Make it a readable file, or remove it.")
 
 
+def _problems(asked: TrustQuestion) -> tuple[str, ...]:
+    if asked.config is None:
+        return ()
+    from .config import commands_of  # as below
+
+    config = read_config(asked.config)
+    unknown = (f"{issue.message} {issue.remediation}" for issue in commands_of(asked.directory, config).unknown())
+    return (*(issue.message for issue in config.issues), *unknown)
+
+
 def _commands(asked: TrustQuestion) -> tuple[str, ...]:
     """Sentences about the commands that the config makes this program run; raises UserError if it is unreadable."""
     config = read_config(asked.config)
@@ -195,7 +205,8 @@ def _revoke(workspace: Workspace) -> Result:
     directory = os.path.realpath(workspace.working_directory)
     known = revoke(folders().state, directory)
     trusted = is_trusted(os.environ, directory)
-    still = (STILL_RUNS, STILL_SERVES) if read_config(workspace.config).names_server else (STILL_RUNS,)
+    config = read_config(workspace.config)
+    still = (STILL_RUNS, STILL_SERVES) if config.names_server or config.servers else (STILL_RUNS,)
     remarks = (still if known else ()) + ((BY_ENVIRONMENT,) if trusted else ())
     data = {"workspaceDirectory": directory, "trusted": trusted, "revoked": known}
     done = f"The agreement to run code of the workspace {directory} is revoked."
@@ -269,7 +280,7 @@ def consent_to(directory: str, invocation: Invocation, *, asks: bool = True, run
     code = _shown(asked, commands) if runs or wanted else ()
     if not code:
         return NO_QUESTION
-    given = wanted or (asks and _can_ask(invocation) and _is_confirmed(directory, code))
+    given = wanted or (asks and can_ask(invocation) and _is_confirmed(directory, code))
     if given:
         _check_unchanged(asked)
     return Consent(given, asked, code)
@@ -286,7 +297,7 @@ def _check_unchanged(asked: TrustQuestion) -> None:
         raise UserError("WorkspaceNotTrusted", message, "Run it again.")
 
 
-def _can_ask(invocation: Invocation) -> bool:
+def can_ask(invocation: Invocation) -> bool:
     streams = (sys.stdin, sys.stderr)
     return not invocation.on("json") and all(stream is not None and stream.isatty() for stream in streams)
 
@@ -294,7 +305,12 @@ def _can_ask(invocation: Invocation) -> bool:
 def _is_confirmed(directory: str, code: tuple[str, ...]) -> bool:
     """Show the code and why it does not run yet, and ask; only `y` and `yes` agree."""
     question = one_line(QUESTION.format(refusal(folders().state, directory)))
-    sys.stderr.write("\n".join((question, *(f"- {each}" for each in code), MAY_IT_RUN)))
+    return confirmed("\n".join((question, *(f"- {each}" for each in code), MAY_IT_RUN)))
+
+
+def confirmed(question: str) -> bool:
+    """Ask on the terminal; only `y` and `yes` agree."""
+    sys.stderr.write(question)
     sys.stderr.flush()
     try:
         answer = sys.stdin.readline()

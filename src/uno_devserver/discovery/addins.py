@@ -17,8 +17,10 @@ from ..system.values import Value
 from .entry_points import (
     ADDIN_ITEM,
     EntryPoint,
+    build_files,
     declared_addins,
     deprecated_targets,
+    excluded_build_files,
     invalid_targets,
     search_package,
     undeclared_entry_point,
@@ -26,8 +28,9 @@ from .entry_points import (
 )
 from .import_filter import ImportFilter
 from .manifest import MANIFEST_NAME, read_manifest
+from .nuget import PackageFolders
 from .packages import merge_packages
-from .project_info import ProjectInfo, known_properties, read_project
+from .project_info import ProjectInfo, framework_properties, known_properties, read_project, sdk_defaults
 from .restore import RestoredPackage, from_assets, read_restored
 
 TYPE_CHECKING = False
@@ -35,17 +38,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .entry_points import DiscoveredAddIn
-    from .nuget import PackageFolders
     from .packages import SdkPackage, WorkspacePackage
     from .restore import PackageImports, Restored
 
 HOST_PACKAGE = "uno.winui.devserver"
+SDK_FAMILIES = {"microsoft", "system", "nuget", "msbuild", "net", "netstandard", "target"}  # first words that SDKs use
 
 
 class AddInSearchResult(Value):
     found: tuple[DiscoveredAddIn, ...]
+    declined: bool  # whether add-ins are declared under conditions that say no
     packages: Mapping[str, WorkspacePackage]  # by name in lower case
     listed: tuple[tuple[str, str], ...]  # name and version of every package that was considered
+    projects: tuple[tuple[str, tuple[str, ...]], ...]  # with their target frameworks
     issues: tuple[Issue, ...]
 
 
@@ -77,11 +82,13 @@ class AddInSearch:
         default_framework: Callable[[], str | None],
     ) -> AddInSearchResult:
         projects = [read_project(path, self._load, self.environ) for path in project_files]
+        frameworks_of = tuple((project.path, project.frameworks) for project in projects)
         restored = [read_restored(project, self.folders, self._load, self.environ) for project in projects]
         self._report(projects, restored)
         for project, one in self._workspace_assets(projects):
             projects.append(project)
             restored.append(one)
+        restored = [self._located(one, project) for project, one in zip(projects, restored, strict=True)]
         self.folders = self.folders.with_locations(location for one in restored for location in one.folders)
 
         known = [package for one in restored for package in one.packages]
@@ -92,7 +99,6 @@ class AddInSearch:
 
         declared = self._by_manifest(known, host_version)
         imported = self._by_imports(projects, restored)
-        self._report_missing(known)
         found = self._combined(declared, imported)
         searched = [package for one in restored for package in one.to_search]
         folders = {package.folder for package in searched}  # `_by_convention` reports these
@@ -100,8 +106,52 @@ class AddInSearch:
         found += self._by_convention(packages.values(), searched, host_version)
         listed = [*((p.name, p.version) for p in packages.values()), *(pair for one in restored for pair in one.listed)]
         addins = verify_entry_points(found, packages, self.folders, self.issues)
+        addins = self._one_version_each(addins, projects, restored)
         self._report_undecided(found)
-        return AddInSearchResult(addins, packages, tuple(listed), tuple(dict.fromkeys(self.issues)))
+        declined = not addins and self._is_declined(restored, imported)
+        issues = tuple(dict.fromkeys(self.issues))
+        return AddInSearchResult(addins, declined, packages, tuple(listed), frameworks_of, issues)
+
+    def _is_declined(self, restored: Sequence[Restored], imported: Iterable[EntryPoint]) -> bool:
+        """Whether an imported file has the item, and no condition in it lets it count."""
+        naming = {candidate.defined_in for candidate in imported}
+        files = {f for one in restored for imports in one.imports for f in (*imports.props, *imports.targets)}
+        return any(
+            self._filter.mentions(file) and file not in self._undecided and self._is_valid(file)
+            for file in files - naming
+        )
+
+    def _one_version_each(
+        self, addins: tuple[DiscoveredAddIn, ...], projects: Sequence[ProjectInfo], restored: Sequence[Restored]
+    ) -> tuple[DiscoveredAddIn, ...]:
+        """Marks the add-ins that a Host does not get because another version of their package takes their place.
+
+        Of several versions, the highest that the start-up project uses counts: the first program of the solution.
+        """
+        versions: dict[str, dict[str, None]] = {}
+        for addin in addins:
+            if addin.version:
+                versions.setdefault(addin.package, {})[addin.version] = None
+        several = {name: list(found) for name, found in versions.items() if len(found) > 1}
+        if not several:
+            return addins
+        from .nuget_version import highest
+
+        startup = next((pair for pair in zip(projects, restored, strict=True) if pair[0].starts), None)
+        used = {(name.lower(), version.lower()) for name, version in startup[1].listed} if startup else set()
+        chosen: dict[str, str] = {}
+        for name, found in several.items():
+            of_startup = [version for version in found if (name.lower(), version.lower()) in used]
+            chosen[name] = highest(of_startup or found)
+            why = f"which {startup[0].path} uses" if startup and of_startup else "the highest"
+            message = f"{name} is used in versions {' and '.join(found)}; the Host gets {chosen[name]}, {why}."
+            self.issues.append(warning("AddInVersionsDiffer", message))
+        return tuple(
+            addin.replace(replaced_by=other)
+            if (other := chosen.get(addin.package)) and other != addin.version
+            else addin
+            for addin in addins
+        )
 
     def _report(self, projects: Sequence[ProjectInfo], restored: Sequence[Restored]) -> None:
         for project, one in zip(projects, restored, strict=True):
@@ -110,6 +160,34 @@ class AddInSearch:
         if missing:
             message = f"Not restored, so packages that only they reference are not seen: {', '.join(missing)}."
             self.issues.append(warning("RestoreMissing", message))
+
+    def _located(self, one: Restored, project: ProjectInfo) -> Restored:
+        """The restore with its packages at their places on this machine, if it was made on another one."""
+        places: dict[str, str] = {}
+        elsewhere = False
+        recorded = PackageFolders(one.folders)
+        for package in one.packages:
+            if self._filter.can_read(package.file):
+                continue  # its folder exists
+            folder = package.folder
+            if folder and os.path.isdir(folder):  # from an assets file, whose packages were looked up already
+                elsewhere |= bool(one.folders) and recorded.owner(folder + os.sep) is None
+            elif folder and (found := self.folders.find(package.name, package.version)):
+                places[folder] = found
+            else:
+                folders = ", ".join(self.folders.with_locations(one.folders).locations)
+                message = (
+                    f"{package.name} {package.version} was restored, but is in none of the package folders: {folders}."
+                )
+                self.issues.append(warning("AddInPackageNotCached", message))
+        if not places and not elsewhere:
+            return one
+        message = (
+            f"{project.path} was restored with other package folders ({', '.join(recorded.locations)}); "
+            f"its packages are taken from {', '.join(self.folders.locations)}."
+        )
+        self.issues.append(warning("RestoreElsewhere", message))
+        return one.moved(places)
 
     def _workspace_assets(self, projects: Sequence[ProjectInfo]) -> list[tuple[ProjectInfo, Restored]]:
         """Reads an assets file that belongs to no project from the workspace's own `obj`, as if of a project there."""
@@ -145,15 +223,6 @@ class AddInSearch:
             if folder and os.path.exists(os.path.join(folder, MANIFEST_NAME))
         ]
 
-    def _report_missing(self, known: Iterable[RestoredPackage]) -> None:
-        for package in known:
-            if self._filter.has_read(package.file):
-                continue  # it is known already, so the disk need not be read again
-            if package.folder is None or not os.path.isdir(package.folder):
-                where = package.folder or ", ".join(self.folders.locations)
-                message = f"{package.name} {package.version} was restored, but is no longer on disk: {where}."
-                self.issues.append(warning("AddInPackageNotCached", message))
-
     def _by_manifest(self, known: Iterable[RestoredPackage], host_version: str | None) -> dict[str, list[EntryPoint]]:
         """The entry points in the manifests of restored packages, by package folder; a manifest may declare none."""
         declared: dict[str, list[EntryPoint]] = {}
@@ -186,11 +255,14 @@ class AddInSearch:
         if not chosen and not sdk_targets and not any(map(self._filter.matters, own)):
             return []
         framework = imports.framework if imports else next(iter(project.frameworks), None)
-        files = [
+        # MSBuild's order: .props files of packages do not see what the project and the SDK set after them.
+        files: list[str | Mapping[str, str]] = [
             *sdk_props,
             *project.before,
             *(path for path in (imports.props if imports else ()) if path in chosen),
+            sdk_defaults(project.path),
             *project.body,
+            framework_properties(framework),
             *(path for path in (imports.targets if imports else ()) if path in chosen),
             *project.after,
             *sdk_targets,
@@ -198,14 +270,23 @@ class AddInSearch:
         return declared_addins(
             project.path,
             files,
-            properties=known_properties(project, framework, self.solution)
-            | dict(imports.properties if imports else {}),
+            properties=known_properties(project, self.solution) | dict(imports.properties if imports else {}),
+            families=self._families(project, chosen),
             global_properties={"TargetFramework": framework} if framework else {},
             environ=self.environ,
             load=self._load,
             issues=self.issues,
             undecided=self._undecided,
         )
+
+    def _families(self, project: ProjectInfo, files: Iterable[str]) -> set[str]:
+        """The first words of the ids of packages; a property that begins with one is set by these files or by none.
+
+        Not those of the project's SDKs: an SDK sets such properties, and its files are not evaluated.
+        """
+        owners = (self.folders.owner(file) for file in files)
+        words = {owner[0].partition(".")[0].lower() for owner in owners if owner}
+        return words - SDK_FAMILIES - {sdk.partition(".")[0].lower() for sdk in project.sdks}
 
     def _sdk_files(self, project: ProjectInfo) -> tuple[list[str], list[str]]:
         """The Sdk.props and Sdk.targets of those project SDKs from NuGet that declare add-ins."""
@@ -242,11 +323,17 @@ class AddInSearch:
         owners = [self.folders.owner(candidate.defined_in) for candidate in imported]
         declaring = {*declared, *(owner[2] for owner in owners if owner)}
         others = {p.folder: p.name for p in known if p.folder and p.may_have_tools and p.folder not in declaring}
+        files = [f for one in restored for imports in one.imports for f in (*imports.props, *imports.targets)]
         for folder, name in others.items():
             if os.path.isdir(os.path.join(folder, "tools", "devserver")):
-                files = [f for one in restored for imports in one.imports for f in (*imports.props, *imports.targets)]
-                self._report_damaged(f for f in files if f.startswith(folder + os.sep))
-                self.issues.append(undeclared_entry_point(name, folder))
+                own = [f for f in files if f.startswith(folder + os.sep)]
+                self._report_damaged(own)
+                if any(map(self._filter.mentions, own)):
+                    continue  # it declares an add-in under a condition, which says no
+                left_out = next(filter(self._filter.mentions, build_files(folder)), None)
+                self.issues.append(
+                    excluded_build_files(name, left_out) if left_out else undeclared_entry_point(name, folder)
+                )
 
     def _report_undecided(self, found: Iterable[EntryPoint]) -> None:
         """Reports files with undecided conditions, if their package declares no other add-in."""
@@ -264,6 +351,9 @@ class AddInSearch:
                 self._load.load(path)
             except EvaluationProblem as problem:
                 self.issues.append(invalid_targets(problem))
+
+    def _is_valid(self, path: str) -> bool:
+        return not any(issue.code == "AddInTargetsInvalid" and path in issue.message for issue in self.issues)
 
     def _by_convention(
         self, packages: Iterable[WorkspacePackage], restored: Iterable[RestoredPackage], host_version: str | None

@@ -2,16 +2,18 @@
 
 The file of a project with 2,000 packages has 20 MB, mostly lists of files that are not needed. NuGet indents it by two
 spaces, and a JSON string cannot contain a line break. So a line break, n spaces and a quote always start a member at
-depth n/2: the needed members are found by searching, and only small pieces are parsed. A file with another layout is
+depth n/2: the needed members are found by searching, and only small pieces are parsed. `libraries`, the largest member,
+is read in blocks, because new memory for all of it would take longer than the search. A file with another layout is
 parsed whole, with the same result.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 
-from ..system.files import FileProblem, decode, read_bytes
+from ..system.files import MAX_BYTES, FileProblem, decode, open_regular, read_bytes
 from ..system.jsonc import parse_strict
 from ..system.values import Value
 from .manifest import MANIFEST_NAME
@@ -19,7 +21,11 @@ from .manifest import MANIFEST_NAME
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import BinaryIO
 
+PART_BYTES = 128 * 1024  # read at once before and after `libraries`
+BLOCK_BYTES = 512 * 1024  # of `libraries`; fits into the processor's cache
+ENTRY = b'\n      "'  # begins a package in one of the `targets`
 TOOLS = "tools/devserver/"
 _SECTIONS = ("projectFileDependencyGroups", "packageFolders", "project", "logs")  # the sections after `libraries`
 _FRAMEWORK = rb'\n    "([^"\\\n]*)": \{'
@@ -34,32 +40,36 @@ class Assets(Value):
     project: str | None  # the project file that was restored
     package_folders: tuple[str, ...]
     packages: tuple[Package, ...]
-    with_manifest: frozenset[Package]  # packages with a manifest at their root
-    with_tools: frozenset[Package]  # packages with files for the dev server
+    with_manifest: tuple[Package, ...]  # packages with a manifest at their root
+    with_tools: tuple[Package, ...]  # packages with files for the dev server
     build_files: Mapping[str, BuildFiles] | None  # by target framework as written in the file; None if not recorded
 
 
 def read_assets(path: str) -> Assets:
     """Read an assets file; raises FileNotFoundError, FileProblem or JsonProblem."""
-    data = read_bytes(path)
-    if data.startswith((b'{\n  "version"', b'{\r\n  "version"')) and data[-16:].rstrip().endswith(b"\n}"):
+    with open_regular(path) as stream:
         try:
-            return _Searched(data).assets()
-        except (ValueError, IndexError, RecursionError):
-            pass  # NuGet's layout with unexpected content; parsing the whole file shows what is wrong
+            return _Searched(stream).assets()
+        except (ValueError, IndexError, RecursionError, OSError):
+            pass  # another layout, or unexpected content; parsing the whole file shows what is wrong
     # NuGet writes no comments, and searching for them takes 7 s in a file of 100 MB.
-    return _from_document(path, parse_strict(decode(data)))
+    return _from_document(path, parse_strict(decode(read_bytes(path))))
 
 
 class _Searched:
-    """A file in NuGet's layout."""
+    """A file in NuGet's layout; raises ValueError if it has another one."""
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
+    def __init__(self, stream: BinaryIO) -> None:
+        before, after, libraries = _around_libraries(stream)
+        if not after[-16:].rstrip().endswith(b"\n}"):
+            raise ValueError("this is not the layout of NuGet")
+        self.with_manifest, self.with_tools = _mentioning(
+            stream, *libraries, f'\n        "{MANIFEST_NAME}"', f'\n        "{TOOLS}'
+        )
+        self.data = data = before + after
         starts = {name: data.rfind(b'\n  "' + name.encode() + b'": ') for name in _SECTIONS}
-        # `libraries` is large and follows `targets`; search forwards for it, and backwards for the sections after it.
         starts["targets"] = data.find(b'\n  "targets": ', 0, 4096)
-        starts["libraries"] = data.find(b'\n  "libraries": ', max(starts["targets"], 0))
+        starts["libraries"] = len(before)
         ordered = sorted(start for start in starts.values() if start >= 0)
         self._ranges = {
             name: (start, next((other for other in ordered if other > start), len(data)))
@@ -76,8 +86,8 @@ class _Searched:
             self._project(),
             tuple(self._member("packageFolders")),
             tuple(dict.fromkeys(packages)),
-            self._mentioning(f'\n        "{MANIFEST_NAME}"'),
-            self._mentioning(f'\n        "{TOOLS}'),
+            self.with_manifest,
+            self.with_tools,
             {name: self._build_files(start, end) for name, start, end in frameworks},
         )
 
@@ -95,39 +105,17 @@ class _Searched:
     def _build_files(self, start: int, end: int) -> BuildFiles:
         """The entries of a framework that have build files, in import order."""
         files = {}
-        for key, at in self._entries(b'\n        "build": ', start, end):
+        for key, at in _members(self.data, b'\n        "build": ', ENTRY, start, end):
             text = self.data[at : self.data.index(b"\n        }", at, end) + 10].decode()
             files[_package(key)] = _listed(_object_after(text, '\n        "build": '))
         dependencies: dict[str, list[str]] = {}
         if len(files) < 2:  # nothing has to be sorted
             return _in_import_order(files, dependencies)
         names = re.compile(r'\n          "([^"\\\n]+)"')
-        for key, at in self._entries(b'\n        "dependencies": {', start, end):
+        for key, at in _members(self.data, b'\n        "dependencies": {', ENTRY, start, end):
             text = self.data[at : self.data.index(b"\n        }", at, end)].decode()
             dependencies[_package(key)[0].lower()] = names.findall(text.lower())
         return _in_import_order(files, dependencies)
-
-    def _entries(self, member: bytes, start: int, end: int) -> Iterator[tuple[str, int]]:
-        """Yields the key of each entry of a framework that has the member, and the member's position."""
-        for header, at in self._occurrences(member, b'\n      "', start, end):
-            yield self._key(header), at
-
-    def _mentioning(self, text: str) -> frozenset[Package]:
-        """The packages in `libraries` with a file whose line begins with the given text."""
-        start, end = self._ranges.get("libraries", (0, 0))
-        headers = [header for header, _ in self._occurrences(text.encode(), b'\n    "', start, end)]
-        return frozenset(_package(self._key(header)) for header in headers)
-
-    def _key(self, start: int) -> str:
-        return self.data[start : self.data.index(b'": {', start)].decode()
-
-    def _occurrences(self, needle: bytes, mark: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yields the positions of `needle`, at most one per member, each with the start of the member's key."""
-        at = self.data.find(needle, start, end)
-        while at >= 0:
-            yield self.data.rfind(mark, start, at) + len(mark), at
-            following = self.data.find(mark, at, end)
-            at = self.data.find(needle, following, end) if following >= 0 else -1
 
     def _project(self) -> str | None:
         start, end = self._ranges.get("project", (0, 0))
@@ -140,6 +128,69 @@ class _Searched:
     def _member(self, name: str) -> dict[str, object]:
         start, end = self._ranges.get(name, (0, 0))
         return _object_after(self.data[start:end].decode(), f'\n  "{name}": ')
+
+
+def _around_libraries(stream: BinaryIO) -> tuple[bytes, bytes, tuple[int, int]]:
+    """What is before and after `libraries`, and where it begins and ends."""
+    size = os.fstat(stream.fileno()).st_size
+    if size > MAX_BYTES:
+        raise ValueError("it is too large")  # as reading it whole reports
+    before, start = b"", -1
+    # Each part is as large as all before it, so that a large file is not copied again and again.
+    while start < 0 and (part := stream.read(max(PART_BYTES, len(before)))):
+        searched = max(0, len(before) - 16)
+        before += part
+        if not before.startswith((b'{\n  "version"', b'{\r\n  "version"')):
+            raise ValueError("this is not the layout of NuGet")
+        start = before.find(b'\n  "libraries": ', searched)
+    if start < 0:
+        raise ValueError("there are no libraries")
+    length = PART_BYTES
+    while True:
+        begin = max(start, size - length)
+        stream.seek(begin)
+        after = stream.read(size - begin)
+        # What follows `libraries`; searched backwards, because the last one counts.
+        found = min(
+            (at for name in _SECTIONS if (at := after.rfind(b'\n  "' + name.encode() + b'": ')) >= 0), default=-1
+        )
+        if begin == start or after.rfind(b'\n  "' + _SECTIONS[0].encode() + b'": ') >= 0:
+            end = begin + found if found >= 0 else size
+            return before[:start], after[found:] if found >= 0 else after[-16:], (start, end)
+        length *= 4
+
+
+def _mentioning(stream: BinaryIO, start: int, end: int, *texts: str) -> tuple[tuple[Package, ...], ...]:
+    """For each text, the packages in `libraries` with a file whose line begins with it, in the file's order."""
+    found: tuple[dict[str, None], ...] = tuple({} for _ in texts)
+    buffer, kept = bytearray(min(BLOCK_BYTES, end - start)), 0
+    stream.seek(start)
+    while start < end:
+        with memoryview(buffer) as view:
+            count = stream.readinto(view[kept : kept + end - start])  # type: ignore[attr-defined]
+        if not count:
+            raise ValueError("the file became shorter")
+        start += count
+        filled = kept + count
+        for text, keys in zip(texts, found, strict=True):
+            keys.update((key, None) for key, _ in _members(buffer, text.encode(), b'\n    "', 0, filled))
+        # The last package of the block goes on in the next one.
+        last = max(0, buffer.rfind(b'\n    "', 0, filled))
+        kept = filled - last
+        buffer[:kept] = buffer[last:filled]
+        if kept * 2 > len(buffer):
+            buffer.extend(bytes(len(buffer)))
+    return tuple(tuple(map(_package, keys)) for keys in found)
+
+
+def _members(data: bytes | bytearray, needle: bytes, mark: bytes, start: int, end: int) -> Iterator[tuple[str, int]]:
+    """Yields the keys of the members that contain `needle`, with its position; `mark` begins a member."""
+    at = data.find(needle, start, end)
+    while at >= 0:
+        header = data.rfind(mark, start, at) + len(mark)
+        yield data[header : data.index(b'": {', header)].decode(), at
+        following = data.find(mark, at, end)
+        at = data.find(needle, following, end) if following >= 0 else -1
 
 
 def _object_after(text: str, mark: str) -> dict[str, object]:
@@ -162,8 +213,8 @@ def _from_document(path: str, document: object) -> Assets:
         project if isinstance(project, str) else None,
         tuple(_dict(document.get("packageFolders"))),
         tuple(package for package in dict.fromkeys(listed or libraries) if package[0].strip() and package[1].strip()),
-        frozenset(package for package, entry in libraries.items() if MANIFEST_NAME in _files(entry)),
-        frozenset(package for package, entry in libraries.items() if any(f.startswith(TOOLS) for f in _files(entry))),
+        tuple(package for package, entry in libraries.items() if MANIFEST_NAME in _files(entry)),
+        tuple(package for package, entry in libraries.items() if any(f.startswith(TOOLS) for f in _files(entry))),
         {framework: _document_build_files(block) for framework, block in targets.items()} or None,
     )
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 import time
 
-from ..issues import Issue, fatal, warning
+from ..issues import Issue, Severity, fatal, warning
 from ..system.folders import folders as special_folders
 from ..system.values import Value
 from ..workspace.global_json import find_global_json, read_global_json
-from ..workspace.resolver import ResolutionKind, resolve, select_solution
+from ..workspace.resolver import resolve
 from ..workspace.solutions import project_files
-from ..workspace.trust import is_trusted
 from .addins import HOST_PACKAGE, AddInSearch
 from .entry_points import AddInDiscovery
 from .fallback import MSBuild, apply_fallbacks
@@ -100,8 +99,8 @@ def discover(request: DiscoveryRequest, environ: Mapping[str, str]) -> Discovery
     host, roll_forward = session.host()
     settings = session.settings()
     dotnet = session.dotnet()
-    session.issues += [dotnet.issue] if dotnet.issue and session.needs_dotnet else []
-    issues = (*session.workspace.issues, *session.sdk.issues, *session.issues, *addins.issues)
+    missing = (dotnet.issue,) if dotnet.issue and session.needs_dotnet else ()  # first: nothing is restored without it
+    issues = (*session.workspace.issues, *missing, *session.sdk.issues, *session.issues, *addins.issues)
     return Discovery(
         session.workspace,
         session.sdk,
@@ -159,31 +158,21 @@ class _Session:
     @property
     def needs_dotnet(self) -> bool:
         """Whether .NET and the Uno SDK are expected; a workspace with only a config or add-ins needs neither."""
-        return self.workspace.global_json is not None or not self.workspace.resolved
+        return self.workspace.global_json is not None
 
     def _workspace(self) -> Workspace:
         if self.request.workspace is not None:
             return self.request.workspace
-        workspace = resolve(self.request.directory, explicit=self.request.explicit)
-        if self.request.solution is None or workspace.solution is not None:
-            return workspace
-        if workspace.kind is ResolutionKind.Ambiguous:
-            return select_solution(workspace, self.request.solution)
-        if (
-            workspace.resolved and workspace.candidates
-        ):  # a workspace because of its config or add-ins, without a selected solution
-            selected = select_solution(workspace, self.request.solution)
-            return selected if selected.resolved else workspace
-        return workspace
+        return resolve(self.request.directory, explicit=self.request.explicit, solution=self.request.solution)
 
     def _sdk(self) -> SdkInfo:
         path = self.workspace.global_json or find_global_json(self.directory)
         if path is None:
-            issue = fatal("GlobalJsonNotFound", f"There is no global.json in {self.directory} or above it.")
-            return SdkInfo(issues=(issue,) if self.needs_dotnet else ())
+            return SdkInfo()
         global_json = read_global_json(path)
         if global_json.uno_sdk is None:
-            return SdkInfo(global_json, issues=(global_json.issue,) if global_json.issue else ())
+            broken = global_json.issue if self.workspace.resolved and global_json.document is None else None
+            return SdkInfo(global_json, issues=(broken.replace(severity=Severity.WARNING),) if broken else ())
         name, version = global_json.uno_sdk.package, global_json.uno_sdk.version
         folder = self.folders.find(name, version)
         if folder is None:
@@ -203,6 +192,7 @@ class _Session:
         uno_sdk = self.sdk.global_json.uno_sdk if self.sdk.global_json else None
         msbuild = MSBuild(
             self.workspace.solution or next(iter((*self.workspace.candidates, *projects.paths)), None),
+            self._addins.projects,
             lambda: self.host()[0].program,
             os.path.join(self.special.state, "msbuild"),
             self.environ,
@@ -218,7 +208,7 @@ class _Session:
                     self.special.state, self.directory, f"{uno_sdk.package}/{uno_sdk.version}" if uno_sdk else ""
                 ),
                 msbuild=msbuild,
-                trusted=lambda: self.request.trusted or is_trusted(self.environ, self.directory),
+                trusted=self._is_trusted,
             )
         unreadable = self.sdk.packages.path is not None and not self.sdk.packages.readable
         return outcome.replace(
@@ -227,6 +217,11 @@ class _Session:
             duration_ms=_milliseconds_since(started),
             issues=(*projects.issues, *self._addins.issues, *outcome.issues),
         )
+
+    def _is_trusted(self) -> bool:
+        from ..workspace.trust import is_trusted  # imported here because few workspaces need a fallback
+
+        return self.request.trusted or is_trusted(self.environ, self.directory)
 
     def dotnet(self) -> DotNet:
         if self._dotnet is None:
@@ -268,7 +263,7 @@ class _Session:
         package = self._addins.packages.get(name) if self._addins else None
         if package is None:
             if self.sdk.packages.readable:
-                self.issues.append(severity(code, f"packages.json of the Uno SDK does not name {name}."))
+                self.issues.append(severity(code, f"{name} version not found in packages.json of the Uno SDK."))
             return ToolPackage()
         overridden = package.overridden()
         self.issues += [overridden] if overridden else []
@@ -278,7 +273,7 @@ class _Session:
         return ToolPackage(package.version, folder)
 
     def _not_found(self, name: str, version: str) -> str:
-        return f"{name} {version} is in none of the package folders: {', '.join(self.folders.locations)}."
+        return f"{name} {version} was not found in package folders: {', '.join(self.folders.locations)}."
 
 
 def _sdk_versions(document: object) -> dict[str, str]:

@@ -17,7 +17,7 @@ from .manifest import MANIFEST_NAME, read_manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ..msbuild.project_files import ProjectFileCache
     from .nuget import PackageFolders
@@ -34,6 +34,7 @@ class DiscoveredAddIn(Value):
     path: str
     source: str  # "manifest", "targets" or "msbuild"
     certain: bool = True  # False if a condition could not be decided
+    replaced_by: str = ""  # the version of its package that a Host gets instead, if there are several
 
 
 class AddInDiscovery(Value):
@@ -43,6 +44,11 @@ class AddInDiscovery(Value):
     failed: bool = False  # whether the package list could not be read, or MSBuild failed
     possible: bool = False  # whether there was anything to search
     duration_ms: int = 0
+
+    @property
+    def for_host(self) -> tuple[str, ...]:
+        """The paths that a Host gets: each once, and one version of each package."""
+        return tuple(dict.fromkeys(addin.path for addin in self.found if not addin.replaced_by))
 
 
 class EntryPoint(Value):
@@ -57,9 +63,10 @@ class EntryPoint(Value):
 
 def declared_addins(
     project: str,
-    files: Sequence[str],
+    files: Sequence[str | Mapping[str, str]],
     *,
     properties: Mapping[str, str],
+    families: Iterable[str] = (),
     global_properties: Mapping[str, str],
     environ: Mapping[str, str],
     load: ProjectFileCache,
@@ -70,7 +77,12 @@ def declared_addins(
     remaining = list(files)
     while remaining:
         evaluator = Evaluator(
-            project, properties=properties, global_properties=global_properties, environment=environ, load=load
+            project,
+            properties=properties,
+            global_properties=global_properties,
+            environment=environ,
+            families=families,
+            load=load,
         )
         try:
             evaluation = evaluator.evaluate(remaining)
@@ -136,6 +148,21 @@ def deprecated_targets(name: str, path: str) -> Issue:
 def undeclared_entry_point(name: str, folder: str) -> Issue:
     message = f"{name} has a tools/devserver folder ({folder}) but names no entry point; nothing of it is loaded."
     return warning("AddInEntryPointUnknown", message)
+
+
+def excluded_build_files(name: str, path: str) -> Issue:
+    message = (
+        f"{name} declares its add-in in {path}, but was restored without its build files; nothing of it is loaded."
+    )
+    return warning("AddInBuildFilesExcluded", message)
+
+
+def build_files(folder: str) -> Iterator[str]:
+    """The .props and .targets files below buildTransitive/ and build/ of a package."""
+    folders = _subfolders(folder)
+    for kind in ("buildtransitive", "build"):
+        for parent, _, names in os.walk(os.path.join(folder, folders.get(kind, kind))):
+            yield from (os.path.join(parent, n) for n in sorted(names) if n.lower().endswith((".props", ".targets")))
 
 
 def _subfolders(folder: str) -> dict[str, str]:

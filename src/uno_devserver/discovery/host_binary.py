@@ -99,8 +99,9 @@ def _explain(
     root: str, tfm: str | None, frameworks: Sequence[Framework], builds: Mapping[Framework, str], names: Sequence[str]
 ) -> str:
     if not frameworks:
-        return f"{root} has no Host: no folder such as net10.0 was found there."
+        return f"DevServer host not found in package folder {root}: there is no folder such as net10.0."
     unusable = ", ".join(_tfm(framework) for framework in frameworks if framework not in builds)
     without = f"; {unusable} without a usable {' or '.join(names)}" if unusable else ""
-    goal = f"for {tfm}" if tfm else "that can be chosen: the version of the .NET SDK is unknown"
-    return f"{root} has no Host {goal} (present: {', '.join(map(_tfm, frameworks))}{without})."
+    goal = f"there is none for {tfm}" if tfm else "none can be chosen, because the version of the .NET SDK is unknown"
+    present = ", ".join(map(_tfm, frameworks))
+    return f"DevServer host not found in package folder {root}: {goal} (present: {present}{without})."

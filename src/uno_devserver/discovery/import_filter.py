@@ -45,9 +45,9 @@ class ImportFilter:
         """Whether the file, or one that it imports by a known path, contains an element with the item's name."""
         return self._has(path, self._item)
 
-    def has_read(self, path: str) -> bool:
-        """Whether the file was read and was not empty."""
-        return bool(self._texts.get(path))
+    def can_read(self, path: str) -> bool:
+        """Whether the file can be read and is not empty."""
+        return bool(self._text(path))
 
     def choose(self, files: Sequence[str], also: Iterable[str] = ()) -> list[str]:
         """The relevant files, in their order; `also` names files that are evaluated in any case."""

@@ -61,21 +61,24 @@ def _entry_points(
         if target is None:
             message = f"{path}: '{entry_point}' leads out of the package {package}; it was refused."
             issues.append(warning("AddInEntryPointRefused", message))
-        elif doubt := _too_old(host_version, minimum):
-            issues.append(warning("AddInHostTooOld", f"{path}: '{entry_point}' needs Host {minimum}, {doubt}."))
-        else:
-            accepted.append(target)
+            continue
+        reached = _reaches(host_version, minimum)
+        if reached is False:
+            message = f"{path}: '{entry_point}' needs Host {minimum}, the workspace has {host_version}."
+            issues.append(warning("AddInHostTooOld", message))
+            continue
+        if reached is None:
+            message = f"{path}: '{entry_point}' needs Host {minimum}, and the version of the workspace's is unknown."
+            issues.append(warning("AddInHostVersionUnknown", message))
+        accepted.append(target)
     return Manifest(tuple(accepted), tuple(issues))
 
 
-def _too_old(host_version: str | None, minimum: object) -> str | None:
-    """Why the Host does not reach the minimum, as part of a sentence; None if it does or the minimum is invalid."""
+def _reaches(host_version: str | None, minimum: object) -> bool | None:
+    """Whether the Host reaches the minimum, also if that is invalid; None if the Host's version is unknown."""
     if not isinstance(minimum, str) or at_least(minimum, minimum) is None:
-        return None
-    reached = at_least(host_version or "", minimum)
-    if reached is None:
-        return "and the workspace's Host version is unknown"
-    return None if reached else f"the workspace has {host_version}"
+        return True
+    return at_least(host_version or "", minimum)
 
 
 def _inside(folder: str, relative: str) -> str | None:

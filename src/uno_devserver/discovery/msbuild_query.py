@@ -1,7 +1,8 @@
-"""Asks MSBuild for the add-ins, which takes 10 to 30 seconds and works for every SDK.
+"""Asks MSBuild for the add-ins.
 
-`dotnet build` runs two targets of the Uno SDK that append their answers to a file, as UTF-16. The build runs code of
-the workspace, so it is started only if the user requested it or trusts the workspace.
+.NET SDKs since 8.0.100 evaluate a project in half a second, and nothing is built. With older ones `dotnet build` runs
+two targets of the Uno SDK that append their answers to a file, as UTF-16, which takes 10 to 30 seconds. Both run code
+of the workspace, so MSBuild is asked only if the user requested it or trusts the workspace.
 """
 
 from __future__ import annotations
@@ -17,16 +18,22 @@ from ..system.programs import find_program
 from ..system.run import run
 from ..system.state_files import make_own_folder, read_own
 from ..system.values import Value
+from ..workspace.dotnet_answers import AT_ONCE, ask_sdk, sdk_can_be_asked
+from .entry_points import ADDIN_ITEM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    Projects = Sequence[tuple[str, Sequence[str]]]  # project files with their target frameworks, if these are known
+
+EVALUATION_SECONDS = 60.0  # half a second, on a cold and busy machine much longer
 BUILD_SECONDS = 180.0  # the first evaluation, with a cold disk, takes up to a minute
 BUDGET_SECONDS = 600.0  # for all builds together; there is one per target framework until one answers
 KEEP_BYTES = 256 * 1024  # how much of a build's output is kept for the log
 MAX_DUMP_BYTES = 16 * 1024 * 1024
 QUOTED_CHARACTERS = 300
+UNKNOWN_SWITCH = "MSB1001"  # the error of an MSBuild that does not know -getItem
 _SEPARATORS = re.compile(r"[\r\n;,]+")
 
 
@@ -35,12 +42,20 @@ class MSBuildAnswer(Value):
     issues: tuple[Issue, ...] = ()
 
 
-def ask_msbuild(solution: str, host_path: str | None, scratch: str, environ: Mapping[str, str]) -> MSBuildAnswer:
+def ask_msbuild(
+    solution: str, projects: Projects, host_path: str | None, scratch: str, environ: Mapping[str, str]
+) -> MSBuildAnswer:
     """The add-in paths that a build of the solution would use; `scratch` is the folder for the answer files."""
     dotnet = find_program("dotnet", environ)
     if dotnet is None:
         return _failed(solution, "no 'dotnet' was found on PATH")
-    log.info("Asking MSBuild, which takes 10 to 30 seconds ...")
+    if projects and sdk_can_be_asked(environ):
+        started = time.monotonic()
+        answer = _evaluated(dotnet, projects, environ)
+        if answer is not None:
+            log.info(f"MSBuild evaluated {len(projects)} project(s) in {time.monotonic() - started:.1f} s.")
+            return answer
+    log.info("Asking MSBuild by a build, which takes 10 to 30 seconds ...")
     build = _Build(dotnet, solution, host_path, scratch, environ, time.monotonic() + BUDGET_SECONDS)
     frameworks, problem = build.dump("UnoDumpTargetFrameworks")
     if not frameworks:
@@ -51,6 +66,41 @@ def ask_msbuild(solution: str, host_path: str | None, scratch: str, environ: Map
             return MSBuildAnswer(paths)
         log.debug(f"MSBuild finds no add-ins for {framework}: {problem or 'the list is empty'}")
     return _failed(solution, problem) if problem else MSBuildAnswer(())
+
+
+def _evaluated(dotnet: str, projects: Projects, environ: Mapping[str, str]) -> MSBuildAnswer | None:
+    """The add-ins that an evaluation of each project and framework gives; None if the SDK cannot be asked that way."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def ask(path: str, framework: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+        """The add-ins and target frameworks of a project, or why they are not known."""
+        answer, problem = ask_sdk(
+            dotnet, path, [ADDIN_ITEM], ["TargetFrameworks"], framework, environ, EVALUATION_SECONDS
+        )
+        found = answer.get("Items", {}).get(ADDIN_ITEM, ())
+        several = answer.get("Properties", {}).get("TargetFrameworks", "").split(";")
+        # Not Identity, which is not normalised.
+        paths = tuple(os.path.normpath(item["FullPath"]) for item in found)
+        return paths, tuple(name.strip() for name in several if name.strip()), problem
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        asked = [(path, framework) for path, frameworks in projects for framework in frameworks or ("",)]
+        answers = list(pool.map(ask, *zip(*asked, strict=True)))
+        more = [
+            (path, name)
+            for (path, framework), (_, several, _) in zip(asked, answers, strict=True)
+            if not framework
+            for name in several
+        ]
+        if more:
+            asked += more
+            answers += pool.map(ask, *zip(*more, strict=True))
+    problems = [(path, problem) for (path, _), (_, _, problem) in zip(asked, answers, strict=True) if problem]
+    if problems and all(UNKNOWN_SWITCH in problem for _, problem in problems):
+        return None  # global.json asks for an older SDK
+    paths = dict.fromkeys(path for found, _, _ in answers for path in found)
+    issues = dict.fromkeys(issue for path, problem in problems for issue in _failed(path, _reason(problem)).issues)
+    return MSBuildAnswer(tuple(paths), tuple(issues))
 
 
 class _Build(Value):

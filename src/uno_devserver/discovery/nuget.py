@@ -1,7 +1,7 @@
 """Finds NuGet's package folders, and packages in them.
 
 Folders are searched in NuGet's order: `NUGET_PACKAGES`, `globalPackagesFolder` of the nearest nuget.config, the folder
-of the user, the folder of the machine. Nothing is downloaded or written.
+of the user (in `DOTNET_CLI_HOME`, then at home), the folder of the machine. Nothing is downloaded or written.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def package_folders(directory: str, environ: Mapping[str, str], folders: Folders
     configured = _configured_folder(directory, environ, folders, issues)
     if configured:
         locations.append(configured)
-    locations.append(os.path.join(folders.home, ".nuget", "packages"))
+    locations += [os.path.join(home, ".nuget", "packages") for home in _homes(environ, folders)]
     locations.append(os.path.join(folders.common_application_data, "NuGet", "packages"))
     return PackageFolders(locations, issues)
 
@@ -98,8 +98,14 @@ def users_folders(environ: Mapping[str, str], folders: Folders) -> tuple[str, ..
     return package_folders(folders.home, environ, folders).locations
 
 
+def _homes(environ: Mapping[str, str], folders: Folders) -> tuple[str, ...]:
+    """The folders that are the user's home for the .NET CLI: that of DOTNET_CLI_HOME first."""
+    instead = environ.get("DOTNET_CLI_HOME", "").strip()
+    return (instead, folders.home) if os.path.isabs(instead) else (folders.home,)
+
+
 def _configured_folder(directory: str, environ: Mapping[str, str], folders: Folders, issues: list[Issue]) -> str | None:
-    for path in _config_files(directory, folders):
+    for path in _config_files(directory, environ, folders):
         try:
             value = _global_packages_folder(read_bytes(path, MAX_CONFIG_BYTES))
         except FileNotFoundError:
@@ -113,12 +119,13 @@ def _configured_folder(directory: str, environ: Mapping[str, str], folders: Fold
     return None
 
 
-def _config_files(directory: str, folders: Folders) -> Iterator[str]:
+def _config_files(directory: str, environ: Mapping[str, str], folders: Folders) -> Iterator[str]:
     """The nuget.config files: nearest first, then the user's."""
     for folder in upwards(directory):
         yield from _existing_configs(folder)
     yield from _existing_configs(os.path.join(folders.application_data, "NuGet"))
-    yield from _existing_configs(os.path.join(folders.home, ".nuget", "NuGet"))
+    for home in _homes(environ, folders):
+        yield from _existing_configs(os.path.join(home, ".nuget", "NuGet"))
 
 
 def _existing_configs(directory: str) -> Iterator[str]:

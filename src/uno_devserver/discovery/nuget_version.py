@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from ..system.values import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 # Nine digits stay below .NET's 32-bit limit, and keep int() fast.
 MAX_DIGITS = 9
 
@@ -55,6 +59,11 @@ def folder_spellings(version: str) -> tuple[str, ...]:
     if parsed:
         spellings.append(str(parsed))
     return tuple(dict.fromkeys(spellings))
+
+
+def highest(versions: Iterable[str]) -> str:
+    """The highest of some versions; what is not a version is lower than all."""
+    return max(versions, key=lambda text: parsed._rank() if (parsed := parse_version(text)) else ((),))
 
 
 def at_least(host: str, minimum: str) -> bool | None:

@@ -92,7 +92,7 @@ def read_sdk_packages(sdk_folder: str) -> SdkPackages:
     try:
         document = parse(read_bytes(path, MAX_PACKAGES_JSON_BYTES))
     except FileNotFoundError:
-        return SdkPackages(issue=fatal("PackagesJsonNotFound", f"{path} does not exist."))
+        return SdkPackages(issue=fatal("PackagesJsonNotFound", f"packages.json not found at {path}."))
     except (FileProblem, JsonProblem) as problem:
         return SdkPackages(path, (), fatal("PackagesJsonInvalid", f"{path} cannot be read: {problem}."))
     return SdkPackages(path, tuple(_packages(document)))

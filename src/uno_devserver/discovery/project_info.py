@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ..msbuild.project_files import ProjectFileCache
 
 
+PROGRAMS = ("exe", "winexe", "appcontainerexe")  # the output types of programs
+
+
 class ProjectInfo(Value):
     path: str
     frameworks: tuple[str, ...]  # after evaluation; empty if none is named, or the project cannot be evaluated
@@ -29,6 +32,7 @@ class ProjectInfo(Value):
     after: tuple[str, ...]  # Directory.Build.targets
     body: tuple[str, ...]  # the project file, if it can be evaluated
     issue: Issue | None = None
+    starts: bool = False  # whether it is a program and not a library
 
 
 def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) -> ProjectInfo:
@@ -37,7 +41,8 @@ def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) 
     issue = None
     body: Evaluation | None = None
     try:
-        body = Evaluator(path, properties=_usual(path), environment=environ, load=load).evaluate([*before, path])
+        evaluator = Evaluator(path, properties=_first(path), environment=environ, load=load)
+        body = evaluator.evaluate([*before, sdk_defaults(path), path])
     except EvaluationProblem as problem:
         remedy = "" if os.path.exists(problem.path) else "Put the file back, or take the project out of the solution."
         issue = warning("ProjectUnreadable", f"{problem.path} cannot be evaluated: {problem.message}.", remedy)
@@ -51,12 +56,13 @@ def read_project(path: str, load: ProjectFileCache, environ: Mapping[str, str]) 
         after,
         () if issue else (path,),
         issue,
+        (body.property("OutputType") or "").lower() in PROGRAMS if body else False,
     )
 
 
-def known_properties(project: ProjectInfo, framework: str | None, solution: str | None) -> dict[str, str]:
-    """The properties that are set before the files of packages are imported; those files may change them."""
-    known = _usual(project.path)
+def known_properties(project: ProjectInfo, solution: str | None) -> dict[str, str]:
+    """The properties that are set before all files; files may change them."""
+    known = _first(project.path)
     if any(sdk.lower().startswith("uno.sdk") for sdk in project.sdks):
         known["UsingUnoSdk"] = "true"
     if solution:
@@ -68,32 +74,44 @@ def known_properties(project: ProjectInfo, framework: str | None, solution: str 
             "SolutionFileName": stem + extension,
             "SolutionExt": extension,
         }
-    if framework is None:
-        return known
-    from ..msbuild.frameworks import parse_framework, version_text
-
-    target = parse_framework(framework)
-    if target:
-        version = "v" + version_text(target.version, 2)
-        known |= {
-            "TargetFrameworkIdentifier": target.identifier,
-            "TargetFrameworkVersion": version,
-            "TargetFrameworkMoniker": f"{target.identifier},Version={version}",
-            "TargetPlatformIdentifier": target.platform,
-        }
     return known
 
 
-def _usual(path: str) -> dict[str, str]:
+def framework_properties(framework: str | None) -> dict[str, str]:
+    """What the SDK derives from the target framework after the project file, before the .targets files of packages."""
+    if framework is None:
+        return {}
+    from ..msbuild.frameworks import parse_framework, version_text
+
+    target = parse_framework(framework)
+    if target is None:
+        return {}
+    version = "v" + version_text(target.version, 2)
+    return {
+        "TargetFrameworkIdentifier": target.identifier,
+        "TargetFrameworkVersion": version,
+        "TargetFrameworkMoniker": f"{target.identifier},Version={version}",
+        "TargetPlatformIdentifier": target.platform,
+    }
+
+
+def sdk_defaults(path: str) -> dict[str, str]:
+    """What the SDK sets by default after the .props files of packages, before the project file."""
     name = escape(os.path.splitext(os.path.basename(path))[0])
     return {
         "Configuration": "Debug",
         "Platform": "AnyCPU",
         "OutputType": "Library",
         "Optimize": "false",
-        "UsingMicrosoftNETSdk": "true",
         "AssemblyName": name,
         "RootNamespace": name,
+    }
+
+
+def _first(path: str) -> dict[str, str]:
+    """What the SDK sets before everything else."""
+    return {
+        "UsingMicrosoftNETSdk": "true",
         "MSBuildProjectExtensionsPath": escape(os.path.join(os.path.dirname(path), "obj") + os.sep),
     }
 

@@ -32,7 +32,7 @@ class RestoredPackage(Value):
     name: str
     version: str
     folder: str | None  # None if it was restored, but is no longer on disk
-    file: str = ""  # one of its files that is imported, if any
+    file: str = ""  # the first of its files that is imported, if any
     may_have_tools: bool = True  # False if restore recorded that there is no `tools` folder
 
 
@@ -53,6 +53,24 @@ class Restored(Value):
     folders: tuple[str, ...] = ()
     found: bool = True
     issues: tuple[Issue, ...] = ()
+
+    def moved(self, places: Mapping[str, str]) -> Restored:
+        """The same restore with package folders at other places: `places` maps each old folder to the new one."""
+
+        def at(path: str) -> str:
+            return next((new + path[len(old) :] for old, new in places.items() if path.startswith(old + os.sep)), path)
+
+        return self.replace(
+            imports=tuple(
+                one.replace(props=tuple(map(at, one.props)), targets=tuple(map(at, one.targets)))
+                for one in self.imports
+            ),
+            packages=tuple(
+                package.replace(folder=places.get(package.folder or "", package.folder), file=at(package.file))
+                for package in self.packages
+            ),
+            folders=tuple(filter(os.path.isdir, self.folders)),
+        )
 
 
 def read_restored(
@@ -75,7 +93,9 @@ def _from_generated(
     if not any(map(os.path.exists, generated)):
         return None
     try:
-        lines = read_generated([read_text(path) for path in generated])
+        # On Windows NuGet writes its own folder as $(UserProfile).
+        profile = environ.get("USERPROFILE", "")
+        lines = read_generated([read_text(path).replace("$(UserProfile)", profile) for path in generated])
         imports = [
             _imports(framework, *select_imports(lines, framework))
             if lines is not None
@@ -87,12 +107,15 @@ def _from_generated(
         reason = "it does not exist" if isinstance(problem, FileNotFoundError) else str(problem)
         issues.append(warning("RestoreFileInvalid", f"{wrong} cannot be used: {reason}."))
         return None
-    folders = _list_of(imports, "NuGetPackageFolders") or _list_of(imports, "NuGetPackageRoot")
+    folders = (*_list_of(imports, "NuGetPackageFolders"), *_list_of(imports, "NuGetPackageRoot"))
     packages = tuple(_packages_in(imports, PackageFolders(folders)))
     return Restored(tuple(imports), tuple((p.name, p.version) for p in packages), packages, (), folders)
 
 
 def _imports(framework: str | None, files: list[str], properties: Mapping[str, str]) -> PackageImports:
+    if "\\" in properties.get("NuGetPackageRoot", ""):  # the restore was made on Windows
+        files = list(map(_from_windows, files))
+        properties = {name: ";".join(map(_from_windows, value.split(";"))) for name, value in properties.items()}
     props = tuple(path for path in files if path.lower().endswith(".props"))
     targets = tuple(path for path in files if not path.lower().endswith(".props"))
     return PackageImports(framework, props, targets, properties)
@@ -142,14 +165,15 @@ def _packages_in(imports: list[PackageImports], folders: PackageFolders) -> Iter
     seen: set[str] = set()
     for one in imports:
         with_tools = {value: name[3:] for name, value in one.properties.items() if name[:3] == "Pkg"}
-        for path in (*one.props, *one.targets, *(value + os.sep + "x" for value in with_tools)):
+        for path in (*one.props, *one.targets, *(value + os.sep for value in with_tools)):
             owner = folders.owner(path)
             if owner is not None and owner[2] not in seen:
                 name, version, folder = owner
                 seen.add(folder)
                 has_tools = folder in with_tools
                 spelling = with_tools[folder] if has_tools else os.path.splitext(os.path.basename(path))[0]
-                yield RestoredPackage(_spelt(name, spelling), version, folder, path, has_tools)
+                file = "" if path == folder + os.sep else path
+                yield RestoredPackage(_spelt(name, spelling), version, folder, file, has_tools)
 
 
 def _spelt(folder: str, spelling: str) -> str:
@@ -173,21 +197,28 @@ def _from_assets(project: ProjectInfo, folders: PackageFolders, issues: list[Iss
     except (FileProblem, JsonProblem) as problem:
         issues.append(warning("RestoreFileInvalid", f"{path} cannot be used: {problem}."))
         return None
-    if assets.project and os.path.normcase(os.path.normpath(assets.project)) != os.path.normcase(project.path):
+    if assets.project and not _is_same_project(assets.project, project.path):
         return None  # two projects share the folder, and the other one was restored last
     return from_assets(assets, folders)
 
 
+def _is_same_project(recorded: str, path: str) -> bool:
+    """Whether restore recorded this project, perhaps at another place: on another machine, or before it was moved."""
+    if os.path.normcase(os.path.normpath(recorded)) == os.path.normcase(path):
+        return True
+    return os.path.basename(recorded.replace("\\", "/")) == os.path.basename(path) and not os.path.exists(recorded)
+
+
 def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
-    """The restore that an assets file describes; `folders` are used if the file names none."""
+    """The restore that an assets file describes; packages are looked for in the folders that it names, then here."""
     from ..msbuild.frameworks import short_framework_name
 
-    own = PackageFolders(assets.package_folders) if assets.package_folders else folders
+    own = PackageFolders(map(_from_windows, assets.package_folders)) if assets.package_folders else folders
     entries = [entry for one in (assets.build_files or {}).values() for entry in one]
     wanted = dict.fromkeys((*(package for package, _ in entries), *assets.with_manifest, *assets.with_tools))
     if assets.build_files is None:  # the imports are unknown, so all packages must be searched
         wanted = dict.fromkeys(assets.packages)
-    located = {package: own.find(*package) for package in wanted}
+    located = {package: own.find(*package) or folders.find(*package) for package in wanted}
     packages = tuple(RestoredPackage(*package, folder) for package, folder in located.items())
     imports = []
     for framework, listed in (assets.build_files or {}).items():
@@ -271,6 +302,13 @@ def select_imports(lines: Iterable[GeneratedLine], framework: str | None) -> tup
         [_normal(value.replace(_ROOT, root)) for value in imports],
         {name: value for name, value in properties.items() if name.startswith(_WANTED)},
     )
+
+
+def _from_windows(path: str) -> str:
+    """A path of Windows as an absolute path of this system: C:\\x becomes /C:/x, which does not exist here."""
+    if os.sep != "/" or "\\" not in path:
+        return path
+    return "/" + path.replace("\\", "/").lstrip("/")
 
 
 def _normal(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Reads module id, version and attributes of a .NET assembly from its metadata, without loading it.
+"""Reads module id, version and some attributes of a .NET assembly from its metadata, without loading it.
 
 Implements the needed part of PE and CLI (ECMA-335, partition II). A damaged, truncated or hostile file raises
 `NotAnAssembly`; every offset in it is checked. Only the parts that are needed are read, a few KiB of any file.
@@ -11,6 +11,7 @@ import os
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from ..system.event_loop import WorkQueue
@@ -26,10 +27,14 @@ MAX_ATTRIBUTES = 1000  # the most attributes of one assembly; a compiler writes 
 MAX_NAME = 1024  # the runtime's limit
 MAX_STREAMS = 16  # there are five kinds; Edit and Continue adds a few
 MAX_STREAM_NAME = 32
+MAX_TYPE_PARTS = 50  # nested types and type arguments in the name of one processor
 
 # The attribute with the platform of an app, such as "Desktop1.0"; the app reports the same text when it connects.
 TARGET_PLATFORM = "System.Runtime.Versioning.TargetPlatformAttribute"
 SERVER_PROCESSOR = "Uno.UI.RemoteControl.Host.ServerProcessorAttribute"
+GENERIC_PROCESSOR = f"{SERVER_PROCESSOR}`1"  # ServerProcessor<T>: the type is an argument of the attribute's own type
+INFORMATIONAL_VERSION = "System.Reflection.AssemblyInformationalVersionAttribute"
+_WANTED = frozenset({TARGET_PLATFORM, SERVER_PROCESSOR, INFORMATIONAL_VERSION})
 
 
 class NotAnAssembly(Exception):
@@ -38,7 +43,7 @@ class NotAnAssembly(Exception):
 
 class Assembly(Value):
     mvid: str  # lower case, with dashes
-    version: str
+    version: str  # the informational version or, if there is none, that of the assembly
     platform: str | None
     processors: tuple[str, ...]  # the full type names of the assembly's server processors
 
@@ -158,8 +163,18 @@ _TABLES: tuple[str, ...] = (
     "4 4",  # 1E, written by Edit and Continue
     "4",
     "4 2 2 2 2 4 B S S",  # 20 Assembly
+    "4",
+    "4 4 4",
+    "2 2 2 2 4 B S S B",  # 23 AssemblyRef
+    "4 T23",
+    "4 4 4 T23",
+    "4 S B",  # 26 File
+    "4 4 S S Implementation",
+    "4 4 S Implementation",
+    "T02 T02",  # 29 NestedClass
 )
 _TYPE_REF, _TYPE_DEF, _MEMBER_REF, _CUSTOM_ATTRIBUTE, _ASSEMBLY = 0x01, 0x02, 0x0A, 0x0C, 0x20
+_TYPE_SPEC, _NESTED_CLASS = 0x1B, 0x29
 
 # The tables of a column that names several; the lowest bits of a value select one. None: never used.
 _CODED: dict[str, tuple[int | None, ...]] = {
@@ -177,7 +192,17 @@ _CODED: dict[str, tuple[int | None, ...]] = {
     "MemberForwarded": (0x04, 0x06),
     "CustomAttributeType": (None, None, 0x06, 0x0A, None),
     "ResolutionScope": (0x00, 0x1A, 0x23, 0x01),
+    "Implementation": (0x26, 0x23, 0x27),
 }
+# The types in a signature: one by its token, a generic one with arguments, and those with a code of their own.
+_CLASSES = (0x11, 0x12)
+_GENERIC_INSTANCE = 0x15
+_PRIMITIVES = (
+    *("Boolean", "Char", "SByte", "Byte", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64"),
+    *("Single", "Double", "String"),
+)
+_FIRST_PRIMITIVE, _OBJECT = 0x02, 0x1C
+_NAMED_BY_CODE = {**dict(enumerate(_PRIMITIVES, _FIRST_PRIMITIVE)), _OBJECT: "Object"}
 _PARENT_IS_THE_ASSEMBLY = 1 << 5 | 14
 
 
@@ -214,18 +239,16 @@ class _Metadata:
         _, _, mvid, _, _ = self._row(0, 1)
         _, *version, _, _, _, _ = self._row(_ASSEMBLY, 1)
         found = list(self._attributes())
-        platforms = [text for kind, text in found if kind == TARGET_PLATFORM and text]
-        # The name of a type in another assembly is followed by that assembly's name.
-        processors = [text.split(",")[0].strip() for kind, text in found if kind == SERVER_PROCESSOR and text]
+        texts: dict[str, list[str]] = {kind: [text for other, text in found if other == kind] for kind in _WANTED}
         return Assembly(
             self._guid(mvid),
-            ".".join(map(str, version)),
-            platforms[0] if platforms else None,
-            tuple(processors),
+            next(iter(texts[INFORMATIONAL_VERSION]), ".".join(map(str, version))),
+            next(iter(texts[TARGET_PLATFORM]), None),
+            tuple(_without_assembly(text) for text in texts[SERVER_PROCESSOR]),
         )
 
-    def _attributes(self) -> Iterator[tuple[str, str | None]]:
-        """Full type name and first argument (a text or a type) of the assembly's attributes."""
+    def _attributes(self) -> Iterator[tuple[str, str]]:
+        """Type name and first argument (a text or a type) of the wanted attributes that have one."""
         everyone = range(1, self._rows[_CUSTOM_ATTRIBUTE] + 1)
         # The table is sorted by owner; the assembly has a dozen of its tens of thousands of attributes.
         first = bisect_left(everyone, _PARENT_IS_THE_ASSEMBLY, key=lambda n: self._row(_CUSTOM_ATTRIBUTE, n)[0])
@@ -233,22 +256,48 @@ class _Metadata:
             parent, constructor, value = self._row(_CUSTOM_ATTRIBUTE, number)
             if parent != _PARENT_IS_THE_ASSEMBLY:
                 return
-            kind = self._type_of(constructor)
-            if kind in (TARGET_PLATFORM, SERVER_PROCESSOR):
-                yield kind, _first_argument(self._blob(value))
+            table, of_type = self._type_of(constructor)
+            if table == _TYPE_SPEC:
+                names = _TypeNames(self, self._blob(self._row(_TYPE_SPEC, of_type)[0]))
+                with suppress(_UnusualType):
+                    if names.begins_with(GENERIC_PROCESSOR):
+                        yield SERVER_PROCESSOR, names.next()
+            elif table in (_TYPE_DEF, _TYPE_REF) and (kind := self.type_name(table, of_type)) in _WANTED:
+                argument = _first_argument(self._blob(value))
+                if argument:
+                    yield kind, argument
 
-    def _type_of(self, constructor: int) -> str | None:
+    def _type_of(self, constructor: int) -> tuple[int | None, int]:
+        """The type of a constructor: its table, and its number there."""
         kind, number = constructor & 7, constructor >> 3
         if kind == 2:  # a method of this assembly; its type is the last one whose first method is not after it
             everyone = range(1, self._rows[_TYPE_DEF] + 1)
-            return self._type_name(_TYPE_DEF, bisect_right(everyone, number, key=lambda n: self._row(_TYPE_DEF, n)[5]))
+            return _TYPE_DEF, bisect_right(everyone, number, key=lambda n: self._row(_TYPE_DEF, n)[5])
         parent = self._row(_MEMBER_REF, number)[0]
-        tables = {0: _TYPE_DEF, 1: _TYPE_REF}
-        return self._type_name(tables[parent & 7], parent >> 3) if parent & 7 in tables else None
+        return _CODED["MemberRefParent"][parent & 7], parent >> 3
 
-    def _type_name(self, table: int, number: int) -> str:
-        _, name, namespace = self._row(table, number)[:3]
-        return f"{self._string(namespace)}.{self._string(name)}"
+    def type_name(self, table: int, number: int) -> str:
+        """The name of a type as reflection writes it; the types around it are followed by a plus."""
+        parts: list[str] = []
+        while len(parts) < MAX_TYPE_PARTS:
+            row = self._row(table, number)
+            parts.append(self._string(row[1]))
+            around = self._type_around(table, number, row)
+            if around is None:
+                namespace = self._string(row[2])
+                return f"{namespace}." * bool(namespace) + "+".join(reversed(parts))
+            number = around
+        raise IndexError(number)
+
+    def _type_around(self, table: int, number: int, row: tuple[int, ...]) -> int | None:
+        """The number, in the same table, of the type in which this one is nested; None if it is not."""
+        if table == _TYPE_REF:
+            scope = row[0]
+            return scope >> 2 if scope & 3 == 3 else None
+        everyone = range(1, self._rows[_NESTED_CLASS] + 1)  # sorted by the inner type
+        at = bisect_left(everyone, number, key=lambda n: self._row(_NESTED_CLASS, n)[0])
+        inner, outer = self._row(_NESTED_CLASS, everyone[at]) if at < len(everyone) else (0, 0)
+        return outer if inner == number else None
 
     def _row(self, table: int, number: int) -> tuple[int, ...]:
         if not 1 <= number <= self._rows[table]:
@@ -282,6 +331,64 @@ class _Metadata:
         heap = self._streams.get("#Blob", self._absent)
         length, start = _packed(heap.bytes(index, 4), 0)
         return heap.bytes(index + start, min(length, MAX_ARGUMENT))
+
+
+class _UnusualType(Exception):
+    """An array, a pointer or the like, which cannot be a processor."""
+
+
+class _TypeNames:
+    """Reads the names of the types in a signature, one after the other."""
+
+    def __init__(self, metadata: _Metadata, signature: bytes) -> None:
+        self._metadata = metadata
+        self._signature = signature
+        self._at = 0
+        self._parts = 0
+
+    def begins_with(self, generic: str) -> bool:
+        """Whether this is a generic type of that name; its first argument is read next."""
+        if self._signature[:1] != bytes([_GENERIC_INSTANCE]):
+            return False
+        self._at = 1
+        if self.next() != generic:
+            return False
+        self._number()  # how many arguments there are
+        return True
+
+    def next(self) -> str:
+        self._parts += 1
+        if self._parts > MAX_TYPE_PARTS:
+            raise IndexError(self._parts)
+        code = self._number()
+        if code in _CLASSES:
+            token = self._number()
+            table = _CODED["TypeDefOrRef"][token & 3]
+            if table not in (_TYPE_DEF, _TYPE_REF):
+                raise IndexError(token)
+            return self._metadata.type_name(table, token >> 2)
+        if code == _GENERIC_INSTANCE:
+            name, count = self.next(), self._number()
+            if count > MAX_TYPE_PARTS:
+                raise IndexError(count)
+            return f"{name}[{','.join(f'[{self.next()}]' for _ in range(count))}]"
+        if code not in _NAMED_BY_CODE:
+            raise _UnusualType(code)
+        return f"System.{_NAMED_BY_CODE[code]}"
+
+    def _number(self) -> int:
+        number, self._at = _packed(self._signature, self._at)
+        return number
+
+
+def _without_assembly(name: str) -> str:
+    """The name of a type without that of its assembly, which follows a comma outside of type arguments."""
+    depth = 0
+    for at, character in enumerate(name):
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            return name[:at].strip()
+    return name.strip()
 
 
 def _streams(metadata: _Range) -> Iterator[tuple[str, _Range]]:

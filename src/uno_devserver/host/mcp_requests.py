@@ -142,8 +142,18 @@ async def _call_tool(call: Call, addins: AddInManager) -> Result:
             return await call_tool(tool, call, call.params.get("arguments"), addin.name)
     server = await _server_of(addins, (TOOLS,), name, call)
     if server is None:
-        raise RpcError(INVALID_PARAMS, f"Unknown tool: '{name}'")
+        raise _unknown("tool", name, addins)
     return await server.request(call)
+
+
+def _unknown(what: str, name: str, addins: AddInManager) -> RpcError:
+    """The error for a tool or prompt that no add-in has; one that failed to load may have had it."""
+    failed = [f"{addin.name}: {addin.error.rstrip('.')}" for addin in addins.status.addins if addin.error]
+    message = f"Unknown {what}: '{name}'"
+    if failed:
+        lost = f"AddInLoadFailed: {'; '.join(failed)}"
+        message += f". It may belong to an add-in that could not be loaded. {lost}. Call uno_health for the next step."
+    return RpcError(INVALID_PARAMS, message)
 
 
 async def _read_resource(call: Call, addins: AddInManager) -> Result:
@@ -178,7 +188,7 @@ async def _get_prompt(call: Call, addins: AddInManager) -> Result:
             return await _guarded(addin, f"prompt {name}", result)
     server = await _server_of(addins, (PROMPTS,), name, call)
     if server is None:
-        raise RpcError(INVALID_PARAMS, f"Unknown prompt: '{name}'")
+        raise _unknown("prompt", name, addins)
     return await server.request(call)
 
 

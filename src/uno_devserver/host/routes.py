@@ -62,6 +62,8 @@ class Routes:
         if place == "/mcp":
             return await self._mcp.handle(request)
         if place == "/rc":
+            if request.method != "GET":
+                return _only("GET")
             return Upgrade(self._remote_control.serve)
         if place == "/health":
             return await self._answer_health(request)
@@ -93,11 +95,11 @@ async def announce_launch(request: Request, launches: LaunchMonitor, reads: Work
     """Register a launch, by the module id of the app or by the path of its assembly."""
     if request.method != "GET":
         return _only("GET")
-    first, slash, rest = request.path[len(APPLAUNCH) :].partition("/")
+    first, _, rest = request.path[len(APPLAUNCH) :].partition("/")
     try:
-        if first.lower() == _ASSEMBLY and slash:
+        if first.lower() == _ASSEMBLY:
             return await _by_assembly(request, rest, launches, reads)
-        mvid = guid(first) if not rest else None
+        mvid = guid(_decoded(first) or "") if not rest else None
         return Response(404) if mvid is None else _by_mvid(request, mvid, launches)
     except BadRequest as bad:
         return Response(400, str(bad).encode("utf-8", "backslashreplace"), _TEXT)
@@ -156,7 +158,10 @@ def _query(request: Request) -> dict[str, str]:
         pairs = parse_qsl(request.query, keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS)
     except ValueError as error:
         raise BadRequest("The query has too many values.") from error
-    return {name.lower(): value for name, value in pairs}
+    query: dict[str, str] = {}
+    for name, value in pairs:  # a repeated one has all its values, as in .NET
+        query[name.lower()] = f"{query[name.lower()]},{value}" if name.lower() in query else value
+    return query
 
 
 def _is_debug(query: dict[str, str]) -> bool:
@@ -170,7 +175,10 @@ async def rebind(request: Request, channel: IdeChannel, record_channel: RecordCh
     """Bind the channel to the pipe that the path names; `record_channel` writes the present id into the registry."""
     if request.method != "POST":
         return _only("POST")
-    channel_id = _decoded(request.path[len(IDE_CHANNEL) :])
+    segment = request.path[len(IDE_CHANNEL) :].rstrip("/")
+    if "/" in segment:
+        return Response(404)
+    channel_id = _decoded(segment)
     if channel_id is None or not channel_id.strip():
         return Response(400, _body("channelId is required."), _JSON_UTF8)
     if not PLAIN_NAME.fullmatch(channel_id):

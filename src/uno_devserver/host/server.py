@@ -17,10 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..instances.registry import (
+    PORTS_BELOW,
     has_sidecar,
     new_entry,
     prune,
+    read_members,
     register,
+    sidecar_name,
+    text_member,
     unregister,
     update_channel,
     write_sidecar,
@@ -63,6 +67,7 @@ INSTRUCTIONS = "Tools of the workspace's dev server. Call uno_health when someth
 # Pages of WebAssembly apps are isolated from other origins, and cannot load our answers without these headers.
 ISOLATION = (("Cross-Origin-Embedder-Policy", "require-corp"), ("Cross-Origin-Opener-Policy", "same-origin"))
 
+PORTS_SECONDS = 2.0  # between two looks at the solution: whoever adds a project takes longer to build and start it
 REGISTRY_SECONDS = 2.0  # writing a small file takes milliseconds, unless a network drive is lost
 HANDLER_SECONDS = 5.0  # a slower handler of an add-in continues while the IDE's next message is handled
 
@@ -139,6 +144,7 @@ class _Host:
             any_user=opened,
         )
         self._loading: asyncio.Task[None] | None = None
+        self._ports: asyncio.Task[None] | None = None
 
     @classmethod
     async def run(cls, flags: HostFlags, sockets: list[socket.socket], workspace: str) -> int:
@@ -170,6 +176,8 @@ class _Host:
         await self._http.start()
         self._introduce()
         self._loading = asyncio.create_task(self._load_addins())
+        if flags.solution is not None:
+            self._ports = asyncio.create_task(self._keep_ports(flags.solution))
 
     async def _close(self) -> None:
         await self._at_registry(self._unregister)  # first, so that no new client finds the Host
@@ -178,8 +186,9 @@ class _Host:
         await self._http.stop()
         await self._ide.close()
         self._launches.close()
-        if self._loading is not None:
-            self._loading.cancel()
+        for task in (self._loading, self._ports):
+            if task is not None:
+                task.cancel()
         await self._addins.stop()
 
     async def _at_registry(self, work: Callable[[], None]) -> None:
@@ -254,6 +263,22 @@ class _Host:
         await self._addins.start()
         if self._ide.connected:
             self._ide.send(STATUS, self._environment_status())
+
+    async def _keep_ports(self, solution: str) -> None:
+        """Write the port into projects that are added to the solution, if the launcher of this Host has done so."""
+        from ..instances.csproj_user import SolutionPorts
+
+        ports: SolutionPorts | None = None
+        while True:
+            await asyncio.sleep(PORTS_SECONDS)
+            if ports is None:
+                launched = read_members(os.path.join(self._registry, sidecar_name(os.getpid()))) or {}
+                folder = text_member(launched.get(PORTS_BELOW))
+                if folder is None:
+                    continue
+                ports = SolutionPorts(solution, self._http.port, folder)
+            for warning in await run_in_thread(ports.update):
+                log.warn(warning)
 
     def _environment_status(self) -> dict[str, Any]:
         status = self._addins.status

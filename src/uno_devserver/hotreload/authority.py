@@ -45,6 +45,7 @@ class CheckResult(Value):
     # The digest of the code whose build failed, so that an agent is told once and not at each attempt. If the server is
     # unchanged: the digest of the code on disk, if that failed to start.
     server_digest: str | None = None
+    server_old_output: str | None = None  # sentences, if what is started was not built again after the code had changed
     client_problem: str | None = None  # why the client is not ready; None if it is, or if there is no client
 
     @property

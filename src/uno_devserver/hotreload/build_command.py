@@ -1,9 +1,9 @@
 """The command that builds a package: the one of the config, or the script of its `package.json`, with the package
 manager of its lockfile.
 
-Before it, the packages of the same repository are built of which it uses what their builds write.
+Packages of the same repository whose build output it uses are built first.
 
-A .NET project is built without a restore if nothing has changed that the last restore has read.
+A .NET project is built without a restore if the inputs of the last restore are unchanged.
 
 The files are read at each call, and nothing is run. If the build cannot run, `problem` says why.
 """
@@ -18,31 +18,23 @@ from ..system.files import FileProblem, read_bytes
 from ..system.folders import folders
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
-from ..system.programs import find_program, named_program_candidates
+from ..system.programs import find_program, first_executable, named_program_candidates
 from ..system.state_files import name_for, read_state, write_state
 from ..system.text import words_to_agree_to
 from ..system.values import Value
 from ..workspace.dotnet_answers import content_key, stored_answers
 from ..workspace.dotnet_project import ASSETS, is_program, project_graph, project_in
-from ..workspace.npm_packages import missing_outputs, packages_to_build
-from ..workspace.repository import belongs_to_us
+from ..workspace.npm_packages import LOCKFILES, MANAGERS, missing_outputs, packages_to_build, read_manifest
+from ..workspace.repository import BudgetSpent, belongs_to_us
 from .sources.finder import PackageKind, kind_of
+from .sources.go import main_package
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from .digest_store import DigestStore
     from .watched_package import Role, WatchedPackage
 
-LOCKFILES = {
-    "pnpm-lock.yaml": "pnpm",
-    "package-lock.json": "npm",
-    "npm-shrinkwrap.json": "npm",
-    "yarn.lock": "yarn",
-    "bun.lock": "bun",
-    "bun.lockb": "bun",
-}
-MANAGERS = frozenset(LOCKFILES.values())
 DEFAULT_MANAGER = "npm"  # comes with Node
 MAX_BYTES = 4 * 1024 * 1024  # a package.json has a few KB
 
@@ -53,10 +45,16 @@ class BuildCommand(Value):
     folder: str
     problem: str = ""  # why it cannot run, and what to do
     hint: str = ""  # a probable cause, if it fails
-    before: tuple[BuildCommand, ...] = ()  # the builds of the packages that it uses, in their order
+    prerequisites: tuple[BuildCommand, ...] = ()  # the builds of the packages that it uses, in their order
+    writes: bool = True  # whether it writes what is started
     leaves_helpers: bool = False  # whether processes stay that make the next build faster: the compiler's server
     restore: Restore | None = None  # what it restores besides
-    whole: BuildCommand | None = None  # the build to run if packages are missing, because this one restores none
+    with_restore: BuildCommand | None = None  # the build to run if packages are missing; this one restores none
+
+    def restored(self) -> str:
+        """The digest of what a restore of the .NET project has written, by a build or by hand; empty for others."""
+        restore = self.restore or (self.with_restore and self.with_restore.restore)
+        return restore.written() if restore else ""
 
 
 class BuildStep(Value):
@@ -77,16 +75,18 @@ class Restore(Value):
     def is_done(self) -> bool:
         """Whether the last recorded restore has read the same, and what it wrote is still there."""
         done = read_state(self.record, MAX_BYTES)
-        return done.get("read") == self.read and done.get("wrote") == self._wrote()
+        written = self.written()
+        return bool(written) and done.get("read") == self.read and done.get("wrote") == written
 
     def note(self) -> None:
         """Record that it has been done."""
         try:
-            write_state(self.record, {"read": self.read, "wrote": self._wrote()})
+            write_state(self.record, {"read": self.read, "wrote": self.written()})
         except OSError as error:
             log.debug(f"the next build restores again: {error}")
 
-    def _wrote(self) -> str:
+    def written(self) -> str:
+        """The digest of what the last restore has written; empty if some of it is missing."""
         return content_key(self.assets) if all(map(os.path.isfile, self.assets)) else ""
 
 
@@ -109,9 +109,9 @@ def _given_build(line: tuple[str, ...], root: str, environ: Mapping[str, str], p
     import shlex
 
     named, found = shlex.join(words_to_agree_to(line)), named_program_candidates(line[0], root, environ, platform)
-    program = next((path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+    program = first_executable(found)
     if program is None:
-        problem = f"The program '{line[0]}' of mcpServer.build is not found. Install it, or correct the config."
+        problem = f"'{line[0]}', named in mcpServer.build, was not found. Install it, or correct the config."
         return BuildCommand(named, line, root, problem)
     return BuildCommand(named, (program, *line[1:]), root)
 
@@ -122,7 +122,7 @@ def steps_of(build: BuildCommand, root: str, files: Mapping[str, bytes], store: 
     `files` are the digests of all sources of the package in `root`, by their paths from there.
     """
     steps: list[BuildStep] = []
-    for used in build.before:
+    for used in build.prerequisites:
         prefix = os.path.relpath(used.folder, os.path.realpath(root)).replace(os.sep, "/") + "/"
         digest = sha256()
         for name in sorted(name for name in files if name.startswith(prefix)):
@@ -138,14 +138,20 @@ def _with_used(
     own: BuildCommand | None, package: WatchedPackage, environ: Mapping[str, str], platform: str
 ) -> BuildCommand | None:
     """The build of a package with those of the packages that it uses; the package itself may need none."""
-    before = tuple(
-        _build(_manager(folder, None), ("run", "build"), folder, environ, platform)
-        for folder in packages_to_build(package.root, package.workspace)
+    try:
+        folders = packages_to_build(package.root, package.workspace)
+    except BudgetSpent as spent:
+        problem = f"The packages that {package.root} uses cannot all be found, because {spent}."
+        return (own or BuildCommand("the build", (), package.root)).replace(problem=problem)
+    used = tuple(
+        _build(_manager(folder, read_manifest(folder)), ("run", "build"), folder, environ, platform)
+        for folder in folders
     )
-    if not before:
+    if not used:
         return own
-    whole = own or BuildCommand(before[-1].named, (), package.root)
-    return whole.replace(problem=whole.problem or before[-1].problem, before=before)
+    combined = own or BuildCommand(used[-1].named, (), package.root)
+    problem = next((build.problem for build in (*used, combined) if build.problem), "")
+    return combined.replace(problem=problem, prerequisites=used)
 
 
 def _script_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
@@ -159,7 +165,7 @@ def _script_build(package: WatchedPackage, environ: Mapping[str, str], platform:
     script = package.role.script if document is None else _script(described.get("scripts"), package.role)
     if script is None:
         return None
-    manager = _manager(package.root, described.get("packageManager"))
+    manager = _manager(package.root, described)
     hint = ""
     if _needs_packages(described) and not _has_packages(package.root):
         hint = f"There is no node_modules for {package.root}: run '{manager} install' there, then call a tool again."
@@ -173,24 +179,25 @@ def _script(scripts: object, role: Role) -> str | None:
     return next((name for name in names if isinstance(scripts.get(name), str)), None)
 
 
-def _manager(root: str, declared: object) -> str:
+def _manager(root: str, described: Mapping[str, Any]) -> str:
     for folder in up_to_repository(root):
         for name, manager in LOCKFILES.items():
             if os.path.isfile(os.path.join(folder, name)):
                 return manager
+    declared = described.get("packageManager")
     named = declared.partition("@")[0] if isinstance(declared, str) else ""
     return named if named in MANAGERS else DEFAULT_MANAGER
 
 
-def up_to_repository(root: str) -> Iterator[str]:
+def up_to_repository(root: str) -> list[str]:
     """The folder and its parents up to the root of its repository; lockfiles above that do not belong to it."""
-    folders = [os.path.realpath(root)]
-    while not belongs_to_us(os.path.join(folders[-1], ".git")):
-        above = os.path.dirname(folders[-1])
-        if above == folders[-1]:  # there is no repository
-            return iter(folders[:1])
-        folders.append(above)
-    return iter(folders)
+    found = [os.path.realpath(root)]
+    while not belongs_to_us(os.path.join(found[-1], ".git")):
+        above = os.path.dirname(found[-1])
+        if above == found[-1]:  # there is no repository
+            return found[:1]
+        found.append(above)
+    return found
 
 
 def _needs_packages(described: Mapping[str, Any]) -> bool:
@@ -206,7 +213,7 @@ def _has_packages(root: str) -> bool:
 
 
 def _dotnet_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
-    project = project_in(package.root, os.listdir(package.root))
+    project = project_in(package.root, os.listdir(package.root), package.project)
     if project is None:  # it was removed meanwhile
         return None
     path = os.path.join(package.root, project)
@@ -214,24 +221,36 @@ def _dotnet_build(package: WatchedPackage, environ: Mapping[str, str], platform:
     framework = ("-f", projects[0].framework) if projects[0].several else ()
     # Without the summary each error is printed once.
     arguments = ("build", project, "-nologo", "-v", "q", "-clp:NoSummary", *framework)
-    whole = _build("dotnet", arguments, package.root, environ, platform).replace(leaves_helpers=True)
+    build = _build("dotnet", arguments, package.root, environ, platform).replace(leaves_helpers=True)
     if is_program(project):  # its intermediate files lie in a folder that only the SDK knows
-        return whole
+        return build
     restore = Restore(
         os.path.join(folders(environ).state, "dotnet", f"restore-{name_for(path)}.json"),
         content_key({file for each in projects for file in each.files}),
         tuple(os.path.join(each.intermediate, ASSETS) for each in projects),
     )
-    whole = whole.replace(restore=restore)
-    return whole.replace(line=(*whole.line, "--no-restore"), restore=None, whole=whole) if restore.is_done() else whole
+    with_restore = build.replace(restore=restore)
+    if not restore.is_done():
+        return with_restore
+    return build.replace(line=(*build.line, "--no-restore"), with_restore=with_restore)
 
 
 def _go_build(package: WatchedPackage, environ: Mapping[str, str], platform: str) -> BuildCommand | None:
-    """Compile without an output: errors are known before the old server ends, and `go run` finds all in Go's cache."""
+    """Compile the program that is started, if it is certain from which package.
+
+    Otherwise compile without an output, if possible only what `go run` compiles: errors are known before the old server
+    ends, and `go run` finds all in Go's cache.
+    """
     nowhere = "NUL" if platform == "win32" else "/dev/null"
-    build = _build("go", ("build", "-o", nowhere, "./..."), package.root, environ, platform)
+    output, code = nowhere, package.project or "./..."
+    named = f"go build {code}"
+    program = package.started[-1] if package.started else None  # Go has no scripts
+    if program is not None and (main := main_package(program, package.root)) is not None:
+        output, code = program, main
+        named = f"go build -o {os.path.relpath(program, package.root)} {main}"
+    build = _build("go", ("build", "-o", output, code), package.root, environ, platform)
     # Without Go, the server is a program that was compiled elsewhere.
-    return None if build.problem else build.replace(named="go build ./...")
+    return None if build.problem else build.replace(named=named, writes=output != nowhere)
 
 
 def _build(
@@ -240,6 +259,6 @@ def _build(
     named = " ".join((name, *arguments[:2]))
     program = find_program(name, environ, platform)
     if program is None:
-        problem = f"{name} is not in the folders of PATH. Install it, or start the proxy with a PATH that has it."
+        problem = f"{name} was not found on PATH. Install it, or start the proxy with a PATH that has it."
         return BuildCommand(named, (name, *arguments), folder, problem)
     return BuildCommand(named, (program, *arguments), folder)

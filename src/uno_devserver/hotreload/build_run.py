@@ -73,9 +73,9 @@ async def run_build(build: BuildCommand, environ: Mapping[str, str], log_file: s
         if build.restore is not None:
             await run_in_thread(build.restore.note)
         return None
-    if build.whole is not None and _LACKS_PACKAGES.search(printed.text()):
+    if build.with_restore is not None and _LACKS_PACKAGES.search(printed.text()):
         log.info(f"{build.named} is repeated with a restore, because packages are missing.")
-        return await run_build(build.whole, environ, log_file, seconds)
+        return await run_build(build.with_restore, environ, log_file, seconds)
     why = f"ended with exit code {outcome.exit_code}" if outcome.exit_code is not None else outcome.problem
     log.warn(f"{build.named} {why} {took}; its output is in {log_file}.")
     parts = (printed.text(), f"{build.named} {why}.", build.hint)

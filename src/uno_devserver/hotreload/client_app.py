@@ -19,7 +19,7 @@ from ..instances.child_process import spawn
 from ..system.event_loop import process_exit, run_in_thread, run_in_thread_to_end
 from ..system.files import decode
 from ..system.log import log
-from ..system.programs import named_program_candidates
+from ..system.programs import first_executable, named_program_candidates
 from ..system.state_files import name_for
 from ..system.text import shown_command
 from ..system.values import Value
@@ -189,10 +189,11 @@ class ClientApp:
             return BoundedOutput(self.log_file)
 
     def _program(self) -> str:
-        for path in named_program_candidates(self._command.command, self._folder, self._environ, sys.platform):
-            if os.path.isfile(path) and os.access(path, os.X_OK):
-                return path
-        raise OSError(f"{self._command.command} is not a program in the folders of PATH; correct client.command")
+        name = self._command.command
+        program = first_executable(named_program_candidates(name, self._folder, self._environ, sys.platform))
+        if program is None:
+            raise OSError(f"{name} is not a program in the folders of PATH; correct client.command")
+        return program
 
     def _spawn(self, line: tuple[str, ...], output: BoundedOutput) -> Child:
         reads, self._lifeline = os.pipe()

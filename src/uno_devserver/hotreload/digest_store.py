@@ -8,6 +8,7 @@ it would have written.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 
 from ..system.locks import FileLock
@@ -26,6 +27,11 @@ class StoredDigests(Value):
 
     started: str  # of the content that last started well
     built: str  # of the content that was last built; UNKNOWN differs from every content
+    # The digest of the output that was last started, and of the content that it was built from; empty: no such output.
+    output: tuple[str, ...] = ()
+
+
+NOTHING = StoredDigests(UNKNOWN, UNKNOWN)
 
 
 class DigestStore:
@@ -36,26 +42,27 @@ class DigestStore:
         self._state = state
         self._path = os.path.join(state, "hotreload", f"{name_for(workspace)}.json")
         self._unwritten: dict[str, StoredDigests] = {}  # changes of this process that could not be written
+        self._one_at_a_time = threading.Lock()  # wakes the next thread at once; the lock between processes is polled
 
     def get(self, key: str) -> StoredDigests | None:
         """The stored digests of a package; None if it has never been built or started well."""
         return self._unwritten.get(key) or self._read().get(key)
 
-    def put(self, key: str, digest: str) -> None:
+    def put(self, key: str, digest: str, output: tuple[str, ...] = ()) -> None:
         """Store that a package without a build has started well with this content."""
-        self._change(key, lambda _before: StoredDigests(digest, digest))
+        self._change(key, lambda _before: StoredDigests(digest, digest, output))
 
     def building(self, key: str) -> None:
         """Store that a build begins; until `built`, the content of its output is unknown."""
-        self._change(key, lambda before: StoredDigests(before.started if before else UNKNOWN, UNKNOWN))
+        self._change(key, lambda before: (before or NOTHING).replace(built=UNKNOWN))
 
     def built(self, key: str, digest: str) -> None:
         """Store that a build of this content has succeeded."""
-        self._change(key, lambda before: StoredDigests(before.started if before else UNKNOWN, digest))
+        self._change(key, lambda before: (before or NOTHING).replace(built=digest))
 
-    def started(self, key: str, digest: str) -> None:
+    def started(self, key: str, digest: str, output: tuple[str, ...] = ()) -> None:
         """Store that a package with a build has started well; the digest of its last build, if stored, stays."""
-        self._change(key, lambda before: StoredDigests(digest, before.built if before else digest))
+        self._change(key, lambda before: StoredDigests(digest, before.built if before else digest, output))
 
     def build_lock(self, root: str) -> FileLock:
         """The lock that a process holds while it builds this package; several workspaces may share the package."""
@@ -63,17 +70,18 @@ class DigestStore:
 
     def _change(self, key: str, change: Callable[[StoredDigests | None], StoredDigests]) -> None:
         lock = FileLock(os.path.join(self._state, "locks", f"hotreload-{os.path.basename(self._path)}.lock"))
-        try:
-            if not lock.acquire(LOCK_SECONDS, lambda _holder: None):
-                raise OSError(f"another process has held the lock of {self._path} for {LOCK_SECONDS:g} s")
+        with self._one_at_a_time:
             try:
-                self._write(key, change)
-            finally:
-                lock.release()
-            self._unwritten.pop(key, None)
-        except OSError as error:
-            log.debug(f"the digests of {key} are not stored: {error}")
-            self._unwritten[key] = change(self.get(key))
+                if not lock.acquire(LOCK_SECONDS, lambda _holder: None):
+                    raise OSError(f"another process has held the lock of {self._path} for {LOCK_SECONDS:g} s")
+                try:
+                    self._write(key, change)
+                finally:
+                    lock.release()
+                self._unwritten.pop(key, None)
+            except OSError as error:
+                log.debug(f"the digests of {key} are not stored: {error}")
+                self._unwritten[key] = change(self.get(key))
 
     def _write(self, key: str, change: Callable[[StoredDigests | None], StoredDigests]) -> None:
         known = self._read()
@@ -98,9 +106,17 @@ def _entry(value: object) -> StoredDigests | None:
     if not isinstance(value, dict) or not isinstance(started, str):
         return None
     built = value.get("built", started)
-    return StoredDigests(started, built if isinstance(built, str) else UNKNOWN)
+    output = value.get("output")
+    is_pair = isinstance(output, list) and len(output) == 2 and all(isinstance(each, str) for each in output)
+    return StoredDigests(
+        started, built if isinstance(built, str) else UNKNOWN, tuple(output) if output and is_pair else ()
+    )
 
 
-def _members(digests: StoredDigests) -> dict[str, str]:
-    members = {"sha256": digests.started}
-    return members if digests.built == digests.started else {**members, "built": digests.built}
+def _members(digests: StoredDigests) -> dict[str, object]:
+    members: dict[str, object] = {"sha256": digests.started}
+    if digests.built != digests.started:
+        members["built"] = digests.built
+    if digests.output:
+        members["output"] = list(digests.output)
+    return members

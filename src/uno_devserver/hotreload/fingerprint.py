@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ..workspace.repository import ReadBudget
     from .source_watch import SourceWatch
     from .sources.source_tree import Sources
 
@@ -35,14 +36,17 @@ _ENCODING_ERRORS = "surrogatepass" if os.name == "nt" else "surrogateescape"
 class Fingerprint:
     """The digest of one package. `news` is for the event loop, `digest` blocks."""
 
-    def __init__(self, find: Callable[[], Sources], *, watches: bool = True) -> None:
+    def __init__(self, find: Callable[[], Sources], *, watches: bool = True, budget: ReadBudget | None = None) -> None:
+        """`budget`: of a single digest, which raises BudgetSpent."""
         self._find = find
+        self._read_file = read_bytes if budget is None else budget.read
         self._may_watch = watches
         self._watch: SourceWatch | None = None
         self._state: _State | None = None  # None if all files must be read
         self._lock = threading.Lock()  # protects the attributes above; held during a digest
         self.changed_paths: tuple[str, ...] = ()  # relative to the root: the files by which the last two digests differ
         self.problems: tuple[str, ...] = ()  # sentences about the files that could not be read
+        self.sources: Sources | None = None  # at the last `digest`
         self.files: dict[str, bytes] = {}  # the digest of each file at the last `digest`, by its path from the root
 
     def news(self) -> bool | None:
@@ -54,6 +58,15 @@ class Fingerprint:
         finally:
             self._lock.release()
 
+    def take_output_is_newest(self) -> bool:
+        """Whether an output of the sources was written since the last call, and no source has changed after that."""
+        with self._lock:
+            if self._watch is None:
+                return False
+            self._watch.news()
+            newest, self._watch.output_is_newest = self._watch.output_is_newest, False
+            return newest
+
     def digest(self) -> str:
         """The digest of the files as they are now, in hexadecimal digits."""
         try:
@@ -64,7 +77,7 @@ class Fingerprint:
                 if before is not None and before.digest != state.digest:
                     self.changed_paths = _differing(before.digests, state.digests)
                 self.problems = (*state.sources.problems, *state.problems)
-                self.files = state.digests
+                self.sources, self.files = state.sources, state.digests
                 self._state = state
         finally:
             if not self._may_watch:
@@ -98,7 +111,7 @@ class Fingerprint:
             try:
                 if before is not None and sources is before.sources:
                     sources, _ = self._list()  # a changed file may import others
-                return _read(sources, leave_out_missing=not tries_left)
+                return _read(sources, self._read_file, leave_out_missing=not tries_left)
             except FileNotFoundError as error:
                 log.debug(f"{error.filename} vanished while the sources were read; they are listed again.")
                 sources = None
@@ -159,14 +172,14 @@ def _content_digest(path: str) -> bytes:
         return UNREADABLE
 
 
-def _read(sources: Sources, *, leave_out_missing: bool) -> _State:
+def _read(sources: Sources, read: Callable[[str, int], bytes], *, leave_out_missing: bool) -> _State:
     """Raises FileNotFoundError if the list is out of date, unless missing files are left out."""
     whole = sha256()
     digests: dict[str, bytes] = {}
     problems: list[str] = []
     for encoded, name in sorted((name.encode("utf-8", _ENCODING_ERRORS), name) for name in sources.files):
         try:
-            content = read_bytes(sources.files[name], MAX_FILE_BYTES)
+            content = read(sources.files[name], MAX_FILE_BYTES)
         except FileNotFoundError:
             if leave_out_missing:
                 continue

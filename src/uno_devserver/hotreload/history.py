@@ -38,7 +38,7 @@ class ReloadHistory:
         return {**self._counts, **self._last, "history": list(self._reloads)}
 
     def failing(self, packages: Iterable[PackageState]) -> list[dict[str, Any]]:
-        """The failures of the packages whose content, as last read from disk, could not be built or started."""
+        """The failures of the packages whose content, as last read from disk, was not built or started."""
         found = []
         for package in packages:
             role, now = package.package.role, package.disk.last
@@ -47,6 +47,8 @@ class ReloadHistory:
                 found.append({"role": role.value, **failure})
             elif now is not None and now == package.failed and (last := self._last["lastRestart"]) and not last["ok"]:
                 found.append({"role": role.value, "step": "start", **last})
+            elif package.output.stale_reason:
+                found.append({"role": role.value, "step": "output", "problem": package.output.stale_reason})
         return found
 
     def checked(self, seconds: float, result: CheckResult | None) -> None:

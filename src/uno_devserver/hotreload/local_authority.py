@@ -20,12 +20,11 @@ from .package_state import PackageState
 from .watched_package import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from ..workspace.config import Strategy
     from .client_app import ClientApp
-    from .digest_store import DigestStore
-    from .package_state import BuildResult, PackageLimits
+    from .package_state import BuildResult, BuildSettings
     from .watched_package import WatchedPackage
 
 T = TypeVar("T")
@@ -37,12 +36,12 @@ RESTARTING = CheckResult(server_changed=True, server_rebuilt=True)
 
 
 class LocalAuthority:
+    """Checks, builds and restarts the code of one upstream for all callers."""
+
     def __init__(
         self,
         packages: Sequence[WatchedPackage],
-        store: DigestStore,
-        environ: Mapping[str, str],
-        state: str,
+        settings: BuildSettings,
         *,
         strategy: Strategy,
         restart: Callable[[], Awaitable[RestartResult]],
@@ -50,15 +49,11 @@ class LocalAuthority:
         say: Callable[[str, str], None],
         status_changed: Callable[[], None],
         client: ClientApp | None = None,
-        limits: PackageLimits | None = None,
-        refusal: Callable[[], str] = lambda: "",
     ) -> None:
-        """`environ` is the environment of builds, `state` the folder of our own files, `refusal` why no build may run.
-
-        `restart` replaces the upstream and returns when the new one answers or failed to. `answers` waits, for a
+        """`restart` replaces the upstream and returns when the new one answers or failed to. `answers` waits, for a
         limited time, until the upstream answers. `say` shows a message, with its MCP level, to people.
         """
-        by_role = {package.role: PackageState(package, store, environ, state, limits, refusal) for package in packages}
+        by_role = {package.role: PackageState(package, settings) for package in packages}
         self._extension = by_role.get(Role.EXTENSION)
         self._server = by_role.get(Role.SERVER)
         self._packages = tuple(by_role.values())
@@ -75,14 +70,15 @@ class LocalAuthority:
         self._progress = _CheckProgress()
         self._checking: asyncio.Task[CheckResult] | None = None
         self._restarting: asyncio.Task[RestartResult] | None = None
-        self._last_restart = RestartResult(True)  # before the first restart, what runs is current
-        self._due = False  # new code is ready to be started
-        self._starts = 0  # the number of reported events about starts of the upstream
-        self._settled: int | None = None  # `_starts` at the last check that found everything current
+        self.last_restart = RestartResult(True)  # returned if no restart is due
+        self._new_code_ready = False  # to be started
+        self._restart_demanded = False  # until the restart, whether or not later checks find new code
+        self._start_events = 0  # the number of reported events about starts of the upstream
+        self._settled: int | None = None  # `_start_events` at the last check that found everything current
         self._launching = 0  # the number of starts whose content is being determined
-        self._outcome: bool | None = None  # whether the last of these starts succeeded; None if that is not known yet
+        self._early_outcome: bool | None = None  # whether the last of these starts succeeded; None if not known yet
         self._building = False
-        self._unpublished = True  # the status of the packages is complete after the first check
+        self._unpublished = True  # publish after the next check even if it found nothing
         self._published_failing: list[dict[str, Any]] = []
         self._closed = False
         self._history = ReloadHistory()
@@ -90,10 +86,10 @@ class LocalAuthority:
     # The protocol `Authority`.
 
     def news(self) -> bool | None:
-        news = [package.fingerprint.news() for package in self._packages]
+        news = [package.news() for package in self._packages]
         if True in news:
             return True
-        return False if self._settled == self._starts and None not in news else None
+        return False if self._settled == self._start_events and None not in news else None
 
     async def check(self, tell: Callable[[str], None], demand: Demand = Demand.NEW_CODE) -> CheckResult:
         if self._restarting is not None:  # the caller can join it; if it waited here, the restart might wait for it
@@ -105,12 +101,14 @@ class LocalAuthority:
                 await self._forget_failed_builds()
             joined = self._checking is not None
             result = await self._share_check()
-            if joined and result == UNCHANGED and self.news() is not False:  # it may have read before our caller saved
-                result = await self._share_check()
-            if result.server_changed or self._restarting is not None:
-                return RESTARTING if self._restarting is not None else result
+            if joined and not result.server_changed and self.news() is not False:
+                result = await self._share_check()  # the other one may have read before our caller saved
+            if self.restarting:
+                return RESTARTING
+            if result.server_changed:
+                return result
             if demand is Demand.RESTART and self._server is not None:
-                self._due = True
+                self._restart_demanded = True
                 self._history.restart_demanded(self._server.package.role)
                 return result.replace(server_changed=True, server_rebuilt=True)
             return result.replace(server_digest=self._digest_that_failed())
@@ -131,8 +129,10 @@ class LocalAuthority:
         while self._restarting is None and self._checking is not None:
             await asyncio.wait([self._checking])  # it may be building, and decides whether a restart is due
         if self._restarting is None:
-            if not self._due or self._closed:  # another caller has restarted, or the change was undone
-                return self._last_restart
+            if self._closed:
+                return RestartResult(False, ENDING)
+            if not (self._new_code_ready or self._restart_demanded):  # another caller restarted, or a change was undone
+                return self.last_restart
             self._restarting = self._tasks.start(self._restart_server())
             self._restarting.add_done_callback(self._restart_done)
             self._publish()
@@ -143,21 +143,27 @@ class LocalAuthority:
 
     # Events that the owner of the upstream reports.
 
-    async def launched(self, content: str | None = None) -> None:
+    async def note_launch(
+        self, *, on_disk: str | None = None, running: str | None = None, deadline: float | None = None
+    ) -> None:
         """Note that an upstream is about to be started. Await this before the start, so that no save is missed.
 
-        `content` is the digest of the code of an upstream that was started before this authority existed.
+        Of an upstream that was started before this authority existed, `running` is the digest of its code, or `on_disk`
+        that of the sources at that time. After the `deadline` the start goes on, so what is read then may be newer.
         """
-        self._starts += 1
+        self._start_events += 1
         self._launching += 1
         try:
             if self._server is not None:
-                await self._server.launched(content)
+                noted = self._server.starting if self._restarting is not None else None  # before the restart
+                await self._server.note_launch(on_disk=on_disk, running=running)
+                if deadline is not None and time.monotonic() > deadline:
+                    self._server.starting = noted or UNKNOWN
             if self._extension is not None and not self._extension.knows_running:
-                await self._extension.launched()
+                await self._extension.note_launch()
         finally:
             self._launching -= 1
-        outcome, self._outcome = self._outcome, None
+        outcome, self._early_outcome = self._early_outcome, None
         if outcome is not None:
             self._start_ended(outcome)
 
@@ -171,9 +177,9 @@ class LocalAuthority:
 
     def _start_ended(self, answers: bool) -> None:
         if self._launching:  # the start ended before its code was read
-            self._outcome = answers
+            self._early_outcome = answers
             return
-        self._starts += 1
+        self._start_events += 1
         if not answers:
             if self._server is not None and self._restarting is None:
                 self._server.start_failed(old_runs=False)
@@ -186,11 +192,26 @@ class LocalAuthority:
 
     @property
     def content(self) -> str | None:
-        """The digest of the server's code that runs or is being started; None if there is none or it is unknown."""
+        """The digest of the server's code that runs or is being started.
+
+        UNKNOWN if it could not be read; None if nothing was started.
+        """
         return self._server.expected if self._server is not None else None
 
+    async def runs_current_code(self) -> bool:
+        """Whether the server's code on disk is that which runs or is being started; False if it cannot be read."""
+        try:
+            return self._server is None or await self._server.disk.digest() == self._server.expected
+        except AuthorityProblem:
+            return False
+
+    @property
+    def starts_new_code(self) -> bool:
+        """Whether the code that is being started differs from what answered last."""
+        return self._server is not None and self._server.starting != self._server.running
+
     async def close(self) -> None:
-        """End all work; later events and requests start nothing."""
+        """Cancel checks, builds and restarts; later events and requests start nothing."""
         self._closed = True
         self._tasks.cancel()
         ends = [self._tasks.wait(CLOSE_SECONDS), self._saves.wait(CLOSE_SECONDS)]
@@ -249,12 +270,14 @@ class LocalAuthority:
             self._publish()
 
     async def _check(self) -> CheckResult:
-        begun, starts = time.monotonic(), self._starts
+        begun, starts = time.monotonic(), self._start_events
         result = None
         try:
             result = await self._check_server(await self._check_extension())
+            if self._server is not None and self._server.output.stale_reason:
+                result = result.replace(server_old_output=self._server.output.stale_reason)
         except AuthorityProblem as error:
-            log.warn(f"Whether code has changed is not known: {error}")
+            log.warn(f"Cannot tell whether the code has changed: {error}")
             raise
         finally:
             self._settled = starts if result == UNCHANGED else None
@@ -304,34 +327,41 @@ class LocalAuthority:
         if server is None:
             return result
         needs_making = await server.needs_making()
-        self._due = False  # not earlier: if the check fails, code that is ready to be started stays ready
+        self._new_code_ready = False  # not earlier: if the check fails, code that is ready to be started stays ready
         if not needs_making:
             return result
         made = await server.known_failure() or await self._make(server)
         if made.error is not None:
             return result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)
-        self._due = made.digest != server.expected  # equal if the change was undone
-        self._last_restart = RestartResult(True)  # forget the result of an earlier change
-        return result.replace(server_changed=self._due, server_rebuilt=self._due)
+        ready = self._new_code_ready = made.digest != server.expected or made.output_replaced  # not if it was undone
+        if not ready:
+            await server.save()  # the origin of its output may be known only now
+        self.last_restart = RestartResult(True)  # forget the result of an earlier change
+        return result.replace(server_changed=ready, server_rebuilt=ready)
 
     async def _make(self, package: PackageState) -> BuildResult:
         role, changed = package.package.role, package.fingerprint.changed_paths
-        if package.is_changed(package.disk.last or UNKNOWN):
-            self._say("info", f"The code of the {role.value} has changed{_shown(changed)}.")
+        if package.output.wants_build:
+            why = f"The file that the command of the {role.value} starts may be older than its code."
+        elif package.is_changed(package.disk.last or UNKNOWN):
+            why = f"The code of the {role.value} {_shown(changed)}."
+        elif package.output.stale_reason:
+            why = f"The file that the command of the {role.value} starts has been rebuilt."
         else:
-            self._say("info", f"The {role.value} runs the code on disk, but other code was built last: it is built.")
+            why = f"The {role.value} runs the code on disk, but its build output is from other code; rebuilding."
+        self._say("info", why)
         self._building = self._unpublished = True
         self._publish()
         try:
-            with self._progress.during(f"the code of the {role.value} has changed"):
+            with self._progress.during(why.removesuffix(".")):
                 made = await package.make(self._progress.say)
         finally:
             self._building = False
         self._history.made(role, changed, made)
         if made.error is not None:
-            built = f"{made.named} of the {role.value} failed"
+            built = f"{made.named} of the {role.value} {'failed' if made.log_file else 'could not be started'}"
             what = built if made.named else f"The new code of the {role.value} cannot be used"
-            self._say("warning", f"{what}: the old code goes on running.")
+            self._say("warning", f"{what}{'; the old code goes on running' if package.running else ''}.")
         elif made.named:
             self._say("info", f"{made.named} of the {role.value} took {made.seconds:.1f} s.")
         return made
@@ -340,21 +370,21 @@ class LocalAuthority:
 
     async def _restart_server(self) -> RestartResult:
         assert self._server is not None
-        self._due = False
+        self._new_code_ready = self._restart_demanded = False
         begun = time.monotonic()
         try:
-            await self.launched()
+            await self.note_launch()
             result = await self._restart()
         except Exception as error:
             log.warn(f"The restart of the server failed: {error!r}")
-            result = RestartResult(False, f"The restart failed: {error or type(error).__name__}.")
+            result = RestartResult(False, f"The restart failed: {str(error) or type(error).__name__}.")
         if result.ok:
             self.connected()
-            await self._server.save()
+            await self._saves.wait(CLOSE_SECONDS)
         else:
-            self._starts += 1
+            self._start_events += 1
             self._server.start_failed(old_runs=result.kept)
-        self._last_restart = result
+        self.last_restart = result
         self._history.restarted(time.monotonic() - begun, result)
         return result
 
@@ -418,4 +448,4 @@ async def _shared(task: asyncio.Task[T]) -> T:
 
 def _shown(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    return f": {', '.join(paths[:3])}{more}" if paths else " since it was last built"
+    return f"has changed: {', '.join(paths[:3])}{more}" if paths else "differs from what was started last"

@@ -1,8 +1,8 @@
-"""One package: which content runs, which content is on disk, and the build that makes the second ready to run.
+"""State of one package: the version that runs, the version on disk, and the build between them.
 
-A content is identified by its digest. The digest of what runs was computed before the start, never after it, so that a
-save in between leads to one check too many and not to a missed change. A content counts as built if it was the same
-before and after its build.
+A version ("content") is identified by its digest. The digest of what runs was computed before the start, never after
+it, so that a save in between leads to one check too many and not to a missed change. A content counts as built if it
+was the same before and after its build.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..system.event_loop import Tasks, run_in_thread, run_in_thread_to_end
+from ..system.event_loop import run_in_thread, run_in_thread_to_end
 from ..system.log import log
 from ..system.values import Value
 from ..workspace.trust import AGREE
@@ -25,29 +25,43 @@ from .build_inputs import build_inputs
 from .build_run import log_path, run_build
 from .bytecode import remove_bytecode
 from .digest_store import UNKNOWN
+from .disk_digest import DiskDigest
 from .fingerprint import Fingerprint
 from .python_syntax import syntax_errors
 from .sources.dotnet import may_ask_sdk
 from .sources.finder import PackageKind, find_sources, kind_of
+from .started_output import StartedOutput, with_outputs
 from .watched_package import Role
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from .build_command import BuildCommand
+    from .build_command import BuildCommand, BuildStep
     from .digest_store import DigestStore, StoredDigests
     from .watched_package import WatchedPackage
 
 
 class PackageLimits(Value):
-    look_seconds: float = 10.0  # reading 100 MB takes 0.1 s, from a cold disk 2 s; calls wait for it
+    read_seconds: float = 10.0  # reading 100 MB takes 0.1 s, from a cold disk 2 s; calls wait for it
     build_seconds: float = 300.0  # a large project, from scratch
     lock_seconds: float = 330.0  # for another process that builds the same package: its limit and some more
     watch_seconds: float = 0.1  # between two checks for newer saves during a build
     watch_share: int = 5  # if a check reads all files, checks take at most a fifth of the time
     most_cancels: int = 10  # builds that newer saves may cancel in one check; the next build may finish
     most_builds: int = 3  # in one check if the sources change during each build
-    quiet_seconds: float = 0.5  # if nothing changes for this long without a build, the build changes the sources
+    quiet_seconds: float = 0.5  # if the sources stay unchanged this long after the last build, the build changes them
+
+
+class BuildSettings(Value):
+    """What the builds of all packages of a workspace share."""
+
+    store: DigestStore
+    environ: Mapping[str, str]  # of the builds
+    state: str  # the folder of our own files
+    refusal: Callable[[], str] = lambda: (
+        ""
+    )  # why builds are refused, as the end of a sentence; empty if allowed; may block
+    limits: PackageLimits | None = None  # None: the usual ones
 
 
 class BuildResult(Value):
@@ -58,62 +72,74 @@ class BuildResult(Value):
     named: str = ""  # the name of the last build, if one had to run
     seconds: float = 0.0
     log_file: str = ""  # the file with the output of that build; empty if none ran
+    output_replaced: bool = False  # the started output was stale and has been rebuilt
 
 
 class PackageState:
-    def __init__(
-        self,
-        package: WatchedPackage,
-        store: DigestStore,
-        environ: Mapping[str, str],
-        state: str,
-        limits: PackageLimits | None = None,
-        refusal: Callable[[], str] = lambda: "",
-    ) -> None:
-        """`refusal`: the end of a sentence, why builds of the package may not run; empty if they may. It may block."""
+    def __init__(self, package: WatchedPackage, settings: BuildSettings) -> None:
         self.package = package
-        self._refusal = refusal
-        self._limits = limits or PackageLimits()
-        cache = may_ask_sdk(environ)  # a package is watched only if the user trusts its workspace
-        self.fingerprint = Fingerprint(lambda: find_sources(package, cache))
-        self.disk = DiskDigest(package.root, self.fingerprint, self._limits.look_seconds)
+        self._settings = settings
+        self._limits = settings.limits or PackageLimits()
+        cache = may_ask_sdk(settings.environ)  # a package is watched only if the user trusts its workspace
+        self.fingerprint = Fingerprint(lambda: with_outputs(package, find_sources(package, cache)))
+        self.disk = DiskDigest(package.root, self.fingerprint, self._limits.read_seconds)
         self.running: str | None = None  # the content of the process that answers
         self.starting: str | None = None  # the content of the process that is being started
         self.failed: str | None = None  # the content that did not start
-        self._started_files: dict[str, bytes] = {}  # the digest of each file of the running content, where known
-        self._store = store
+        self._started_files: dict[str, bytes] = {}  # the digest of each file of the version that was started last
+        self._store = settings.store
         self._stored: StoredDigests | None = None  # as it was last read from the store
         # Both roles may have the same root, with two builds that have separate outputs.
         self._key = os.path.realpath(package.root) + ("#extension" if package.role is Role.EXTENSION else "")
-        self._environ = environ
-        self._log_file = log_path(state, package.root)
+        self._environ = settings.environ
+        self._log_file = log_path(settings.state, package.root)
         self._kind: PackageKind | None = None
         self._build: BuildCommand | None = None  # as read at the last start or build; None if there is nothing to build
         self._built_here: str | None = None  # the content that this process has built
+        self.output = StartedOutput(package, self.fingerprint, self.disk, self._limits.read_seconds)
         # The last build that failed, and the digest of what it read besides the sources.
-        self._failed_build: tuple[BuildResult, str] | None = None
+        self._failed_build: tuple[BuildResult, str, str] | None = None
 
     def close(self) -> None:
         self.disk.close()
         self.fingerprint.close()
+        self.output.close()
+
+    def news(self) -> bool | None:
+        """Whether a file may have changed since the last check; None if only a check can tell. Never waits."""
+        news = (self.fingerprint.news(), self.output.news())
+        return True if True in news else None if None in news else False
 
     # What runs.
 
-    async def launched(self, content: str | None = None) -> None:
-        """Determine the content of a process that is about to be started, or was; `content` is its digest, if known."""
+    async def note_launch(self, *, on_disk: str | None = None, running: str | None = None) -> None:
+        """Determine the content of a process that is about to be started, or was, unless `running` is its digest.
+
+        `on_disk`: the digest of the sources when it was started, if that was before now.
+        """
+        await self._find_content(on_disk, running)
+        stored = self._stored.output if self._stored else ()
+        try:
+            await self.output.note_start(self.starting, stored, can_build=self._can_build)
+        except AuthorityProblem as error:
+            self.starting = UNKNOWN
+            log.warn(f"Which code the {self.package.role.value} starts with is not known: {error}")
+
+    async def _find_content(self, on_disk: str | None, running: str | None) -> None:
         await self._refresh()
-        if self._build is not None and self._stored is not None:
+        if running is None and self._build is not None and self._stored is not None:
             self.starting = self._stored.built
             return
-        if content is not None and not self.package.addins:
-            self.starting = content
+        known = on_disk if running is None else running
+        if known is not None and not self.package.addins:
+            self.starting = known
             return
         try:
             now = await self.disk.digest()
-            self.starting = now if content is None else content
+            self.starting = now if known is None else known
             self._started_files = self.fingerprint.files if now == self.starting else {}
         except AuthorityProblem as error:
-            self.starting = content or UNKNOWN  # UNKNOWN makes the next check start it again
+            self.starting = known or UNKNOWN  # UNKNOWN makes the next check start it again
             log.warn(f"Which code the {self.package.role.value} starts with is not known: {error}")
 
     def start_succeeded(self) -> bool:
@@ -146,24 +172,27 @@ class PackageState:
         digest = self.running
         if digest:
             save = self._store.put if self._build is None else self._store.started
-            await run_in_thread(partial(save, self._key, digest))
+            origin = self.output.origin
+            output = origin if origin and all(origin) and not self.output.wants_build else ()
+            await run_in_thread(partial(save, self._key, digest, output))
             await self._read_store()
 
     async def needs_making(self) -> bool:
         """Whether the content on disk has to be built or started. Raises AuthorityProblem."""
         if not self.knows_running:  # the process was started before this object existed
-            await self.launched()
+            await self.note_launch()
         now = await self.disk.digest()
         if now == self.expected:
             self._started_files = self.fingerprint.files
-        return self.is_changed(now) or await self._has_other_output(now)
+        other_output = await self.output.is_other(can_build=self._can_build)  # also if the sources have changed
+        return self.is_changed(now) or other_output or await self._has_other_output(now)
 
     def is_changed(self, now: str) -> bool:
         """Whether this content on disk should run, and does not."""
         if self.starting is not None:
             return now != self.starting
         if now == self.failed:  # another attempt would fail too, unless the output is missing
-            return self.running is None and self._build is not None and self._built_here != now
+            return self.running is None and self._build is not None and self._may_lack_output(now)
         return now != self.running
 
     async def _has_other_output(self, now: str) -> bool:
@@ -172,6 +201,11 @@ class PackageState:
             return False
         await self._read_store()
         return self._stored is not None and self._stored.built != now
+
+    @property
+    def _can_build(self) -> bool:
+        """Whether a build may write what is started."""
+        return self._build is not None and self._build.writes
 
     @property
     def expected(self) -> str | None:
@@ -187,6 +221,15 @@ class PackageState:
 
     async def make(self, tell: Callable[[str], None]) -> BuildResult:
         """Build the content on disk, if it needs a build, and repeat that if it changes meanwhile."""
+        await self.output.begin_build()
+        made = await self._make(tell)
+        if made.error is not None:
+            return made
+        # What a build writes may change with its script and settings.
+        build = await run_in_thread(self._build_inputs) if made.named and self._can_build else ""
+        return made.replace(output_replaced=await self.output.end_build(made.digest, build))
+
+    async def _make(self, tell: Callable[[str], None]) -> BuildResult:
         begun = time.monotonic()
         await self._refresh()
         inputs = await run_in_thread(self._build_inputs)
@@ -195,24 +238,30 @@ class PackageState:
             now = await self.disk.digest()
             changed = tuple({*changed, *self.fingerprint.changed_paths})
             await run_in_thread(partial(remove_bytecode, self.package.root, set(changed)))
-            return self._noted(BuildResult(now, await run_in_thread(lambda: self._syntax_errors(changed))), inputs)
+            errors = await run_in_thread(lambda: self._syntax_errors(changed))
+            return await self._noted(BuildResult(now, errors), inputs)
         async with self._build_lock(self._build) as locked:
             if not locked:
-                held = f"Another process has been building {self.package.root} for {self._limits.lock_seconds:g} s."
-                return BuildResult(await self.disk.digest(), f"{held} Call a tool again when it is done, or end it.")
+                return BuildResult(await self.disk.digest(), self._locked_text(self._build))
             made = await self._build_newest(tell)
-        return self._noted(made.replace(seconds=round(time.monotonic() - begun, 3)), inputs)
+        return await self._noted(made.replace(seconds=round(time.monotonic() - begun, 3)), inputs)
 
-    def _noted(self, made: BuildResult, inputs: str) -> BuildResult:
-        self._failed_build = None if made.error is None else (made, inputs)
+    async def _noted(self, made: BuildResult, inputs: str) -> BuildResult:
+        did_not_run = self._build is not None and bool(self._build.problem)  # what is missing is asked for each time
+        self._failed_build = None
+        if made.error is not None and not did_not_run:
+            # A build that restores packages writes what the next one reads, so that is read after it.
+            self._failed_build = made, inputs, await run_in_thread(self._restored)
         return made
 
     async def known_failure(self) -> BuildResult | None:
         """The failed build of the content that was read last, if nothing has changed that it reads; else None."""
         if self._failed_build is None:
             return None
-        made, inputs = self._failed_build
-        same = made.digest == self.disk.last and inputs == await run_in_thread(self._build_inputs)
+        made, *read = self._failed_build
+        same = made.digest == self.disk.last and read == await run_in_thread(
+            lambda: [self._build_inputs(), self._restored()]
+        )
         return made if same else None
 
     def forget_failed_build(self) -> None:
@@ -220,10 +269,16 @@ class PackageState:
         self._failed_build = None
 
     def _build_inputs(self) -> str:
-        return build_inputs((self.package.root, *(each.folder for each in (self._build.before if self._build else ()))))
+        return build_inputs(
+            (self.package.root, *(each.folder for each in (self._build.prerequisites if self._build else ())))
+        )
+
+    def _restored(self) -> str:
+        """The digest of what a restore of the .NET project has written, by a build or by hand; empty for others."""
+        return self._build.restored() if self._build else ""
 
     def _syntax_errors(self, changed: tuple[str, ...]) -> str | None:
-        """The syntax errors in files that changed since the server started; it runs despite errors in the others.
+        """Syntax errors in files changed since the start; errors in other files did not prevent that start.
 
         `changed`: the files that changed last, which count where it is not known with which the server was started.
         """
@@ -267,11 +322,19 @@ class PackageState:
             if error is None:
                 self._built_here = now
                 await run_in_thread(partial(self._store.built, self._key, now))
+                missing = await run_in_thread(self.output.missing) if build.writes and build.line else ""
+                if missing:
+                    error = (
+                        f"{build.named} ended without an error, but did not write {missing}, which the command starts. "
+                        "Correct the build or the command. If the compiler keeps a record of earlier builds "
+                        "(.tsbuildinfo), delete it."
+                    )
             return BuildResult(now, error, build.named, log_file=self._log_file)
 
     def _may_lack_output(self, now: str) -> bool:
-        """Whether the output may be missing: this content failed to start, and this process has not built it."""
-        return now == self.failed and self._built_here != now
+        """Whether the output may be missing or from other code, although this content was built."""
+        has_failed = now == self.failed and self._built_here != now
+        return has_failed or self.output.wants_build or (self._can_build and bool(self.output.missing()))
 
     async def _built_content(self, moved: list[tuple[str, ...]], before: str, after: str) -> str:
         """The content that counts as built if the sources changed during each build."""
@@ -282,7 +345,7 @@ class PackageState:
                 advice = f"Name what it writes in hotReload.exclude: {paths}."
                 log.warn(f"The build of {self.package.root} changes its own sources each time. {advice}")
                 return after
-        log.warn(f"The sources in {self.package.root} change all the time ({paths}); the next call looks again.")
+        log.warn(f"The sources in {self.package.root} keep changing ({paths}); the next call checks again.")
         return before
 
     async def _run(self, build: BuildCommand, content: str, *, may_be_cancelled: bool) -> tuple[bool, str | None]:
@@ -310,14 +373,23 @@ class PackageState:
         """Run a build, and before it those of the used packages that have changed; return the error of the first."""
         files = self.fingerprint.files
         for step in await run_in_thread(lambda: steps_of(build, self.package.root, files, self._store)):
-            if step.key:
-                await run_in_thread(partial(self._store.building, step.key))
-            error = await run_build(step.build, self._environ, self._log_file, self._limits.build_seconds)
+            error = await (self._build_used(step) if step.key else self._run_build(step.build))
             if error is not None:
                 return f"In {step.build.folder}:\n{error}" if step.key else error
-            if step.key:
-                await run_in_thread(partial(self._store.built, step.key, step.digest))
         return None
+
+    async def _build_used(self, step: BuildStep) -> str | None:
+        async with self._build_lock(step.build) as locked:  # another server may use the same package
+            if not locked:
+                return self._locked_text(step.build)
+            await run_in_thread(partial(self._store.building, step.key))
+            error = await self._run_build(step.build)
+            if error is None:
+                await run_in_thread(partial(self._store.built, step.key, step.digest))
+            return error
+
+    async def _run_build(self, build: BuildCommand) -> str | None:
+        return await run_build(build, self._environ, self._log_file, self._limits.build_seconds)
 
     async def _is_other_than(self, content: str) -> bool:
         try:
@@ -327,21 +399,21 @@ class PackageState:
 
     @contextlib.asynccontextmanager
     async def _build_lock(self, build: BuildCommand) -> AsyncIterator[bool]:
-        """Keep other processes from building the package; yield False if one has been building for too long.
+        """Keep other processes from building in this folder; yield False if one has been building for too long.
 
         If the lock cannot be used at all, the package is built without it.
         """
-        lock = self._store.build_lock(self.package.root)
+        lock = self._store.build_lock(os.path.realpath(build.folder))
 
         def report_holder(holder: int | None) -> None:
-            log.info(f"{build.named} waits: process {holder or '?'} builds {self.package.root}.")
+            log.info(f"{build.named} waits: process {holder or '?'} builds {build.folder}.")
 
         try:
             locked = await run_in_thread_to_end(
                 lambda wanted: lock.acquire(self._limits.lock_seconds, report_holder, wanted)
             )
         except OSError as error:
-            log.debug(f"{self.package.root} is built without a lock: {error}")
+            log.debug(f"{build.folder} is built without a lock: {error}")
             locked = True
         except asyncio.CancelledError:
             lock.release()
@@ -351,6 +423,10 @@ class PackageState:
         finally:
             lock.release()
 
+    def _locked_text(self, build: BuildCommand) -> str:
+        waited = f"This call waited {self._limits.lock_seconds:g} s for another process that builds {build.folder}."
+        return f"{waited} Try again later, or end that process."
+
     async def _refresh(self) -> None:
         """Read again the build command and the stored digests of the package."""
         self._build = await run_in_thread(self._find_build)
@@ -359,9 +435,9 @@ class PackageState:
     def _find_build(self) -> BuildCommand | None:
         self._kind = kind_of(self.package)
         build = build_of(self.package, self._environ, sys.platform)
-        # Asked after the build was read: what comes later is not run.
-        if build is not None and (why := self._refusal()):
-            return build.replace(problem=f"It is not run: {why}. Only the user may agree, by {AGREE}.")
+        # Checked after reading the build, so that an unapproved change is never run.
+        if build is not None and (why := self._settings.refusal()):
+            return build.replace(problem=f"The build was not run: {why}. Only the user may agree, by {AGREE}.")
         return build
 
     async def _read_store(self) -> None:
@@ -384,59 +460,3 @@ class PackageState:
             "build": build.named if build else None,
             "problems": list(self.disk.problems),
         }
-
-
-class DiskDigest:
-    """Computes the digest of the files on disk, on a thread and for a limited time; concurrent callers share it."""
-
-    def __init__(self, root: str, fingerprint: Fingerprint, seconds: float) -> None:
-        self.last: str | None = None
-        self.problems: tuple[str, ...] = ()  # sentences about the files that could not be read for the last digest
-        self._root = root
-        self._fingerprint = fingerprint
-        self._seconds = seconds
-        self._looks = Tasks()
-        self._turn = asyncio.Lock()
-        self._next: asyncio.Task[str | AuthorityProblem] | None = None  # a computation that has not begun yet
-        self._late: asyncio.Task[str | AuthorityProblem] | None = None  # a computation that has exceeded the limit
-
-    async def digest(self) -> str:
-        """The digest of the files as they are now; raises AuthorityProblem if that takes too long or is impossible."""
-        if self._late is not None and not self._late.done():
-            raise AuthorityProblem(f"Reading the sources in {self._root} has not finished yet.")
-        if self._next is None:
-            self._next = self._looks.start(self._look())
-        look = self._next
-        done, _ = await asyncio.wait([look], timeout=self._seconds)
-        if not done:
-            self._late = look
-            raise AuthorityProblem(f"Reading the sources in {self._root} takes longer than {self._seconds:g} s.")
-        if look.cancelled():
-            raise AuthorityProblem(f"The sources in {self._root} are not read any more.")
-        result = look.result()
-        if isinstance(result, AuthorityProblem):
-            raise result
-        return result
-
-    def close(self) -> None:
-        self._looks.cancel()
-
-    async def _look(self) -> str | AuthorityProblem:
-        async with self._turn:
-            self._next = None  # later callers need another computation
-            try:
-                self.last = await run_in_thread(self._read)
-            except AuthorityProblem as error:
-                return error
-            except Exception as error:
-                return AuthorityProblem(f"The sources in {self._root} cannot be read: {error or type(error).__name__}.")
-            if self._fingerprint.problems != self.problems:
-                self.problems = self._fingerprint.problems
-                for problem in self.problems:
-                    log.warn(problem)
-            return self.last
-
-    def _read(self) -> str:
-        if not os.path.isdir(self._root):  # moved, or not on this branch; the running process is kept
-            raise AuthorityProblem(f"There is no folder {self._root}.")
-        return self._fingerprint.digest()

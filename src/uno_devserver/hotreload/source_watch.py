@@ -28,6 +28,7 @@ _CONTENT = inotify.MODIFY | inotify.CLOSE_WRITE | inotify.ATTRIB
 _COMING = inotify.CREATE | inotify.MOVED_TO
 _GOING = inotify.DELETE | inotify.MOVED_FROM
 _SELF = inotify.DELETE_SELF | inotify.MOVE_SELF
+_WRITTEN = inotify.MODIFY | _COMING  # `touch` causes CLOSE_WRITE
 _GONE = _SELF | inotify.UNMOUNT | inotify.IGNORED
 _IN_FOLDER = _CONTENT | _COMING | _GOING | _SELF | inotify.ONLY_FOLDERS
 _ANCESTOR = _SELF | inotify.ONLY_FOLDERS
@@ -61,6 +62,8 @@ class SourceWatch:
         self._watches: dict[str, int] = {}
         self._files: set[str] = set()
         self._listing = self._lost = False
+        self._outputs: frozenset[str] = frozenset()
+        self.output_is_newest = False  # whether an output was written, and no source changed after that
 
     def cover(self, sources: Sources) -> bool:
         """Watch these sources from now on; return whether all were watched before, so that the list is up to date.
@@ -74,7 +77,7 @@ class SourceWatch:
         for watch in set(self._watches.values()).difference(watches.values()):
             self._inotify.remove(watch)
         self._watched, self._watches = paths, watches
-        self._folders, self._endings = sources.folders, sources.endings
+        self._folders, self._endings, self._outputs = sources.folders, sources.endings, sources.outputs
         self._paths = {}
         for path, watch in watches.items():
             self._paths.setdefault(watch, []).append(path)
@@ -106,7 +109,8 @@ class SourceWatch:
         watches: dict[str, int] = {}
         devices: set[int] = set()
         wanted = [(path, _ANCESTOR) for path in paths.ancestors]
-        wanted += [(path, _IN_FOLDER) for path in paths.folders | sources.folders]
+        outputs = set(map(os.path.dirname, sources.outputs))
+        wanted += [(path, _IN_FOLDER) for path in paths.folders | sources.folders | outputs]
         wanted += [(path, _CONTENT | _SELF) for path in paths.hard_linked]
         for path, mask in wanted:
             try:
@@ -127,9 +131,13 @@ class SourceWatch:
 
     def _sort(self, event: InotifyEvent) -> None:
         if event.mask & inotify.OVERFLOW:
-            self._lost = True
+            self._lost, self.output_is_newest = True, False
         for watched in self._paths.get(event.watch, ()):
             path = os.path.join(watched, event.name) if event.name else watched
+            if path in self._outputs and event.mask & _WRITTEN:
+                self.output_is_newest = True
+            elif path in self._watched.owners or path in self._watched.decisive:
+                self.output_is_newest = False
             self._files.update(self._watched.owners.get(path, ()))
             if event.name:
                 self._listing = self._listing or self._may_change_the_list(event, path)

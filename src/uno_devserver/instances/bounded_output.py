@@ -48,8 +48,9 @@ class BoundedOutput(Output):
 
     def wait(self, seconds: float) -> None:
         """Wait until all that the last child printed is written, but not for processes that keep its pipe open."""
-        if self._drained.acquire(timeout=seconds):
-            self._drained.release()
+        drained = self._drained  # another child may be started meanwhile
+        if drained.acquire(timeout=seconds):
+            drained.release()
 
     def add(self, printed: bytes) -> bool:
         """Write this at the end of the file; returns False if it was left out."""

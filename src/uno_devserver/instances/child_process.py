@@ -30,8 +30,13 @@ TAIL_BYTES = 16 * 1024
 TAIL_LINES = 30  # a .NET stack trace with the lines before it
 GUARD_POLL_SECONDS = 0.2  # used only on systems that cannot wait for a signal
 ENDING_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-# The box that a Host prints at its start; it does not help to understand how the Host ended.
-_BANNER = re.compile(r"^\+=+\+\r?\n\|\s*Uno Platform DevServer\s*\|\r?\n(?:[+|].*\n)*?\+=+\+\r?\n?", re.MULTILINE)
+# The boxes that a Host and a FastMCP server print at their start, which do not help to understand how they ended. Boxes
+# with tracebacks and errors have a title in their first line.
+_BANNER = re.compile(
+    r"^\+=+\+\r?\n\|\s*Uno Platform DevServer\s*\|\r?\n(?:[+|].*\n)*?\+=+\+\r?\n?"
+    r"|^[ \t]*╭─+╮[ \t]*\r?\n(?:[ \t]*│.*\n)*?[ \t]*╰─+╯[ \t]*\r?\n?",
+    re.MULTILINE,
+)
 
 
 class Output:
@@ -67,7 +72,7 @@ class Output:
 
 
 def last_lines(printed: bytes) -> tuple[str, ...]:
-    """The last lines of a Host's output, without the box that it prints at its start."""
+    """The last lines of a server's output, without the box that it prints at its start."""
     return tuple(_BANNER.sub("", decode(printed)).splitlines()[-TAIL_LINES:])
 
 
@@ -130,7 +135,11 @@ class Child:
 
     def _all_end_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while self.exit_code() is None or _group_exists(self.pid):
+        try:
+            self._process.wait(seconds)  # most end within a millisecond or two, and it asks that often at first
+        except subprocess.TimeoutExpired:
+            return False
+        while _group_exists(self.pid):
             if time.monotonic() >= deadline:
                 return False
             time.sleep(POLL_SECONDS)

@@ -19,7 +19,7 @@ from ..msbuild.xml import XmlProblem, inner_text, parse_xml
 from ..system.files import ChangedMeanwhile, FileProblem, encoding_of, read_bytes, rewrite, write_atomic
 from ..system.safe_paths import PathEscape, path_inside
 from ..system.values import Value
-from ..workspace.solutions import read_solution
+from ..workspace.solutions import read_solution, uses_uno
 
 MAX_BYTES = 4 * 1024 * 1024  # real files have a few hundred bytes
 NAMED_PROJECTS = 5  # the most projects that a warning names
@@ -78,6 +78,50 @@ def write_port(solution: str, port: int, folder: str) -> PortFiles:
             warnings.append(f"{path} was left as it is, so its app does not learn port {port}: {_reason(problem)}.")
     warnings += [_not_written(solution, outside, port, folder)] if outside else []
     return PortFiles(tuple(files), tuple(warnings))
+
+
+def projects_without(port: int, solution: str) -> list[str]:
+    """The C# projects of the solution that use Uno, and whose `.csproj.user` does not have this port."""
+    return [
+        project
+        for project in read_solution(solution).projects
+        if uses_uno(project) and not _has_port(project + ".user", f"{port}#")
+    ]
+
+
+def _has_port(path: str, value: str) -> bool:
+    try:
+        data = read_bytes(path, MAX_BYTES)
+        return merged(data, value) == data
+    except (NotUnderstood, XmlProblem, FileProblem, OSError):
+        return False
+
+
+class SolutionPorts:
+    """Keeps the port of a running server in the projects of its solution, also in those that are added later."""
+
+    def __init__(self, solution: str, port: int, folder: str) -> None:
+        self._solution, self._port, self._folder = solution, port, folder
+        self._content = b""  # of the solution file when its projects were last read
+        self._projects: tuple[str, ...] = ()
+        self._written: list[str] = []  # the projects that existed when the port was last written
+        self._told: set[str] = set()
+
+    def update(self) -> list[str]:
+        """Write the port if a project or its file has come or gone; return the warnings that were not given before."""
+        try:
+            content = read_bytes(self._solution, MAX_BYTES)
+        except (OSError, FileProblem):  # an editor is replacing it
+            return []
+        if content != self._content:
+            self._content, self._projects = content, read_solution(self._solution).projects
+        present = [path for path in self._projects if path.lower().endswith(".csproj") and os.path.isfile(path)]
+        if present == self._written and all(os.path.isfile(path + ".user") for path in present):
+            return []
+        self._written = present
+        new = [text for text in write_port(self._solution, self._port, self._folder).warnings if text not in self._told]
+        self._told.update(new)
+        return new
 
 
 def _not_written(solution: str, paths: list[str], port: int, folder: str) -> str:

@@ -38,6 +38,7 @@ class HealthFacts(Value):
     host: Probe = Probe()  # of that Host
     left_out: tuple[str, ...] | None = None  # add-ins that it was launched without; empty: it would have found them
     ended_process: int | None = None  # the workspace's last Host, if it ended without removing its entry
+    failed_start: str = ""  # sentences: why the last start of a Host failed; `log_file` has its output
     log_file: str | None = None  # with the output of the Host
     connection: str | None = None  # state of a proxy's connection; None: a command, which does not stay connected
     solutions: tuple[str, ...] | None = None  # found by a proxy's scan, relative; None: no scan
@@ -148,7 +149,7 @@ REMARKS = frozenset({"PackageVersionOverridden", "AddInConditionUnknown", "AddIn
 # Without its list of packages an SDK has no Host, but the add-ins of the projects are still found.
 ONLY_WARNINGS = frozenset({"PackagesJsonNotFound", "PackagesJsonInvalid"})
 # Do not matter where the bundled Host runs, which serves any folder.
-NO_UNO = frozenset({"NoSolutionFound", "WorkspaceNotResolved"})
+NO_UNO = frozenset({"NoSolutionFound", "WorkspaceNotResolved", "GlobalJsonNotFound", "UnoSdkNotInGlobalJson"})
 
 
 def health(facts: HealthFacts) -> HealthReport:
@@ -188,6 +189,11 @@ def _nothing_runs(facts: HealthFacts) -> Issue:
     if facts.registry_problem:
         message = f"Whether a Host runs for this workspace is not known. {facts.registry_problem}"
         return fatal("HostNotStarted", message, "Make sure that you can read and write that folder.")
+    if facts.failed_start:
+        message = f"No Host runs for this workspace, because its last start failed. {facts.failed_start}"
+        return fatal(
+            "HostNotStarted", message, f"Mend that, then run 'uno-devserver start'.{printed_in(facts.log_file)}"
+        )
     if facts.ended_process is None:
         return fatal("HostNotStarted", "No Host runs for this workspace.", _how_to_start(facts))
     message = f"No Host runs for this workspace: the last one (process {facts.ended_process}) crashed or was killed."
@@ -197,8 +203,11 @@ def _nothing_runs(facts: HealthFacts) -> Issue:
 
 def _how_to_start(facts: HealthFacts) -> str:
     """The next step where the workspace is not resolved; empty: the usual one."""
-    if facts.discovery is None or facts.discovery.workspace.resolved:
+    workspace = facts.discovery.workspace if facts.discovery else None
+    if workspace is None or workspace.resolved:
         return ""
+    if workspace.candidates and workspace.issues:
+        return workspace.issues[0].remediation
     return "Resolve the other issues, then run 'uno-devserver start'; in a folder without Uno, just run it."
 
 
@@ -253,9 +262,11 @@ def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
 def _for_dotnet_only(addin: HostAddIn, kind: HostKind | None) -> str:
     if kind is not HostKind.BUNDLED or not _is_assembly(addin.path):
         return ""
+    if (addin.error or "").endswith("does not exist"):
+        return f"Run 'dotnet restore --force' in the workspace, then {RESTART_HOST}."
     return (
-        "It is a .NET assembly, which only the .NET Host can load: see that .NET is installed and the workspace is "
-        "restored, then run 'uno-devserver stop' and 'uno-devserver start --host dotnet'."
+        "Only the .NET Host can load a .NET assembly: install the .NET SDK if it is missing, run 'dotnet restore', "
+        "then 'uno-devserver stop' and 'uno-devserver start --host dotnet'."
     )
 
 

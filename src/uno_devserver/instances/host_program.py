@@ -128,7 +128,7 @@ class _Planner:
     def _addins(self, kind: HostKind | None) -> str | None:
         assemblies = self._assemblies()
         scripts = workspace_addins(self._workspace.working_directory) if self._trusted else []
-        paths = [addin.path for addin in assemblies.found if self._may_run(addin.path)] if assemblies else []
+        paths = list(filter(self._may_run, assemblies.for_host)) if assemblies else []
         if kind is HostKind.BUNDLED:
             paths = [*scripts, *paths]
         elif scripts:

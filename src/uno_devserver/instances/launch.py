@@ -45,6 +45,12 @@ FAST_SECONDS, FAST_STEP, SLOW_STEP = 1.0, 0.003, 0.02
 # The last output of a bundled Host whose flags are wrong or that cannot listen; it has not loaded any add-in.
 _REFUSAL = re.compile(r"^error: (.*?)\nnext: ([^\n]*)\s*\Z", re.DOTALL | re.MULTILINE)
 
+# The output of `dotnet` where a framework of the program is missing, in the words of .NET 6 and of the versions before.
+_MISSING_FRAMEWORK = re.compile(
+    r"[Ff]ramework:? '([^']+)', version '([^']+)'(?: \(\w+\)$| was not found)", re.MULTILINE
+)
+_DOTNET_LOCATION = re.compile(r"^\.NET location: (.+)$|\bat \[(.+?)\]", re.MULTILINE)
+
 
 class StartRequest(Value):
     """The requested Host; passed unchanged from the caller of `start` to the launch, except the IDE channel."""
@@ -152,9 +158,17 @@ class LaunchFailure(Exception):
 
     @property
     def refusal(self) -> tuple[str, str] | None:
-        """The problem and the next step in the Host's own words; None if its output does not end with them."""
+        """Why the Host did not get to its add-ins, and the next step; None if its output does not show that."""
         found = _REFUSAL.search(self.text)
-        return (found[1], found[2]) if found else None
+        if found:
+            return found[1], found[2]
+        missing = _MISSING_FRAMEWORK.search(self.text)
+        if missing is None:
+            return None
+        place = _DOTNET_LOCATION.search(self.text)
+        where = f" It was looked for in {(place[1] or place[2]).strip()}." if place else ""
+        needed = f"{missing[1]} {missing[2]}"
+        return f"it needs {needed}, which is not installed.{where}", f"Install {needed}, or use --host bundled."
 
     @property
     def message(self) -> str:
@@ -331,6 +345,7 @@ class _Launcher:
                 left_out=left_out,
                 log_file=self._output.path,
                 control_channel=self._request.control_channel,
+                ports_below=self._request.workspace.own_directory if self._request.solution else None,
             )
         except FileProblem as problem:
             self._observer.warned(

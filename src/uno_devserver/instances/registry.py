@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
 MAX_ENTRY_BYTES = 64 * 1024
+PORTS_BELOW = "PortsBelow"  # a member of the sidecar
 UNFINISHED_SECONDS = 0.02  # an entry that is being written is complete after this time
 ENTRY = re.compile(r"devserver-.*(?<!\.aux)\.json", re.DOTALL)  # the names that .NET programs read
 SIDECAR = re.compile(r"devserver-.*\.aux\.json", re.DOTALL)
@@ -207,7 +208,10 @@ class _Scan:
             self._foreign.append(server)
 
     def look_at_sidecar(self, name: str) -> None:
-        """Remove a sidecar without an entry, unless its Host was just started and has not registered yet."""
+        """Remove a sidecar without an entry, unless its Host was just started and has not registered yet.
+
+        Every scan does: beside the entry of a Host that crashed it tells where the log is, without it nothing.
+        """
         pid = process_in_name(name)
         if pid is None or os.path.lexists(self._path(entry_name(pid))):
             return
@@ -216,7 +220,7 @@ class _Scan:
         if self._may_be_ours(text_member(members.get("MachineName")), text_member(members.get("UserName"))) and (
             created is None or _is_before(stamp, created)
         ):
-            self._remove(name)
+            self._remove(name, always=True)
 
     def result(self) -> RegistryScan:
         return RegistryScan(
@@ -252,9 +256,9 @@ class _Scan:
             control_channel=text_member(members.get("ControlChannel")),
         )
 
-    def _remove(self, name: str) -> bool:
-        """Remove a stale file if this scan removes files; returns whether the file is gone."""
-        if not self._removing:
+    def _remove(self, name: str, *, always: bool = False) -> bool:
+        """Remove a stale file if this scan removes files, or `always`; returns whether the file is gone."""
+        if not self._removing and not always:
             return False
         try:
             os.unlink(self._path(name))
@@ -327,11 +331,13 @@ def write_sidecar(
     left_out: tuple[str, ...] | None = None,
     log_file: str | None = None,
     control_channel: str | None = None,
+    ports_below: str | None = None,
     new: bool = False,
 ) -> str:
     """Record the facts about a new Host that it does not write into its own entry; returns the sidecar's path.
 
-    Raises FileProblem, and with `new` FileExistsError if there is a sidecar already.
+    `ports_below` is the folder in which a bundled Host keeps its port in the projects of its solution. Raises
+    FileProblem, and with `new` FileExistsError if there is a sidecar already.
     """
     now = new_entry(0)
     path = os.path.join(folder, sidecar_name(pid))
@@ -339,6 +345,7 @@ def write_sidecar(
         "LeftOutAddIns": None if left_out is None else list(left_out),
         "LogFile": log_file,
         "ControlChannel": control_channel,
+        PORTS_BELOW: ports_below,
     }
     members = {
         "ProcessId": pid,

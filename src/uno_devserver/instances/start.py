@@ -11,17 +11,19 @@ import os
 import time
 
 from ..issues import UserError
+from ..system.dotnet_formats import from_time
 from ..system.locks import FileLock
 from ..system.log import log
 from ..system.ports import MAX_PORT
 from ..system.processes import START_SLACK_SECONDS, is_alive, listens_on, process_started
 from ..system.state_files import name_for, read_state, write_state
+from ..system.values import Value
 from ..workspace.paths import same_place
 from .child_process import Output
 from .host_program import plan_launch
 from .launch import MCP_PATH, LaunchFailure, LaunchFailureReason, RunningHost, StartOutcome, launch, tell_projects
 from .local_http import Loopback
-from .registry import creation_time, full_solution, log_of, on_port, prune, serving
+from .registry import creation_time, entry_name, full_solution, log_of, on_port, prune, running_servers, serving
 from .stop import stop_server
 
 TYPE_CHECKING = False
@@ -43,6 +45,13 @@ ANOTHER_PORT = "Choose another --httpPort, or leave it out to get a free one."
 
 def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], observer: StartObserver) -> RunningHost:
     """Find or launch the workspace's Host; raises LaunchFailure, or UserError if something else prevents the start."""
+    log.debug(f"Starting the DevServer monitor with the folder {request.folder}")
+    running = _start(request, folders, environ, observer)
+    log.debug(f"DevServer registered: {os.path.join(folders.registry, entry_name(running.process_id))}")
+    return running
+
+
+def _start(request: StartRequest, folders: Folders, environ: Mapping[str, str], observer: StartObserver) -> RunningHost:
     lock = FileLock(os.path.join(folders.state, "locks", name_for(request.folder) + ".lock"))
     waited = _acquire(lock, request, observer)
     try:
@@ -67,8 +76,21 @@ def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], o
         output = _open_output(log_path(folders.state, request.folder, request.solution))
         try:
             running = launch(request, plan, usual_port, output, folders.registry, environ, observer)
+        except LaunchFailure as failure:
+            if failure.reason is not LaunchFailureReason.GIVEN_UP:
+                remember_failure(folders.state, request.folder, request.solution, failure)
+            raise
         finally:
             output.close()
+        forget_failure(folders.state, request.folder, request.solution)
+        earlier = _registered_before(running, request, folders.registry)
+        if earlier is not None:
+            observer.said(f"Another program has started {_server_name(earlier)} meanwhile. Using that one.")
+            assert running.child is not None
+            running.child.stop(request.stop_seconds)
+            running.child.end_the_rest()
+            prune(folders.registry)
+            return _reuse(earlier, request, environ, observer)
         remember_port(folders.state, request.folder, request.solution, running.port)
         return running
     finally:
@@ -171,6 +193,27 @@ def _registered(request: StartRequest, registry: str) -> RegisteredServer | None
         )
         raise UserError("PortTaken", message, ANOTHER_PORT)
     return server
+
+
+def _registered_before(running: RunningHost, request: StartRequest, registry: str) -> RegisteredServer | None:
+    """The Host of the same solution that another program registered while ours was launched, and before ours.
+
+    The lock of a start holds back our own programs only; a .NET proxy starts a Host of its own after a crash.
+    """
+    servers = running_servers(registry)
+    own = next((server for server in servers if server.process_id == running.process_id), None)
+    for server in servers:
+        is_other = server.process_id != running.process_id and not is_orphan(server)
+        if not is_other or request.solution is None or not same_place(full_solution(server), request.solution):
+            continue
+        first = own is None or _registration(server) < _registration(own)
+        if first and _answers(server, Loopback(), min(ANSWER_SECONDS, request.ready_seconds)):
+            return server
+    return None
+
+
+def _registration(server: RegisteredServer) -> tuple[float, int]:
+    return from_time(server.started) or 0.0, server.process_id
 
 
 def is_orphan(server: RegisteredServer) -> bool:
@@ -300,6 +343,37 @@ def remember_port(state: str, folder: str, solution: str | None, port: int) -> N
         write_state(_port_path(state, folder, solution), {"path": solution or folder, "port": port})
     except OSError as error:
         log.debug(f"the port is not remembered: {error}")
+
+
+class FailedStart(Value):
+    """Why the last start of a workspace's Host failed."""
+
+    message: str
+    log_file: str
+
+
+def remember_failure(state: str, folder: str, solution: str | None, failure: LaunchFailure) -> None:
+    path = os.path.join(state, "failed-starts", f"{_state_name(folder, solution)}.json")
+    members = {"path": solution or folder, "message": failure.message, "logFile": failure.log_file}
+    try:
+        write_state(path, members)
+    except OSError as error:
+        log.debug(f"the failed start is not remembered: {error}")
+
+
+def forget_failure(state: str, folder: str, solution: str | None) -> None:
+    try:
+        os.unlink(os.path.join(state, "failed-starts", f"{_state_name(folder, solution)}.json"))
+    except OSError:  # there was none
+        pass
+
+
+def failed_start(state: str, folder: str, solution: str | None) -> FailedStart | None:
+    kept = read_state(os.path.join(state, "failed-starts", f"{_state_name(folder, solution)}.json"))
+    message, log_file = kept.get("message"), kept.get("logFile")
+    if not isinstance(message, str) or not isinstance(log_file, str):
+        return None
+    return FailedStart(message, log_file) if same_place(str(kept.get("path")), solution or folder) else None
 
 
 def _port_path(state: str, folder: str, solution: str | None) -> str:

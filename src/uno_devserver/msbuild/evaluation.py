@@ -16,7 +16,7 @@ from .properties import PropertyPass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from .metadata import ItemEntry
     from .properties import EvaluationNote
@@ -39,7 +39,9 @@ class Evaluator:
     """Evaluates files for one project, which need not exist; relative paths are relative to its folder.
 
     Files can change `properties` and `environment`, but not `global_properties`. `load` shares parsed files between
-    evaluators. `skips_sdk_imports`: whether imports of an SDK's files have no effect, for a caller that gives its own.
+    evaluators. `families`: words in lower case; a property whose name begins with one is empty and not unknown if no
+    file defines it. `skips_sdk_imports`: whether imports of an SDK's files have no effect, for a caller that gives its
+    own.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Evaluator:
         properties: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         undefined_is_unknown: bool = True,
+        families: Iterable[str] = (),
         skips_sdk_imports: bool = False,
         load: ProjectFileCache | None = None,
     ) -> None:
@@ -58,11 +61,15 @@ class Evaluator:
         self._properties = properties or {}
         self._environment = environment or {}
         self._undefined_is_unknown = undefined_is_unknown
+        self._families = tuple(families)
         self._skips_sdk_imports = skips_sdk_imports
         self._load = load or ProjectFileCache()
 
-    def evaluate(self, files: Sequence[str]) -> Evaluation:
-        """The items and properties of the files at these absolute paths; raises EvaluationProblem."""
+    def evaluate(self, files: Sequence[str | Mapping[str, str]]) -> Evaluation:
+        """The items and properties of the files at these absolute paths; raises EvaluationProblem.
+
+        A mapping between the files gives properties that are set at this point if they are still empty.
+        """
         properties = self._property_pass(files)
         items = ItemPass(
             properties.scope, properties.item_types if self._undefined_is_unknown else None, properties.note
@@ -80,7 +87,7 @@ class Evaluator:
                     raise
         return Evaluation(properties, items)
 
-    def _property_pass(self, files: Sequence[str]) -> PropertyPass:
+    def _property_pass(self, files: Sequence[str | Mapping[str, str]]) -> PropertyPass:
         """Runs the property pass, and again if imported files define properties that it treated as unknown."""
         defined = self._definitions(files) if self._undefined_is_unknown else None
         for rounds_left in reversed(range(MAX_ROUNDS)):
@@ -91,6 +98,7 @@ class Evaluator:
                 self._environment,
                 defined,
                 self._load,
+                families=self._families,
                 skips_sdk_imports=self._skips_sdk_imports,
             )
             try:
@@ -103,9 +111,12 @@ class Evaluator:
             defined |= properties.definitions
         return properties
 
-    def _definitions(self, files: Sequence[str]) -> set[str]:
+    def _definitions(self, files: Sequence[str | Mapping[str, str]]) -> set[str]:
         names: set[str] = set()
         for path in files:
+            if not isinstance(path, str):
+                names.update(map(str.lower, path))
+                continue
             try:
                 names |= self._load.load(path).properties
             except EvaluationProblem:

@@ -42,8 +42,11 @@ _ESCAPES = str.maketrans({character: f"%{ord(character):02x}" for character in "
 class EvaluationScope:
     """The current properties of an evaluation, and the file that is being evaluated."""
 
-    def __init__(self, folder: str, environment: Mapping[str, str], defined: set[str] | None) -> None:
+    def __init__(
+        self, folder: str, environment: Mapping[str, str], defined: set[str] | None, families: tuple[str, ...] = ()
+    ) -> None:
         self.folder = folder
+        self.families = families
         self.environment = environment
         self.values: dict[str, str] = {}
         self.file_values: Mapping[str, str] = {}
@@ -71,10 +74,18 @@ class EvaluationScope:
             value = self.file_values.get(key)
         if value is not None:
             return value
-        if self.defined is None or key in self.defined or not is_valid_name(name):
+        if self.defined is None or key in self.defined or not is_valid_name(name) or self._is_of_family(name):
             return ""
         self.missing.add(key)
         return UNKNOWN
+
+    def _is_of_family(self, name: str) -> bool:
+        """Whether the name is one of the families, or begins with one as its first word: AcmeFeature, _Acme_Feature."""
+        bare = name.lstrip("_")
+        return any(
+            bare.lower().startswith(family) and not bare[len(family) : len(family) + 1].islower()
+            for family in self.families
+        )
 
     def expand(self, text: str) -> str:
         """Replaces $(...) references, and backslashes where MSBuild does; the result is still escaped."""

@@ -41,10 +41,11 @@ class PropertyPass:
         defined: set[str] | None,
         load: ProjectFileCache,
         *,
+        families: tuple[str, ...] = (),
         skips_sdk_imports: bool = False,
     ) -> None:
         """`defined` are the properties that are empty until set; None for all properties (plain MSBuild)."""
-        self.scope = EvaluationScope(os.path.dirname(project), environment, defined)
+        self.scope = EvaluationScope(os.path.dirname(project), environment, defined, families)
         self.names: dict[str, str] = {}
         self.imported: list[str] = []
         self.item_groups: list[Group] = []
@@ -65,13 +66,23 @@ class PropertyPass:
         """Whether an imported file defines a property that was treated as unknown."""
         return not self.scope.missing.isdisjoint(self.definitions)
 
-    def run(self, files: Sequence[str]) -> None:
+    def run(self, files: Sequence[str | Mapping[str, str]]) -> None:
         for self._entry, path in enumerate(files):
+            if not isinstance(path, str):
+                self._set_defaults(path)
+                continue
             try:
                 self._import(full_path(path, self.scope.folder), ())
             except EvaluationProblem as problem:
                 problem.entry = self._entry
                 raise
+
+    def _set_defaults(self, defaults: Mapping[str, str]) -> None:
+        """Sets the properties that are empty."""
+        for name, value in defaults.items():
+            if not self.scope.values.get(name.lower()):
+                self.scope.values[name.lower()] = value
+                self.names[name.lower()] = name
 
     def _set_initial(self, project: str, properties: Mapping[str, str]) -> None:
         values = self.scope.values

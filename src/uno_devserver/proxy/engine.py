@@ -1,62 +1,62 @@
 """The engine: creates the parts of the proxy behind the front, connects and closes them. They share one event loop.
 
-The keeper reports events of the upstream to the engine. The workspace controller and the reloader also call other parts
-directly. Closing is bounded in time, whatever hangs.
+There is a `Member` for the main server, and one for each further server that the user or the config names. The engine
+has what the clients share: the session on stdio, the relay, the HTTP listeners, the catalogue. Closing is bounded in
+time, whatever hangs.
 """
 
 from __future__ import annotations
 
-import _thread
 import asyncio
 import traceback
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ..issues import UserError
+from ..issues import UserError, fatal, warning
 from ..protocol.jsonrpc import RpcNotification
 from ..protocol.server.modern import ModernSession
 from ..protocol.versions import MODERN_VERSIONS
 from ..system.event_loop import Tasks, run_in_thread
 from ..system.folders import folders
 from ..system.log import ERROR, log
-from ..workspace.addins import workspace_addins
 from ..workspace.global_json import read_global_json
-from .announcements import Announcements
+from ..workspace.trust import not_run
 from .calls.relay import CallRelay
 from .calls.service import ProxyService
+from .first_start import start_further
 from .front.session import StdioSession
 from .inspection.http_listeners import HttpListeners
-from .lists.publisher import ListPublisher
-from .reload.watched_code import unknown_code
-from .upstream.keeper import UNKNOWN_CLIENT, Keeper
+from .lists.publisher import NAMES_SECONDS, ListPublisher
+from .member import FIRST_CALLS_SECONDS, Member
+from .state import ProxyState
+from .upstream.base import further_servers, workspace_upstream
+from .upstream.configured_command import ConfiguredUpstream
+from .upstream.keeper import UNKNOWN_CLIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..protocol.client.connection import Peer
+    from ..issues import Issue
     from ..protocol.jsonrpc import RpcRequest, RpcResponse
     from ..protocol.peer_info import ClientInfo
     from ..protocol.service import Params, Session
+    from ..workspace.config import Config
     from .first_start import FirstStart
     from .front.output import ClientOutput
     from .options import ProxyOptions
-    from .reload.reloader import Reloader
-    from .state import ProxyState
-    from .upstream.base import RunningUpstream
     from .workspace.controller import WorkspaceController
 
 CLOSE_SECONDS = 0.23  # the process gives the engine 0.25 s
 READY_SECONDS = 1.0  # some clients never send `notifications/initialized`
 TOOLS_SECONDS = 30.0  # --mcp-wait-tools-list: what clients allow for their start
-FIND_CODE_SECONDS = 1.0  # the most that a slow disk may delay a start; finding the code usually takes microseconds
-FIRST_CALLS_SECONDS = 0.02  # a pause after the start, for the calls that waited for it
-QUIET_SECONDS = 0.2  # first calls come as soon as the upstream is connected; following the workspace can wait
 LONG_START_SECONDS = 0.3  # most starts are over by then; the status file shows the progress of longer ones
 NAME_CHARACTERS, MOST_CLIENTS = 100, 20  # limits of the client names in health report and status file
 CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to start, and its add-ins as long to load
 
 
 class Engine:
-    """Implements `front.first_answers.Engine` and `upstream.keeper.Owner`."""
+    """Implements `front.first_answers.Engine` and `member.Owner`."""
 
     def __init__(
         self,
@@ -69,72 +69,41 @@ class Engine:
         state.timeline.mark("loop")
         self._options = options
         self._state = state
-        self._first = first
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         self._over = asyncio.Event()
         self._client: ClientInfo | None = None  # the client on stdio, as it last introduced itself
         self._unready: asyncio.TimerHandle | None = None  # set while a client has introduced itself, but is not ready
-        self._saving = self._following = False  # whether these tasks are due, after the first calls
-        self._announcements = Announcements(self._say)
+        self._saving = False  # whether this is due, after the first calls
+        self._endpoints: tuple[StdioSession | HttpListeners, ...] = ()  # none until all parts are made
         self._publisher = ListPublisher(
-            options, state, folders().state, broadcast=self._broadcast, changed=self._save_catalogue_soon
+            options, state, folders().state, broadcast=self._broadcast, changed=self.lists_were_read
         )
-        state.learn(state=first.lifecycle.state, tool_count=self._publisher.tool_count)
-        self.keeper = Keeper(
-            self,
-            first.lifecycle,
-            first.launcher,
-            state,
-            self._publisher,
-            self._announcements,
-            first.upstream,
-            named=options.upstream_name,
-            comes_back=options.url is not None,
-        )
+        state.learn(state=first.lifecycle.state, tool_count=self._publisher.tool_count, serves=first.serves)
+        self._main = Member(self, first, state, self._publisher, None)
+        self.keeper = self._main.keeper
+        self._members: dict[str, Member] = {}  # the further servers
+        self._updating = asyncio.Lock()
+        self._refused: list[Issue] = []  # why further servers are not served, as last reported
         self._service = ProxyService(
-            self.keeper,
-            state,
-            resource_updated=self._resource_updated,
-            roots_changed=self._roots_changed,
-            wait_calls=options.wait_calls,
+            self._main.forwarding, resource_updated=self.resource_updated, roots_changed=self._roots_changed
         )
         self._session = StdioSession(self._service, write)
-        self.relay = CallRelay(state, self.keeper, self._service, self._session, output)
+        self.relay = CallRelay(state, self._service, self._session, output)
         self._listeners = HttpListeners(options, self._service, state)
-        self._reloader: Reloader | None = None  # None until hot reload has begun
-        self.workspace: WorkspaceController | None = None  # None if the upstream does not depend on one
-        if first.unknown_code is not None:
-            state.learn(hot_reload_off=first.unknown_code)
+        self._endpoints = (self._session, self._listeners)
+        if not first.serves:
             self._publisher.adapt(hot_reload=False, lists_follow=True)
-        if first.decisions is not None:
-            from .workspace.controller import WorkspaceController
-
-            self.workspace = WorkspaceController(
-                options,
-                first.decisions,
-                first.resolved_at,
-                first.channel_name,
-                keeper=self.keeper,
-                state=state,
-                publisher=self._publisher,
-                forwarding=self._service.forwarding,
-                announcements=self._announcements,
-                changed=self._workspace_changed,
-                reload_code=self._reload_code,
-            )
-        first.launcher.report_to(self._loop, self.keeper.reported)
+        self._publisher.serve([str(each.options.server) for each in first.members])
+        for each in first.members:
+            self._add(each, first.config)
+        self._report_refusal(first.config, first.refusal)
+        self._main.follow_start()
 
     async def run(self) -> None:
         """Serve until `stop` is called."""
         self._loop.call_later(LONG_START_SECONDS, self._state.first_start_takes_long)
-        if self.workspace is not None:
-            self.workspace.begin()
-        # For a Host, hot reload begins after the start, or has begun before a second attempt.
-        if not self._first.is_host and self._first.unknown_code is None and self._reloader is None:
-            self._service.forwarding.await_reloader(self._begin_reload())
-        elif self.workspace is not None and self.keeper.running is None:
-            _thread.start_new_thread(_read_ahead, (self.workspace.workspace.working_directory,))
+        self._main.begin()
         if self._state.holds_tools:
             self._loop.call_later(TOOLS_SECONDS, self._release_tools)
         await self._listeners.open()
@@ -145,15 +114,15 @@ class Engine:
 
     async def make_catalogue(self) -> UserError | None:
         """--force-generate-tool-cache: save the lists of the upstream; return an error if it does not connect."""
-        keeper = self.keeper
-        keeper.met(UNKNOWN_CLIENT)
-        startup_seconds = keeper.upstream.startup_seconds if keeper.upstream is not None else 0.0
-        seconds = CATALOGUE_SECONDS + keeper.limits.additional_seconds(startup_seconds)
-        if keeper.upstream is not None and await keeper.until_connected(seconds):
+        for member in self._all():
+            member.keeper.met(UNKNOWN_CLIENT)
+        connected = await asyncio.gather(*(_until_connected(member) for member in self._all()))
+        if connected and all(connected):
             await self._save_catalogue()
             return None
         issues = (*self._state.facts.issues, *(self.workspace.workspace.issues if self.workspace else ()))
-        why, step = f"{keeper.named} did not start.", "Look at its output."
+        issues += tuple(issue for member in self._members.values() for issue in member.state.facts.issues)
+        why, step = f"{self.keeper.named} did not start.", "Look at its output."
         if issues:  # after "; the", a step says what the proxy does by itself, which does not apply here
             why, step = issues[0].message, issues[0].remediation.partition("; the ")[0].rstrip(".") + "."
         return UserError("NoCatalogue", f"No tool catalogue was made. {why}", f"{step} Then run this again.")
@@ -162,12 +131,112 @@ class Engine:
         """Close all parts at the same time; return after `CLOSE_SECONDS` even if some are not closed."""
         self._tasks.cancel()
         self.relay.close()
-        if self.workspace is not None:
-            self.workspace.close()
-        parts = (self.keeper, self._session, self._service, self._listeners, self._reloader)
-        saving = [self._save_catalogue()] if self._saving else []  # before the keeper forgets the server
-        closing = [*saving, run_in_thread(self._state.close), *(part.close() for part in parts if part is not None)]
+        members = (member.close() for member in (self._main, *self._members.values()))
+        saving = [self._save_catalogue()] if self._saving else []
+        parts = (*members, self._session.close(), self._listeners.close())
+        closing = [*saving, run_in_thread(self._state.close), *parts]
         await asyncio.wait([asyncio.ensure_future(one) for one in closing], timeout=CLOSE_SECONDS)
+
+    @property
+    def workspace(self) -> WorkspaceController | None:
+        return self._main.workspace
+
+    def _all(self) -> list[Member]:
+        """All members that have a server, the main one first."""
+        return [*([self._main] if self._state.facts.serves else []), *self._members.values()]
+
+    # The further servers.
+
+    def _add(self, first: FirstStart, config: Config | None) -> None:
+        name, state = str(first.options.server), ProxyState(first.options)
+        state.subscribe(self._state.learn)
+        lists = self._publisher.lists_of(name, state)
+        context = copy_context()  # whose tasks write the server's name into the log
+        member = context.run(Member, self, first, state, self._publisher, lists)
+        self._members[name] = member
+        self._service.add(name, member.forwarding)
+        if config is not None and first.workspace is not None:
+            member.configure(config.entry(name))
+        if self._client is not None:
+            member.met(self._client)
+        self._state.members = tuple(each.state for each in self._members.values())
+        self._loop.call_later(NAMES_SECONDS + 0.1, self._publisher.name_servers)
+        context.run(member.follow_start)
+        context.run(member.begin)
+
+    def workspace_changed(self) -> None:
+        self._listeners.open_if_wanted()
+        self._tasks.start(self._update_members())
+
+    async def _update_members(self) -> None:
+        async with self._updating:
+            try:
+                await self._follow_config()
+            except Exception:  # a bug in the proxy; what is served goes on
+                log.write(ERROR, f"the servers of the config could not be updated:\n{traceback.format_exc()}")
+
+    async def _follow_config(self) -> None:
+        """Start, restart and stop further servers as the config says now, if the user has agreed to it."""
+        # The engine of a typed command does not need it.
+        from .workspace.controller import has_new_variables, is_outdated
+
+        workspace = self._state.workspace
+        wanted, config, refusal = await run_in_thread(lambda: further_servers(self._options, workspace))
+        if not config.readable:
+            return  # it is being written
+        self._report_refusal(config, refusal)
+        if refusal:
+            return
+        names = [str(options.server) for options in wanted]
+        for name, member in list(self._members.items()):
+            if name not in names or not member.is_of(workspace):
+                self._remove(name)
+        self._publisher.serve(names)
+        for options in wanted:
+            known = self._members.get(str(options.server))
+            if known is None:
+                first = await run_in_thread(partial(start_further, options, workspace))
+                self._add(first, config)
+            elif isinstance(upstream := known.keeper.upstream, ConfiguredUpstream) and workspace is not None:
+                entry = config.entry(str(options.server))
+                known.state.workspace = workspace
+                known.configure(entry)
+                if is_outdated(upstream, entry) or await has_new_variables(upstream, known.forwarding):
+                    changed = f"{known.keeper.named} is started again: its settings were changed."
+                    known.announcements.say("info", changed)
+                    another = workspace_upstream(options, workspace, known.first.channel_name)
+                    self._tasks.start(known.replace(another))
+                known.update_reloader()
+        self._members = {name: self._members[name] for name in names}
+        self._state.members = tuple(each.state for each in self._members.values())
+        self._state.learn()
+
+    def _remove(self, name: str) -> None:
+        member = self._members.pop(name)
+        member.state.unsubscribe(self._state.learn)
+        del self._service.members[name]
+        log.info(f"The server '{name}' is not served any more: the config has no such entry, or it is disabled.")
+        self._tasks.start(member.leave())
+
+    def _report_refusal(self, config: Config | None, refusal: str) -> None:
+        """Report why further servers are not served: the user has not agreed to them, or the config has none such."""
+        names = [str(entry.name) for entry in config.servers if entry.enabled] if config is not None else []
+        missing = [name for name in self._options.entries or () if name not in names]
+        nothing_else = not self._members and not self._state.facts.serves
+        issues: list[Issue] = []
+        if refusal and config is not None:
+            running = ", ".join(self._members)
+            stay = f"; those that run stay ({running})" if running else ""
+            what = f"What {config.path} says of its servers ({', '.join(names)})"
+            issues.append(not_run(what, refusal + stay, nothing_else=nothing_else))
+        if missing:
+            message = f"There is no config with valid entries in 'servers' for: {', '.join(missing)}."
+            issues.append((fatal if nothing_else else warning)("ConfigInvalid", message))
+        for issue in issues:
+            if issue not in self._refused:
+                log.warn(f"{issue.message} {issue.remediation}")
+        self._refused = issues
+        self._state.blame("servers", tuple(issues))
 
     # Messages from the front.
 
@@ -182,9 +251,8 @@ class Engine:
     def client_met(self, client: ClientInfo) -> None:
         self._session.introduce(client)
         self._client = client
-        self._open_ahead()
-        self._service.conversations.met(client)
-        self.keeper.met(client)
+        for member in (self._main, *self._members.values()):
+            member.met(client)
         clients = dict.fromkeys((*self._state.facts.clients, (client.name or "unknown")[:NAME_CHARACTERS]))
         self._state.learn(clients=tuple(clients)[-MOST_CLIENTS:])
         if client.protocol_version in MODERN_VERSIONS:
@@ -192,11 +260,12 @@ class Engine:
         elif self._unready is None:
             self._unready = self._loop.call_later(READY_SECONDS, self._client_ready)
 
-    def list_read(self, *, tools: bool) -> None:
-        self.keeper.list_read()
-        self._service.forwarding.list_read()
-        if tools and (session := self._client_session()) is not None:
-            self._service.tools_listed(session)
+    def list_read(self, tools: bytes | None) -> None:
+        for member in self._all():
+            member.keeper.list_read()
+            member.forwarding.list_read()
+        if tools is not None and (session := self.client_session()) is not None:
+            self._service.tools_listed(session, tools)
 
     def _client_ready(self) -> None:
         """Ask for the roots of the client, which has finished its handshake and may be sent requests."""
@@ -212,123 +281,41 @@ class Engine:
     # Notifications to all clients.
 
     def _broadcast(self, method: str, params: Params | None = None) -> None:
-        self._session.broadcast(method, params)
-        self._listeners.broadcast(method, params)
+        for endpoint in self._endpoints:
+            endpoint.broadcast(method, params)
 
-    def _resource_updated(self, uri: str) -> None:
-        self._session.resource_updated(uri)
-        self._listeners.resource_updated(uri)
+    # For the members. Implements `member.Owner`.
 
-    def _say(self, method: str, params: Params) -> None:
-        self._service.conversations.notify(method, params)
+    def resource_updated(self, uri: str) -> None:
+        for endpoint in self._endpoints:
+            endpoint.resource_updated(uri)
 
-    # Events of the upstream. Implements `upstream.keeper.Owner`.
-
-    @property
-    def shared_peer(self) -> Peer:
-        return self._service.conversations
-
-    def upstream_changed(self) -> None:
-        self._service.conversations.renew()
-        self._open_ahead()
-
-    def _open_ahead(self) -> None:
-        """Connect the client on stdio to the upstream before its first call, if both are known."""
-        session = self._client_session()
-        if session is not None:
-            self._service.conversations.open_ahead(session)
-
-    def _client_session(self) -> Session | None:
+    def client_session(self) -> Session | None:
         """The session of the client on stdio, if it is known."""
         client = self._client
         modern = client is not None and client.protocol_version in MODERN_VERSIONS
         return ModernSession(client) if client is not None and modern else self._session.session
 
-    def upstream_replaced(self) -> None:
-        self._service.conversations.renew(old_answers=True)
-
-    async def until_unused(self, generation: int) -> None:
-        await self._service.conversations.until_unused(generation)
-
-    async def before_launch(self) -> None:
-        if self._reloader is None:
-            await self._begin_reload_if_known()
-        if self._reloader is not None:
-            await self._reloader.before_launch()
-
-    def ends_on_purpose(self) -> bool:
-        return self._reloader is not None and self._reloader.ends_on_purpose()
-
-    def launched(self, running: RunningUpstream | None) -> None:
-        if self.workspace is not None:
-            self.workspace.launched(running)
+    async def inspector_url(self, port: int | None = None) -> str | Issue:
+        return await self._listeners.inspector_url(port)
 
     def lists_were_read(self) -> None:
-        self._save_catalogue_soon()
+        """Save the catalogue soon."""
+        if not self._saving:
+            self._saving = True
+            self._tasks.start(self._save_catalogue_later())
 
     def start_settled(self) -> None:
-        self._release_tools()
-        self._save_catalogue_soon()
-        if not self._following:
-            self._following = True
-            self._tasks.start(self._follow_workspace())
+        self._publisher.name_servers()
+        if all(member.settled for member in self._all()):
+            self._release_tools()
+        self.lists_were_read()
         self._listeners.start_settled()
-        if self._reloader is not None:
-            self._reloader.start_settled()
-        elif self._first.unknown_code is not None:
-            self._loop.call_later(FIRST_CALLS_SECONDS, lambda: self._tasks.start(self._begin_reload_if_known()))
-        else:
-            reloader_known = self._begin_reload()
-            facts = self._state.facts
-            found = facts.upstream is not None and not facts.upstream.owned  # its owner may watch the code
-            if facts.trusted or found:  # otherwise no code of the workspace runs
-                self._service.forwarding.await_reloader(reloader_known)
-
-    # Events of the workspace.
-
-    def _workspace_changed(self) -> None:
-        if self._reloader is not None:
-            self._reloader.update()
-            self._listeners.open_if_wanted()
-
-    def _reload_code(self) -> bool:
-        return self._reloader is not None and self._reloader.reload()
-
-    # Hot reload.
-
-    def _begin_reload(self) -> asyncio.Task[None]:
-        """Begin hot reload; the returned task is done when it is known which proxy watches the code."""
-        from .reload.reloader import Reloader
-
-        self._reloader = Reloader(
-            self._options,
-            self._first.channel_name,
-            self._first.content,
-            keeper=self.keeper,
-            forwarding=self._service.forwarding,
-            open_inspector=self._listeners.inspector_url,
-        )
-        return self._reloader.update()
-
-    async def _begin_reload_if_known(self) -> None:
-        """Begin hot reload if it is known where the code is; otherwise its modules are not imported."""
-        if self._first.unknown_code is not None:
-            search = self._tasks.start(run_in_thread(lambda: unknown_code(self._options)))
-            await asyncio.wait([search], timeout=FIND_CODE_SECONDS)
-            if not search.done() or search.result() is not None:
-                return
-        if self._reloader is None:
-            self._begin_reload()
 
     # After the first calls.
 
     def _release_tools(self) -> None:
         self._state.holds_tools = False
-
-    def _save_catalogue_soon(self) -> None:
-        if not self._saving:
-            self._saving = True
-            self._tasks.start(self._save_catalogue_later())
 
     async def _save_catalogue_later(self) -> None:
         await asyncio.sleep(FIRST_CALLS_SECONDS)
@@ -336,9 +323,8 @@ class Engine:
         await self._save_catalogue()
 
     async def _save_catalogue(self) -> None:
-        server = self.keeper.server
-        if server is not None:
-            save = self._publisher.saver(server)
+        if any(member.state.facts.lists_fresh for member in self._all()):
+            save = self._publisher.saver()
             global_json = self.workspace.workspace.global_json if self.workspace else None
 
             def save_for_sdk() -> tuple[float, str | None]:
@@ -349,23 +335,9 @@ class Engine:
             written, version = await run_in_thread(save_for_sdk)
             self._state.learn(catalogue_written=written, catalogue_sdk=version)
 
-    async def _follow_workspace(self) -> None:
-        """Watch the workspace's files, and learn the state of the Host."""
-        await asyncio.sleep(QUIET_SECONDS)
-        self._following = False
-        if self.workspace is not None:
-            self.workspace.follow_disk()
-            await self.workspace.ask_host()
 
-
-def _read_ahead(folder: str) -> None:
-    """Import, while a Host starts, the modules that are needed when it is connected."""
-    from ..discovery import discover  # noqa: F401
-    from .health import status_file  # noqa: F401
-    from .reload import reloader  # noqa: F401
-
-    if workspace_addins(folder):
-        from ..hotreload import local_authority  # noqa: F401
-        from ..hotreload.control import server  # noqa: F401
-        from ..system import inotify  # noqa: F401
-        from .calls import call_queue  # noqa: F401
+async def _until_connected(member: Member) -> bool:
+    keeper = member.keeper
+    startup_seconds = keeper.upstream.startup_seconds if keeper.upstream is not None else 0.0
+    seconds = CATALOGUE_SECONDS + keeper.limits.additional_seconds(startup_seconds)
+    return keeper.upstream is not None and await keeper.until_connected(seconds)

@@ -10,14 +10,16 @@ import os
 import time
 
 from ..hotreload.control.channel_name import channel_name
-from .upstream.base import named_upstream, uses_config, workspace_upstream
+from .state import Timeline
+from .upstream.base import further_servers, has_main_server, named_upstream, uses_config, workspace_upstream
 from .upstream.launcher import Launcher
 from .upstream.lifecycle import Lifecycle, Start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..workspace.config import Config
+    from ..workspace.resolver import Workspace
     from .options import ProxyOptions
-    from .state import Timeline
     from .upstream.base import Upstream
     from .workspace.decisions import Decision, WorkspaceDecisions
 
@@ -25,10 +27,16 @@ LAUNCH_SECONDS = 0.2  # how long imports wait for the process, because they woul
 
 
 class FirstStart:
-    """The decisions and objects of the first start, which the engine takes over."""
+    """The decisions and objects of the first start of one server, which the engine takes over.
 
-    def __init__(self, options: ProxyOptions, timeline: Timeline) -> None:
+    That of the main server also begins those of the further ones.
+    """
+
+    def __init__(self, options: ProxyOptions, timeline: Timeline, workspace: Workspace | None = None) -> None:
+        """`workspace`: of a further server that its config names."""
         timeline.mark("engine")
+        self.options = options
+        self.workspace = workspace
         self.lifecycle = Lifecycle()
         self.launcher = Launcher(timeline)
         self.resolved_at = time.time()
@@ -36,8 +44,11 @@ class FirstStart:
         self.decision: Decision | None = None
         self.channel_name = channel_name()  # for the control channel, if one is opened
         self.is_host = False
+        self.serves = options.has_main  # whether there is a main server
         self.content: str | None = None  # the digest of the launched code, if it can be watched
         self.unknown_code: str | None = None  # why it is not known where the code is
+        self.config: Config | None = None  # of the workspace; None if there is none, or it has not been read
+        self.refusal = ""  # why the further servers of the config may not run, as the end of a sentence
         self.upstream = self._first(options)
         if self.upstream is not None:
             self._read_code(options)
@@ -45,17 +56,25 @@ class FirstStart:
                 assert isinstance(action, Start)  # there is nothing to stop
                 self.launcher.start(action.attempt, self.upstream)
             self.launcher.wait_until_launched(LAUNCH_SECONDS)
+        self.members: tuple[FirstStart, ...] = ()
+        if options.server is None:
+            self._begin_further(options)
 
     def _first(self, options: ProxyOptions) -> Upstream | None:
+        if self.workspace is not None:
+            return workspace_upstream(options, self.workspace, self.channel_name)
         if not options.uses_host:
-            return named_upstream(options)
+            return named_upstream(options) if options.has_main else None
         from .workspace.decisions import Transition, WorkspaceDecisions
 
         self.decisions = WorkspaceDecisions(options)
         self.decision = self.decisions.initial()
         if self.decision.transition is not Transition.START:
             return None
-        workspace = self.decision.workspace
+        self.workspace = workspace = self.decision.workspace
+        self.serves = has_main_server(options, workspace)
+        if not self.serves:
+            return None
         self.is_host = not uses_config(workspace)
         return workspace_upstream(options, workspace, self.channel_name)
 
@@ -65,7 +84,18 @@ class FirstStart:
             return
         from .reload.watched_code import content_at_launch, unknown_code
 
-        if self.decision is None:
+        if self.workspace is None:
             self.unknown_code = unknown_code(options)
         if self.unknown_code is None:
-            self.content = content_at_launch(options, self.decision.workspace if self.decision else None, os.environ)
+            self.content = content_at_launch(options, self.workspace, os.environ)
+
+    def _begin_further(self, options: ProxyOptions) -> None:
+        if options.servers or (self.workspace is not None and self.workspace.config is not None):
+            each, self.config, self.refusal = further_servers(options, self.workspace)
+            self.members = tuple(start_further(one, self.workspace) for one in each)
+
+
+def start_further(options: ProxyOptions, workspace: Workspace | None) -> FirstStart:
+    """Begin the start of a further server: one that was typed, or an entry of the workspace's config."""
+    typed = bool(options.command) or options.url is not None
+    return FirstStart(options, Timeline(), None if typed else workspace)

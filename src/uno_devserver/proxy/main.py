@@ -21,7 +21,7 @@ from .front.input import client_input
 from .front.output import ClientOutput, give_back, own_streams
 from .health.status_file import StatusFile
 from .lists.catalogue import identity_of, load, own_tool_facts
-from .lists.merge import Offered, merged
+from .lists.merge import Offered, combined, merged
 from .own_tools import capabilities, instructions
 from .state import ConnectionState, ProxyState
 
@@ -123,8 +123,9 @@ class Proxy:
 
     def _prepare(self) -> None:
         """Begin the first start and import the engine; runs in the second thread."""
-        # Importing asyncio is a seventh faster without `ssl`, which only an upstream with an https URL needs.
-        without_tls = not (self._options.url or "").startswith("https:") and "ssl" not in sys.modules
+        # Importing asyncio is a seventh faster without `ssl`. For an upstream with an https URL it is imported later,
+        # by `protocol/http/network_settings.py`.
+        without_tls = "ssl" not in sys.modules
         if without_tls:
             sys.modules["ssl"] = None  # type: ignore[assignment]
         try:
@@ -280,8 +281,9 @@ def first_state(options: ProxyOptions) -> ProxyState:
         catalogue, problem = load(state_folder, identity_of(options))
         if problem:
             log.warn(problem)
-    offered = catalogue.offered if catalogue else Offered()
-    own = own_tool_facts(options, catalogue)
+    servers = catalogue.servers if catalogue else ()
+    offered, _, _ = combined(catalogue.offered if catalogue else Offered(), servers)
+    own = own_tool_facts(options, catalogue).replace(several=bool(servers))
     lists, own_tools = merged(offered, own)
     return ProxyState(
         options,
@@ -289,7 +291,10 @@ def first_state(options: ProxyOptions) -> ProxyState:
         own_tools=own_tools,
         uno_workspace=own.uno,
         capabilities=capabilities(catalogue.capabilities if catalogue else {}),
-        instructions=instructions(catalogue.instructions if catalogue else None),
+        instructions=instructions(
+            catalogue.instructions if catalogue else None,
+            *(f"{each.name}: {each.instructions}" for each in servers if each.instructions),
+        ),
         catalogue=catalogue,
         status_file=None if options.only_catalogue else StatusFile(state_folder),
     )

@@ -26,7 +26,10 @@ DISCOVER = "uno_discover_tools"
 EXECUTE = "uno_execute_tool"
 STATUS = "mcpStatus"  # has no prefix, because the instructions of agents use this name
 RESTART = "mcpRestart"
+MAIN = "main"  # the name of the server besides the config's `servers`, where one has to be named
 RELOAD_TOOLS = frozenset({STATUS, RESTART})  # listed where code is reloaded
+
+OWN_TOOLS = RELOAD_TOOLS | {HEALTH, SELECT_SOLUTION, INITIALIZE, SET_ROOTS, DISCOVER, EXECUTE}
 
 # A tool of the upstream replaces ours of the same name, except for these, which only the proxy can answer.
 ALWAYS_OURS = frozenset({HEALTH}) | RELOAD_TOOLS
@@ -52,6 +55,10 @@ INSTRUCTIONS = (
 
 _READ_ONLY = {"destructiveHint": False, "idempotentHint": True, "openWorldHint": False, "readOnlyHint": True}
 _NO_ARGUMENTS = {"type": "object", "properties": {}}
+_SERVER_ARGUMENT = {
+    "type": "object",
+    "properties": {"server": {"type": "string", "description": "Which server, where there are several."}},
+}
 _HEALTH_TOOL = {
     "name": HEALTH,
     "description": "Tells how the dev server is: its connection, the number of its tools, and each problem with the "
@@ -175,12 +182,14 @@ class OwnToolFacts(Value):
     fallback: bool = False  # whether the workspace is not known, so that the client has to name it
     hot_reload: bool = False
     uno: bool = True  # whether it is an Uno workspace; also True if no workspace is known yet
+    several: bool = False  # whether there may be several servers, so that one has to be named
 
 
 def first_tools(now: OwnToolFacts) -> list[Tool]:
     """Our tools that are listed before the upstream's."""
+    restart = {**_RESTART_TOOL, "inputSchema": _SERVER_ARGUMENT} if now.several else _RESTART_TOOL
     return [
-        *_worded(_HEALTH_TOOL, *((_STATUS_TOOL, _RESTART_TOOL) if now.hot_reload else ()), uno=now.uno),
+        *_worded(_HEALTH_TOOL, *((_STATUS_TOOL, restart) if now.hot_reload else ()), uno=now.uno),
         *((_SELECT_TOOL,) if now.selects_solution and now.uno else ()),
         *((_INITIALIZE_TOOL,) if now.by_workspace and now.fallback else ()),
     ]
@@ -231,9 +240,9 @@ def is_health_uri(uri: object) -> bool:
     return isinstance(uri, str) and uri.lower() == HEALTH_URI
 
 
-def instructions(upstream: str | None) -> str:
-    """Our instructions, followed by the upstream's."""
-    return f"{INSTRUCTIONS}\n\n{upstream}" if upstream else INSTRUCTIONS
+def instructions(*upstreams: str | None) -> str:
+    """Our instructions, followed by the upstreams'."""
+    return "\n\n".join((INSTRUCTIONS, *(upstream for upstream in upstreams if upstream)))
 
 
 def capabilities(upstream: Mapping[str, Any]) -> dict[str, Any]:

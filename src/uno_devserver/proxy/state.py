@@ -61,6 +61,7 @@ class ConnectionState(Enum):
     SHUTDOWN = "Shutdown"
 
 
+GIVEN_UP = frozenset({ConnectionState.DEGRADED, ConnectionState.SHUTDOWN})  # no start is under way or due
 # A first start passes these within milliseconds; the status file is not written for each of them.
 PASSING = frozenset({ConnectionState.DISCOVERING, ConnectionState.LAUNCHING, ConnectionState.CONNECTING})
 
@@ -74,6 +75,19 @@ class Lists(Value):
     prompts: bytes = b"[]"
 
 
+class Routes(Value):
+    """Which server answers what. What is not listed belongs to the main server, if there is one."""
+
+    # By the name that clients see: the server ("" for the main one), and its own name for it.
+    tools: Mapping[str, tuple[str, str]] = {}
+    prompts: Mapping[str, tuple[str, str]] = {}
+    resources: Mapping[str, str] = {}  # by URI: the server
+    templates: Mapping[str, str] = {}  # by URI template
+    excluded: frozenset[str] = frozenset()  # the tools that a filter of their server keeps out
+    # Whether a tool that is not listed is refused: the main server has a filter of tools, or there is no main server.
+    only_listed: bool = False
+
+
 class UpstreamFacts(Value):
     """The server behind the proxy, from the moment that it is launched or found."""
 
@@ -85,6 +99,7 @@ class UpstreamFacts(Value):
     name: str | None = None  # the name that it reports in MCP
     version: str | None = None
     protocol_version: str | None = None
+    transport: str | None = None
     stray_line: str = ""  # the last line on its output that is not an MCP message
 
 
@@ -94,13 +109,15 @@ class ProxyFacts(Value):
     options: ProxyOptions
     state: ConnectionState = ConnectionState.INITIALIZING
     discovery: Discovery | None = None  # for the present workspace; None if not done, or not needed
+    discovered: bool = True  # whether `discovery` is the result of a search, or none is needed
     issues: tuple[Issue, ...] = ()  # why the last start failed, until one succeeds; and other problems
     named: str | None = None  # the upstream at the beginning of a sentence; None for `options.upstream_name`
     upstream: UpstreamFacts | None = None  # the present one or, if it ended, the last; None if none was started
     host: Probe | None = None  # the Host's own report, where it was asked
     left_out: tuple[str, ...] | None = None  # add-ins that the Host had to be launched without
     without_mcp: bool = False  # whether the upstream answers over HTTP, but has no /mcp
-    connect_error: str = ""  # a sentence: why no MCP conversation with the upstream could be opened
+    connect_error: str = ""  # a sentence: why no MCP conversation with the upstream could be opened, or goes on
+    access_denied: int | None = None  # the HTTP status, if it does not accept our credentials
     last_end: Ending | None = None  # how the last upstream ended that was not stopped on purpose
     generation: int = 0  # the number of upstreams that were connected
     restarts: int = 0  # the number of restarts because the upstream had ended
@@ -123,10 +140,24 @@ class ProxyFacts(Value):
     control_channel: str | None = None  # the path on which other proxies ask for new code; None if it owns no upstream
     hot_reload: Mapping[str, object] | None = None  # as in `getStatus`; None if it is off
     hot_reload_off: str | None = None  # why it is off, the end of a sentence
+    serves: bool = True  # whether there is a main server; False if only the config's `servers` are served
+    members: tuple[ProxyFacts, ...] = ()  # of the further servers
 
     @property
     def upstream_name(self) -> str:
         return self.named or self.options.upstream_name
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the user or the config names only its URL, so that the proxy cannot start it."""
+        known = self.upstream
+        is_command = known is not None and known.kind is not None and known.kind.value == "command"
+        found = known is not None and is_command and known.endpoint is not None and not known.owned
+        return found or self.options.url is not None
+
+    def with_setting(self, step: str) -> str:
+        """The next step, with the setting of this server where it names that of the main one."""
+        return step.replace("mcpServer.", f"servers.{self.options.server}.") if self.options.server else step
 
     @property
     def connected(self) -> bool:
@@ -173,6 +204,10 @@ class ProxyState:
         self.capabilities = capabilities or {}
         self.lists = lists
         self.own_tools = own_tools  # the names of the tools that the proxy answers, always including `uno_health`
+        self.routes = Routes()
+        # A further server's own names of tools and prompts that were renamed, by request and the name that clients use.
+        self.own_names: Mapping[str, Mapping[str, str]] = {}
+        self.members: tuple[ProxyState, ...] = ()  # the states of the further servers
         self.uno_workspace = uno_workspace  # False where there surely is none: then `uno_health` is brief
         self.holds_tools = options.wait_tools  # whether tools/list waits for the upstream
         self.catalogue = catalogue
@@ -217,9 +252,14 @@ class ProxyState:
         self.learn()
 
     def blame(self, source: str, issues: tuple[Issue, ...]) -> None:
-        """Replace the issues that one part of the proxy, `source`, has reported."""
+        """Replace the issues that one part of the proxy, `source`, has reported.
+
+        A problem that one part reports as fatal and another as a warning is told once, as fatal, whoever came first.
+        """
         self._issues[source] = issues
-        self.learn(issues=tuple(dict.fromkeys(issue for known in self._issues.values() for issue in known)))
+        known = dict.fromkeys(issue for reported in self._issues.values() for issue in reported)
+        fatal = {(issue.code, issue.message) for issue in known if issue.fatal}
+        self.learn(issues=tuple(issue for issue in known if issue.fatal or (issue.code, issue.message) not in fatal))
 
     def report_stray_line(self, line: str) -> None:
         """Record a line that the upstream wrote to its output and that is not a message."""
@@ -238,7 +278,7 @@ class ProxyState:
         nothing = {"upstream": None, "last_end": None, "host": None, "left_out": None, "trusted": None}
         if self.workspace is not None:  # otherwise the next upstream is the same command
             nothing["named"] = None
-        self.learn(**nothing, connect_error="", without_mcp=False)
+        self.learn(**nothing, connect_error="", access_denied=None, without_mcp=False)
 
     def follow_reloader(self, reloader: ReloadStatus) -> None:
         """Ask `reloader` for the status of hot reload from now on."""
@@ -267,13 +307,16 @@ class ProxyState:
 
     def snapshot(self) -> ProxyFacts:
         """Return the facts, with the values that are computed when asked for."""
-        facts = self.facts.replace(timeline=self.timeline.stages(), hot_reload=self._asked_reload_status())
+        facts = self._current().replace(members=tuple(member._current() for member in self.members))
         workspace = self.workspace
         if workspace is None or (facts.workspace == workspace and facts.discovery is not None):
             return facts
         from ..discovery.discover import empty_discovery  # imported late: it would delay the first start
 
-        return facts.replace(discovery=empty_discovery(workspace))
+        return facts.replace(discovery=empty_discovery(workspace), discovered=workspace.global_json is None)
+
+    def _current(self) -> ProxyFacts:
+        return self.facts.replace(timeline=self.timeline.stages(), hot_reload=self._asked_reload_status())
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call `listener` in the engine's loop after every `learn`, until `unsubscribe`."""

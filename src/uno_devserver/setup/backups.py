@@ -8,7 +8,7 @@ import time
 from ..system.files import FileProblem, sweep
 from ..system.state_files import read_own, write_own
 from ..system.values import Value
-from .change_records import FOLDER, stem
+from .change_records import FOLDER, record_of, stem
 from .config_file import MAX_BYTES
 
 BACKUPS = "backups"
@@ -32,9 +32,13 @@ class Backup(Value):
 def backups_of(folder: str, path: str) -> list[Backup]:
     """The readable backups of a file in our state folder, the newest first."""
     into = os.path.join(folder, FOLDER, BACKUPS)
+    record = record_of(folder, path)  # its backup may have a name of an earlier version, which other files share
+    names = _names(into, f"{os.path.basename(stem(folder, path))}.")
+    paths = [os.path.join(into, name) for name in reversed(names)]
+    if record is not None and record.backup is not None and record.backup not in paths:
+        paths.append(record.backup)
     found = []
-    for name in reversed(_names(into, f"{os.path.basename(stem(folder, path))}.")):
-        backup = os.path.join(into, name)
+    for backup in paths:
         try:
             found.append(Backup(backup, read_own(backup, MAX_BYTES)))
         except (OSError, FileProblem):

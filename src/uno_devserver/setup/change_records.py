@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLDER = "registration"
+_KEY_CHARACTERS = 32  # of the SHA-256 of a path: no two paths with the same can be made
 MAX_RECORD_BYTES = 64 * 1024 * 1024  # a record contains at most the region of a file that we replaced
-MAX_NAMESAKES = 8  # how many paths may have the same name for their record, because they differ only in case
 
 
 class FileState(Value):
@@ -59,7 +59,9 @@ class ChangeRecord(Value):
 
 def record_of(folder: str, path: str) -> ChangeRecord | None:
     """The record of a file in our state folder; None if there is none, or it cannot be read."""
-    return _find(folder, os.path.realpath(path))[1]
+    real = os.path.realpath(path)
+    records = (_read(f"{name}.json") for name in (stem(folder, real), _earlier_stem(folder, real)))
+    return next((one for one in records if one is not None and one.path == real), None)
 
 
 def continued_record(
@@ -95,28 +97,33 @@ def keep_record(folder: str, record: ChangeRecord) -> None:
 
 def forget_record(folder: str, record: ChangeRecord, *, keep_backup: bool = False) -> None:
     """Remove the record of a file, and its backup unless that is to be kept."""
-    for path in (f"{stem(folder, record.path)}.json", None if keep_backup else record.backup):
+    paths = [f"{stem(folder, record.path)}.json"]
+    earlier = f"{_earlier_stem(folder, record.path)}.json"
+    found = _read(earlier)
+    if found is not None and found.path == record.path:
+        paths.append(earlier)
+    if record.backup is not None and not keep_backup:
+        paths.append(record.backup)
+    for path in paths:
         try:
-            if path is not None:
-                os.unlink(path)
+            os.unlink(path)
         except OSError:
             pass  # a remaining record does no harm: it does not fit the file any more, or the next change uses it
 
 
 def stem(folder: str, path: str) -> str:
-    """The path prefix of the record and the backups of a file."""
-    return _find(folder, os.path.realpath(path))[0]
+    """The path prefix of the record and the backups of a file.
+
+    Two files never have the same: the backups contain the users' secrets, and `restore` writes them to the file.
+    """
+    real = os.path.realpath(path)
+    key = sha256(os.fsencode(real))[:_KEY_CHARACTERS]
+    return os.path.join(folder, FOLDER, f"{name_for(real).rpartition('-')[0]}-{key}")
 
 
-def _find(folder: str, path: str) -> tuple[str, ChangeRecord | None]:
-    """The name and the record of a file, from all possible names; without a record, the first free name and None."""
-    first = os.path.join(folder, FOLDER, name_for(path))
-    names = [f"{first}-{number}" if number else first for number in range(MAX_NAMESAKES)]
-    records = [_read(f"{name}.json") for name in names]
-    for name, record in zip(names, records, strict=True):
-        if record is not None and record.path == path:
-            return name, record
-    return names[records.index(None)] if None in records else first, None
+def _earlier_stem(folder: str, path: str) -> str:
+    """The prefix that earlier versions used. Other files may have the same, so only a record with the path counts."""
+    return os.path.join(folder, FOLDER, name_for(path))
 
 
 def _read(path: str) -> ChangeRecord | None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 LOCK = "registration.lock"
 WAIT_SECONDS = 10.0  # a run takes a tenth of a second; one that holds the lock longer waits for a network drive
 READ_ONLY = "File is read-only"
+MOUNTED = "It is mounted as a single file, which cannot be replaced"
 CLASH = "Another program keeps changing it; nothing was written. Run this again"
 WORKSPACE_MODE = 0o644  # before the umask: such files are shared through the repository
 USER_MODE = 0o600  # clients store tokens in their configurations
@@ -117,10 +118,9 @@ def _apply_again(
 def _apply(change: FileChange, options: WriteOptions) -> tuple[Operation, ...]:
     if change.before == change.after:
         return change.operations
-    if out := way_out(change.path, change.within):  # the plan was made before
-        return _failed(change, f"Not written: {out}", LINK_STEP)
-    if is_write_protected(change.path):
-        return _failed(change, READ_ONLY, f"Make '{change.path}' writable, and run this again.")
+    if obstacle := _obstacle(change):
+        return _failed(change, *obstacle)
+    change = change.replace(operations=_with_note_on_hard_links(change))
     if options.dry_run:
         return (change.operations[0].replace(diff=change_diff(change)), *change.operations[1:])
     try:
@@ -131,6 +131,50 @@ def _apply(change: FileChange, options: WriteOptions) -> tuple[Operation, ...]:
         return _failed(change, _reason(error, change.path))
 
 
+def _obstacle(change: FileChange) -> tuple[str, str] | None:
+    """Why the file cannot be written, as far as that can be seen before, and the next step."""
+    if out := way_out(change.path, change.within):  # the plan was made before
+        return f"Not written: {out}", LINK_STEP
+    real = os.path.realpath(change.path)
+    if is_write_protected(real):
+        return READ_ONLY, _make_writable(real)
+    if _is_mount_point(real):
+        return MOUNTED, f"Mount the folder '{os.path.dirname(real)}' instead of the file, or run this outside."
+    folder = _existing_folder(real)
+    return None if os.access(folder, os.W_OK | os.X_OK) else (_unwritable(folder), _make_writable(folder))
+
+
+def _make_writable(path: str) -> str:
+    return f"Make '{path}' writable, and run this again."
+
+
+def _existing_folder(path: str) -> str:
+    """The folder of a path, or the innermost folder above it that exists."""
+    return os.path.dirname((*missing_folders(path), path)[0])
+
+
+def _is_mount_point(path: str) -> bool:
+    """Whether something is mounted there, as containers do with single files; only Linux can tell."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+            points = [line.split()[4] for line in mounts]
+    except OSError:
+        return False
+    escaped = path.translate({ord(one): f"\\{ord(one):03o}" for one in "\\ \t\n"})
+    return escaped in points
+
+
+def _with_note_on_hard_links(change: FileChange) -> tuple[Operation, ...]:
+    try:
+        names = os.stat(change.path).st_nlink if change.after is not None else 1
+    except OSError:
+        return change.operations  # there is no file yet
+    if names < 2:
+        return change.operations
+    note = f"'{change.path}' is a hard link: files of the same content elsewhere ({names - 1}) do not change with it."
+    return tuple(one.replace(notes=(*one.notes, note)) for one in change.operations)
+
+
 def _failed(change: FileChange, reason: str, next_step: str = "") -> tuple[Operation, ...]:
     return tuple(one.failed(reason, next_step) for one in change.operations)
 
@@ -138,8 +182,12 @@ def _failed(change: FileChange, reason: str, next_step: str = "") -> tuple[Opera
 def _reason(error: OSError, path: str) -> str:
     refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     if refused and isinstance(error.filename, str) and error.filename != os.path.realpath(path):
-        return f"Could not be written: '{os.path.dirname(error.filename)}' is a folder that may not be changed"
+        return _unwritable(os.path.dirname(error.filename))
     return f"Could not be written: {error.strerror or error}"
+
+
+def _unwritable(folder: str) -> str:
+    return f"Could not be written: '{folder}' is a folder that may not be changed"
 
 
 def _write_recorded(change: FileChange, options: WriteOptions) -> tuple[Operation, ...]:

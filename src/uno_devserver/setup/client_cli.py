@@ -1,7 +1,7 @@
-"""Asks a client's own command which servers it sees; imported only on request.
+"""Asks a client's own command which servers it sees, or to register them; imported only on request.
 
-The client is run in the workspace, without a terminal and within a time limit, so there is always an answer. The client
-sees a server if the name of its entry is a word in the output, or a name in JSON.
+The client is run in the project's folder, without a terminal and within a time limit, so there is always an answer. It
+sees a server if the name of the server's entry is a word in the output, or a name in JSON.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from ..system.programs import find_program
 from ..system.run import run, stop_all
 from ..system.values import Value
 from .config_file import read_place
+from .expected_entry import expected
+from .plan.changes import Action, Operation
 from .profiles import Use
+from .servers import EntrySpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from .paths import Here
     from .profiles import Profile
-    from .servers import ServerDefinition
+    from .servers import ServerDefinition, VariantChoice
 
 SECONDS = 30.0  # clients take one to five seconds; some connect to every server first
 KEEP_BYTES = 1024 * 1024  # a list of servers has a few hundred bytes
@@ -45,24 +49,22 @@ class ClientAnswer(Value):
     problem: str = ""  # the reason why there is no answer
 
 
-def ask_all(
-    profiles: Sequence[Profile], servers: tuple[ServerDefinition, ...], workspace: str
-) -> tuple[ClientAnswer, ...]:
+def ask_all(profiles: Sequence[Profile], servers: tuple[ServerDefinition, ...]) -> tuple[ClientAnswer, ...]:
     """Ask all clients that can list their servers, several at a time; the answers are in the order of the profiles."""
     asked = [profile for profile in profiles if profile.cli is not None and profile.cli.list]
     if len(asked) < 2:
-        return tuple(ask(profile, servers, workspace) for profile in asked)
+        return tuple(ask(profile, servers) for profile in asked)
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         try:
-            return tuple(threads.map(lambda profile: ask(profile, servers, workspace), asked))
+            return tuple(threads.map(lambda profile: ask(profile, servers), asked))
         except KeyboardInterrupt:
             stop_all()  # so that the threads end
             raise
 
 
-def ask(profile: Profile, servers: tuple[ServerDefinition, ...], workspace: str) -> ClientAnswer:
+def ask(profile: Profile, servers: tuple[ServerDefinition, ...]) -> ClientAnswer:
     """Ask one client; the answer has a problem if the client cannot be asked or fails."""
     if profile.cli is None or not profile.cli.list:
         return ClientAnswer(profile.id, "", {}, problem=f"{profile.name} has no command that lists its servers")
@@ -73,7 +75,7 @@ def ask(profile: Profile, servers: tuple[ServerDefinition, ...], workspace: str)
     if path is None:
         return ClientAnswer(profile.id, command, {}, problem=f"'{name}' is not on PATH")
     line = (path, *profile.cli.list)
-    outcome = run(line, cwd=workspace, environ=environ, seconds=SECONDS, keep_bytes=KEEP_BYTES)
+    outcome = run(line, cwd=profile.project, environ=environ, seconds=SECONDS, keep_bytes=KEEP_BYTES)
     printed = _plain(outcome.output)
     if outcome.exit_code is None:
         return ClientAnswer(profile.id, command, {}, tuple(_some(printed)), f"'{command}' {outcome.problem}")
@@ -83,6 +85,57 @@ def ask(profile: Profile, servers: tuple[ServerDefinition, ...], workspace: str)
         problem = f"'{command}' ended with exit code {outcome.exit_code}"
         return ClientAnswer(profile.id, command, {}, tuple(_some(printed)), problem)
     return ClientAnswer(profile.id, command, sees, said)
+
+
+def registers(profile: Profile, here: Here) -> bool:
+    """Whether the client has no file to edit, but a command on PATH that registers servers."""
+    cli = profile.cli
+    if profile.places or cli is None or not (cli.add or cli.remove):
+        return False
+    return find_program(cli.executable, here.environ) is not None
+
+
+def register(
+    profile: Profile, servers: tuple[ServerDefinition, ...], choice: VariantChoice | None, *, dry_run: bool
+) -> tuple[Operation, ...]:
+    """Have the client's command add the servers, or, without a choice, remove them; one after the other."""
+    assert profile.cli is not None
+    sees, operations = ask(profile, servers).sees, []
+    for server in servers:
+        words = profile.cli.remove if choice is None else profile.cli.add.get(server.transport, ())
+        if choice is not None and sees.get(server.name):
+            outcome = Action.SKIPPED, "Already registered"
+        elif choice is None and sees.get(server.name) is False:
+            outcome = Action.NOT_FOUND, f"{profile.name} does not list it"
+        elif not words:
+            outcome = Action.SKIPPED, f"{profile.name} has no command for that"
+        elif choice is None:
+            outcome = _run(profile, _filled(words, server.name, EntrySpec()), Action.REMOVED, dry_run)
+        else:
+            outcome = _run(profile, _filled(words, server.name, expected(server, choice)), Action.CREATED, dry_run)
+        operations.append(Operation(server.name, profile.id, outcome[0], None, outcome[1]))
+    return tuple(operations)
+
+
+def _run(profile: Profile, words: list[str], done: Action, dry_run: bool) -> tuple[Action, str]:
+    assert profile.cli is not None
+    environ = {**os.environ, **profile.cli.environ}
+    path, command = find_program(profile.cli.executable, environ), " ".join((profile.cli.executable, *words))
+    if dry_run:
+        return done, f"'{command}' would be run"
+    if path is None:
+        return Action.ERROR, f"'{profile.cli.executable}' is not on PATH"
+    outcome = run((path, *words), cwd=profile.project, environ=environ, seconds=SECONDS, keep_bytes=KEEP_BYTES)
+    if outcome.exit_code == 0:
+        return done, f"By '{command}'"
+    said = _some(_plain(outcome.output))
+    why = outcome.problem or f"ended with exit code {outcome.exit_code}"
+    return Action.ERROR, f"'{command}' {why}" + (f": {said[-1]}" if said else "")
+
+
+def _filled(words: tuple[str, ...], name: str, says: EntrySpec) -> list[str]:
+    values = {"{name}": name, "{command}": says.command, "{url}": says.url}
+    return [one for word in words for one in (says.args if word == "{args...}" else (values.get(word, word),))]
 
 
 def _names(profile: Profile, servers: tuple[ServerDefinition, ...]) -> dict[str, set[str]]:

@@ -24,13 +24,20 @@ def detected(profile: Profile, here: Here) -> bool:
     if profile.hidden:
         return False
     paths = [place.path for place in profile.places if place.use is not Use.SHARED]
-    signs = dict.fromkeys((*paths, *_own_folders(paths, here), *profile.signs))  # without duplicates
+    signs = dict.fromkeys((*paths, *_own_folders(profile, paths, here), *profile.signs))  # without duplicates
     if any(map(os.path.exists, signs)):
         return True
     return profile.cli is not None and on_path(profile.cli.executable, here.environ, here.platform)
 
 
-def _own_folders(paths: Iterable[str], here: Here) -> list[str]:
-    common = {here.workspace, here.home, here.appdata, here.localappdata, expand("{config}", here, {})}
+def workspace_signs(profile: Profile, here: Here) -> list[str]:
+    """The files that the client reads in the workspace, and its own folders there."""
+    places = [place for place in profile.places if place.within is not None and place.use is not Use.LEGACY]
+    own = [place.path for place in places if place.use is not Use.SHARED]
+    return [*(place.path for place in places), *_own_folders(profile, own, here)]
+
+
+def _own_folders(profile: Profile, paths: Iterable[str], here: Here) -> list[str]:
+    common = {here.workspace, profile.project, here.home, here.appdata, here.localappdata, expand("{config}", here, {})}
     folders = dict.fromkeys(map(os.path.dirname, paths))
     return [one for one in folders if one not in common and os.path.basename(one) not in _COMMON_NAMES]

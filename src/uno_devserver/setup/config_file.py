@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Some clients store conversations in the same file as the servers, so that it has tens of megabytes.
 MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES_OF_LINES = 128 * 1024  # TOML and YAML are written by hand; this much takes up to 5 s on a busy machine
 
 LINK_STEP = "Replace the link by a file or folder of the workspace, and run this again."
 
@@ -40,15 +41,11 @@ class ConfigFile(Value):
     document: Document | None = None  # None if there is no file, or it cannot be parsed
     problem: str = ""
     matches: tuple[Match, ...] = ()
-
-    @property
-    def next_step(self) -> str:
-        """A sentence: the next step for a file with a problem."""
-        return LINK_STEP if way_out(self.place.path, self.place.within) else repair(self.place.path)
+    next_step: str = ""  # a sentence, if there is a problem
 
     def entries_of(self, server: ServerDefinition, *, certain: bool = True) -> tuple[Match, ...]:
         """The entries of the server; with `certain=False`, those that may belong to another program instead."""
-        return tuple(one for one in self.matches if one.server.name == server.name and one.certain is certain)
+        return tuple(one for one in self.matches if one.server.is_same(server) and one.certain is certain)
 
 
 class Location(Value):
@@ -72,19 +69,36 @@ class Location(Value):
 
 
 def read_place(place: Place, servers: Iterable[ServerDefinition]) -> ConfigFile:
+    limit = MAX_BYTES_OF_LINES if place.format in (Format.TOML, Format.YAML) else MAX_BYTES
     try:
-        content = content_of(place.path, place.within)
+        content = content_of(place.path, place.within, limit)
     except FileProblem as problem:
-        return ConfigFile(place, problem=f"Could not read config file '{place.path}': {problem.reason}")
+        reason = f"Could not read config file '{place.path}': {problem.reason}"
+        return ConfigFile(place, problem=reason, next_step=_step_after(problem, place, limit))
     if content is not None:
         return parse_place(place, content, servers)
-    if os.path.islink(place.path):
-        problem_of_link = f"Could not read config file '{place.path}': it is a link to a file that does not exist"
-        return ConfigFile(place, problem=problem_of_link)
-    return ConfigFile(place)
+    existing = next(filter(os.path.lexists, upwards(place.path)), place.path)
+    if not os.path.islink(existing) or os.path.exists(existing):
+        return ConfigFile(place)
+    link, step = "it is a link to a file", repair(existing)
+    if existing != place.path:
+        link = f"'{existing}' is a link to a folder"
+        step = f"Create '{os.path.realpath(existing)}', or remove the link, and run this again."
+    problem_of_link = f"Could not read config file '{place.path}': {link} that does not exist"
+    return ConfigFile(place, problem=problem_of_link, next_step=step)
 
 
-def content_of(path: str, within: str | None) -> bytes | None:
+def _step_after(problem: FileProblem, place: Place, limit: int) -> str:
+    if way_out(place.path, place.within):
+        return LINK_STEP
+    if isinstance(problem.__cause__, PermissionError):
+        return f"Let this user read '{os.path.realpath(place.path)}', and run this again."
+    if os.path.isfile(place.path) and os.path.getsize(place.path) > limit:
+        return f"Make '{place.path}' smaller, or change it by hand."
+    return repair(place.path)
+
+
+def content_of(path: str, within: str | None, limit: int = MAX_BYTES) -> bytes | None:
     """The bytes of a configuration file, which must be `within` a folder; None if it does not exist.
 
     Raises FileProblem.
@@ -92,7 +106,7 @@ def content_of(path: str, within: str | None) -> bytes | None:
     if out := way_out(path, within):
         raise FileProblem(path, out)
     try:
-        return read_bytes(path, MAX_BYTES)
+        return read_bytes(path, limit)
     except FileNotFoundError:
         return None
 
@@ -105,7 +119,9 @@ def way_out(path: str, within: str | None) -> str:
     for part in takewhile(lambda one: one != within, upwards(path)):
         try:
             path_inside(within, part)
-        except PathEscape:
+        except PathEscape as escape:
+            if isinstance(escape.__cause__, OSError):
+                return str(escape)
             out = f"'{part}' is a link to '{os.path.realpath(part)}', outside of the workspace '{within}'"
         else:
             break
@@ -117,12 +133,14 @@ def parse_place(place: Place, content: bytes, servers: Iterable[ServerDefinition
     try:
         text, _, _ = decode_text(content)
     except EditProblem as problem:
-        return ConfigFile(place, content, problem=f"Could not read config file '{place.path}': {problem}")
+        reason = f"Could not read config file '{place.path}': {problem}"
+        return ConfigFile(place, content, problem=reason, next_step=repair(place.path))
     try:
         document = open_document(text, place.format, place.root, place.dialect.name_key)
     except EditProblem as problem:
-        return ConfigFile(place, content, problem=_explained(problem, place))
-    return ConfigFile(place, content, document, "", matches(document.entries, servers, place.dialect))
+        return ConfigFile(place, content, problem=_explained(problem, place), next_step=repair(place.path))
+    there = (server.at(place) for server in servers)
+    return ConfigFile(place, content, document, "", matches(document.entries, there, place.dialect))
 
 
 def _explained(problem: EditProblem, place: Place) -> str:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import takewhile
 
 from ..system.values import Value
+from ..workspace.paths import upwards
+from .client_detection import workspace_signs
+from .config_file import way_out
 from .paths import expand, filled_in, system_name
-from .profiles import TRANSPORTS, ClientCli, Dialect, Format, Gate, Place, Profile, Scope, Use
+from .profiles import HTTP, STDIO, TRANSPORTS, ClientCli, Dialect, Format, Gate, Place, Profile, Scope, Use
 from .servers import Detection, EntrySpec, ServerDefinition
 
 TYPE_CHECKING = False
@@ -45,9 +49,26 @@ def load(here: Here, clients: str | None = None, servers: str | None = None) -> 
     """Load our definitions, or those of the files `clients` and `servers`; raises UserError."""
     client_data, server_data = _data(CLIENTS, clients), _data(SERVERS, servers)
     return Definitions(
-        tuple(profile_from(id_, data, here) for id_, data in client_data.items()),
-        tuple(server_from(name, data) for name, data in server_data.items()),
+        tuple(_in_project(id_, data, here) for id_, data in client_data.items()),
+        tuple(server_from(name, data, here.workspace) for name, data in server_data.items()),
     )
+
+
+def _in_project(id_: str, data: Mapping[str, Any], here: Here) -> Profile:
+    """The profile for the project that the workspace belongs to, as the client sees it.
+
+    That is the nearest folder with files of this client; without any, the workspace, or the repository for a client
+    that reads its files from there.
+    """
+    if not here.repository or here.repository == here.workspace:
+        return profile_from(id_, data, here)
+    profile = profile_from(id_, data, here)
+    for folder in takewhile(lambda one: one != os.path.dirname(here.repository), upwards(here.workspace)):
+        there = here.replace(workspace=folder)
+        profile = profile_from(id_, data, there)
+        if any(map(os.path.exists, workspace_signs(profile, there))):
+            return profile
+    return profile if data.get("searchesUp") else profile_from(id_, data, here)
 
 
 def _data(kind: str, path: str | None) -> dict[str, Any]:
@@ -83,6 +104,8 @@ _NONE: Mapping[str, Any] = {}
 def profile_from(id_: str, data: Mapping[str, Any], here: Here) -> Profile:
     variables = data.get("variables", _NONE)
     places, preferred = _places(data, variables, here)
+    strategy = data.get("strategy", "none" if "noClient" in data else "file")
+    manual = data.get("manualRegistrationMessage") or f"{data.get('name', id_)} is registered in its own way."
     usual = preferred or (places[0] if places else None)
     return Profile(
         id=id_,
@@ -99,7 +122,10 @@ def profile_from(id_: str, data: Mapping[str, Any], here: Here) -> Profile:
         starts_in={Scope(scope): _STARTS_IN[folder] for scope, folder in data.get("startsIn", _NONE).items()},
         connect_seconds=data.get("connectSeconds"),
         gates=tuple(_gate(gate) for gate in data.get("gates", ())),
-        no_client=data.get("noClient", ""),
+        installable="systems" not in data or system_name(here) in data["systems"],
+        no_client=data.get("noClient") or ("" if strategy == "file" else manual),
+        strategy=strategy,
+        project=here.workspace,
     )
 
 
@@ -116,17 +142,23 @@ def _places(
             continue
         dialect = usual if DIALECT_KEYS.isdisjoint(own) else _dialect({**data, **own})
         place = _place({**data, **own}, dialect, variables, here)
-        # One file can be two places of a client, e.g. if the workspace is the home folder. The first place is kept,
-        # with the user's scope, because other workspaces use the file, too.
-        at = place.path, place.root
-        if at in places:
-            first = places[at]
-            place = first.replace(scope=Scope.USER, within=None) if place.scope is Scope.USER else first
-        places[at] = place
+        # One file can be two places of a client, through links or if the workspace is the home folder. They are one
+        # place, unless the workspace has a link to a file outside of it, which is never followed.
+        real = os.path.realpath(place.path)
+        leads_out = real != place.path and way_out(place.path, place.within)
+        at = place.path if leads_out else real, place.root
+        places[at] = place = _joined(places[at], place) if at in places else place
         if place.use is Use.WRITE:
             writable.setdefault(own["path"], at)
     preferred = writable.get(target or "") or next(iter(writable.values()), None)
     return tuple(places.values()), places[preferred] if preferred is not None else None
+
+
+def _joined(one: Place, other: Place) -> Place:
+    """Two places of the same file as one. It is the user's if one of them is: other workspaces use the file, too."""
+    used = min(one, other, key=lambda place: tuple(Use).index(place.use))
+    users = next((place for place in (one, other) if place.scope is Scope.USER), used)
+    return used.replace(path=users.path, scope=users.scope, within=users.within, opens=users.opens)
 
 
 def _place(data: Mapping[str, Any], dialect: Dialect, variables: Mapping[str, str], here: Here) -> Place:
@@ -134,6 +166,7 @@ def _place(data: Mapping[str, Any], dialect: Dialect, variables: Mapping[str, st
     scope = data.get("scope") or ("workspace" if template.startswith(_WORKSPACE) else "user")
     path = expand(template, here, variables)
     elsewhere = expand(template, here.replace(workspace=f"{here.workspace}/another"), variables)
+    opens = here.workspace if scope == Scope.WORKSPACE.value else ""
     return Place(
         path,
         Scope(scope),
@@ -143,6 +176,7 @@ def _place(data: Mapping[str, Any], dialect: Dialect, variables: Mapping[str, st
         dialect,
         data.get("newFile", ""),
         None if path == elsewhere else here.workspace,
+        opens if data.get("opensFolders", True) else None,
     )
 
 
@@ -156,7 +190,7 @@ def _root(keys: str | list[str], variables: Mapping[str, str], here: Here) -> tu
 
 def _dialect(data: Mapping[str, Any]) -> Dialect:
     # The root key `servers` is VS Code's form, which has types.
-    typed, names = data.get("includeType", data["jsonRootKey"] == "servers"), data.get("typeMap", _NONE)
+    typed, names = data.get("includeType", data.get("jsonRootKey") == "servers"), data.get("typeMap", _NONE)
     transports = TRANSPORTS if typed is True else typed or ()
     return Dialect(
         data.get("commandKey", "command"),
@@ -171,19 +205,26 @@ def _dialect(data: Mapping[str, Any]) -> Dialect:
 
 
 def _cli(data: Mapping[str, Any]) -> ClientCli:
-    return ClientCli(data["executable"], tuple(data.get("list", ())), data.get("environment", _NONE))
+    add = {transport: data.get(key) for transport, key in ((STDIO, "addStdio"), (HTTP, "addHttp"))}
+    return ClientCli(
+        data["executable"],
+        tuple(data.get("list") or ()),
+        data.get("environment", _NONE),
+        {transport: tuple(words) for transport, words in add.items() if words},
+        tuple(data.get("remove") or ()),
+    )
 
 
 def _gate(data: Mapping[str, Any]) -> Gate:
     return Gate(data["text"], tuple(Scope(scope) for scope in data["scopes"]) if "scopes" in data else tuple(Scope))
 
 
-def server_from(name: str, data: Mapping[str, Any]) -> ServerDefinition:
+def server_from(name: str, data: Mapping[str, Any], workspace: str) -> ServerDefinition:
     detection = data["detection"]
     return ServerDefinition(
         name,
         data["transport"],
-        _variants(data["variants"]),
+        _variants(data["variants"], workspace),
         Detection(
             keys=tuple(detection["keyPatterns"]),
             commands=tuple(detection.get("commandPatterns") or ()),
@@ -192,12 +233,20 @@ def server_from(name: str, data: Mapping[str, Any]) -> ServerDefinition:
             weak_keys=tuple(detection.get("weakKeyPatterns") or ()),
         ),
         data.get("runner", ""),
-        {runner: _variants(variants) for runner, variants in data.get("runners", {}).items()},
+        {runner: _variants(variants, workspace) for runner, variants in data.get("runners", {}).items()},
     )
 
 
-def _variants(data: Mapping[str, Any]) -> dict[str, EntrySpec]:
+def _variants(data: Mapping[str, Any], workspace: str) -> dict[str, EntrySpec]:
+    def filled(text: str) -> str:
+        return text.replace(_WORKSPACE, workspace)
+
     return {
-        variant: EntrySpec(one.get("command", ""), tuple(one.get("args", ())), one.get("env", {}), one.get("url", ""))
+        variant: EntrySpec(
+            filled(one.get("command", "")),
+            tuple(map(filled, one.get("args", ()))),
+            {name: filled(value) for name, value in one.get("env", {}).items()},
+            filled(one.get("url", "")),
+        )
         for variant, one in data.items()
     }

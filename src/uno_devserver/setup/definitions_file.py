@@ -1,6 +1,7 @@
 """Reads and validates a user's definitions file; separate from `definitions`, because validation is seldom needed.
 
-Valid definitions need no further checks. Comments and trailing commas are allowed.
+Valid definitions need no further checks. Comments and trailing commas are allowed. A name that is not known is reported
+and ignored: a file may have been made for a later version, or for the .NET tool.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import re
 from ..issues import UserError
 from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import JsonProblem, parse
+from ..system.log import log
 from .definitions import CLIENTS, packaged, packaged_path
-from .json_schema import SchemaProblem, first_problem
+from .json_schema import SchemaProblem, problems
 from .paths import TOKENS, tokens_of
 from .profiles import HTTP, Format, Use
 
@@ -29,7 +31,11 @@ def read_external(kind: str, path: str) -> dict[str, Any]:
     """The definitions in a file, by their names; raises UserError if the file is invalid."""
     definitions = _read(path)
     schema = f"{kind}.schema.json"
-    problem = first_problem(definitions, packaged(schema)) or next(_further_problems(kind, definitions), None)
+    found = list(problems(definitions, packaged(schema)))
+    for one in found:
+        if one.unknown:
+            log.warn(f"{path}: {one.path} {one.reason} (ignored)")
+    problem = next((one for one in found if not one.unknown), None) or next(_further_problems(kind, definitions), None)
     if problem is not None:
         place = f"{problem.path}: " if problem.path else ""
         raise _invalid(f"{path}: {place}{problem.reason}", f"Correct the file; {packaged_path(schema)} describes it.")
@@ -74,12 +80,14 @@ def _client_problems(data: Mapping[str, Any]) -> Iterator[SchemaProblem]:
         yield from _root_problems(f"{where}.rootKey", place.get("rootKey", ""), variables)
         if "nameKey" in {**data, **place} and {**data, **place}.get("format") != Format.YAML.value:
             yield SchemaProblem(where, "servers can be a list ('nameKey') in YAML only")
-    yield from _root_problems("jsonRootKey", data["jsonRootKey"], variables)
+    if places and not data.get("jsonRootKey"):
+        yield SchemaProblem("jsonRootKey", "is missing, and configPaths need it")
+    yield from _root_problems("jsonRootKey", data.get("jsonRootKey", ""), variables)
     for index, sign in enumerate(data.get("signs", ())):
         yield from _template_problems(f"signs[{index}]", sign, variables)
     target = data.get("writeTarget")
     usable = [place["path"] for place in places if place.get("use", Use.WRITE.value) == Use.WRITE.value]
-    if target is not None and target not in usable:
+    if places and target is not None and target not in usable:
         yield SchemaProblem("writeTarget", f"must be one of configPaths that can be written to, not '{target}'")
 
 

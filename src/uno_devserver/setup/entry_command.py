@@ -6,16 +6,56 @@ Names and paths follow the rules of all systems, because files are copied betwee
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 from ..system.folders import folders
-from ..system.programs import named_program_candidates
+from ..system.programs import first_executable, named_program_candidates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _ENDINGS = (".exe", ".cmd", ".bat")
+
+_OWN_NAME = re.compile(r"uno[-_.]devserver(\.dll)?", re.IGNORECASE)
+_OWN_PACKAGE = re.compile(r"uno[-_.]+devserver(\[.*?\])?([@=~<>!].*)?", re.IGNORECASE | re.DOTALL)
+_ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
+_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "cmd", "powershell", "pwsh")
+_SHELL_TEXT = re.compile(r"-[a-z]*c(ommand)?|/[ck]", re.IGNORECASE)  # the option before the text that a shell runs
+_UV_OPTIONS = frozenset(
+    (
+        *("--from", "--with", "--with-editable", "--with-requirements", "--python", "-p", "--index"),
+        *("--default-index", "--index-url", "-i", "--extra-index-url", "--find-links", "-f"),
+        *("--upgrade-package", "-P", "--index-strategy", "--keyring-provider", "--resolution", "--prerelease"),
+        *("--fork-strategy", "--exclude-newer", "--link-mode", "--config-setting", "-C", "--reinstall-package"),
+        *("--refresh-package", "--no-build-package", "--no-binary-package", "--cache-dir"),
+        *("--python-preference", "--color", "--directory", "--project", "--config-file"),
+        *("--allow-insecure-host", "--env-file", "--constraints", "-c", "--overrides", "--build-constraints"),
+        *("-b", "--torch-backend", "--python-platform", "--extra", "--no-extra", "--group", "--no-group"),
+        *("--only-group", "--package", "-w"),
+    )
+)
+_DOTNET_OPTIONS = frozenset(
+    (
+        *("--version", "--source", "--add-source", "--configfile", "--verbosity", "-v", "--framework", "-f"),
+        *("--arch", "-a", "--tool-path", "--project", "--configuration", "-c", "--depsfile", "--runtimeconfig"),
+        *("--fx-version", "--roll-forward", "--additionalprobingpath"),
+    )
+)
+# Programs that start another one: the words with which they do, and their options that have a value.
+_STARTERS: Mapping[str, tuple[tuple[str, ...], frozenset[str]]] = {
+    "uvx": ((), _UV_OPTIONS),
+    "uv": (("tool", "run"), _UV_OPTIONS),
+    "pipx": (("run",), frozenset(("--spec", "--python", "--index-url", "-i", "--pip-args", "--backend", "--with"))),
+    "dnx": ((), _DOTNET_OPTIONS),
+    "dotnet": (("dnx", "tool", "run", "exec"), _DOTNET_OPTIONS),
+    "python": ((), frozenset(("-W", "-X"))),
+    "env": ((), frozenset(("-u", "--unset", "-C", "--chdir"))),
+    "wsl": ((), frozenset(("-d", "--distribution", "-u", "--user", "--cd"))),
+    "exec": ((), frozenset()),
+    "nohup": ((), frozenset()),
+}
 
 
 def base_name(command: str) -> str:
@@ -31,8 +71,66 @@ def is_absolute(command: str) -> bool:
 
 def find_command(name: str, folder: str, environ: Mapping[str, str], platform: str) -> str | None:
     """The executable file for a command on PATH, or relative to a folder; None if there is none."""
-    found = named_program_candidates(name, folder, environ, platform)
-    return next((path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+    return first_executable(named_program_candidates(name, folder, environ, platform))
+
+
+def own_arguments(words: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The arguments that a command line gives to this program; None if it starts another one.
+
+    Only the word that names the program counts, so that text in the arguments of other programs does not.
+    """
+    if len(words) == 1 and " " in words[0]:
+        words = next(iter(_shell_commands(words[0])), ())
+    while words and _ASSIGNMENT.fullmatch(words[0]):
+        words = words[1:]
+    if not words:
+        return None
+    name = base_name(words[0]).lower()
+    if _OWN_NAME.fullmatch(name):
+        return words[1:]
+    if name in _SHELLS:
+        at = next((number for number, word in enumerate(words, 1) if _SHELL_TEXT.fullmatch(word)), None)
+        commands = (
+            [words[1:]] if at is None else [words[at:]] if name == "cmd" else _shell_commands(*words[at : at + 1])
+        )
+        return next((found for one in commands if (found := own_arguments(one)) is not None), None)
+    starter = _STARTERS.get("python" if re.fullmatch(r"py|python[w\d.]*", name) else name)
+    return _started(words[1:], *starter) if starter is not None else None
+
+
+def _started(words: tuple[str, ...], verbs: tuple[str, ...], with_value: frozenset[str]) -> tuple[str, ...] | None:
+    """The same for the words after a program that starts another one."""
+    at = 0
+    while at < len(words) and words[at] != "--" and (words[at].startswith("-") or words[at] in verbs):
+        at += 2 if words[at] in with_value else 1
+    its = words[at + 1 :] if words[at : at + 1] == ("--",) else words[at:]
+    return its[1:] if its and _OWN_PACKAGE.fullmatch(its[0]) else own_arguments(its)
+
+
+def _shell_commands(text: str = "") -> list[tuple[str, ...]]:
+    """The words of each command in a text for a shell; none if its quotes are not closed."""
+    from shlex import shlex
+
+    lexer = shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.escape, lexer.commenters = True, "", ""
+    commands: list[list[str]] = [[]]
+    try:
+        for word in lexer:
+            if word.strip("();&|"):
+                commands[-1].append(word)
+            else:
+                commands.append([])
+    except ValueError:
+        return []
+    return [tuple(one) for one in commands if one]
+
+
+def starts_proxy(words: tuple[str, ...]) -> bool:
+    """Whether a command line starts this program as the MCP server of a folder, and not of another server."""
+    its = own_arguments(words)
+    if its is None or "--" in its or any(word.startswith("--upstream-url") for word in its):
+        return False
+    return "--mcp-app" in its or its[:2] in (("mcp", "start"), ("mcp", "serve"))
 
 
 def on_path(name: str, environ: Mapping[str, str], platform: str) -> bool:

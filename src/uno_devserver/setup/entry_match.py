@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from ..system.values import Value
-from .entry_command import PROGRAM_NAMES, RUNS_MODULE, base_name
+from ..workspace.paths import is_inside, same_place
+from .entry_command import PROGRAM_NAMES, RUNS_MODULE, base_name, is_absolute, starts_proxy
 from .entry_format import spec_of, transport_of
 from .profiles import HTTP, STDIO
-from .servers import LEGACY_HTTP, PINNED, PRERELEASE, STABLE, EntrySpec
+from .servers import LEGACY_HTTP, PINNED, PRERELEASE, SERVER, SOLUTION_DIR, STABLE, EntrySpec, Served
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from .edits.document import ServerEntry
     from .profiles import Dialect
     from .servers import ServerDefinition
 
-# The length of the searched text is limited, because patterns may come from a user's file and take quadratic time. A
-# real command has a few hundred characters.
+# A longer text matches no pattern: patterns may come from a user's file and take quadratic time, and a part of the text
+# could match where the whole does not. A real command has a few hundred characters.
 SEEN_CHARACTERS = 4096
 
 PATH_RUNNER = "path"  # the runner of entries that start this program itself, by name or path
@@ -37,6 +39,11 @@ _ADDRESS = re.compile(r"([^/\\?#]*://)?(?:[^/\\?#]*@)?(\[[^]/\\?#]*\]|[^:/\\?#]*
 _STABLE_AFTER_ALL = ("disallow", "if-necessary")  # values of --prerelease that uvx has, and dnx has not
 
 
+# Ends of sentences about an entry.
+NO_OBJECT = "is null or another value without settings"
+STALE_ADDRESS = "has an address beside its command, which clients may use instead"
+
+
 class Match(Value):
     """An entry that was recognised as a server's."""
 
@@ -50,6 +57,11 @@ class Match(Value):
     certain: bool  # False if the address may be another program's, and the name does not show whose it is
     own_way: bool  # whether the user has chosen a way to start it that no definition has
     shadowed: bool = False  # whether a later entry has the same name; clients use the last one
+
+
+def has_stale_address(match: Match) -> bool:
+    """Whether an entry with a command has an address, too, as one that was registered by it before."""
+    return match.transport == STDIO and bool(match.says.url)
 
 
 def matches(entries: Sequence[ServerEntry], servers: Iterable[ServerDefinition], dialect: Dialect) -> tuple[Match, ...]:
@@ -84,13 +96,12 @@ def _owner(
     entry: ServerEntry, says: EntrySpec, servers: tuple[ServerDefinition, ...]
 ) -> tuple[ServerDefinition, bool] | None:
     for server in servers:
-        if _any(server.detection.keys, entry.name):
+        if _any(server.detection.keys, entry.name) and not _serves_elsewhere(entry.name, says, server):
             return server, True
-    command = _line(says)
     for server in servers:
-        if (command and _any(server.detection.commands, command)) or (
-            says.url and _any_address(server.detection.urls, says.url)
-        ):
+        if _starts(says, server) and _serves(entry.name, says, server):
+            return server, True
+        if says.url and _any_address(server.detection.urls, says.url):
             return server, True
     for server in servers:
         if says.url and _any_address(server.detection.weak_urls, says.url):
@@ -98,13 +109,96 @@ def _owner(
     return None
 
 
+def _starts(says: EntrySpec, server: ServerDefinition) -> bool:
+    """Whether an entry's command is the server's, whichever folder it serves."""
+    line = _line(says)
+    if not line or len(line) > SEEN_CHARACTERS:
+        return False
+    ours = PATH_RUNNER in server.runners and starts_proxy((says.command, *says.args))
+    return (ours or _any(server.detection.commands, line)) and _selects(says, server)
+
+
+def _selects(says: EntrySpec, server: ServerDefinition) -> bool:
+    """Whether an entry serves what the server is: one entry of the config's `servers`, or all of them."""
+    served, named = server.served, _option(says, SERVER)
+    return served is None or (named == served.entry if served.entry else named not in served.apart)
+
+
+def _serves(name: str, says: EntrySpec, server: ServerDefinition) -> bool:
+    """Whether an entry that starts this program is for the server, by its name and by the folder that it names."""
+    served, folder = server.served, served_folder(says)
+    if served is None:
+        return True
+    if _has_name(name, server):
+        return not _serves_elsewhere(name, says, server)
+    if served.named:
+        return False
+    if folder:
+        return same_place(folder, served.folder) or not (served.own or _serves_elsewhere(name, says, server))
+    # Without a folder, an entry is for the folder that its client opens. The user's entry is for all of them, and not
+    # for the server of one.
+    opens = server.opens
+    return not served.own or (bool(opens) and any(same_place(str(opens), one) for one in served.found_from))
+
+
+def _has_name(name: str, server: ServerDefinition) -> bool:
+    return name.lower() == server.name.lower() or _any(server.detection.keys, name)
+
+
+def _serves_elsewhere(name: str, says: EntrySpec, server: ServerDefinition) -> bool:
+    """Whether an entry is for another folder.
+
+    Under the server's own name, an entry counts also if its folder is gone, or outside of the workspace whose file it
+    is in: then the folder was moved. An entry with another name may be for a folder that comes back.
+    """
+    served, folder = server.served, served_folder(says)
+    if served is not None and served.own and not folder:
+        return server.opens == ""  # in the user's file it is for all folders
+    if served is None or not folder or any(same_place(folder, one) for one in (served.folder, *served.found_from)):
+        return False
+    if not _has_name(name, server):
+        return True
+    if (server.opens == "" and not served.own) or not os.path.isdir(folder):
+        return False  # in the user's file, the one that its user named is for all folders
+    return not server.opens or is_inside(folder, server.opens)
+
+
+def served_folder(says: EntrySpec) -> str:
+    """The absolute path that an entry names with --solution-dir; "" if it names none."""
+    folder = _option(says, SOLUTION_DIR)
+    return folder if is_absolute(folder) else ""
+
+
+def _option(says: EntrySpec, wanted: str) -> str:
+    """The value of an option among an entry's arguments; "" if it is not there."""
+    for word, then in zip(says.args, (*says.args[1:], ""), strict=False):
+        option, is_one, value = word.partition("=")
+        if option == wanted:
+            return value if is_one else then
+    return ""
+
+
+def others_in(
+    entries: Iterable[ServerEntry], servers: Iterable[ServerDefinition], dialect: Dialect
+) -> Iterator[ServerDefinition]:
+    """The servers of other folders that entries of this program are for, by the names of these entries."""
+    known = [server for server in servers if server.served is not None]
+    for entry in entries:
+        says = spec_of(entry, dialect)
+        for server in known:
+            if served_folder(says) and _starts(says, server) and _serves_elsewhere(entry.name, says, server):
+                yield server.of_folder(entry.name, Served(served_folder(says), own=True, named=True))
+
+
 def _line(says: EntrySpec) -> str:
     return " ".join((says.command, *says.args)) if says.command else ""
 
 
 def _any(patterns: tuple[str, ...], text: str) -> bool:
+    if len(text) > SEEN_CHARACTERS:
+        return False
     # `re` caches compiled patterns, so each is compiled only once, and only if it is needed.
-    return any(re.search(pattern, text[:SEEN_CHARACTERS], re.IGNORECASE) for pattern in patterns)
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
 
 
 def _any_address(patterns: tuple[str, ...], url: str) -> bool:
@@ -112,7 +206,9 @@ def _any_address(patterns: tuple[str, ...], url: str) -> bool:
 
     User name, query and fragment do not count: they can contain any text.
     """
-    parts = _ADDRESS.match(url[:SEEN_CHARACTERS].strip())
+    if len(url) > SEEN_CHARACTERS:
+        return False
+    parts = _ADDRESS.match(url.strip())
     assert parts is not None  # every part may be empty
     before, host, port, path = parts.groups("")
     text, begin = before + host + port + path, len(before)
@@ -143,7 +239,7 @@ def _variant(says: EntrySpec, server: ServerDefinition) -> str:
 
 def _runner(says: EntrySpec, server: ServerDefinition) -> str | None:
     """The runner, recognised by its program, with any version and further arguments; None if it is none of ours."""
-    if not says.command or not (_ends(server).intersection(says.args) or _any(server.detection.commands, _line(says))):
+    if not says.command or not (_ends(server).intersection(says.args) or _starts(says, server)):
         return None
     program = base_name(without_dotnet(says).command)
     for name, variants in ((server.runner, server.variants), *server.runners.items()):
@@ -156,12 +252,18 @@ def _runner(says: EntrySpec, server: ServerDefinition) -> str | None:
 
 
 def _is_own_way(says: EntrySpec, server: ServerDefinition) -> bool:
-    line = _line(says)
-    if not server.runner or _ends(server).isdisjoint(line.split()) or not _any(server.detection.commands, line):
+    words = (says.command, *says.args)
+    parts = (says.replace(command=word, args=words[at:]) for at, word in enumerate(words, 1))  # after any other program
+    if (
+        not server.runner
+        or _ends(server).isdisjoint(_line(says).split())
+        or not any(_starts(one, server) for one in parts)
+    ):
         return False
     if _runner(says, server) is None:
         return True
-    args = divided(without_dotnet(says).args, server)[0]
+    args = without_dotnet(says).args
+    args = args[: _end(args, server)]
     known = {_unpinned(word) for one in _definitions(server) for word in one.args}
     known |= set(RUNS_MODULE) if runs_our_module(says) else set()
     return any(
@@ -176,10 +278,16 @@ def _unpinned(word: str) -> str:
 
 
 def divided(args: tuple[str, ...], server: ServerDefinition) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split an entry's arguments into ours and those that the user added after them."""
-    ends = _ends(server)
-    at = next((number for number, word in enumerate(args, 1) if word in ends), len(args))
+    """Split an entry's arguments into ours, with the folder if it is to be named, and those that the user added."""
+    at = _end(args, server)
+    if server.folder_words and args[at : at + 1] == (SOLUTION_DIR,):
+        at += 2
     return args[:at], args[at:]
+
+
+def _end(args: tuple[str, ...], server: ServerDefinition) -> int:
+    ends = _ends(server)
+    return next((number for number, word in enumerate(args, 1) if word in ends), len(args))
 
 
 def _ends(server: ServerDefinition) -> set[str]:

@@ -6,12 +6,13 @@ install` writes, and `mcp doctor` starts it only if, in addition, nothing else o
 
 from __future__ import annotations
 
+import os
 import re
 
 from ..system.programs import named_program_candidates
 from .entry_command import base_name, find_command, own_command
 from .entry_format import launch_settings
-from .entry_match import PATH_RUNNER, divided, index_version, without_dotnet
+from .entry_match import PATH_RUNNER, divided, has_stale_address, index_version, served_folder, without_dotnet
 from .expected_entry import brought_along, expected, renewed, up_to_date
 from .profiles import HTTP, STDIO, Scope
 from .servers import VariantChoice
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from .paths import Here
     from .profiles import Place, Profile
 
-OTHER_COMMAND = (
+_OTHER_COMMAND = (
     "has a command that 'mcp install' does not write: it may have come with the workspace, and run another program"
 )
 # Runners that use no settings from their working folder. Others do: dnx uses the feeds of a NuGet.config there, npx
@@ -37,6 +38,7 @@ def is_current(match: Match, place: Place, profile: Profile, choice: VariantChoi
     """Whether an entry has the expected content, and nothing that may have come with the workspace."""
     return (
         up_to_date(match, choice, place.dialect)
+        and not has_stale_address(match)
         and not brought_along(match, place, profile, choice)
         and not other_command(match, place, profile, choice, here)
     )
@@ -55,6 +57,16 @@ def other_command(match: Match, place: Place, profile: Profile, choice: VariantC
     from ..system.text import shown_words
 
     return join(shown_words((says.command, *says.args)))
+
+
+def why_other(match: Match, here: Here) -> str:
+    """The end of a sentence: what is wrong with an entry that has another command; its folder may have been moved."""
+    folder, served = served_folder(match.says), match.server.served
+    if served is None or not folder or os.path.isdir(folder):
+        return _OTHER_COMMAND
+    there = match.server.replace(served=served.replace(folder=folder, own=True, found_from=()))
+    written = _is_installed(match.replace(server=there), here)
+    return f"is for the folder '{folder}', which does not exist" if written else _OTHER_COMMAND
 
 
 def may_be_foreign(match: Match, place: Place, here: Here) -> bool:
@@ -89,7 +101,8 @@ def _is_installed(match: Match, here: Here) -> bool:
         ours = expected(server, VariantChoice(match.variant), PATH_RUNNER)
         if (says.command, args) == (ours.command, ours.args):
             return True
-        as_written = any(args == one.args for one in server.runners.get(PATH_RUNNER, server.variants).values())
+        variants = server.runners.get(PATH_RUNNER, server.variants).values()
+        as_written = any(args == (*one.args, *server.folder_words) for one in variants)
         return as_written and _is_users_program(says.command, here)
     asked = index_version(says, server)
     version = (asked or "").removesuffix(".*")

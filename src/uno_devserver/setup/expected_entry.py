@@ -44,7 +44,7 @@ def expected(server: ServerDefinition, choice: VariantChoice, runner: str | None
 
     return EntrySpec(
         filled(command),
-        (*before, *(filled(one) for one in wanted.args)),
+        (*before, *(filled(one) for one in wanted.args), *server.folder_words),
         {name: filled(value) for name, value in wanted.env.items()},
         filled(wanted.url),
     )
@@ -181,7 +181,7 @@ def up_to_date(
     if kept_runner(match, choice) != match.runner:
         return False
     if match.runner == PATH_RUNNER:
-        return _is_our_program(says) and not choice.asked
+        return _is_our_program(says, match.server) and not choice.asked
     wanted = meant(choice, match)
     others = (one for one in (match.server.runner, *match.server.runners) if one != PATH_RUNNER)
     return any(_same_command(says, expected(match.server, wanted, one)) for one in others)
@@ -206,7 +206,8 @@ def _same_command(says: EntrySpec, wanted: EntrySpec) -> bool:
     return says.command == wanted.command or (is_absolute(says.command) and base_name(says.command) == wanted.command)
 
 
-def _is_our_program(says: EntrySpec) -> bool:
+def _is_our_program(says: EntrySpec, server: ServerDefinition) -> bool:
+    args = (*server.runners[PATH_RUNNER][STABLE].args, *server.folder_words)
     if base_name(says.command) in PROGRAM_NAMES:
-        return says.args == ("--mcp-app",)
-    return runs_our_module(says) and says.args == (*RUNS_MODULE, "--mcp-app")
+        return says.args == args
+    return runs_our_module(says) and says.args == (*RUNS_MODULE, *args)

@@ -36,10 +36,11 @@ _ARTICLES = {"object": "an object", "array": "an array", "null": "null"}
 class SchemaProblem(Value):
     path: str  # `cursor.configPaths[1]`; "" for the whole value
     reason: str  # "must be a string, not a number"
+    unknown: bool = False  # whether it is about a name that is not known, whose value is ignored
 
 
-def first_problem(value: object, schema: Mapping[str, Any]) -> SchemaProblem | None:
-    return next(_problems(value, schema, schema, ""), None)
+def problems(value: object, schema: Mapping[str, Any]) -> Iterator[SchemaProblem]:
+    return _problems(value, schema, schema, "")
 
 
 def _problems(value: object, schema: Mapping[str, Any], whole: Mapping[str, Any], path: str) -> Iterator[SchemaProblem]:
@@ -69,7 +70,7 @@ def _object_problems(
     names = schema.get("propertyNames", {})
     for name in value:  # reported before missing names, since one of them may be mistyped
         if others is False and name not in known:
-            yield SchemaProblem(f"{path}.{name}" if path else name, f"is not known{_close(name, known)}")
+            yield SchemaProblem(f"{path}.{name}" if path else name, f"is not known{_close(name, known)}", unknown=True)
     for name in schema.get("required", ()):
         if name not in value:
             yield SchemaProblem(path, f"'{name}' is missing")

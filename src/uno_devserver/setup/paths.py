@@ -35,6 +35,9 @@ class Here(Value):
     localappdata: str
     environ: Mapping[str, str]
     platform: str  # a value of sys.platform
+    repository: str = (
+        ""  # the folder up to which a client's project may lie above the workspace; "" if the user named it
+    )
 
     @property
     def path_rules(self) -> Any:

@@ -62,6 +62,7 @@ class Place(Value):
     dialect: Dialect
     new_text: str = ""  # the beginning of a file that we create, if the client needs one
     within: str | None = None  # the workspace, if its files decide about the path: no link may lead out of it
+    opens: str | None = ""  # the folder in which the client starts a server; "" for any, None if it opens no folder
 
 
 class Gate(Value):
@@ -72,11 +73,13 @@ class Gate(Value):
 
 
 class ClientCli(Value):
-    """The client's own command, which can list the servers that it sees."""
+    """The client's own command, which can list the servers that it sees, and register some where no file is known."""
 
     executable: str
     list: tuple[str, ...]  # its arguments; none if the command only shows that the client is installed
     environ: Mapping[str, str] = {}
+    add: Mapping[str, tuple[str, ...]] = {}  # by transport: its arguments, with {name}, {command}, {args...}, {url}
+    remove: tuple[str, ...] = ()  # its arguments, with {name}
 
 
 class Profile(Value):
@@ -92,9 +95,12 @@ class Profile(Value):
     cli: ClientCli | None = None
     in_terminal: bool = False  # whether it has the PATH of the user's shell; others have a minimal one
     starts_in: Mapping[Scope, Scope] = {}  # by the entry's scope: the workspace (the default) or the home folder
+    project: str = ""  # the folder whose files the client reads: the workspace, or one above it
     connect_seconds: float | None = None  # how long it waits for a server, if known
     gates: tuple[Gate, ...] = ()
+    installable: bool = True  # whether it can be installed on this system
     no_client: str = ""  # a sentence: why nothing can be registered there
+    strategy: str = "file"  # the word of the .NET tool for how an entry is registered
 
     def holder(self, place: Place) -> Scope:
         """The scope of the whole file: Claude Code stores entries of workspaces in the user's file, too."""

@@ -9,13 +9,17 @@ import re
 
 from .. import __version__
 from ..system.values import Value
+from ..workspace.paths import same_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from .profiles import Place
 
 STABLE, PRERELEASE, PINNED = "stable", "prerelease", "pinned"
 LEGACY_HTTP = "legacy-http"
+SOLUTION_DIR, SERVER = "--solution-dir", "--server"
 _RELEASE = re.compile(r"\d+(\.\d+)*(\.post\d+)?")
 
 
@@ -38,6 +42,26 @@ class Detection(Value):
     weak_keys: tuple[str, ...] = ()  # ... unless its name matches one of these
 
 
+class Served(Value):
+    """The folder whose server the proxy serves under an entry, and by which entries are told apart."""
+
+    folder: str  # the absolute path
+    own: bool = False  # whether the folder has a server of its own, which is of use under its name only
+    named: bool = False  # whether the user chose the name, so that entries with other names do not count
+    found_from: tuple[
+        str, ...
+    ] = ()  # the folders in which a proxy finds this one by itself; not known of other folders
+    entry: str = ""  # the only entry of the config's `servers` that is served; "" for all
+    apart: tuple[str, ...] = ()  # entries of `servers` that have a definition of their own
+
+    @property
+    def options(self) -> str:
+        """The end of a command that is about the server of another folder."""
+        from shlex import quote
+
+        return f" {SOLUTION_DIR} {quote(self.folder)}" if not self.found_from else ""
+
+
 class ServerDefinition(Value):
     name: str
     transport: str
@@ -45,6 +69,50 @@ class ServerDefinition(Value):
     detection: Detection
     runner: str = ""  # the name of the program that starts `variants`; "" if there is no choice
     runners: Mapping[str, Mapping[str, EntrySpec]] = {}  # by name of another runner: its variants
+    served: Served | None = None  # None if it is not this program, or in the folder in which it is started
+    opens: str | None = ""  # the `opens` of the place whose entries it is compared with
+
+    def of_folder(self, name: str, served: Served) -> ServerDefinition:
+        """The definition for a folder; one with a server of its own is known by what starts it, not by its name."""
+        detection = Detection((), self.detection.commands) if served.own else self.detection
+        return self.replace(name=name, served=served, detection=detection)
+
+    def of_entry(self, entry: str) -> ServerDefinition:
+        """The definition for one entry of the config's `servers` in the same folder, known by its `--server`."""
+        assert self.served is not None
+        runners = {runner: _serving(entry, variants) for runner, variants in self.runners.items()}
+        return self.replace(
+            name=entry,
+            variants=_serving(entry, self.variants),
+            runners=runners,
+            detection=Detection((), self.detection.commands),
+            served=self.served.replace(own=True, entry=entry),
+        )
+
+    def beside(self, entries: Iterable[str]) -> ServerDefinition:
+        """The definition where each of these entries of `servers` has one of its own, too."""
+        assert self.served is not None
+        return self.replace(served=self.served.replace(apart=tuple(entries)))
+
+    def at(self, place: Place) -> ServerDefinition:
+        """The definition for the entries at a place."""
+        return self.replace(opens=place.opens) if self.served is not None else self
+
+    def is_same(self, other: ServerDefinition) -> bool:
+        """Whether both are one server: those of two folders may have the same name."""
+        return (self.name, self.served) == (other.name, other.served)
+
+    @property
+    def folder_words(self) -> tuple[str, ...]:
+        """The last arguments of an entry: the folder, if a proxy does not find it where the client starts it."""
+        if self.served is None or (self.opens == "" and not self.served.own):
+            return ()
+        found = self.opens and any(same_place(self.opens, one) for one in self.served.found_from)
+        return () if found else (SOLUTION_DIR, self.served.folder)
+
+
+def _serving(entry: str, variants: Mapping[str, EntrySpec]) -> dict[str, EntrySpec]:
+    return {name: one.replace(args=(*one.args, SERVER, entry)) for name, one in variants.items()}
 
 
 class VariantChoice(Value):

@@ -12,10 +12,11 @@ from ..system.values import Value
 from .client_detection import detected
 from .config_file import Location, read_place
 from .entry_command import command_problem
-from .entry_format import is_disabled
-from .entry_origin import OTHER_COMMAND, is_current, other_command
+from .entry_format import is_disabled, spec_of
+from .entry_match import NO_OBJECT, STALE_ADDRESS, has_stale_address, served_folder
+from .entry_origin import is_current, other_command, why_other
 from .expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_settings
-from .profiles import STDIO, Format, Use
+from .profiles import STDIO, Format, Scope, Use
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _brought(profile: Profile, locations: tuple[Location, ...], choice: VariantC
         entry, has = f"The entry '{one.match.entry.name}' in '{one.path}'", "has settings that decide what runs"
         command = "" if one.legacy else other_command(one.match, one.place, profile, choice, here)
         if command:
-            yield f"{entry} {OTHER_COMMAND}: {command}"
+            yield f"{entry} {why_other(one.match, here)}: {command}"
         brought = () if one.legacy else brought_along(one.match, one.place, profile, choice)
         if brought and agrees_for_the_user(one.match, one.place, profile):
             yield f"{entry} {AGREES}: do not use it before 'mcp install' has removed that"
@@ -105,7 +106,7 @@ def locations_of(configs: tuple[ConfigFile, ...], server: ServerDefinition) -> t
         Location(config, match)
         for config in sorted(configs, key=lambda one: one.place.use is Use.LEGACY)
         for match in config.matches
-        if match.server.name == server.name and not match.shadowed
+        if match.server.is_same(server) and not match.shadowed
     ]
     return tuple(one for one in found if one.match.certain) or tuple(found)
 
@@ -131,6 +132,12 @@ def _warnings(
     yield from _registered_twice(locations)
     if any(several(config, server) for config in configs):
         yield f"Multiple entries match server {server.name}"
+    is_here = server.served is not None and server.served.found_from
+    for config in configs if is_here else ():
+        for one in config.document.entries if config.document is not None else ():
+            folder = served_folder(spec_of(one, config.place.dialect)) if one.name == server.name else ""
+            if folder and all(one is not match.entry for match in config.entries_of(server)):
+                yield f"The entry '{one.name}' in '{config.place.path}' is for '{folder}': use --name for another one"
     for location in locations:
         if not location.match.certain:
             entry = f"The entry '{location.match.entry.name}' in '{location.path}'"
@@ -140,6 +147,8 @@ def _warnings(
             yield from warnings_of_file(profile, config)
     if effective is not None:
         yield from _warnings_of_entry(effective, here)
+        if has_stale_address(effective.match) and profile.holder(effective.place) is Scope.USER:
+            yield f"The entry '{effective.match.entry.name}' in '{effective.path}' {STALE_ADDRESS}"
 
 
 def _registered_twice(locations: tuple[Location, ...]) -> Iterator[str]:
@@ -158,6 +167,14 @@ def several(config: ConfigFile, server: ServerDefinition) -> tuple[str, ...]:
     return names if len(names) > 1 else ()
 
 
+def install_command(profile: Profile, server: ServerDefinition) -> str:
+    """The command that registers a server, of this or another folder."""
+    served = server.served
+    named = served is not None and (served.named or served.entry)
+    name = f"{served.options} --name {server.name}" if served is not None and named else ""
+    return f"uno-devserver mcp install {profile.id}{name}"
+
+
 def in_words(place: Place, here: Here) -> str:
     """The quoted path of a place, with a remark if that part of the file is for this project only."""
     return f"'{place.path}'" + (", this project" if here.workspace in place.root else "")
@@ -167,7 +184,7 @@ def warnings_of_file(profile: Profile, config: ConfigFile) -> Iterator[str]:
     """Reasons why the client does not read a file."""
     if config.problem:
         yield config.problem
-    if config.document is not None and config.place.format is Format.JSON:
+    if config.document is not None and config.place.format is not Format.JSONC:
         for remark in config.document.remarks:
             where = f"Config file '{config.place.path}' has {remark.what} in line {remark.line}"
             yield f"{where}, which {profile.name} does not accept"
@@ -175,6 +192,8 @@ def warnings_of_file(profile: Profile, config: ConfigFile) -> Iterator[str]:
 
 def _warnings_of_entry(location: Location, here: Here) -> Iterator[str]:
     entry = location.match.entry
+    if entry.settings is None:
+        yield f"The entry '{entry.name}' in {in_words(location.place, here)} {NO_OBJECT}"
     if is_disabled(entry):
         yield f"The entry '{entry.name}' is disabled in {in_words(location.place, here)}"
     problem = cannot_start(location, here)

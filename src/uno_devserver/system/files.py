@@ -26,6 +26,8 @@ _BOMS = (
 FOREIGN, SHARED = "it belongs to another user", "other users may write it"
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # a flag for opening a file, but not the target of a link; Windows has none
 
+TEMPORARY = ".uno-devserver.tmp"  # ends the names of our temporary files, which are removed when their writer is gone
+
 _ACL = "system.posix_acl_access"
 # Attributes that are valid for the old content only; the kernel drops or renews them when a file is written in place.
 _OF_THE_CONTENT = ("security.capability", "security.ima", "security.evm")
@@ -276,7 +278,7 @@ def _create_beside(path: str, mode: int) -> tuple[str, int]:
     """Create a temporary file next to `path`, with a name that no other writer uses; return its path and handle."""
     number = 0
     while True:
-        temporary = f"{path}.{os.getpid()}-{number}.tmp"
+        temporary = f"{path}.{os.getpid()}-{number}{TEMPORARY}"
         try:
             return temporary, os.open(
                 temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode
@@ -288,7 +290,7 @@ def _create_beside(path: str, mode: int) -> tuple[str, int]:
 def sweep(folder: str, name: str | None = None) -> None:
     """Remove temporary files that killed writers have left in a folder: those of one file, or all."""
     try:
-        found = [one for one in os.listdir(folder) if one.endswith(".tmp")]
+        found = [one for one in os.listdir(folder) if one.endswith(TEMPORARY)]
     except OSError:
         return
     if not found:
@@ -298,7 +300,9 @@ def sweep(folder: str, name: str | None = None) -> None:
     from .log import log
     from .processes import is_alive
 
-    left = re.compile((".+" if name is None else re.escape(name)) + r"\.([0-9]{1,9})-[0-9]+\.tmp", re.DOTALL)
+    left = re.compile(
+        (".+" if name is None else re.escape(name)) + r"\.([0-9]{1,9})-[0-9]+" + re.escape(TEMPORARY), re.DOTALL
+    )
     for one in found:
         match = left.fullmatch(one)
         if match and not is_alive(int(match[1])):

@@ -40,13 +40,15 @@ class Log:
         # A function that is called with every line, in the thread that writes it; it must neither block nor fail.
         self.tap: Callable[[float, int, str], None] | None = None
         self.tap_level = NONE  # the lowest level that is passed to the tap; it may be below that of the log
+        # The beginning of a line: a process that keeps several servers says to which one it belongs.
+        self.origin: Callable[[], str] = str
         self._file: IO[bytes] | None = None
 
     def write(self, level: int, message: str) -> None:
         is_logged = level >= self.level and self.level != NONE
         if not is_logged and level < self.tap_level:
             return
-        message = visible(message)
+        message = visible(self.origin() + message)
         line = time.time(), level, message[:RECENT_CHARACTERS]
         if is_logged:
             self.recent.append(line)

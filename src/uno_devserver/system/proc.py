@@ -9,6 +9,7 @@ from .values import Value
 
 AVAILABLE = sys.platform == "linux" and os.path.isfile("/proc/self/stat")
 LISTENING = b"0A"  # the state in the kernel's table of sockets
+ORDINARY_SIGNALS = 0x7FFF_FFFF  # 1 to 31; the C library uses some of the others for itself
 
 
 class ProcessStat(Value):
@@ -41,6 +42,16 @@ def is_alive(pid: int) -> bool:
         return True
     except OSError:
         return False
+
+
+def handles_signals(pid: int) -> bool:
+    """Whether the process handles any signal itself; False if it has ended, or is hidden."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as stream:
+            caught = stream.read().partition(b"\nSigCgt:")[2].split(maxsplit=1)
+    except OSError:
+        return False
+    return bool(caught and int(caught[0], 16) & ORDINARY_SIGNALS)
 
 
 def is_group_alive(group: int) -> bool:

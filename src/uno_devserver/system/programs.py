@@ -13,17 +13,18 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 USUAL_ENDINGS = ".COM;.EXE;.BAT;.CMD"  # the endings of programs on Windows if PATHEXT is not set
 
 
 def find_program(name: str, environ: Mapping[str, str], platform: str = sys.platform) -> str | None:
     """The full path of a program on PATH; None if it is not found."""
-    for path in program_candidates(name, environ, platform):
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None
+    return first_executable(program_candidates(name, environ, platform))
+
+
+def first_executable(paths: Iterable[str]) -> str | None:
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 def program_candidates(name: str, environ: Mapping[str, str], platform: str) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import subprocess
     import threading
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
 POLL_SECONDS = 0.05  # for programs whose output is held open by another process; otherwise the end is noticed at once
 BEGIN_SECONDS = 0.1  # how long to wait for a process that is just being started; a busy machine takes 20 ms
@@ -218,6 +219,29 @@ def _wait_for_exit(process: subprocess.Popen[bytes], seconds: float) -> None:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
         pass
+
+
+def ask_module(module: str, request: Mapping[str, Any], seconds: float) -> Any:
+    """Run a module of this program with a request as JSON, and return its answer, which is JSON, too. Blocks.
+
+    The process may outlive this one, so that what it has begun is not lost. Raises TimeoutError, OSError or ValueError.
+    """
+    import json
+    import subprocess
+
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-P", "-m", module],
+            input=json.dumps(request).encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=seconds,
+            check=False,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"It did not answer within {seconds:g} s.") from None
+    return json.loads(ran.stdout)
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -72,7 +72,7 @@ class SdkQuestions:
         found = [stored_answer(project, self.environ) for project in projects]
         open_ones = [project for project, answer in zip(projects, found, strict=True) if answer is None]
         program = find_program("dotnet", self.environ) if open_ones else None
-        if program is not None and _can_be_asked(self.environ):
+        if program is not None and sdk_can_be_asked(self.environ):
             from concurrent.futures import ThreadPoolExecutor
 
             with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -122,35 +122,51 @@ class SdkQuestions:
 
     def _question(self, program: str, project: DotNetProject, framework: str) -> dict[str, Any]:
         """The answer of the SDK; empty if there is none."""
-        line = [program, question_verb(project.path), project.path, "-nologo"]
-        line += [f"-getItem:{kind}" for kind in (*ITEMS, "ProjectReference")]
-        line += [f"-getProperty:{name}" for name in PROPERTIES]
-        line += [f"-p:TargetFramework={framework}"] if framework else []
-        outcome = run(
-            line,
-            cwd=os.path.dirname(project.path),
-            environ={**self.environ, "DOTNET_NOLOGO": "1"},
-            seconds=ASK_SECONDS,
-            keep_bytes=ANSWER_BYTES,
-            with_errors=False,
+        answer, problem = ask_sdk(
+            program, project.path, (*ITEMS, "ProjectReference"), PROPERTIES, framework, self.environ, ASK_SECONDS
         )
-        printed = outcome.output.decode("utf-8", "replace")
-        try:
-            if outcome.succeeded:
-                answer = json.loads(printed[printed.index("{") :])
-                return answer if isinstance(answer, dict) else {}
-        except ValueError:
-            pass
-        said = outcome.problem or f"exit code {outcome.exit_code}"
-        log.debug(f"{' '.join(line[:3])} gives no answer ({said}), so our own evaluation counts: {printed[:1000]}")
-        return {}
+        if problem:
+            log.debug(f"the SDK gives no answer about {project.path}, so our own evaluation counts: {problem}")
+        return answer
+
+
+def ask_sdk(
+    program: str,
+    path: str,
+    items: Iterable[str],
+    properties: Iterable[str],
+    framework: str,
+    environ: Mapping[str, str],
+    seconds: float,
+) -> tuple[dict[str, Any], str]:
+    """What `dotnet msbuild` says of a project by evaluating it, or why it says nothing."""
+    line = [program, question_verb(path), path, "-nologo"]
+    line += [f"-getItem:{kind}" for kind in items]
+    line += [f"-getProperty:{name}" for name in properties]
+    line += [f"-p:TargetFramework={framework}"] if framework else []
+    outcome = run(
+        line,
+        cwd=os.path.dirname(path),
+        environ={**environ, "DOTNET_NOLOGO": "1"},
+        seconds=seconds,
+        keep_bytes=ANSWER_BYTES,
+        with_errors=False,
+    )
+    printed = outcome.output.decode("utf-8", "replace")
+    try:
+        if outcome.succeeded:
+            answer = json.loads(printed[printed.index("{") :])
+            return (answer, "") if isinstance(answer, dict) else ({}, "the answer is not an object")
+    except ValueError:
+        pass
+    return {}, outcome.problem or printed.strip()[:1000] or f"exit code {outcome.exit_code}"
 
 
 def question_verb(path: str) -> str:
     return "build" if is_program(path) else "msbuild"
 
 
-def _can_be_asked(environ: Mapping[str, str]) -> bool:
+def sdk_can_be_asked(environ: Mapping[str, str]) -> bool:
     """Whether an SDK that can be asked may be installed."""
     root = dotnet_root(environ)
     if root is None:

@@ -59,10 +59,21 @@ def is_program(path: str) -> bool:
     return path.lower().endswith(PROGRAM)
 
 
-def project_in(folder: str, names: Collection[str]) -> str | None:
-    """The project file among the names in a folder, else the file-based program; the first by name of several."""
+def project_in(folder: str, names: Collection[str], meant: str = "") -> str | None:
+    """The project file among the names in a folder, else the file-based program.
+
+    Of several, the one that is `meant`, else the first by name.
+    """
     found = projects_in(folder, names)
-    return found[0] if found else None
+    return meant if meant in found else next(iter(found), None)
+
+
+def named_in(line: Sequence[str], directory: str, folder: str) -> str:
+    """The name of the project or program in `folder` that a command line names; empty if it names none."""
+    files = (
+        os.path.realpath(os.path.join(directory, word)) for word in line if word.lower().endswith((*PROJECTS, PROGRAM))
+    )
+    return next((os.path.basename(file) for file in files if os.path.dirname(file) == os.path.realpath(folder)), "")
 
 
 def projects_in(folder: str, names: Collection[str]) -> list[str]:

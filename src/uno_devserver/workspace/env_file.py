@@ -1,7 +1,8 @@
 """Reads a file of environment variables, as `mcpServer.envFile` names one: lines `NAME=value`, as in `.env` files.
 
 Comments, a leading `export`, and values in quotes, even over several lines, are understood; `$NAME` is no reference.
-Messages name the line and never quote it, because it may have a secret.
+Messages name the line and never quote it, because it may have a secret; names are shown, so a line of a secret over
+several lines without quotes is an error and not a name.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ _BLANK = re.compile(r"[ \t]*(?:#.*)?\r?(?:\n|\Z)")
 _NAME = re.compile(r"[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*")
 _QUOTED = re.compile(r"'(?P<plain>[^']*)'|\"(?P<escaped>(?:[^\"\\]|\\.)*)\"", re.DOTALL)
 _BARE = re.compile(r"(?P<value>(?:[^\s#]|[ \t]+(?=[^\s#])|(?<=\S)#)*)")
+_PEM = re.compile(r"-----BEGIN [A-Z0-9 ]+-----")
+# The last line of a text in Base64, which has letters of both cases and ends with its padding.
+_BASE64 = re.compile(r"[ \t]*(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{32,}={1,2}[ \t]*\r?(?:\n|\Z)")
+_IN_QUOTES = "a value of several lines must stand in quotes"
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 
@@ -36,6 +41,8 @@ def read_env_file(path: str) -> tuple[tuple[str, str], ...]:
             at = blank.end()
             continue
         name = _NAME.match(text, at)
+        if _BASE64.match(text, at):
+            raise _problem(path, text, at, _IN_QUOTES)
         if name is None:
             raise _problem(path, text, at, "it must be NAME=value, a comment or blank")
         at = name.end()
@@ -44,6 +51,8 @@ def read_env_file(path: str) -> tuple[tuple[str, str], ...]:
         if found is None:
             raise _problem(path, text, at, f"the value of {name['name']} has no closing quote")
         value = _value(found) if quoted else found["value"]
+        if not quoted and _PEM.fullmatch(value):
+            raise _problem(path, text, at, f"{_IN_QUOTES}, here that of {name['name']}")
         rest = _BLANK.match(text, found.end())
         if rest is None:
             raise _problem(path, text, found.end(), f"something follows the closing quote of {name['name']}")

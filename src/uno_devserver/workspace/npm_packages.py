@@ -9,38 +9,53 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 
 from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import JsonProblem, parse
 from .config import can_be_given
-from .repository import MAX_PACKAGES, belongs_to_us, repository_of
+from .repository import MAX_PACKAGES, belongs_to_us, limited, repository_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from .repository import Repository
+    from .repository import ReadBudget, Repository
 
 PACKAGE_JSON = "package.json"
 TSCONFIGS = ("tsconfig.build.json", "tsconfig.json")  # of a package, in the order of preference
 YARN_LOCK = "yarn.lock"
+LOCKFILES = {
+    "pnpm-lock.yaml": "pnpm",
+    "package-lock.json": "npm",
+    "npm-shrinkwrap.json": "npm",
+    YARN_LOCK: "yarn",
+    "bun.lock": "bun",
+    "bun.lockb": "bun",
+}
+MANAGERS = frozenset(LOCKFILES.values())
 OUTPUT_FOLDERS = frozenset({"dist", "build", "out", "coverage"})
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024  # a package.json has a few KB
-MAX_LOCK_BYTES = 64 * 1024 * 1024  # the lockfile of a large repository has 2 MB
+MAX_LOCK_BYTES = 16 * 1024 * 1024  # the lockfile of a large repository has 2 MB
 _DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _JAVASCRIPT = (".js", ".mjs", ".cjs")
 _IN_PLACE = ("link:", "portal:")  # paths of which yarn makes no copy
-_WORKSPACE = re.compile(r'^  resolution: "(@?[^@"\n]+)@workspace:([^"\n]+)"', re.MULTILINE)
+_WORKSPACE = re.compile(rb'^  resolution: "(@?[^@"\n]+)@workspace:([^"\n]+)"', re.MULTILINE)
 
 
-def used_packages(folder: str, repository: Repository, deciding: set[str]) -> list[str]:
+def used_packages(folder: str, repository: Repository, deciding: set[str], problems: list[str]) -> list[str]:
     """The folders of the packages that the package in `folder` uses; `deciding` gets the paths that decide it."""
-    deciding.add(os.path.join(folder, PACKAGE_JSON))
+    manifest = os.path.join(folder, PACKAGE_JSON)
+    deciding.add(manifest)
     found: list[str] = []
     workspaces: dict[str, str] | None = None
-    for name, version in _dependencies(read_manifest(folder)):
-        place = _linked(folder, name, repository, deciding)
+    installed = [os.path.join(above, "node_modules") for above in repository.upwards(folder)]
+    deciding.update(modules for modules in installed if not os.path.isdir(modules))
+    installed = [modules for modules in installed if modules not in deciding]
+    declared = _dependencies(read_manifest(folder, repository.budget.read))
+    for name, version in limited(declared, manifest, problems):
+        place = _linked(name, installed, repository, deciding)
         if place is None and version.startswith(_IN_PLACE):
             place = version.partition(":")[2]
         if place is None:
@@ -52,30 +67,41 @@ def used_packages(folder: str, repository: Repository, deciding: set[str]) -> li
     return repository.packages(folder, found)
 
 
-def packages_to_build(root: str, workspace: str) -> list[str]:
-    """The packages that the one in `root` uses and that must be built before it, each after those that it uses."""
-    repository = repository_of(root, workspace)
+def packages_to_build(root: str, workspace: str, budget: ReadBudget | None = None) -> list[str]:
+    """The packages that the one in `root` uses and that must be built before it, each after those that it uses.
+
+    Raises BudgetSpent.
+    """
+    repository = repository_of(root, workspace, budget=budget)
     order: list[str] = []
     seen = {repository.root}
 
     def visit(folder: str) -> None:
-        for used in used_packages(folder, repository, set()):
+        for used in used_packages(folder, repository, set(), []):
             if used not in seen and len(seen) <= MAX_PACKAGES:
                 seen.add(used)
                 visit(used)
                 order.append(used)
 
     visit(repository.root)
-    return [folder for folder in order if _runs_output(folder)]
+    return [folder for folder in order if _runs_output(folder, repository)]
 
 
-def read_manifest(folder: str) -> dict[str, Any]:
+def read_manifest(folder: str, read: Callable[[str, int], bytes] = read_bytes) -> dict[str, Any]:
     """The content of `package.json`; empty if it cannot be used, which the package manager reports."""
     try:
-        document = parse(read_bytes(os.path.join(folder, PACKAGE_JSON), MAX_MANIFEST_BYTES))
+        document = parse(read(os.path.join(folder, PACKAGE_JSON), MAX_MANIFEST_BYTES))
     except (FileNotFoundError, FileProblem, JsonProblem):
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def has_program(folder: str) -> bool:
+    """Whether the package has a program or code for others, and not only tools."""
+    document = read_manifest(folder)
+    scripts = document.get("scripts")
+    has_script = isinstance(scripts, dict) and any(name in scripts for name in ("start", "build"))
+    return has_script or any(key in document for key in ("main", "bin", "exports"))
 
 
 def missing_outputs(folder: str) -> bool:
@@ -92,22 +118,19 @@ def _dependencies(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield name, version
 
 
-def _linked(folder: str, name: str, repository: Repository, deciding: set[str]) -> str | None:
+def _linked(name: str, installed: Sequence[str], repository: Repository, deciding: set[str]) -> str | None:
     """The real folder of a dependency that is a link, empty for a copy, None if it is not installed."""
     missing = []
-    for above in repository.upwards(folder):
-        modules = os.path.join(above, "node_modules")
+    for modules in installed:
         place = os.path.join(modules, *name.split("/"))
-        if not os.path.isdir(modules):
-            missing.append(modules)
-        elif os.path.isdir(place):
+        repository.budget.path(place)
+        if os.path.isdir(place):
             real = os.path.realpath(place)
             if "node_modules" in real.split(os.sep):
                 return ""
             deciding.add(place)
             return real
-        else:
-            missing.append(place)
+        missing.append(place)
     deciding.update(missing)
     return None
 
@@ -116,20 +139,28 @@ def _yarn_workspaces(folder: str, repository: Repository, deciding: set[str]) ->
     """The folders of the workspaces, by name, of a yarn that does without `node_modules`."""
     for above in repository.upwards(folder):
         lock = os.path.join(above, YARN_LOCK)
-        try:
-            text = read_bytes(lock, MAX_LOCK_BYTES).decode("utf-8", "replace")
-        except FileNotFoundError:
-            continue
-        except FileProblem:
-            break
-        deciding.add(lock)
-        return {name: os.path.join(above, place) for name, place in _WORKSPACE.findall(text)}
+        if os.path.isfile(lock):
+            deciding.add(lock)
+            return repository.budget.once(lock, partial(_read_lock, lock, repository.budget))
     return {}
 
 
-def _runs_output(folder: str) -> bool:
+def _read_lock(lock: str, budget: ReadBudget) -> dict[str, str]:
+    try:
+        content = budget.read(lock, MAX_LOCK_BYTES)
+    except (FileNotFoundError, FileProblem):
+        return {}
+    folder, places = os.path.dirname(lock), dict[str, str]()
+    for found in _WORKSPACE.finditer(content):
+        budget.check()
+        name, place = (group.decode("utf-8", "replace") for group in found.groups())
+        places[name] = os.path.join(folder, place)
+    return places
+
+
+def _runs_output(folder: str, repository: Repository) -> bool:
     """Whether the package has a build script of ours, and offers to others a file that the build writes."""
-    document = read_manifest(folder)
+    document = read_manifest(folder, repository.budget.read)
     scripts = document.get("scripts")
     if not isinstance(scripts, dict) or not isinstance(scripts.get("build"), str):
         return False

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WSL_DRIVES = "/mnt/"  # the drives of Windows in WSL, whose file systems ignore case
-UNDECODABLE = re.compile("[\ud800-\udfff]")
+UNDECODABLE = "[\ud800-\udfff]"  # compiled on first use, which few workspaces need
 
 
 def absolute(path: str) -> str:
@@ -69,7 +69,7 @@ def _spellings(path: str | None) -> set[str]:
     except (OSError, ValueError):  # this cannot be a path: it contains a NUL, or is too long
         spellings = {os.path.normpath(path)}
     # The registry has U+FFFD instead of undecodable bytes, so both sides of a comparison get it.
-    return {UNDECODABLE.sub("\ufffd", spelling) for spelling in spellings}
+    return {re.sub(UNDECODABLE, "\ufffd", spelling) for spelling in spellings}
 
 
 def _are_one(path: str, other: str) -> bool:

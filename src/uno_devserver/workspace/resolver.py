@@ -1,6 +1,8 @@
-"""Resolves a directory to its workspace.
+"""Resolves a directory to its workspace, which is the same one for every directory inside it.
 
-Resolving never raises: a `Workspace` has the chosen solution, the candidates, and the issues that prevented a choice.
+Solutions in the directory and below it decide first. Otherwise the nearest folder above decides that has `.devtools`,
+or a solution that belongs to the same `global.json` with Uno as the directory. Resolving never raises: a `Workspace`
+has the chosen solution, the candidates, and the issues that prevented a choice.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class SelectionSource(Enum):
 
 class Workspace(Value):
     requested_directory: str
-    working_directory: str  # the effective directory, else the requested one
+    working_directory: str  # the effective directory, else the folder of the global.json with Uno, else the requested
     effective_directory: str | None
     solution: str | None
     global_json: str | None
@@ -61,30 +63,72 @@ class Workspace(Value):
         return found if nested else asked
 
 
-def resolve(directory: str, *, explicit: bool = False) -> Workspace:
-    """The workspace of `directory`, which is `explicit` if the user named it (--solution-dir)."""
+def resolve(directory: str, *, explicit: bool = False, solution: str | None = None) -> Workspace:
+    """The workspace of `directory`, which is `explicit` if the user named it (--solution-dir).
+
+    `solution` is the path of the solution that the user named; one in another folder says which workspace is meant.
+    """
     source = SelectionSource.UserSelected if explicit else SelectionSource.Automatic
     directory = absolute(directory)
     try:
+        if not os.path.isabs(directory):  # the current folder was removed
+            raise FileNotFoundError
         os.scandir(directory).close()
     except (OSError, ValueError) as error:
         return _unusable(directory, error).replace(source=source)
-    candidates = find_candidates(directory)
-    if candidates:
-        workspace = _choose(directory, candidates)
-    elif explicit:
-        workspace = _without_solution(directory)
-    else:
-        workspace = _nothing_found(directory)
-    if not workspace.resolved:
-        workspace = _by_config(workspace)
-    return workspace.replace(source=source, candidates=candidates)
+    found = _nearest(directory, explicit=explicit)
+    kind = _kind(directory, found.working_directory) if found.resolved else found.kind
+    workspace = found.replace(requested_directory=directory, kind=kind, source=source)
+    return workspace if solution is None else _with_solution(workspace, solution)
 
 
 def select_solution(workspace: Workspace, solution: str) -> Workspace:
     """The workspace with the solution that the user chose, or an unresolved workspace with the reason."""
     selected = _select(workspace, os.path.normpath(os.path.join(workspace.requested_directory, solution)))
     return selected.replace(source=SelectionSource.UserSelected, candidates=workspace.candidates)
+
+
+def _with_solution(workspace: Workspace, solution: str) -> Workspace:
+    path = os.path.normpath(os.path.join(workspace.requested_directory, solution))
+    if workspace.solution is not None and same_path(workspace.solution, path):
+        return workspace
+    selected = select_solution(workspace, path)
+    if selected.resolved or not os.path.isfile(path) or path in workspace.candidates:
+        return selected
+    there = resolve(os.path.dirname(path), explicit=True)
+    chosen = select_solution(there, path)
+    if not chosen.resolved and there.resolved:  # for example if git ignores the solution
+        return there.replace(solution=path)
+    return chosen
+
+
+def _nearest(directory: str, *, explicit: bool) -> Workspace:
+    """The workspace of the directory itself, or the nearest one above that it is in."""
+    candidates = find_candidates(directory)
+    here = _choose(directory, candidates).replace(candidates=candidates) if candidates else None
+    if here is not None and here.resolved:
+        return here
+    home = _home(directory)
+    top = os.path.dirname(home.path) if home and home.uno_sdk else None
+    for folder in upwards(directory):
+        if config_in(folder) is not None or os.path.isdir(os.path.join(folder, ADDINS)):
+            return _by_config(folder, here)
+        if here is not None and here.kind is ResolutionKind.Ambiguous:
+            continue  # a choice between these is due, but a folder with .devtools needs none
+        if top is not None and folder != directory and len(folder) >= len(top):
+            candidates = find_candidates(folder)
+            above = _choose(folder, candidates).replace(candidates=candidates) if candidates else None
+            if above is not None and above.resolved:
+                return above
+            here = above or here
+    if here is None:
+        here = _without_solution(directory, home, explicit=explicit)
+    return here if here.resolved or top is None else here.replace(working_directory=top)
+
+
+def _home(directory: str) -> GlobalJson | None:
+    path = find_global_json(directory)
+    return read_global_json(path) if path else None
 
 
 def _choose(directory: str, candidates: tuple[str, ...]) -> Workspace:
@@ -126,33 +170,43 @@ def _is_at(directory: str, path: str) -> bool:
     return same_path(os.path.dirname(path), directory)
 
 
-def _without_solution(directory: str) -> Workspace:
-    """The workspace of a directory that the user named, which may be one because of its global.json alone."""
-    path = os.path.join(directory, GLOBAL_JSON)
-    if not os.path.isfile(path):
-        return _nothing_found(directory)
-    home = read_global_json(path)
-    if home.uno_sdk:
-        return _resolved(directory, None, path)
-    message = f"{directory} has no solution, and it is not an Uno workspace by itself: {_why_not(home)}."
-    causes = (home.issue,) if home.issue else ()
-    return _unresolved(directory, ResolutionKind.NoValidWorkspace, (fatal("WorkspaceNotResolved", message), *causes))
+def _without_solution(directory: str, home: GlobalJson | None, *, explicit: bool) -> Workspace:
+    """The workspace of a directory without solutions; `home` is the global.json that counts for it.
+
+    If the user named the directory, a global.json with Uno is enough.
+    """
+    if explicit and home and home.uno_sdk:
+        return _resolved(directory, None, home.path)
+    if explicit and home and _is_at(directory, home.path):
+        message = f"{directory} has no solution, and it is not an Uno workspace by itself: {_why_not(home)}."
+        issues = _not_resolved(message, _causes({directory: home}))
+        return _unresolved(directory, ResolutionKind.NoValidWorkspace, issues)
+    message = f"There is no .sln or .slnx file in {directory} or in the {LEVELS_BELOW} levels of folders below it."
+    if home and home.uno_sdk:
+        above = (
+            ""
+            if _is_at(directory, home.path)
+            else f", nor near {home.path} above it, which names {home.uno_sdk.package}"
+        )
+        message = f"{message[:-1]}{above}."
+    missing = warning("NoSolutionFound", message)
+    causes = [cause.replace(remediation=missing.remediation) for cause in _causes({directory: home})]
+    return _unresolved(directory, ResolutionKind.NoCandidates, (missing, *_as_warnings(causes)))
 
 
-def _by_config(workspace: Workspace) -> Workspace:
-    """The workspace of the nearest config or folder of add-ins, with issues as warnings; unchanged if there is none."""
-    for folder in upwards(workspace.requested_directory):
-        config = config_in(folder)
-        if config is not None or os.path.isdir(os.path.join(folder, ADDINS)):
-            useful = [issue for issue in workspace.issues if issue.code in ("WorkspaceAmbiguous", "GlobalJsonInvalid")]
-            return workspace.replace(
-                working_directory=folder,
-                effective_directory=folder,
-                kind=_kind(workspace.requested_directory, folder),
-                config=config,
-                issues=_as_warnings(useful),
-            )
-    return workspace
+def _by_config(folder: str, here: Workspace | None) -> Workspace:
+    """The workspace of a folder with a config or add-ins; `here` has the solutions that decided nothing."""
+    useful = [
+        issue for issue in (here.issues if here else ()) if issue.code in ("WorkspaceAmbiguous", "GlobalJsonInvalid")
+    ]
+    workspace = here or _unresolved(folder, ResolutionKind.NoCandidates, ())
+    return workspace.replace(
+        working_directory=folder,
+        effective_directory=folder,
+        kind=_kind(folder, folder),
+        config=config_in(folder),
+        issues=_as_warnings(useful),
+    )
 
 
 def _select(workspace: Workspace, path: str) -> Workspace:
@@ -160,7 +214,8 @@ def _select(workspace: Workspace, path: str) -> Workspace:
     same = [candidate for candidate in workspace.candidates if same_path(candidate, path)]
     if not same and not any(twins(candidate, path) for candidate in workspace.candidates):
         choice = f"Choose one of: {_listed(workspace.candidates)}." if workspace.candidates else ""
-        issue = fatal("WorkspaceNotResolved", f"{path} is not among the solutions found in {directory}.", choice)
+        message = f"{path} is not a candidate: it is not among the solutions found for {directory}."
+        issue = fatal("WorkspaceNotResolved", message, choice)
         return _unresolved(directory, ResolutionKind.NoCandidates, (issue,))
     solution = same[0] if same else path
     if not os.path.isfile(solution):
@@ -214,16 +269,25 @@ def _unusable(directory: str, error: Exception) -> Workspace:
     return _unresolved(directory, ResolutionKind.NoCandidates, (issue,))
 
 
-def _nothing_found(directory: str) -> Workspace:
-    message = f"There is no .sln or .slnx file in {directory} or in the {LEVELS_BELOW} levels of folders below it."
-    return _unresolved(directory, ResolutionKind.NoCandidates, (warning("NoSolutionFound", message),))
-
-
 def _no_uno(directory: str, homes: Mapping[str, GlobalJson | None]) -> Workspace:
     reasons = [f"{solution} ({_why_not(home)})" for solution, home in homes.items()]
     message = f"No solution in {directory} belongs to an Uno workspace: {_listed(reasons)}."
-    issues = (fatal("WorkspaceNotResolved", message), *_malformed(homes))
-    return _unresolved(directory, ResolutionKind.NoValidWorkspace, issues)
+    folders = {os.path.dirname(solution): home for solution, home in homes.items()}
+    return _unresolved(directory, ResolutionKind.NoValidWorkspace, _not_resolved(message, _causes(folders)))
+
+
+def _not_resolved(message: str, causes: tuple[Issue, ...]) -> tuple[Issue, ...]:
+    """The issue with the next step of its first cause, then the causes."""
+    return (fatal("WorkspaceNotResolved", message, causes[0].remediation), *causes)
+
+
+def _causes(homes: Mapping[str, GlobalJson | None]) -> tuple[Issue, ...]:
+    """Why these folders, each with the global.json that counts for it, belong to no Uno workspace; each cause once."""
+    causes = [
+        home.issue if home else fatal("GlobalJsonNotFound", f"There is no global.json in {folder} or above it.")
+        for folder, home in homes.items()
+    ]
+    return tuple(dict.fromkeys(issue for issue in causes if issue))
 
 
 def _why_not(home: GlobalJson | None) -> str:

@@ -14,14 +14,12 @@ from ..system.jsonc import JsonProblem, parse
 from ..system.programs import program_candidates
 from ..system.text import usable_name
 from ..system.values import Value
-from .config import ServerCommand, can_be_given
+from .config import PROJECTS, Config, ServerCommand, can_be_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
-
-    from .config import Config
 
 MAX_BYTES = 1024 * 1024  # the limit for a package.json or pyproject.toml, which have a few KB
 NODE = "node"
@@ -39,6 +37,13 @@ OWN_RELOADS = {
 }
 _VALUED = {"-r", "--require", "--import", "--loader", "--env-file", "-C", "--conditions"}  # of Node, before the script
 LACKS = f"has no {PACKAGE} with 'bin' or 'main', no {PYPROJECT} with 'project.scripts', and no .csproj"
+# By the manifest in the folder of a server: what that lacks, and a command for an example.
+EXAMPLES = {
+    PACKAGE: ("has neither 'bin' nor 'main'", (NODE, "dist/index.js")),
+    PYPROJECT: ("has no 'project.scripts'", ()),  # the example is made from the files beside it
+    "go.mod": ("names no program", ("go", "run")),  # the package is looked for
+    "Cargo.toml": ("is not searched for programs", ("cargo", "run", "--quiet")),
+}
 
 
 class ServerLine(Value):
@@ -55,6 +60,12 @@ class ServerLine(Value):
     def environ(self, ours: Mapping[str, str]) -> dict[str, str]:
         return {**ours, **dict(self.from_file), **dict(self.environment)}
 
+    def started(self) -> tuple[str, ...]:
+        """The paths of the files that it starts, whether or not they exist, as far as they are known."""
+        from .command_package import started_files  # few starts need it
+
+        return tuple(self.built()) or started_files(self.line, self.folder)
+
     def built(self) -> list[str]:
         """The words of the line that are files of the output."""
         return [word for word in self.line if self.output and word.startswith(os.path.join(self.output, ""))]
@@ -70,17 +81,11 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
     assert root is not None
     own = config.server or ServerCommand()
     folder = own.cwd or root
-    from_file: tuple[tuple[str, str], ...] = ()
-    if own.env_file is not None:
-        from .env_file import read_env_file  # few configs name one
-
-        try:
-            from_file = read_env_file(own.env_file)
-        except FileProblem as problem:
-            message = f"mcpServer.envFile of {config.path} cannot be used: {problem}."
-            return fatal("ConfigInvalid", message, "Correct that file, or name another one; then call a tool.")
+    from_file = file_variables(config)
+    if isinstance(from_file, Issue):
+        return from_file
     if own.command is not None:
-        origin = f"mcpServer in {config.path}"
+        origin = f"{config.section} in {config.path}"
         line = (own.command, *own.args)
         line = without_own_reload(line) if config.hot_reload.enabled else line
         return ServerLine(line, folder, own.env, origin, from_file)
@@ -100,10 +105,31 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
             started.line, folder, (*profile, *own.env), project, from_file, started.output, started.copies
         )
     if found is None:
-        why = f"{root} {LACKS}" if os.path.isdir(root) else f"there is no folder {root}"
+        manifest = _manifest_in(root)
+        lacks = f"{os.path.join(root, manifest)} {EXAMPLES[manifest][0]}" if manifest else f"{root} {LACKS}"
+        why = lacks if os.path.isdir(root) else f"there is no folder {root}"
         return _elsewhere(config) or _unknown(config, why, platform)
     line, origin = found
     return ServerLine((*line, *own.args), folder, own.env, origin, from_file)
+
+
+def file_variables(config: Config) -> tuple[tuple[str, str], ...] | Issue:
+    """The variables of mcpServer.envFile, or the issue that says why they cannot be read."""
+    path = config.server.env_file if config.server else None
+    if path is None:
+        return ()
+    from ..system.safe_paths import PathEscape, path_inside
+    from .env_file import read_env_file  # few configs name one
+
+    try:
+        path_inside(os.path.dirname(os.path.dirname(config.path or "")), path)
+        return read_env_file(path)
+    except PathEscape:
+        message = f"mcpServer.envFile of {config.path} cannot be used: {path} leads out of the workspace."
+        return fatal("ConfigInvalid", message, "Name a file inside the workspace; then call a tool.")
+    except FileProblem as problem:
+        message = f"{config.section}.envFile of {config.path} cannot be used: {problem}."
+        return fatal("ConfigInvalid", message, "Correct that file, or name another one; then call a tool.")
 
 
 def without_own_reload(line: tuple[str, ...]) -> tuple[str, ...]:
@@ -127,8 +153,18 @@ def without_own_reload(line: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(kept)
 
 
+def config_for_package(folder: str, environ: Mapping[str, str], platform: str) -> str | None:
+    """The text of a config that declares the package in a folder as a server; None if there is no package."""
+    config = Config(path=os.path.join(folder, ".devtools", "host.config.jsonc"), server=ServerCommand())
+    if _manifest_in(folder) is None:
+        return None
+    if not isinstance(server_command(config, environ, platform), Issue):
+        return '{"mcpServer": {}}'
+    return f"{{{_example(config, platform)}}}"
+
+
 def server_name(config: Config) -> str:
-    """The name of the server, for a config that names a server: the given name, else that of its folder."""
+    """The name of what a config serves: the given name, else that of the folder."""
     return given_name(config) or folder_name(config)
 
 
@@ -136,19 +172,44 @@ def given_name(config: Config) -> str | None:
     """The server's name in the config or in its package; None if there is no usable one."""
     if config.hot_reload.server_name:
         return config.hot_reload.server_name
-    root = config.server_folder
-    assert root is not None
+    root = _named_folder(config)
     try:
         named = _read_json(root).get("name") or _read_toml(root).get("project", {}).get("name")
+        named = named or _module_name(root) or os.path.splitext(os.path.basename(_project_in(root) or ""))[0]
     except (_Problem, AttributeError):
         named = None
     return usable_name(named)
 
 
+def project_name(root: str) -> str:
+    """The name in the pyproject.toml of a folder; empty if there is none."""
+    try:
+        project = _read_toml(root).get("project")
+    except _Problem:
+        return ""
+    name = project.get("name") if isinstance(project, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _module_name(root: str) -> str | None:
+    """The last part of a Go module's path; None if there is no module."""
+    try:
+        lines = read_bytes(os.path.join(root, "go.mod"), MAX_BYTES).decode("utf-8", "replace").splitlines()
+    except (FileNotFoundError, FileProblem):
+        return None
+    found = next((words[1] for line in lines if len(words := line.split()) > 1 and words[0] == "module"), "")
+    return found.strip('"').rpartition("/")[2] or None
+
+
 def folder_name(config: Config) -> str:
-    root = config.server_folder
-    assert root is not None
+    root = _named_folder(config)
     return os.path.basename(root) or root
+
+
+def _named_folder(config: Config) -> str:
+    """The folder with the code of the declared server; that of the workspace for a config with `servers` only."""
+    assert config.path is not None
+    return config.server_folder or os.path.dirname(os.path.dirname(config.path))
 
 
 def _elsewhere(config: Config) -> Issue | None:
@@ -160,28 +221,70 @@ def _elsewhere(config: Config) -> Issue | None:
     if not os.path.isdir(meant):
         return None
     path = os.path.relpath(meant, folder).replace(os.sep, "/")
-    message = f'mcpServerRoot in {config.path} must probably be "{path}", which is {meant}: {root} has no server.'
-    return fatal(
-        "ConfigInvalid", message, f'Write "mcpServerRoot": "{path}": paths are relative to the folder of the file.'
-    )
+    key = "mcpServerRoot" if config.name is None else "root"
+    message = f'{key} in {config.path} must probably be "{path}", which is {meant}: {root} has no server.'
+    return fatal("ConfigInvalid", message, f'Write "{key}": "{path}": paths are relative to the folder of the file.')
 
 
 def _unknown(config: Config, why: str, platform: str) -> Issue:
-    assert config.server_folder is not None
     message = f"How the server of {config.path} is started is not known: {why}."
-    program, script = _by_hand(config.server_folder, platform)
-    step = f'Write it into that file, as in "mcpServer": {{"command": "{program}", "args": ["{script}"]}}.'
-    return fatal("ConfigInvalid", message, step)
+    return fatal("ConfigInvalid", message, f"Write it into that file, as in {_example(config, platform)}.")
 
 
-def _by_hand(root: str, platform: str) -> tuple[str, str]:
-    """A program and a script for an example; they fit the server in the folder if that is a Python file."""
-    script = next((name for name in SCRIPTS if os.path.isfile(os.path.join(root, name))), None)
+def _example(config: Config, platform: str) -> str:
+    """A section of a config with a command that fits the kind of server in its folder."""
+    program, *arguments = _by_hand(_named_folder(config), platform)
+    given = ", ".join(f'"{argument}"' for argument in arguments)
+    return f'"{config.name or "mcpServer"}": {{"command": "{program}", "args": [{given}]}}'
+
+
+def _manifest_in(root: str) -> str | None:
+    return next((name for name in EXAMPLES if os.path.isfile(os.path.join(root, name))), None)
+
+
+def _by_hand(root: str, platform: str) -> tuple[str, ...]:
+    """A command line for an example, which fits the kind of server in the folder."""
+    manifest = _manifest_in(root)
+    if manifest == "go.mod":
+        return *EXAMPLES[manifest][1], _go_program(root)
+    if manifest not in (None, PYPROJECT):
+        return EXAMPLES[manifest][1]
+    try:
+        names = os.listdir(root)
+    except OSError:
+        names = []
+    if manifest is None and any(name.lower().endswith((*PROJECTS, ".cs")) for name in names):
+        from .dotnet_project import projects_in
+
+        if projects := projects_in(root, names):  # several, of which one is meant
+            how = () if projects[0].lower().endswith(".cs") else ("--project",)
+            return "dotnet", "run", *how, projects[0]
+    found = sorted(name for name in names if name.endswith(".py"))
+    script = next((name for name in (*SCRIPTS, *found) if name in found), SCRIPTS[0] if manifest else None)
     if script is None:
-        return NODE, "dist/index.js"
+        return EXAMPLES[PACKAGE][1]
     own = ".venv/Scripts/python.exe" if platform == "win32" else ".venv/bin/python"
     usual = "python" if platform == "win32" else "python3"
     return own if os.path.isfile(os.path.join(root, own)) else usual, script
+
+
+def _go_program(root: str) -> str:
+    """The first package of a Go module that can be run, among the usual folders."""
+    from glob import glob
+
+    for folder in (".", "./cmd/*", "./*"):
+        for path in sorted(glob(os.path.join(root, folder, "*.go"))):
+            if not path.endswith("_test.go") and _is_go_program(path):
+                below = os.path.relpath(os.path.dirname(path), root).replace(os.sep, "/")
+                return "." if below == "." else f"./{below}"
+    return "."
+
+
+def _is_go_program(path: str) -> bool:
+    try:
+        return b"package main" in (line.strip() for line in read_bytes(path, MAX_BYTES).splitlines())
+    except (FileNotFoundError, FileProblem):
+        return False
 
 
 # The kinds of packages: each gives a command line and its origin.
@@ -241,7 +344,7 @@ def _project_in(root: str) -> str | None:
     except OSError:
         return None
     if len(found) > 1:
-        raise _Problem(f"{root} has several projects: {', '.join(found)}")
+        raise _Problem(f"{root} has several projects: {', '.join(found[:10])}")
     return os.path.join(root, found[0]) if found else None
 
 

@@ -10,7 +10,7 @@ import os
 
 from ..issues import Issue, warning
 from ..msbuild.xml import XmlProblem, parse_xml
-from ..system.files import FileProblem, decode, read_bytes
+from ..system.files import FileProblem, decode, read_bytes, read_head
 from ..system.jsonc import JsonProblem
 from ..system.jsonc import parse as parse_json
 from ..system.values import Value
@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .resolver import Workspace
 
+MAX_PROJECT_BYTES = 64 * 1024  # the SDK is named at the beginning
 MAX_BYTES = 32 * 1024 * 1024  # a thousand projects with all their configurations have 4 MB
 SHOWN_CHARACTERS = 80  # how much of a bad path is quoted
 PROJECT_EXTENSIONS = (".csproj", ".fsproj", ".vbproj")
@@ -47,6 +48,25 @@ def read_solution(path: str) -> Solution:
         listing.complain(str(problem))
     issue = warning("SolutionUnreadable", f"{path}: {listing.complaint}.") if listing.complaint else None
     return Solution(path, tuple(listing.projects.values()), issue)
+
+
+def uno_projects_outside(workspace: Workspace) -> list[str]:
+    """The C# projects of the workspace that use Uno, and that its solution does not contain."""
+    if workspace.solution is None:
+        return []
+    listed = {path_key(path) for path in read_solution(workspace.solution).projects}
+    found = find_files(workspace.working_directory, (".csproj",))
+    return [path for path in found if path_key(path) not in listed and uses_uno(path)]
+
+
+def uses_uno(project: str) -> bool:
+    """Whether a C# project names an SDK of Uno, as a project of an app does."""
+    if not project.lower().endswith(".csproj"):
+        return False
+    try:
+        return b"Uno.Sdk" in read_head(project, MAX_PROJECT_BYTES)
+    except (OSError, ValueError, FileProblem):
+        return False
 
 
 class _Listing:

@@ -25,6 +25,7 @@ from .config import MAX_BYTES, PROJECTS, read_config
 from .config_file import CONFIG
 from .global_json import find_global_json
 from .npm_packages import PACKAGE_JSON, packages_to_build
+from .repository import BudgetSpent, ReadBudget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def trust_question(directory: str) -> TrustQuestion:
         content = read_bytes(config, MAX_BYTES)
     except FileNotFoundError:
         return TrustQuestion(directory, addins, None, "", tuple(kinds))
-    kinds += dict.fromkeys(_package_kinds(directory, read_config(config)))
+    kinds += dict.fromkeys(_package_kinds(directory, read_config(config), ReadBudget()))
     return TrustQuestion(directory, addins, config, sha256(content), tuple(kinds))
 
 
@@ -212,27 +213,45 @@ def check_owners(paths: Iterable[str]) -> None:
             raise ForeignCode(path, status.st_uid)
 
 
-def _package_kinds(directory: str, config: Config) -> Iterator[str]:
-    """The packages that the config lets this program build or start, their builds, and the variables of the server."""
+def _package_kinds(directory: str, config: Config, budget: ReadBudget) -> Iterator[str]:
+    """The packages that the config lets this program build or start, their builds, and the variables of the servers."""
+    for entry in config.servers:
+        if entry.enabled and not entry.connects_only:
+            yield from _package_kinds(directory, entry, budget)
     if config.server is not None and config.server.env_file is not None:
         check_owners((config.server.env_file,))
         yield f"the variables of {_relative(config.server.env_file, directory)}"
-    for root in dict.fromkeys((config.server_folder or directory, config.extension_path)):
+    for named in dict.fromkeys((config.server_folder or directory, config.extension_path)):
+        if named is None:
+            continue
+        root = os.path.realpath(named)
+        if root != named:
+            yield f"the folder {_relative(named, directory)}, a link to {root}"
         try:
-            names = sorted(os.listdir(root)) if root is not None else []
+            names = sorted(os.listdir(root))
         except OSError:
             continue
-        programs = _programs(str(root), names)
+        programs = _programs(root, names)
         for name in names:
             if name in _PACKAGES or name.lower().endswith(PROJECTS) or name in programs:
-                path = os.path.join(str(root), name)
-                check_owners((str(root), path))
+                path = os.path.join(root, name)
+                check_owners((named, root, path))
                 shown = _relative(path, directory)
                 yield f"the package of {shown}"
                 yield from (f"the script {script!r} of {shown}" for script in _build_scripts(path))
             if name == PACKAGE_JSON:
-                for used in packages_to_build(str(root), directory):
-                    yield f"the script 'build' of {_relative(os.path.join(used, name), directory)}"
+                yield from (
+                    f"the script 'build' of {_relative(os.path.join(used, name), directory)}"
+                    for used in _packages_to_build(root, directory, budget)
+                )
+
+
+def _packages_to_build(root: str, directory: str, budget: ReadBudget) -> list[str]:
+    try:
+        return packages_to_build(root, directory, budget)
+    except BudgetSpent as spent:
+        path = os.path.join(root, PACKAGE_JSON)
+        raise FileProblem(path, f"the packages that it uses cannot all be found, because {spent}") from None
 
 
 def _programs(root: str, names: list[str]) -> list[str]:
@@ -287,8 +306,8 @@ def _refusal(state: str, directory: str) -> str:
         asked = trust_question(directory)
     except ForeignCode as problem:
         return f"{problem.path} belongs to another user (id {problem.owner})"
-    except FileProblem:
-        return "its config cannot be read"
+    except FileProblem as problem:
+        return f"{problem.path} cannot be used ({problem.reason})"
     if answer.get("config") != asked.digest:
         return CONFIG_CHANGED
     new = [kind for kind in asked.kinds if kind not in _kinds(answer)]

@@ -166,13 +166,12 @@ def test_the_workspace_is_the_current_folder_or_the_named_one(workspace: Path) -
     assert _asked("cursor", "--solution-dir", "app", "--workspace", "./app/").here.workspace == str(workspace / "app")
 
 
-def test_two_options_that_name_two_workspaces_are_a_usage_error(workspace: Path) -> None:
+def test_the_workspace_whose_files_count_and_the_folder_that_is_served_can_differ(workspace: Path) -> None:
     (workspace / "app").mkdir()
 
-    error = _refused("cursor", "--workspace", "app", "--solution-dir", ".")
+    asked = _asked("cursor", "--workspace", ".", "--solution-dir", "app")
 
-    assert error.exit_code == 2
-    assert f"two folders: {workspace / 'app'} and {workspace}" in error.message
+    assert (asked.here.workspace, asked.directory) == (str(workspace), str(workspace / "app"))
 
 
 @pytest.mark.usefixtures("workspace")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.files import write
+from support.machine import Result
 from support.registration import (
     BY_PATH,
     DOCS,
@@ -26,6 +27,7 @@ from support.registration import (
     operations,
 )
 from support.terminals import Terminal
+from uno_devserver.cli.mcp.install import REMOVE_THEM
 from uno_devserver.cli.trust import MAY_IT_RUN
 
 ADDIN = ".devtools/addins/mine.py"
@@ -138,7 +140,7 @@ def test_until_a_release_the_path_of_this_program_is_written_and_it_is_said_why(
 
     assert clients.read(".cursor/mcp.json")["mcpServers"]["UnoApp"] == BY_PATH
     assert why in app["note"]
-    assert "package index" not in docs["note"]
+    assert "package index" not in docs.get("note", "")
     assert why in " ".join(text.split())
     (again, _) = operations(clients.install("cursor"))
     assert (again["action"], again["reason"]) == ("skipped", "Already registered")
@@ -195,7 +197,7 @@ def test_the_net_tool_has_its_own_package_and_no_warning_before_a_release(client
     (app, _) = operations(clients.install("cursor", "--runner", "dnx"))
 
     assert clients.read(".cursor/mcp.json")["mcpServers"]["UnoApp"]["command"] == "dnx"
-    assert "package index" not in app["note"]
+    assert "package index" not in app.get("note", "")
 
 
 def test_a_release_writes_its_minor_version_and_the_next_minor_version_renews_it(clients: Clients) -> None:
@@ -208,7 +210,7 @@ def test_a_release_writes_its_minor_version_and_the_next_minor_version_renews_it
     minor = clients.install("cursor")
 
     assert written == by_uvx(RELEASE)
-    assert "package index" not in operations(created)[0]["note"]
+    assert "package index" not in operations(created)[0].get("note", "")
     assert operations(patch)[0]["action"] == "skipped"
     assert operations(minor)[0]["action"] == "updated"
     assert clients.read(".cursor/mcp.json")["mcpServers"]["UnoApp"] == by_uvx("1.3.0")
@@ -273,6 +275,51 @@ def test_who_interrupts_the_question_is_told_that_the_files_are_written(clients:
     assert terminal.process.returncode == 130
     assert "but the entries were written: 'uno-devserver mcp uninstall' removes them." in " ".join(sent.split())
     assert agreements(clients) == []
+
+
+@pytest.mark.parametrize(("answer", "stays"), [(b"\n", True), (b"n\n", True), (b"y\n", False)])
+def test_on_a_terminal_uninstall_says_before_what_else_it_would_empty(
+    clients: Clients, answer: bytes, stays: bool
+) -> None:
+    clients.install("cursor")
+    clients.install("cursor", "--scope", "user")
+    terminal = Terminal(clients.machine, "mcp", "uninstall", "cursor")
+
+    asked = terminal.until(REMOVE_THEM)
+    assert "UnoApp" in clients.read(".cursor/mcp.json")["mcpServers"], "nothing is written before the answer"
+    terminal.press(answer)
+    terminal.end()
+
+    assert "~/.cursor/mcp.json" in asked
+    assert not clients.at(".cursor/mcp.json").exists()
+    assert clients.at("~/.cursor/mcp.json").exists() == stays
+
+
+@pytest.mark.parametrize("options", [("--scope", "user"), ("--all-scopes",), ("--dry-run",)])
+def test_uninstall_asks_nothing_where_it_is_said_what_is_meant(clients: Clients, options: tuple[str, ...]) -> None:
+    clients.install("cursor")
+    clients.install("cursor", "--scope", "user")
+
+    terminal = Terminal(clients.machine, "mcp", "uninstall", "cursor", *options)
+
+    assert REMOVE_THEM not in terminal.end()
+    assert terminal.process.returncode == 0
+
+
+def test_uninstall_names_an_entry_that_had_other_values_before_and_restore_puts_it_back(clients: Clients) -> None:
+    path = clients.write(".cursor/mcp.json", {"mcpServers": {"UnoApp": {"url": "http://localhost:5/mcp"}}})
+    before = path.read_bytes()
+    clients.install("cursor")
+
+    removed = clients.uninstall("cursor")
+    restored = clients.mcp("restore", "cursor")
+
+    noted = {one["server"]: one.get("note", "") for one in operations(removed)}
+    step = "'uno-devserver mcp restore cursor' puts that back"
+    assert f"'UnoApp' had other values before our changes: {step}." in noted["UnoApp"]
+    assert "other values" not in noted["UnoDocs"]
+    assert [one["action"] for one in operations(restored)] == ["restored"]
+    assert path.read_bytes() == before
 
 
 def test_a_failed_registration_asks_and_keeps_nothing(clients: Clients) -> None:
@@ -690,3 +737,19 @@ def test_the_same_clients_are_listed_wherever_one_is_missing_or_unknown(
     assert "cursor, " in error
     assert "aider" not in error
     assert " unknown" not in error
+
+
+def test_a_dry_run_for_all_clients_tells_what_the_run_tells_where_they_share_a_file(clients: Clients) -> None:
+    old = {"command": "uvx", "args": ["uno-devserver", "--mcp-app"]}
+    shared = clients.write(".cursor/mcp.json", {"servers": {"UnoApp": old}, "mcpServers": {"UnoApp": old}})
+    clients.at(".vscode").mkdir()
+    clients.at(".vscode/mcp.json").symlink_to(shared)
+    clients.install("--all", "--release")
+
+    foretold, done = clients.uninstall("--all", "--dry-run"), clients.uninstall("--all")
+
+    def told(result: Result) -> list[tuple[str, str, str | None]]:
+        return [(one["ide"], one["action"], one.get("note")) for one in operations(result)]
+
+    assert told(foretold) == told(done)
+    assert sum("had other values before our changes" in (note or "") for _, _, note in told(done)) == 2

@@ -82,11 +82,12 @@ def test_without_a_caller_and_without_clients_all_are_known_and_none_is_listed(c
     assert all(Path(path).is_absolute() for one in told["ides"] for path in one["configPaths"])
 
 
-def test_a_caller_that_is_not_there_is_listed_and_an_alias_is_told_by_its_name(clients: Clients) -> None:
+def test_a_caller_that_is_not_there_is_listed_under_the_identifier_that_it_asked_for(clients: Clients) -> None:
     told = clients.status("copilot-vscode").json
 
-    assert told["callerIde"] == "vscode"
-    assert [one["ides"] for one in told["servers"]] == [[{"ide": "vscode", "status": "missing"}]] * 2
+    assert told["callerIde"] == "copilot-vscode"
+    assert [one["ides"] for one in told["servers"]] == [[{"ide": "copilot-vscode", "status": "missing"}]] * 2
+    assert "copilot-vscode" in [one["id"] for one in told["ides"]]
 
 
 def test_a_file_that_the_client_reads_no_more_is_a_legacy_location(clients: Clients) -> None:

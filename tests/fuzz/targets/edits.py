@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from uno_devserver.setup.config_file import decode_text, encode_text
 from uno_devserver.setup.edits import json_document, toml_document, toml_edit, yaml_document  # noqa: F401  # instrumented
 from uno_devserver.setup.edits.document import EditProblem, open_document
 from uno_devserver.setup.profiles import Format
-from uno_devserver.system import jsonc
+from uno_devserver.system import jsonc, toml
 
 from ..documents import BUILT, RAW
 from ..pieces import Pieces
@@ -53,7 +54,7 @@ def check_json(data: bytes) -> None:
 
 
 def check_toml(data: bytes) -> None:
-    _check(data, TOML_LINES, Format.TOML, ("mcp_servers",), None, tomllib.loads)
+    _check(data, TOML_LINES, Format.TOML, ("mcp_servers",), None, _toml)
 
 
 def check_yaml(data: bytes) -> None:
@@ -151,6 +152,13 @@ def _json(text: str) -> Any:
         return jsonc.parse(text) if jsonc.without_comments(text).strip() else {}
 
 
+def _toml(text: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return toml.parse(text)  # TOML 1.1, which tomllib does not read
+
+
 class _AnyTag(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Values of unknown tags count as what they are written as."""
 
@@ -163,12 +171,13 @@ def _of_any_tag(loader: _AnyTag, _tag: str, node: yaml.Node) -> Any:
     return str(node.value)
 
 
+_BLANK_LINE_WITH_TAB = re.compile(r"^ *\t[ \t]*(?=\r?$)", re.MULTILINE)
 _AnyTag.add_multi_constructor("", _of_any_tag)
 
 
 def _yaml(text: str) -> Any:
     try:
-        return next(iter(yaml.load_all(text, _AnyTag)), None) or {}
+        return next(iter(yaml.load_all(_BLANK_LINE_WITH_TAB.sub("", text), _AnyTag)), None) or {}
     except (
         yaml.composer.ComposerError,
         yaml.constructor.ConstructorError,
@@ -243,6 +252,7 @@ TARGETS = (
             RAW + b'model = "o"\n\n[mcp_servers.a]\ncommand = "x" # c\n\n[other]\n',
             RAW + b"mcp_servers = { a = { command = 'x' } }\r\n",
             RAW + b"mcp_servers.a.command = 'x'",
+            RAW + b"mcp_servers = {\n  a = { b = 1, }, # c\n  # d\n}\n",
             BUILT + bytes(range(len(TOML_LINES))),
             BUILT + bytes([1, 6, 14, 4, 7]),
             BUILT + bytes([0, 9, 7, 16]),
@@ -258,6 +268,7 @@ TARGETS = (
             b"\0" + RAW + b"a: 1\nextensions:\n  dev:\n    cmd: x # c\n    args: [a, 'b']\n  12: {}\nz: |\n  t\n",
             b"\xff" + RAW + b"mcpServers:\n- name: a\n  x: |+\n    y\n\nb:\n",
             b"\0" + RAW + b"{extensions: {a: {}}}",
+            b"\0" + RAW + b"extensions:\n\t\n  a:\n    b: |\n      c",
             b"\0" + BUILT + bytes([0, 2, 3, 4, 32]),
             b"\xff" + BUILT + bytes([1, 7, 9, 10, 14]),
             b"\0" + BUILT + bytes([26, 14]),

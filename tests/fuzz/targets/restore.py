@@ -13,7 +13,7 @@ from uno_devserver.discovery.assets import read_assets
 from uno_devserver.discovery.manifest import read_manifest
 from uno_devserver.discovery.nuget import PackageFolders, package_folders
 from uno_devserver.discovery.packages import read_sdk_packages
-from uno_devserver.discovery.project_info import known_properties, read_project
+from uno_devserver.discovery.project_info import framework_properties, read_project
 from uno_devserver.discovery.restore import read_generated, restore_issues, select_imports
 from uno_devserver.msbuild import evaluation, functions  # noqa: F401  # to be instrumented
 from uno_devserver.msbuild.project_files import ProjectFileCache
@@ -132,7 +132,7 @@ def check_project(data: bytes) -> None:
     path = put("project/App.csproj", first)
     put("project/obj/project.nuget.cache", record)
     project = read_project(path, ProjectFileCache(), {})
-    known_properties(project, project.frameworks[0] if project.frameworks else None, None)
+    framework_properties(project.frameworks[0] if project.frameworks else None)
     assert all(issue.message for issue in restore_issues(project))
 
 

@@ -93,7 +93,7 @@ class Passing:
     def client_met(self, client: ClientInfo) -> None:
         pass
 
-    def list_read(self, *, tools: bool) -> None:
+    def list_read(self, tools: bytes | None) -> None:
         pass
 
 

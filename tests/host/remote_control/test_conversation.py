@@ -22,6 +22,7 @@ RECORD: list[Step] = json.loads((GOLDEN / "host" / "rc" / "conversation.json").r
 # Where ours is meant to be different, or the step is no part of this conversation.
 NOT_REPLAYED = {
     "upgrade": "every test here begins with one",
+    "KeepAlive, other version": "the .NET Host tells its own version; ours is none of Uno's, so it repeats the app's",
     "close 1000": "the .NET Host drops the connection; ours answers the close, as the protocol asks",
     "upgrade with a foreign Origin": "the .NET Host serves web sites; ours refuses them (tests of the server)",
     "upgrade with subprotocols": "a matter of the server, which chooses none either",
@@ -43,7 +44,7 @@ async def test_the_recorded_conversation_gets_the_same_bytes_in_answer(tmp_path:
                 await hold(step, app, places)
                 replayed.append(step["step"])
 
-    assert len(replayed) == len(RECORD) - len(NOT_REPLAYED) == 33
+    assert len(replayed) == len(RECORD) - len(NOT_REPLAYED) == 32
 
 
 async def hold(step: Step, app: AppClient, places: dict[str, str]) -> None:

@@ -332,10 +332,11 @@ async def test_a_closed_connection_takes_a_late_answer_quietly() -> None:
     apps[0].send("after the Host's end", {})
 
 
-async def test_the_version_of_the_host_is_told() -> None:
+@pytest.mark.parametrize(("sent", "told"), [("1.0", "1.0"), ("6.5.3-dev.1+a1b2", "6.5.3-dev.1+a1b2"), (None, VERSION)])
+async def test_an_app_is_told_its_own_version_so_that_it_finds_no_mismatch(sent: str | None, told: str) -> None:
     async with app_of(remote_control()) as app:
-        _, content = await app.ask(SERVER_SCOPE, "KeepAliveMessage", {"AssemblyVersion": "1.0", "SequenceId": 3})
-        assert content == {"Scope": SERVER_SCOPE, "AssemblyVersion": VERSION, "SequenceId": 3}
+        _, content = await app.ask(SERVER_SCOPE, "KeepAliveMessage", {"AssemblyVersion": sent, "SequenceId": 3})
+        assert content == {"Scope": SERVER_SCOPE, "AssemblyVersion": told, "SequenceId": 3}
 
 
 @pytest.mark.parametrize("sequence", [-1, 2**64, "7", 7.5, None, True, [], 10**400])

@@ -36,6 +36,16 @@ async def test_updates_of_code_are_said_to_need_the_dotnet_host() -> None:
         assert "--host dotnet" in content["ServerError"]
 
 
+@pytest.mark.parametrize("asked", [{"EnableMetadataUpdates": False}, {}])
+async def test_an_app_that_asks_for_no_updates_of_code_is_shown_no_error(asked: dict[str, bool]) -> None:
+    async with app_of(remote_control()) as app:
+        await app.send(SCOPE, "ConfigureServer", {"ProjectPath": "/p/App.csproj", **asked})
+        loaded, status = await app.receive(), await app.receive()
+        assert (loaded.name, loaded.content) == ("UpdateFile", '{"WorkspaceInitialized":false}')
+        assert status.name == "HotReloadStatusMessage"
+        assert json.loads(status.content) == {"State": -1, "Operations": [], "ServerError": None, "Scope": SCOPE}
+
+
 async def test_files_are_edited_and_every_edit_has_its_result(tmp_path: Path) -> None:
     (tmp_path / "Main.xaml").write_text("one")
     edits: list[dict[str, Any]] = [

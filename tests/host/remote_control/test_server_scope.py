@@ -13,6 +13,7 @@ import pytest
 
 from host.remote_control.apps import SERVER_SCOPE, VERSION, app_of, remote_control
 from support.assemblies import SERVER_PROCESSOR, assembly
+from support.golden import GOLDEN
 from uno_devserver.host.addins.handlers import Processor
 from uno_devserver.host.assemblies import READ_SECONDS, assembly_reads
 from uno_devserver.host.remote_control import server_scope
@@ -63,6 +64,24 @@ def test_dotnet_processors_in_a_folder_are_named_with_what_they_need(tmp_path: P
 
     assert answer["Assemblies"] == [str(found)]
     assert answer["Processors"] == [described(found, HOT_RELOAD)]
+
+
+def test_processors_that_a_generic_attribute_declares_are_listed_with_the_version_that_dotnet_tells() -> None:
+    sample = GOLDEN / "dotnet-cli" / "processors" / "Sample.Processors.dll"
+
+    (answer,) = discover(str(sample))
+
+    assert answer["Assemblies"] == [str(sample)]
+    assert [found["Type"] for found in answer["Processors"]] == [
+        "Sample.Generic",
+        "Sample.Deep.Nested+Inner",
+        "Sample.Boxed`1[[System.Collections.Generic.List`1[[System.String]]]]",
+        "Sample.Plain",
+    ]
+    # The app compares its list of required processors with these, and shows the error of each that is not loaded.
+    assert {(found["Version"], found["IsLoaded"], found["LoadError"]) for found in answer["Processors"]} == {
+        ("3.4.5-beta.6+abc", False, NEEDS_DOTNET)
+    }
 
 
 def test_the_folder_of_the_newest_framework_is_looked_into(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from uno_devserver.hotreload.control.client import RemoteAuthority
 from uno_devserver.hotreload.control.server import ControlServer
 from uno_devserver.hotreload.digest_store import DigestStore
 from uno_devserver.hotreload.local_authority import LocalAuthority
+from uno_devserver.hotreload.package_state import BuildSettings
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
 from uno_devserver.workspace.config import Strategy
 
@@ -33,9 +34,7 @@ class Owner:
         state = str(root / "state")
         self.authority = LocalAuthority(
             [package],
-            DigestStore(state, str(root)),
-            {},
-            state,
+            BuildSettings(DigestStore(state, str(root)), {}, state),
             strategy=Strategy.RESTART,
             restart=self._restart,
             answers=self._answers,
@@ -75,7 +74,7 @@ class Adopter:
 async def workspace(root: Path, seconds: float = SECONDS) -> AsyncIterator[tuple[Owner, Adopter, Adopter]]:
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
         owner = Owner(root, f"{folder}/c", seconds)
-        await owner.authority.launched()
+        await owner.authority.note_launch()
         owner.authority.connected()
         path = await owner.channel.open()
         adopters = Adopter(path), Adopter(path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,13 +13,14 @@ import pytest
 from hotreload.trees import as_ordinary_user
 from support.dotnet_cli import RecordedDotNet, RecordedProject
 from support.files import write, write_all
-from uno_devserver.hotreload.sources import source_tree
 from uno_devserver.hotreload.sources.dotnet import may_ask_sdk
 from uno_devserver.hotreload.sources.finder import PackageKind, find_sources, kind_of
 from uno_devserver.hotreload.sources.source_tree import Sources
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
+from uno_devserver.workspace import repository
+from uno_devserver.workspace.repository import ReadBudget
 
-from .found import link
+from .found import link, package_json
 
 PYPROJECT = "pyproject.toml"
 
@@ -49,7 +52,12 @@ def names(root: Path, include: tuple[str, ...] = (), exclude: tuple[str, ...] = 
     [
         (["tsconfig.json", "package.json"], PackageKind.TYPESCRIPT),
         (["tsconfig.build.json"], PackageKind.TYPESCRIPT),
-        (["package.json", "pyproject.toml"], PackageKind.JAVASCRIPT),
+        (["package.json", "server.py"], PackageKind.JAVASCRIPT),
+        (["package.json", "pyproject.toml"], PackageKind.PYTHON),
+        (["package.json", "x.csproj"], PackageKind.DOTNET),
+        (["package.json", "setup.py"], PackageKind.PYTHON),
+        (["deno.json", "main.ts", "tool.py"], PackageKind.OTHER),
+        (["build.zig", "tool.py"], PackageKind.OTHER),
         (["pyproject.toml", "x.csproj"], PackageKind.PYTHON),
         (["x.csproj", "tool.py"], PackageKind.DOTNET),
         (["x.FSPROJ"], PackageKind.DOTNET),
@@ -69,6 +77,35 @@ def test_what_lies_in_the_root_tells_the_kind(tmp_path: Path, files: list[str], 
     write_all(tmp_path, dict.fromkeys(files, ""))
 
     assert kind_of(package(tmp_path)) is kind
+
+
+@pytest.mark.parametrize("manifest", ['{"main": "a.js"}', '{"scripts": {"start": "node ."}}', '{"bin": "a.js"}'])
+def test_a_package_json_with_a_program_tells_the_kind_beside_other_manifests(tmp_path: Path, manifest: str) -> None:
+    write_all(tmp_path, {"package.json": manifest, "pyproject.toml": ""})
+
+    assert kind_of(package(tmp_path)) is PackageKind.JAVASCRIPT
+
+
+def test_a_python_server_beside_a_package_json_that_only_names_tools_is_python(tmp_path: Path) -> None:
+    write_all(tmp_path, {"package.json": '{"devDependencies": {"prettier": "3"}}', "server.py": "", "a.js": ""})
+    server = package(tmp_path).replace(started=(str(tmp_path / "server.py"),))
+
+    assert kind_of(server) is PackageKind.PYTHON
+    assert list(find_sources(server).files) == ["server.py"]
+
+
+def test_packages_beyond_the_limit_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uno_devserver.hotreload.sources.finder.MAX_PACKAGES", 2)
+    for number in range(5):
+        used = f'p{number + 1} = {{path = "../p{number + 1}"}}' if number < 4 else ""
+        text = f'[project]\nname = "p{number}"\ndependencies = ["p{number + 1}"]\n[tool.uv.sources]\n{used}\n'
+        write_all(tmp_path, {f"p{number}/pyproject.toml": text, f"p{number}/p{number}.py": ""})
+
+    sources = find_sources(package(tmp_path / "p0").replace(workspace=str(tmp_path)))
+
+    assert [os.path.basename(each.root) for each in sources.packages] == ["p0", "p1", "p2"]
+    [problem] = sources.problems
+    assert problem.startswith(f"{tmp_path / 'p0'} uses more than 2 packages; edits in {tmp_path / 'p3'}")
 
 
 def test_add_ins_are_a_kind_whatever_lies_beside_them(tmp_path: Path) -> None:
@@ -450,6 +487,43 @@ def test_links_are_followed_once_and_circles_end(tmp_path: Path) -> None:
     assert sources.problems == ()
 
 
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("**/*.sql", ["own/b.sql", "shared/a.sql"]),
+        ("out/**", []),
+        ("*.sql", []),
+        ("one.sql", ["one.sql"]),
+    ],
+    ids=["a link that is met", "a link to a folder", "links to files", "the link itself"],
+)
+@pytest.mark.parametrize("setting", ["watch", "include"])
+def test_patterns_follow_links_only_inside_the_workspace_and_its_repository(
+    tmp_path: Path, setting: str, pattern: str, expected: list[str]
+) -> None:
+    write_all(tmp_path, dict.fromkeys(["ws/shared/a.sql", "elsewhere/x.sql", "ws/server/own/b.sql"], ""))
+    write(tmp_path / "ws/server/package.json", "{}")
+    server = tmp_path / "ws/server"
+    (server / "shared").symlink_to("../shared")
+    (server / "out").symlink_to(tmp_path / "elsewhere")
+    (server / "one.sql").symlink_to(tmp_path / "elsewhere/x.sql")
+    (server / "everything").symlink_to("/")
+
+    sources = in_workspace(tmp_path / "ws", server, **{setting: (pattern,)})
+
+    assert sorted(sources.files) == expected
+    out = [problem for problem in sources.problems if "is a link out of the workspace" in problem]
+    assert len(out) == (pattern != "one.sql"), "the first one is told"
+
+
+def test_a_link_to_a_folder_around_the_package_adds_nothing(tmp_path: Path) -> None:
+    write_all(tmp_path, {"beside/b.py": "", "root/a.py": ""})
+    (tmp_path / "root/everything").symlink_to("/")
+    (tmp_path / "root/up").symlink_to("..")
+
+    assert names(tmp_path / "root") == ["a.py"]
+
+
 def test_a_folder_that_cannot_be_read_is_told_and_the_rest_counts() -> None:
     with as_ordinary_user() as root:
         write_all(root, {"a.py": "", "closed/b.py": ""})
@@ -461,16 +535,31 @@ def test_a_folder_that_cannot_be_read_is_told_and_the_rest_counts() -> None:
         assert str(root / "closed") in sources.problems[0]
 
 
-@pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_FOLDERS"])
-def test_too_many_files_or_folders_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    monkeypatch.setattr(source_tree, limit, 10)
+@pytest.mark.parametrize("depth", [1, 10])
+def test_too_many_files_or_folders_are_told_and_the_others_are_always_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    monkeypatch.setattr(repository, "MAX_CHARACTERS", 30 * len(str(tmp_path)))
     for folder in range(20):
-        write(tmp_path / f"p{folder:02}/a.py", "")
+        write(tmp_path / f"p{folder:02}" / "/".join("d" * depth) / "a.py", "")
 
     sources = find(tmp_path)
 
-    assert 10 <= len(sources.files) < 20
-    assert "hotReload.exclude" in sources.problems[0]
+    assert 0 < len(sources.files) < 20
+    assert "there are too many files and folders; the rest is not watched" in sources.problems[-1]
+    assert "hotReload.exclude" in sources.problems[-1]
+    assert find(tmp_path) == sources
+
+
+def test_a_look_that_takes_too_long_is_told_and_finds_no_part_of_the_code(tmp_path: Path) -> None:
+    write_all(tmp_path, {f"p{folder}/a.py": "" for folder in range(20)})
+    ticks = iter(range(1000))
+
+    sources = find_sources(package(tmp_path), budget=ReadBudget(10, lambda: next(ticks)))
+
+    assert sources.files == {}
+    assert "it took more than 10 s; its code is not watched" in sources.problems[-1]
+    assert len(find(tmp_path).files) == 20, "the next one has a budget of its own"
 
 
 def test_twenty_thousand_files_are_listed_at_once(tmp_path: Path) -> None:
@@ -484,3 +573,159 @@ def test_twenty_thousand_files_are_listed_at_once(tmp_path: Path) -> None:
 
     assert len(sources.files) == 20_000
     assert time.monotonic() - start < 2  # 30 ms, on a machine that does nothing else
+
+
+# Hostile repositories.
+
+MANY = 90_000  # takes up to minutes where nothing limits it
+CPU_SECONDS = 5.0  # each takes 0.1 s to 1 s
+SITE = ".venv/lib/python3/site-packages"
+
+
+def _lines(line: str, many: int = MANY) -> str:
+    return "".join(line.format(number) for number in range(many))
+
+
+HOSTILE: dict[str, tuple[dict[str, str], str]] = {
+    "uses of go.work": (
+        {"go.mod": "module m\n", "go.work": _lines("use ./{}\n", 40_000)},
+        "go.work names more than 1,000",
+    ),
+    "replaced modules": (
+        {"go.mod": "module m\n" + _lines("replace a => ./{}\n", 40_000)},
+        "go.mod names more than 1,000",
+    ),
+    "a large go.work": ({"go.mod": "module m\n", "go.work": _lines("use ./{}\n", 2 * MANY)}, "go.work: it has "),
+    "embedded files": ({"go.mod": "module m\n", "a.go": _lines("//go:embed {}/*.txt\n")}, "go:embed has more than 500"),
+    "dependencies of npm": (
+        {"package.json": json.dumps({"dependencies": dict.fromkeys(map(str, range(MANY)), "*")}), "node_modules/a": ""},
+        "package.json names more than 1,000",
+    ),
+    "lines of a .pth file": (
+        {"a.py": "", ".venv/pyvenv.cfg": "", f"{SITE}/x.pth": _lines("/a/b/c/d/e/f/g/{}\n")},
+        "x.pth names more than 1,000",
+    ),
+    "editable requirements": ({"requirements.txt": _lines("-e ./{}\n")}, "requirements.txt names more than 1,000"),
+    "dependencies of poetry": (
+        {"pyproject.toml": "[tool.poetry.dependencies]\n" + _lines("a{0} = {{path = '{0}'}}\n", 20_000)},
+        "pyproject.toml names more than 1,000",
+    ),
+    "sources of uv": (
+        {
+            "pyproject.toml": "[project]\nname = 'a'\ndependencies = ["
+            + _lines("'a{}',", 20_000)
+            + "]\n[tool.uv.sources]\n"
+            + _lines("a{0} = {{path = '{0}'}}\n", 20_000)
+        },
+        "pyproject.toml names more than 1,000",
+    ),
+    "patterns of members": (
+        {
+            "pyproject.toml": "[tool.uv.workspace]\nmembers = [" + _lines("'*/{}*',") + "]\n",
+            **{f"a/{number}/b": "" for number in range(500)},
+        },
+        "pyproject.toml has more than 50 patterns of members",
+    ),
+    "members": (
+        {"pyproject.toml": "[tool.uv.workspace]\nmembers = ['*/*']\n", **{f"a/{n}/b": "" for n in range(1001)}},
+        "pyproject.toml names more than 1,000",
+    ),
+}
+
+
+def _deep_folders(root: Path) -> Path:
+    """A package with many dependencies in the last of many folders, each with a node_modules."""
+    folder = str(root)
+    for _ in range(200):  # what removes the folders of tests recurses
+        folder += "/a_long_name"
+        os.mkdir(folder)
+        os.mkdir(f"{folder}/node_modules")
+    package_json(Path(folder), "x", *map(str, range(1000)))
+    return Path(folder)
+
+
+def _shared_lock(root: Path) -> Path:
+    """Packages that use each other, below one large yarn.lock."""
+    line = '  resolution: "a{}@workspace:b"\n'
+    (root / "yarn.lock").write_text("".join(line.format(number) for number in range(300_000)))
+    for number in range(100):
+        link(root / f"node_modules/p{number}", root / f"p{number}")
+        package_json(root / f"p{number}", f"p{number}", f"p{number + 1}", "missing", main="dist/i.js")
+    return root / "p0"
+
+
+def _repeated_module(root: Path) -> Path:
+    """A go.work that names one large module in a thousand spellings."""
+    write_all(root, {"m/go.mod": "module q\n" + "a b\n" * 260_000, "go.mod": "module x\nrequire y v1.0.0\n"})
+    write(root / "go.work", "".join(f"use ./m{'/.' * number}\n" for number in range(1000)))
+    return root
+
+
+def _shared_pyproject(root: Path) -> Path:
+    """Members of a uv workspace, whose manifest is large."""
+    names = [f"a{number}" for number in range(100)]
+    sources = "".join(f"{name} = {{workspace = true}}\n" for name in names)
+    large = "".join(f"k{number} = 1\n" for number in range(50_000))
+    write(root / PYPROJECT, f"[tool.x]\n{large}[tool.uv.workspace]\nmembers = ['a*']\n[tool.uv.sources]\n{sources}")
+    for number, name in enumerate(names):
+        write(root / name / PYPROJECT, f"[project]\nname = '{name}'\ndependencies = ['a{number + 1}']\n")
+    return root / "a0"
+
+
+@pytest.mark.parametrize("make", [_deep_folders, _shared_lock, _repeated_module, _shared_pyproject])
+def test_what_a_hostile_repository_multiplies_is_looked_at_once_or_not_at_all(
+    tmp_path: Path, make: Callable[[Path], Path]
+) -> None:
+    (tmp_path / ".git").mkdir()
+    root = make(tmp_path)
+    begun = time.process_time()
+
+    sources = find_sources(WatchedPackage(Role.SERVER, str(root), workspace=str(tmp_path)))
+
+    assert time.process_time() - begun < CPU_SECONDS
+    assert sum(map(len, sources.deciding)) < 2 * repository.MAX_CHARACTERS
+
+
+@pytest.mark.parametrize(("files", "problem"), HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_repository_takes_little_time_and_is_told_what_is_not_looked_at(
+    tmp_path: Path, files: dict[str, str], problem: str
+) -> None:
+    (tmp_path / ".git").mkdir()
+    write_all(tmp_path, files)
+    begun = time.process_time()
+
+    sources = find(tmp_path)
+
+    assert time.process_time() - begun < CPU_SECONDS
+    assert [each for each in sources.problems if problem in each], sources.problems
+
+
+def test_many_patterns_take_little_time_and_those_after_the_limit_are_told(tmp_path: Path) -> None:
+    write_all(tmp_path, {"package.json": "{}", **{f"s/{number}.js": "" for number in range(1000)}})
+    patterns = tuple(f"**/x{number}*/*.t" for number in range(MANY))
+    begun = time.process_time()
+
+    sources = find_sources(WatchedPackage(Role.SERVER, str(tmp_path), patterns, patterns))
+
+    assert time.process_time() - begun < CPU_SECONDS
+    told = [
+        f"hotReload.{name} has more than 500 patterns; those after them are left out."
+        for name in ("exclude", "include")
+    ]
+    assert list(sources.problems) == told
+
+
+@pytest.mark.parametrize(
+    ("meant", "watched"), [("", "a.cs"), ("b.cs", "b.cs"), ("gone.cs", "a.cs")], ids=["none", "one", "a missing one"]
+)
+def test_of_several_programs_in_one_folder_the_one_that_the_command_names_is_watched(
+    tmp_path: Path, meant: str, watched: str
+) -> None:
+    write_all(tmp_path, {"a.cs": "#:property A=1\n", "b.cs": "#:property A=1\n"})
+
+    sources = find_sources(package(tmp_path).replace(project=meant))
+
+    assert [name for name in sources.files if name.endswith(".cs")] == [watched]
+    told = [problem for problem in sources.problems if "has several programs: a.cs, b.cs." in problem]
+    assert len(told) == (meant != watched), "which one is watched is told where no command says it"
+    assert all(f"Only the code of {watched} is watched" in problem for problem in told)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from hotreload.sources.found import assert_noticed, names, sources_of
 from support.files import write, write_all
+from support.programs import needed
+from uno_devserver.hotreload.sources.go import main_package, run_package
 
 
 @pytest.fixture
@@ -100,3 +106,116 @@ def test_a_workspace_that_appears_is_noticed(repository: Path) -> None:
         assert one.news() is True
         one.digest()
         assert "../lib/lib.go" in one.files
+
+
+# The package of a program.
+
+MAIN = "package main\n\nfunc main() {}\n"
+SYSTEM = {"linux": "linux", "darwin": "darwin", "win32": "windows"}[sys.platform]
+
+
+def test_a_program_that_does_not_exist_is_that_of_the_only_main_package(tmp_path: Path) -> None:
+    write_all(tmp_path, {"go.mod": "module x\n", "lib/lib.go": "package lib\n", "cmd/s/main.go": MAIN})
+    write(tmp_path / "gen.go", "//go:build ignore\n\n" + MAIN)
+    assert main_package(str(tmp_path / "bin/s"), str(tmp_path)) == "./cmd/s"
+    assert main_package(str(tmp_path / "run.sh"), str(tmp_path)) is None
+    assert main_package(str(tmp_path.parent / "s"), str(tmp_path)) is None, "outside of the module"
+
+    write(tmp_path / "cmd/t/main.go", MAIN)
+
+    assert main_package(str(tmp_path / "bin/s"), str(tmp_path)) is None
+
+
+def test_what_is_no_program_of_go_is_of_no_package(tmp_path: Path) -> None:
+    write_all(tmp_path, {"go.mod": "module x\n", "main.go": MAIN, "s": "#!/bin/sh\n", "empty": ""})
+    (tmp_path / "linked").symlink_to(sys.executable)
+
+    assert [main_package(str(tmp_path / name), str(tmp_path)) for name in ("s", "empty", "linked")] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("words", "package"),
+    [
+        (["./cmd/s"], "./cmd/s"),
+        (["cmd/s/main.go"], None),  # of single files: no package has the same program
+        (["-tags", "x", "./cmd/s"], None),
+        (["-ldflags", "-s", "./cmd/s"], None),
+    ],
+)
+def test_a_program_names_its_package_and_other_options_than_the_usual_are_not_repeated(
+    tmp_path: Path, words: list[str], package: str | None
+) -> None:
+    write_all(tmp_path, {"go.mod": "module example.com/x\n", "cmd/s/main.go": MAIN})
+    cache = {"GOCACHE": str(Path(sys.prefix) / "go-cache"), "GOFLAGS": "-mod=mod"}
+    line = [str(needed("golang")), "build", "-o", "bin/s", *words]
+    subprocess.run(line, cwd=tmp_path, env={**os.environ, **cache}, check=True, timeout=60)
+
+    assert main_package(str(tmp_path / "bin/s"), str(tmp_path)) == package
+
+
+def described(path: Path, *lines: str, length: bytes | None = None) -> str:
+    """A program with this description of its build."""
+    text = b"M" * 16 + "".join(f"{line}\n" for line in lines).encode() + b"M" * 16
+    size = bytes([len(text) & 0x7F | 0x80, len(text) >> 7]) if length is None else length
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(
+        b"\x7fELF".ljust(16, b"\0") + b"\xff Go buildinf:\x08\x02".ljust(32, b"\0") + b"\x03go1" + size + text
+    )
+    return str(path)
+
+
+OURS = ("path\tx/cmd/s", "mod\tx\t(devel)\t", f"build\tGOOS={SYSTEM}")
+
+
+@pytest.mark.parametrize(
+    ("lines", "package"),
+    [
+        (OURS, "./cmd/s"),
+        (("path\tcommand-line-arguments", OURS[2]), None),
+        ((OURS[0], "mod\tx/cmd\t(devel)\t", OURS[2]), None),
+        ((OURS[0], "mod\tother\t(devel)\t", OURS[2]), None),
+        ((*OURS[:2], "build\tGOOS=plan9"), None),
+        ((*OURS, "build\t-buildmode=plugin"), None),
+        (("path", "build", "mod"), None),
+        ((), None),
+    ],
+)
+def test_no_other_program_is_built_into_a_file(tmp_path: Path, lines: tuple[str, ...], package: str | None) -> None:
+    write_all(tmp_path, {"go.mod": "module x\n", "cmd/s/main.go": MAIN})
+
+    assert main_package(described(tmp_path / "bin/s", *lines), str(tmp_path)) == package
+
+
+def test_hostile_build_infos_take_little_time(tmp_path: Path) -> None:
+    write_all(tmp_path, {"go.mod": "module x\n", "cmd/s/main.go": MAIN})
+    described(tmp_path / "endless", *OURS, length=b"\xff" * 4_000_000)
+    (tmp_path / "marks").write_bytes(b" " + b"\xff Go buildinf: " * 2_000_000)
+    os.mkfifo(tmp_path / "fifo")
+    begun = time.process_time()
+
+    found = [main_package(str(tmp_path / name), str(tmp_path)) for name in ("endless", "marks", "fifo")]
+
+    assert found == [None] * 3
+    assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("directory", "command", "package"),
+    [
+        ("", "go run .", "."),
+        ("", "go run ./cmd/server --port 1", "./cmd/server"),
+        ("", "/usr/lib/go/bin/go run cmd/server/main.go data.txt", "./cmd/server/main.go"),
+        ("cmd", "go run ./server", "./cmd/server"),
+        ("", "go run main.go more.go", ""),
+        ("", "go run -tags x .", ""),
+        ("", "go run example.com/server/cmd@latest", ""),
+        ("", "go run ../other", ""),
+        ("", "go run ./...", ""),
+        ("", "go run", ""),
+        ("", "go vet .", ""),
+    ],
+)
+def test_the_package_of_go_run_is_what_it_names(tmp_path: Path, directory: str, command: str, package: str) -> None:
+    (tmp_path / "cmd/server").mkdir(parents=True)
+
+    assert run_package(command.split(), str(tmp_path / directory), str(tmp_path)) == package

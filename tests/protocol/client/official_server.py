@@ -1,4 +1,8 @@
-"""A server made with the official SDK, over Streamable HTTP; prints its port. Arguments: `stateless`, `json`."""
+"""A server made with the official SDK, over Streamable HTTP; prints its port. Arguments: `stateless`, `json`, `port=…`.
+
+With `sse` it speaks the older HTTP+SSE instead. `guard=<file>`: requests need a token that the file has; the answer is
+the status in its first line otherwise. `tls=<file>`: with the certificate and key in that file.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,13 @@ import anyio
 import uvicorn
 from mcp.server.mcpserver import Context, Elicit, ListRoots, MCPServer, Resolve, Sample
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CreateMessageResult, JSONRPCMessage, ListRootsResult, SamplingMessage, TextContent
 from pydantic import BaseModel, Field
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+ANY_HOST = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # also one that only a proxy knows
 server = MCPServer("official", version="9", instructions="Read me.")
 
 
@@ -123,17 +131,49 @@ class Store(EventStore):
         return stream
 
 
+class Guard:
+    """Counts requests by lines of a file beside the one with the tokens."""
+
+    def __init__(self, app: ASGIApp, file: Path) -> None:
+        self._app, self._file = app, file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status, *tokens = self._file.read_text().split()
+        given = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
+        with self._file.with_suffix(".asked").open("a") as asked:
+            asked.write(f"{scope['method']} {scope['path']}\n")
+        if given in tokens:
+            await self._app(scope, receive, send)
+        else:
+            challenge = 'Bearer error="insufficient_scope", scope="admin"' if status == "403" else "Bearer"
+            await Response("no", int(status), {"WWW-Authenticate": challenge})(scope, receive, send)
+
+
+def argument(name: str) -> str | None:
+    return next((word.removeprefix(f"{name}=") for word in sys.argv if word.startswith(f"{name}=")), None)
+
+
 def main() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", int(argument("port") or 0)))
     plain = "stateless" in sys.argv
-    app = server.streamable_http_app(
-        json_response="json" in sys.argv,
-        stateless_http=plain,
-        event_store=None if plain else Store(),
-        retry_interval=None if plain else 20,
+    app = (
+        server.sse_app(transport_security=ANY_HOST)
+        if "sse" in sys.argv
+        else server.streamable_http_app(
+            transport_security=ANY_HOST,
+            json_response="json" in sys.argv,
+            stateless_http=plain,
+            event_store=None if plain else Store(),
+            retry_interval=None if plain else 20,
+        )
     )
     print(listener.getsockname()[1], flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
+    guard, tls = argument("guard"), argument("tls")
+    served: ASGIApp = Guard(app, Path(guard)) if guard else app
+    uvicorn.Server(uvicorn.Config(served, log_level="warning", ssl_certfile=tls)).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 from protocol.conversations import WAIT_SECONDS
 from support.mcp_peers import TestPeer
 from support.waiting import until
-from uno_devserver.protocol.client.connection import Connection, ConnectionLost
+from uno_devserver.protocol.client.connection import AccessDenied, Connection, ConnectionLost
 from uno_devserver.protocol.client.raw_messages import RawMessage, result_in
 from uno_devserver.protocol.jsonrpc import RpcError
 
@@ -23,11 +23,11 @@ class RecordedCall(TestPeer):
         self.sent = False
         self.progress_token = token
         self.ticket: object = None
-        self.outcomes: list[RawMessage | ConnectionLost | RpcError] = []
+        self.outcomes: list[RawMessage | ConnectionLost | AccessDenied | RpcError] = []
         self.turns: list[int] = []  # how many outcomes there were when a turn was over
         self._settled = asyncio.Event()
 
-    def settle(self, outcome: RawMessage | ConnectionLost | RpcError) -> None:
+    def settle(self, outcome: RawMessage | ConnectionLost | AccessDenied | RpcError) -> None:
         self.outcomes.append(outcome)
         self._settled.set()
 

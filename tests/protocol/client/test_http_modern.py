@@ -15,7 +15,7 @@ from support.waiting import until
 from uno_devserver.protocol.client import change_subscription
 from uno_devserver.protocol.client.change_subscription import Backoff
 from uno_devserver.protocol.client.connection import ConnectionLost
-from uno_devserver.protocol.client.http_modern import argument_headers, marks_in, routing_headers
+from uno_devserver.protocol.client.http_modern import ToolMarks, argument_headers, marks_in, routing_headers
 from uno_devserver.protocol.client.streamable_http import connect_http
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
 from uno_devserver.protocol.versions import (
@@ -452,8 +452,6 @@ def test_marks_are_found_where_an_argument_certainly_is() -> None:
         "properties": {
             "a": marked("string", "A"),
             "b": {"properties": {"c": marked("integer", "C"), "d": {"items": marked("string", "D")}}},
-            "e": marked("string", "not a token"),
-            "f": marked("string", 5),
             "x-mcp-header": marked("string", "X"),
         },
         "anyOf": [{"properties": {"g": marked("string", "G")}}],
@@ -461,6 +459,64 @@ def test_marks_are_found_where_an_argument_certainly_is() -> None:
     }
 
     assert marks_in(schema) == ((("a",), "A"), (("b", "c"), "C"), (("x-mcp-header",), "X"))
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"a": marked("string", "not a token")},
+        {"a": marked("string", "")},
+        {"a": marked("string", 5)},
+        {"a": marked("number", "A")},
+        {"a": marked("object", "A")},
+        {"a": marked("null", "A")},
+        {"a": {"type": ["string", []], "x-mcp-header": "A"}},
+        {"a": marked("string", "A"), "b": {"properties": {"c": marked("string", "a")}}},
+    ],
+)
+def test_marks_that_mcp_does_not_allow_make_the_tool_unusable(properties: dict[str, Any]) -> None:
+    assert marks_in({"properties": properties}) is None
+
+
+async def test_a_tool_with_marks_that_are_not_allowed_is_not_listed_and_the_marks_of_others_are_shared() -> None:
+    tools = [
+        {"name": "good", "inputSchema": {"properties": {"a": marked("string", "Region")}}},
+        {"name": "bad", "inputSchema": {"properties": {"a": marked("number", "Region")}}},
+        {"name": "plain", "inputSchema": {}},
+    ]
+
+    async def tell(visitor: Visitor, asked: Asked) -> None:
+        say(visitor, asked, {"tools": tools, "nextCursor": "2"})
+
+    server = ModernServer(list=tell, call=done)
+    marks: ToolMarks = {}
+    async with RawServer(server) as raw:
+        reader = await connect_http(raw.url, TestPeer(), modern_first=True, marks=marks)
+        caller = await connect_http(raw.url, TestPeer(), modern_first=True, marks=marks)
+
+        listed = read(await reader.request("tools/list", {}, TestPeer(modern=True)))
+        await caller.request("tools/call", {"name": "good", "arguments": {"a": "east"}}, TestPeer(modern=True))
+
+        assert ([tool["name"] for tool in listed["tools"]], listed["nextCursor"]) == (["good", "plain"], "2")
+        assert server.posts("tools/call")[0].headers["mcp-param-region"] == "east"
+        await reader.close()
+        await caller.close()
+
+
+async def test_a_server_that_refuses_a_version_and_then_names_it_is_asked_once_more() -> None:
+    async def refuse_first(visitor: Visitor, asked: Asked) -> None:
+        if len(server.posts("server/discover")) == 1:
+            refuse(visitor, asked, -32022, status=400, data={"supported": [MODERN], "requested": MODERN})
+        else:
+            await server.otherwise(visitor, asked)
+
+    server = ModernServer(discover=refuse_first)
+    async with RawServer(server) as raw:
+        connection = await connect_http(raw.url, TestPeer(), modern_first=True)
+        await connection.close()
+
+    assert connection.server.modern
+    assert server.methods()[:2] == ["server/discover"] * 2
 
 
 @pytest.mark.parametrize("schema", [None, [], {"properties": 5}, {"properties": {"a": 5}}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.certificates import private_certificates
 from support.raw_servers import WAIT_SECONDS, RawServer, Visitor
 from support.waiting import until
 from uno_devserver.protocol.http import client as client_module
@@ -199,6 +199,16 @@ async def test_a_head_without_an_end_is_not_read_for_ever(endless: bytes) -> Non
     async with visited(script) as (_, client):
         with pytest.raises(HttpFailure, match=f"more than {MAX_HEAD} bytes"):
             await (await client.request("GET", "/")).read()
+
+
+async def test_a_head_that_ends_after_the_limit_is_refused_as_well() -> None:
+    async def script(visitor: Visitor) -> None:
+        await visitor.asked()
+        visitor.say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: " + b"x" * (MAX_HEAD + 100) + b"\r\n\r\n")
+
+    async with visited(script) as (_, client):
+        with pytest.raises(HttpFailure, match=f"more than {MAX_HEAD} bytes"):
+            await client.request("GET", "/")
 
 
 async def test_a_body_that_is_too_long_is_not_read_for_ever() -> None:
@@ -646,40 +656,17 @@ async def test_a_server_is_not_mistaken_for_another_one_on_its_port() -> None:
 async def test_a_secure_server_is_believed_if_its_certificate_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    certificate = _certificate(tmp_path)
+    certificates = private_certificates(tmp_path, "localhost")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate)
+    tls.load_cert_chain(certificates.server)
 
     async with RawServer(echo, tls=tls) as server:
         stranger = HttpClient(Origin("https", "localhost", server.port))
         with pytest.raises(HttpFailure, match="certificate"):
             await stranger.request("GET", "/")
 
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificates.authority))
         client = HttpClient(Origin("https", "localhost", server.port))
         for n in range(3):
             assert await (await client.request("POST", "/", b"", b"%d" % n)).read() == b"%d" % n
         client.close()
-
-
-def _certificate(folder: Path) -> Path:
-    """Of localhost, signed by itself, with its key in the same file."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    day = datetime.timedelta(days=1)
-    signed = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / "localhost.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
-    return path

@@ -58,7 +58,7 @@ class RelayedClient:
         self.output = ClientOutput(self._writing)
         self.front = Front(self.state, self.output, lambda: None)
         self.session = StdioSession(self.service, self.front.write)
-        self.relay = CallRelay(self.state, self.link, self.service, self.session, self.output)
+        self.relay = CallRelay(self.state, self.service, self.session, self.output)
         self.front.open(self)
         self.lines: list[bytes] = []  # what the client was told
         self._rest = b""
@@ -74,7 +74,7 @@ class RelayedClient:
         self.session.introduce(client)
         self.service.conversations.met(client)
 
-    def list_read(self, *, tools: bool) -> None:
+    def list_read(self, tools: bytes | None) -> None:
         self.service.forwarding.list_read()
 
     def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:

@@ -603,7 +603,7 @@ async def test_a_failed_build_without_a_server_does_not_say_that_old_code_answer
     assert "does not run" in text_of(trigger.task.result())
     assert "old code" not in text_of(trigger.task.result())
     result = said(again.task.result())
-    assert "still fails" in result["content"][1]["text"]
+    assert "still cannot be used" in result["content"][1]["text"]
     assert result["_meta"][META_KEY] == {"state": "buildFailed", "run": False}
 
 
@@ -1203,3 +1203,18 @@ async def test_an_authority_that_cancels_itself_gives_no_answer(capsys: pytest.C
 
     assert await restarting is None
     assert "it was cancelled" in capsys.readouterr().err
+
+
+async def test_results_say_that_the_code_could_not_be_checked_until_a_check_succeeds() -> None:
+    stage = Stage()
+
+    unchecked = await stage.batch(RuntimeError("the disk is gone"))
+    await finish(unchecked)
+    checked = await stage.batch(CheckResult())
+    await finish(checked)
+
+    assert unchecked.noted == {"state": "unchecked", "run": True}
+    (*_, note) = said(unchecked.task.result())["content"]
+    told = "Note: Whether the code of The Acme server has changed could not be checked; the proxy's log says why."
+    assert note == {"type": "text", "text": told}
+    assert checked.noted is None

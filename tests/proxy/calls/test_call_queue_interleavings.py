@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from support.virtual_time import run_virtually, turns
 from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Demand, RestartResult
 from uno_devserver.protocol.service import Result
 from uno_devserver.proxy.calls.call_queue import CallQueue, RunningCalls
+from uno_devserver.proxy.calls.forwarder import Forwarder
 from uno_devserver.proxy.calls.reload_messages import META_KEY
 from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.workspace.config import Strategy
@@ -93,7 +95,7 @@ class Made:
         self.number = number
         self.since = world.code.source  # what it may expect to run on
         self.asks: bool = False
-        self.came_during_question = any(made.asks for made in world.made)
+        self.came_during_question = False
         self.begun = 0
         self.old = False  # whether it runs on code that is older than it may expect
         self.cancelled = False
@@ -101,7 +103,12 @@ class Made:
         self.running: RunningCalls | None = None
         self.nested: list[asyncio.Task[None]] = []
         self.world = world
-        self.task = asyncio.ensure_future(world.queue.run(tool_call(), self._execute))
+        self.task = asyncio.ensure_future(self._queued())
+
+    async def _queued(self) -> Result | msgspec.Raw:
+        # Judged here, when the queue gets it: a question may come between this and the making of the call.
+        self.came_during_question = any(made.asks for made in self.world.made)
+        return await self.world.queue.run(tool_call(), self._execute)
 
     async def _execute(self, running: RunningCalls) -> Result:
         world, code = self.world, self.world.code
@@ -158,9 +165,8 @@ class World:
             self.code, concurrency=concurrency, strategy=strategy, waits=lambda: waits, name="It", limits=LIMITS
         )
         state = state_of(own_tools=frozenset({"mcpStatus"}))
-        self.service = ProxyService(
-            ScriptedLink(), state, resource_updated=lambda _: None, roots_changed=lambda _: None, limits=LIMITS
-        )
+        forwarding = Forwarder(ScriptedLink(), state, lambda _: None, LIMITS)
+        self.service = ProxyService(forwarding, resource_updated=lambda _: None, roots_changed=lambda _: None)
         self.service.forwarding.queue = self.queue
 
     def counted(self, running: RunningCalls) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.relays import DEGRADED, RECONNECTING, ScriptedLink, state_of
+from uno_devserver.protocol.client.connection import AccessDenied, UnusableServer
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.calls.failure_answers import (
     ANSWER_TOO_LONG,
@@ -25,7 +26,8 @@ from uno_devserver.proxy.calls.failure_answers import (
     unreachable,
 )
 from uno_devserver.proxy.calls.forwarder import ForwardedRequest
-from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.options import ProxyOptions
+from uno_devserver.proxy.state import ConnectionState, ProxyFacts
 
 ACT = ForwardedRequest("tools/call", {"name": "act"})
 NOT_RUN = "This request has not been run."
@@ -45,7 +47,8 @@ def issue(number: int, severity: str = "Warning", **more: Any) -> dict[str, Any]
     ("none", "code", "may_have_run"),
     [
         (unreachable(30.0), UNAVAILABLE, False),
-        (refused("it speaks HTTP 0.9."), UNAVAILABLE, False),
+        (refused(UnusableServer("it speaks HTTP 0.9.")), UNAVAILABLE, False),
+        (refused(AccessDenied("The server asks for credentials.", status=401)), UNAVAILABLE, False),
         (ended(ACT, 1), OUTCOME_UNKNOWN, True),
         (ended(ACT, 3), OUTCOME_UNKNOWN, True),
         (silent(ACT, 300.0), TIMED_OUT, True),
@@ -173,3 +176,23 @@ def test_issues_of_one_code_are_found() -> None:
     state = state_of(health={"issues": [issue(1), *(issue(7) for _ in range(QUOTED_ISSUES + 1))]})
 
     assert known_issues(state, "Code7") == (["Problem 7."] * QUOTED_ISSUES, ["Solve problem 7."])
+
+
+_BROKEN = "The dev server does not work. The server 'mine.js' ended. This request has not been run."
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("node", "mine.js"), "The server 'mine.js' ended. This request has not been run. Ask the server 'mine.js'."),
+        ((), f"{_BROKEN} Ask the dev server."),
+    ],
+    ids=["a command", "a Host"],
+)
+def test_a_server_of_the_users_own_has_one_name(command: tuple[str, ...], told: str) -> None:
+    failure = UnansweredRequest(UNAVAILABLE, _BROKEN, "Ask the dev server.")
+
+    failure.of_server(ProxyFacts(ProxyOptions("/here", command=command)))
+
+    assert f"{failure.message} {failure.remedy}" == told
+    assert "server" not in failure.data

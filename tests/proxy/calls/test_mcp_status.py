@@ -30,9 +30,16 @@ def test_not_ready_says_why_and_what_next() -> None:
     text = failed["content"][0]["text"]
     assert text.startswith(f"{NAME} does not run. It ended.")
     assert "Error: x" in text
-    assert "Run 'npm install'. Then call one of its tools" in text
+    assert "Run 'npm install'. Then call mcpStatus or one of its tools" in text
     assert failed["isError"] is True
     assert "Fix its code. Then" in unknown["content"][0]["text"]
+
+
+def test_only_a_whole_line_that_is_said_already_is_left_out() -> None:
+    for last in ("", ".", "x"):
+        text = not_started(NAME, ["It exited with code 1."], [], ["ImportError: no x", last])["content"][0]["text"]
+
+        assert "ImportError: no x" in text
 
 
 def test_what_the_health_report_says_already_is_not_said_twice() -> None:
@@ -42,5 +49,5 @@ def test_what_the_health_report_says_already_is_not_said_twice() -> None:
 
     text = result["content"][0]["text"]
     assert text.count("Error: x") == 1
-    assert "Fix it. What it printed is in /a.log. Then call one of its tools" in text
+    assert "Fix it. What it printed is in /a.log. Then call mcpStatus or one of its tools" in text
     assert "next tool call" not in text

@@ -340,7 +340,7 @@ async def test_the_whole_way_of_an_agent_through_a_restart() -> None:
     assert "Acme is ready." in ready["content"][0]["text"]
     assert "/logs/acme.log" in ready["content"][0]["text"]
     assert "/work/acme" in ready["content"][0]["text"]
-    assert "It was restarted with its new code; what the old process had in memory is gone." in text_of(ready)
+    assert "It was restarted; what the old process had in memory is gone." in text_of(ready)
     assert said(await again) == {"content": []}
     assert len(scene.link.asked) == 1
 
@@ -675,7 +675,7 @@ async def test_restart_has_the_server_restarted_although_its_code_is_the_same() 
     result = said(await waiting)
 
     assert scene.authority.demands == [Demand.RESTART]
-    assert text_of(result).startswith("Acme is ready. It was restarted with its new code;")
+    assert text_of(result).startswith("Acme is ready. It was restarted;")
     assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": ["reloaded"]}
 
 
@@ -687,8 +687,19 @@ async def test_restart_says_that_the_build_fails_and_that_nothing_was_restarted(
     result = said(await waiting)
 
     assert "It was not restarted." in text_of(result)
-    assert "its build fails (a.ts: error 7)" in text_of(result)
+    assert "that cannot be used (a.ts: error 7)" in text_of(result)
     assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": ["buildFailed"]}
+
+
+async def test_status_says_that_the_code_could_not_be_checked() -> None:
+    scene = Reloader(news=True)
+
+    waiting = scene.start(tool_call("mcpStatus"))
+    (await scene.check()).set_exception(RuntimeError("the disk is gone"))
+    result = said(await waiting)
+
+    assert "But whether the code of Acme has changed could not be checked; the proxy's log says why." in text_of(result)
+    assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": ["unchecked"]}
 
 
 async def test_status_names_the_tools_that_differ_from_those_that_the_client_has_listed() -> None:

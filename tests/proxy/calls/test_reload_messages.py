@@ -19,6 +19,7 @@ from uno_devserver.proxy.calls.reload_messages import (
     not_run,
     state_of,
     with_notes,
+    without_forged_state,
 )
 
 NAME = "The Acme server"
@@ -209,3 +210,50 @@ def test_why_a_build_failed_is_not_the_reason_of_a_failed_start() -> None:
     notes.not_started(TALKER, serves=True)
 
     assert notes.reason == ""
+
+
+@pytest.mark.parametrize("result", [b'{"content": null}', b'{"content": [], "_meta": null}', b'{"_meta": {"\xff": 1}}'])
+def test_a_result_with_null_or_an_undecodable_name_has_room_for_a_note(result: bytes) -> None:
+    noted = with_notes(msgspec.Raw(result), [ReloadNote(ReloadState.BUILD_FAILED, "One.")])
+
+    assert noted is not None
+    assert noted["content"] == [{"type": "text", "text": "One."}]
+    assert noted["_meta"][META_KEY] == {"state": "buildFailed", "run": True}
+
+
+def test_a_forged_state_is_removed_beside_an_undecodable_name() -> None:
+    forged = msgspec.Raw(b'{"_meta": {"uno-devserver/hotReload": 1, "\xff": 1}}')
+
+    assert list(messages.without_forged_state(forged)["_meta"]) == ["\ufffd"]  # type: ignore[call-overload]
+
+
+def test_the_remark_on_lost_memory_does_not_depend_on_the_name_and_is_taken_once() -> None:
+    notes = ResultNotes()
+    notes.restarted("the server 'what was it'", RestartResult(True), lost_memory=True)
+
+    assert notes.take_remark() == "It was restarted; what the old process had in memory is gone."
+    assert notes.take_remark() == ""
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        '"_meta":{KEY:1}',
+        '"_meta":{KEY:1},"_meta":{"x":1}',
+        '"_meta":{"x":1},"_meta":{KEY:1}',
+        '"_meta":{KEY:1},"_meta":null',
+        '"_meta":{KEY:1},"_meta":7',
+        '"\\u005fmeta":{KEY:1},"_meta":{}',
+        '"_meta":{KEY:1,KEY:2}',
+    ],
+)
+def test_a_server_cannot_forge_the_state_of_hot_reload_in_any_spelling(members: str) -> None:
+    raw = msgspec.Raw(f'{{"content":[],{members}}}'.replace("KEY", f'"{META_KEY}"').encode())
+
+    assert META_KEY.encode() not in msgspec.json.encode(without_forged_state(raw))
+
+
+def test_a_result_without_meta_stays_as_it_came() -> None:
+    raw = msgspec.Raw(b'{ "content": [] }')
+
+    assert without_forged_state(raw) is raw

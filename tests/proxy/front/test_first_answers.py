@@ -93,7 +93,7 @@ class Engine:
     def client_met(self, client: ClientInfo) -> None:
         self.heard.append(client)
 
-    def list_read(self, *, tools: bool) -> None:
+    def list_read(self, tools: bytes | None) -> None:
         self.heard.append("list read")
 
     def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:

@@ -88,6 +88,7 @@ def test_what_only_the_proxy_knows_is_its_own_object() -> None:
             "name": "Uno Server",
             "version": "6.5.153",
             "protocolVersion": None,
+            "transport": None,
         },
         "toolCount": 7,
         "listsFresh": True,
@@ -129,7 +130,7 @@ def test_every_state_makes_a_report_that_is_json() -> None:
 
 def test_what_only_dotnet_needs_does_not_matter_behind_a_bundled_host() -> None:
     without = DISCOVERY.replace(issues=(fatal("DotNetNotFound", "No dotnet."),))
-    bundled = CONNECTED.replace(upstream=HOST.replace(kind=HostKind.BUNDLED), discovery=without)
+    bundled = CONNECTED.replace(upstream=HOST.replace(kind=HostKind.BUNDLED), discovery=without, host=Probe())
 
     assert report(bundled)["status"] == "Healthy"
     assert report(bundled.replace(upstream=None, state=ConnectionState.DEGRADED))["status"] == "Unhealthy"
@@ -154,6 +155,14 @@ def test_a_broken_add_in_of_a_host_that_a_proxy_started_only_has_to_be_mended(
     facts = CONNECTED.replace(upstream=upstream, host=host, hot_reload=reloads)
 
     assert ("uno-devserver stop" not in issue(facts, "AddInLoadFailed")["remediation"]) is mended
+
+
+def test_a_dotnet_add_in_in_the_bundled_host_of_a_proxy_does_not_have_to_be_mended() -> None:
+    assembly = HostAddIn("a", None, "/cache/a.dll", False, "it is a .NET assembly")
+    upstream = HOST.replace(kind=HostKind.BUNDLED, owned=True)
+    facts = CONNECTED.replace(upstream=upstream, host=Probe(kind=HostKind.BUNDLED, add_ins=(assembly,)))
+
+    assert "install the .NET SDK" in issue(facts, "AddInLoadFailed")["remediation"]
 
 
 # --- the brief form

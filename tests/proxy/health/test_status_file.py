@@ -18,7 +18,10 @@ from support.files import write
 from support.machine import Machine
 from support.servers import Processes
 from support.waiting import wait_for
+from uno_devserver.cli import health
+from uno_devserver.cli.parse import parse
 from uno_devserver.instances.host_kind import HostKind
+from uno_devserver.instances.probe import Probe
 from uno_devserver.proxy.health import status_file
 from uno_devserver.proxy.health.report import report
 from uno_devserver.proxy.health.status_file import StatusFile, inspector_page, running_proxies, status_of
@@ -26,12 +29,14 @@ from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.system import processes as processes_module
+from uno_devserver.system.files import TEMPORARY
 from uno_devserver.system.processes import process_started
 
 FACTS = ProxyFacts(
     ProxyOptions("/ws"),
     ConnectionState.CONNECTED,
     upstream=UpstreamFacts(HostKind.BUNDLED, 42, "http://localhost:5651/mcp", owned=True),
+    host=Probe(),
     tool_count=3,
     generation=2,
     restarts=1,
@@ -179,7 +184,7 @@ def test_where_nothing_can_be_written_the_proxy_does_not_care(tmp_path: Path) ->
         assert running_proxies(str(tmp_path)) == ()
 
 
-@pytest.mark.parametrize("name", ["{0}.json", "{0}.json.{0}-1.tmp"])
+@pytest.mark.parametrize("name", ["{0}.json", f"{{0}}.json.{{0}}-1{TEMPORARY}"])
 def test_what_a_dead_process_left_is_ignored_and_removed(tmp_path: Path, processes: Processes, name: str) -> None:
     left = write(tmp_path / "proxies" / name.format(processes.zombie()), json.dumps({"created": time.time()}))
 
@@ -312,6 +317,42 @@ def test_health_shows_the_proxies_of_the_workspace_and_no_others(machine: Machin
     shown = next(proxy for proxy in report["proxies"] if proxy["processId"] == mine)
     assert (shown["state"], shown["restarts"], shown["clients"]) == ("Connected", 1, ["claude-code"])
     assert shown["timeline"] == {"initialize": 12, "connected": 240}
+
+
+@pytest.mark.parametrize(
+    "passing",
+    [
+        {"state": "Connecting", "issues": [{"code": "HostUnreachable", "severity": "Warning", "message": "Not yet."}]},
+        {"state": "Initializing", "upstream": None},
+        {"listsFresh": False},
+        {"upstream": {"kind": "command", "processId": 2**22 + 1}},  # no process has such an id
+    ],
+    ids=["connecting", "initializing", "old lists", "ended process"],
+)
+def test_health_waits_for_a_status_that_is_about_to_change(
+    machine: Machine, processes: Processes, monkeypatch: pytest.MonkeyPatch, passing: dict[str, Any]
+) -> None:
+    pid = processes.start().pid
+    running = {"issues": [], "upstream": {"kind": "command", "processId": os.getpid(), "name": "mine"}}
+    leave_status(machine, pid, machine.workspace, **running | passing)
+    for name, value in machine.variables().items():
+        monkeypatch.setenv(name, value)
+    # The proxy writes the next status as soon as health has seen that it has to wait.
+    monkeypatch.setattr(health, "say", lambda _: leave_status(machine, pid, machine.workspace, **running))
+
+    told = health.run(parse(["health", "--solution-dir", str(machine.workspace)]))
+
+    report = cast("dict[str, Any]", told.data)
+    assert (told.exit_code, report["hostProcessId"], report["toolCount"]) == (0, os.getpid(), 3)
+    assert report["proxies"][0]["listsFresh"] is True
+
+
+def test_health_does_not_wait_long_for_a_server_that_starts_slowly(machine: Machine, processes: Processes) -> None:
+    leave_status(machine, processes.start().pid, machine.workspace, state="Connecting", issues=[])
+
+    told = machine.run("health")
+
+    assert "Connection: Not connected" in told.stdout.splitlines()
 
 
 def test_health_tells_people_what_a_proxy_does_and_how_its_server_ended(machine: Machine, processes: Processes) -> None:

@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from uno_devserver.proxy.lists.merge import Offered, entries, merged
-from uno_devserver.proxy.own_tools import OwnToolFacts
+from uno_devserver.proxy.lists.merge import MAX_TOOL_NAME, Offered, ServerOffer, combined, entries, merged
+from uno_devserver.proxy.own_tools import OWN_TOOLS, OwnToolFacts
 
 HOST = OwnToolFacts(by_workspace=True, selects_solution=True)
 NAMED = OwnToolFacts(by_workspace=False, selects_solution=False)
@@ -136,3 +138,89 @@ def test_any_number_of_tools_is_listed(count: int) -> None:
     lists, _ = merged(offered, NAMED)
 
     assert len(json.loads(lists.tools)) == count + 3
+
+
+# Several servers.
+
+
+def offer(name: str, *tools: str, prefix: bool = False) -> ServerOffer:
+    return ServerOffer(name, Offered(tools=tuple(tool(each) for each in tools)), prefix)
+
+
+def test_only_a_name_that_an_earlier_server_has_or_we_have_gets_a_prefix() -> None:
+    main = Offered(tools=(tool("search"), tool("run")))
+
+    found, routes, hidden = combined(main, [offer("docs", "search", "read"), offer("x", "read", "uno_health", "walk")])
+
+    listed = ["search", "run", "docs_search", "read", "x_read", "x_uno_health", "walk"]
+    assert [name for name, _ in found.tools] == listed
+    assert [json.loads(text)["name"] for _, text in found.tools] == listed
+    assert routes.tools["docs_search"] == ("docs", "search")
+    assert routes.tools["walk"] == ("x", "walk")
+    assert routes.tools["search"] == ("", "search"), "it is the main server's"
+    assert hidden == ()
+
+
+def test_of_resources_with_one_uri_the_first_counts() -> None:
+    main = Offered(resources=(("a://1", b"{}"),))
+    other = Offered(resources=(("a://1", b'{"x":1}'), ("a://2", b"{}")), templates=(("a://{x}", b"{}"),))
+
+    found, routes, hidden = combined(main, [ServerOffer("docs", other)])
+
+    assert found.resources == (("a://1", b"{}"), ("a://2", b"{}"))
+    assert (routes.resources, routes.templates) == ({"a://1": "", "a://2": "docs"}, {"a://{x}": "docs"})
+    assert hidden == ("a://1",)
+
+
+def test_prompts_are_named_like_tools() -> None:
+    main, other = Offered(prompts=(tool("greet"),)), Offered(prompts=(tool("greet"), tool("part")))
+
+    found, routes, _ = combined(main, [ServerOffer("docs", other, prefix=True)])
+
+    assert [name for name, _ in found.prompts] == ["greet", "docs_greet", "docs_part"]
+    docs = {"docs_greet": ("docs", "greet"), "docs_part": ("docs", "part")}
+    assert routes.prompts == {"greet": ("", "greet"), **docs}
+
+
+NAMES = st.lists(st.sampled_from(["a", "b", "a_b", "b_a", "a_a_b", "uno_health", "x" * 60, "x" * 64]), unique=True)
+
+
+@given(NAMES, st.lists(st.tuples(st.sampled_from(["a", "b", "a_b", "a_a"]), NAMES, st.booleans()), max_size=4))
+def test_each_tool_of_each_server_has_one_name_that_clients_accept(
+    main: list[str], others: list[tuple[str, list[str], bool]]
+) -> None:
+    servers = list({name: offer(name, *tools, prefix=prefix) for name, tools, prefix in others}.values())
+
+    found, routes, _ = combined(Offered(tools=tuple(tool(name) for name in main)), servers)
+
+    listed = [name for name, _ in found.tools]
+    assert len(listed) == len(set(listed)) == len(main) + sum(len(each.offered.tools) for each in servers)
+    assert all(len(name) <= MAX_TOOL_NAME for name in listed)
+    assert OWN_TOOLS.isdisjoint({name for name, (server, _) in routes.tools.items() if server})
+    offers = [
+        *(("", name) for name in main),
+        *((each.name, name) for each in servers for name, _ in each.offered.tools),
+    ]
+    assert sorted(routes.tools.values()) == sorted(offers)
+    assert combined(Offered(tools=tuple(tool(name) for name in main)), servers)[1] == routes
+
+
+TOOLS = st.lists(st.sampled_from(["a", "b", "a_b", "main_a", "x" * 64]), unique=True)
+SESSION = st.lists(
+    st.tuples(TOOLS, st.permutations(["a", "b", "c"]), st.dictionaries(st.sampled_from("abc"), TOOLS)), max_size=5
+)
+
+
+@given(SESSION)
+def test_a_name_never_means_another_server_or_tool_in_the_same_session(
+    session: list[tuple[list[str], list[str], dict[str, list[str]]]],
+) -> None:
+    given: dict[tuple[str, str], tuple[str, str]] = {}
+    meant: dict[str, tuple[str, str]] = {}
+
+    for main, order, tools in session:  # servers come and go, and change their order and their tools
+        servers = [offer(name, *tools[name]) for name in order if name in tools]
+        _, routes, _ = combined(Offered(tools=tuple(tool(name) for name in main)), servers, given)
+
+        for name, server in routes.tools.items():
+            assert meant.setdefault(name, server) == server

@@ -6,14 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.files import write
 from uno_devserver.protocol.client.connection import ServerDescription
+from uno_devserver.proxy.lists import publisher
 from uno_devserver.proxy.lists.catalogue import Catalogue, identity_in, identity_of, load, own_tool_facts
-from uno_devserver.proxy.lists.merge import Offered, merged
+from uno_devserver.proxy.lists.merge import Offered, combined, merged
 from uno_devserver.proxy.lists.publisher import ListPublisher
 from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.own_tools import instructions
-from uno_devserver.proxy.state import ProxyState
+from uno_devserver.proxy.state import ConnectionState, ProxyState
+from uno_devserver.workspace.config import ToolFilter
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
 
 Entries = tuple[tuple[str, bytes], ...]
@@ -60,7 +64,7 @@ class Published:
     def keep(self, *tools: str, sdk: str | None = None) -> float:
         """The upstream offers these, and that is saved."""
         self.publisher.take({"tools": entries(*tools)}, SERVER)
-        return self.publisher.saver(SERVER)(sdk)
+        return self.publisher.saver()(sdk)
 
     def kept(self) -> Catalogue:
         """As the next start in this folder finds it."""
@@ -226,7 +230,7 @@ def test_where_the_workspace_is_still_to_be_told_it_brings_what_it_had(tmp_path:
 def test_what_is_being_kept_is_what_was_offered_when_that_began(tmp_path: Path) -> None:
     made = Published(tmp_path)
     made.publisher.take({"tools": entries("a")}, SERVER)
-    write = made.publisher.saver(SERVER)
+    write = made.publisher.saver()
 
     made.switch(named(tmp_path / "there"))
     write(None)
@@ -293,3 +297,91 @@ def test_another_workspace_brings_its_own_circumstances(tmp_path: Path) -> None:
 
     assert "mcpStatus" not in made.tools
     assert "uno_app_select_solution" in made.tools
+
+
+# Further servers.
+
+
+def test_lists_of_further_servers_are_kept_and_found_by_the_next_start(tmp_path: Path) -> None:
+    made = Published(tmp_path)
+    state = ProxyState(made.options.replace(server="docs"))
+    made.publisher.serve(["docs"])
+    lists = made.publisher.lists_of("docs", state)
+    made.publisher.take({"tools": entries("a")}, SERVER)
+
+    lists.take({"tools": entries("a", "b"), "prompts": entries("p")}, SERVER.replace(instructions="Read."))
+    made.publisher.saver()(None)
+
+    assert [name for name, _ in lists.offered.tools] == ["docs_a", "b"]
+    assert state.own_names["tools/call"] == {"docs_a": "a"}
+    assert made.state.server.instructions is not None
+    assert made.state.server.instructions.endswith("docs: Read.")
+    (kept,) = made.kept().servers
+    assert (kept.name, [name for name, _ in kept.offered.tools], kept.instructions) == ("docs", ["a", "b"], "Read.")
+    assert combined(made.kept().offered, made.kept().servers)[0].tools == made.publisher.all_offered.tools
+
+
+def test_a_server_that_is_not_served_any_more_takes_its_tools_along(tmp_path: Path) -> None:
+    made = Published(tmp_path)
+    made.publisher.take({}, SERVER)
+    made.publisher.serve(["docs"])
+    lists = made.publisher.lists_of("docs", ProxyState(made.options.replace(server="docs")))
+    lists.take({"tools": entries("b")}, SERVER)
+    told = len(made.told)
+
+    made.publisher.serve([])
+
+    assert "b" not in made.tools
+    assert made.state.routes.tools == {}
+    assert made.told[told:] == ["notifications/tools/list_changed"]
+
+
+def test_a_filter_of_one_server_keeps_its_tools_out(tmp_path: Path) -> None:
+    made = Published(tmp_path)
+    made.publisher.serve(["docs"])
+    lists = made.publisher.lists_of("docs", ProxyState(made.options.replace(server="docs")))
+    made.publisher.take({"tools": entries("a", "x1")}, SERVER)
+    lists.take({"tools": entries("b", "x2")}, SERVER)
+
+    made.publisher.restrict(ToolFilter(exclude=("x*",)))
+    lists.set(prefix=False, tools=ToolFilter(include=("b",)))
+
+    assert {"a", "b"} <= set(made.tools)
+    assert not {"x1", "x2"} & set(made.tools)
+    assert made.state.routes.excluded == {"x1", "x2"}
+    assert made.state.routes.only_listed, "what the main server does not list is not called either"
+
+
+def test_names_wait_for_an_earlier_server_until_it_has_listed_or_does_not_start(tmp_path: Path) -> None:
+    made = Published(tmp_path)
+    made.publisher.take({}, SERVER)
+    made.publisher.serve(["one", "two", "three"])
+    states = {name: ProxyState(made.options.replace(server=name)) for name in ("one", "two", "three")}
+    one, two, three = (made.publisher.lists_of(name, state) for name, state in states.items())
+
+    three.take({"tools": entries("a")}, SERVER)
+    one.take({"tools": entries("a")}, SERVER)
+    assert (made.state.routes.tools, three.offered.tools) == ({"a": ("one", "a")}, ())
+    states["two"].learn(state=ConnectionState.DEGRADED)
+    made.publisher.name_servers()
+    assert made.state.routes.tools == {"a": ("one", "a"), "three_a": ("three", "a")}
+    two.take({"tools": entries("a", "b")}, SERVER)
+
+    meant = {"a": ("one", "a"), "two_a": ("two", "a"), "b": ("two", "b"), "three_a": ("three", "a")}
+    assert made.state.routes.tools == meant
+
+
+def test_names_do_not_wait_longer_than_most_servers_take_to_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher, "NAMES_SECONDS", 0.0)
+    made = Published(tmp_path)
+    made.publisher.serve(["docs"])
+
+    docs = made.publisher.lists_of("docs", ProxyState(made.options.replace(server="docs")))
+    docs.take({"tools": entries("a")}, SERVER)
+    made.publisher.take({"tools": entries("a")}, SERVER)
+
+    assert made.state.routes.tools == {"main_a": ("", "a"), "a": ("docs", "a")}
+    assert made.state.own_names["tools/call"] == {"main_a": "a"}
+    assert made.publisher.tool("main_a") == {"name": "a"}

@@ -306,6 +306,38 @@ async def test_a_config_that_counts_other_files_makes_none_of_them_newer(folder:
         assert not (await world.check()).server_changed
 
 
+async def test_an_edit_is_still_due_when_a_config_that_counts_other_files_follows_it(folder: Path) -> None:
+    async with world_in(folder) as world:
+        await world.watch()
+        world.save("2")
+
+        await world.reconfigure('{"include": ["*.txt"]}')
+
+        assert (await world.check()).restart_due
+
+
+async def test_a_config_that_counts_other_files_follows_the_restart_that_is_under_way(folder: Path) -> None:
+    async with world_in(folder) as world:
+        await world.watch()
+        world.save("2")
+        assert (await world.check()).restart_due
+        own = world.reloader._own
+        assert own is not None
+        restarting = asyncio.ensure_future(own.ready_to_restart())
+        await until(lambda: own.restarting)
+        world.config('{"include": ["*.txt"]}')
+        world.agree()
+        await world.reloader.update()
+        meanwhile = world.reloader._own
+
+        outcome = await restarting
+
+        assert meanwhile is own
+        assert outcome.ok, outcome
+        await until(lambda: world.reloader._own not in (None, own))
+        assert not (await world.check()).restart_due
+
+
 async def test_a_call_that_was_held_is_run_when_the_config_says_that_nothing_is_reloaded(folder: Path) -> None:
     async with world_in(folder) as world:
         await world.watch()

@@ -23,6 +23,7 @@ from uno_devserver.hotreload.authority import RestartResult, ToolChanges
 from uno_devserver.issues import fatal
 from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
+from uno_devserver.proxy.calls.forwarder import Forwarder
 from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.proxy.lists.tool_changes import compare_tools
 from uno_devserver.proxy.options import ProxyOptions
@@ -55,13 +56,9 @@ class Bench:
         self.kept = Kept(folder, upstream, options)  # type: ignore[arg-type]
         self.keeper = self.kept.keeper
         self.updated: list[str] = []
-        self.service = ProxyService(
-            self.keeper,
-            self.kept.state,
-            resource_updated=self.updated.append,
-            roots_changed=lambda _: None,
-            limits=QUICK.replace(grace_seconds=20.0),
-        )
+        limits = QUICK.replace(grace_seconds=20.0)
+        forwarding = Forwarder(self.keeper, self.kept.state, self.updated.append, limits)
+        self.service = ProxyService(forwarding, resource_updated=lambda _: None, roots_changed=lambda _: None)
         self.kept.service = self.service
         self.kept.shared_peer = self.service.conversations
         self.session = ScriptedSession()
@@ -177,7 +174,7 @@ async def test_the_pause_lies_between_the_end_of_the_old_one_and_the_start_of_th
         assert made.living != []
 
 
-async def test_new_code_that_dies_at_once_has_its_attempts_and_then_says_why(tmp_path: Path) -> None:
+async def test_new_code_that_dies_at_once_is_tried_in_each_era_and_then_says_why(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         made.save(dies=3)
 
@@ -189,7 +186,7 @@ async def test_new_code_that_dies_at_once_has_its_attempts_and_then_says_why(tmp
         assert outcome.last_lines == ("Traceback: the server cannot begin",)
         assert made.keeper.state.value == "Degraded"
         assert made.kept.facts.restarts == 0
-        assert made.kept.launches == SWIFT.startup_attempts
+        assert made.kept.launches == 2, "once by server/discover, once by initialize"
         made.save()
         assert (await made.renew()).ok, "a mended source starts from Degraded"
         assert made.kept.facts.reloads == 2

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
 
-from support.files import write
+from support.files import write, write_all
+from uno_devserver.hotreload.digest_store import UNKNOWN
 from uno_devserver.hotreload.sources.finder import find_sources
 from uno_devserver.hotreload.watched_package import Role
 from uno_devserver.proxy.options import ProxyOptions
-from uno_devserver.proxy.reload.watched_code import WatchedCode, content_at_launch, find_watched_code
+from uno_devserver.proxy.reload.watched_code import (
+    LAUNCH_SECONDS,
+    WatchedCode,
+    content_at_launch,
+    find_watched_code,
+    packages_of,
+)
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace import config as config_module
 from uno_devserver.workspace.config import Config, read_config
@@ -69,9 +78,9 @@ def test_an_edited_config_needs_a_new_agreement(world: World) -> None:
 def test_a_config_that_is_saved_while_it_is_read_does_not_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.agree()
 
-    def saved_before(path: str | None) -> Config:
+    def saved_before(path: str | None, server: str | None = None) -> Config:
         world.config('{"mcpServerRoot": "../server", "client": {"command": "evil"}}')
-        return read_config(path)
+        return read_config(path, server)
 
     monkeypatch.setattr(config_module, "read_config", saved_before)
 
@@ -85,8 +94,8 @@ def test_a_config_that_is_being_written_while_it_is_read_changes_nothing(
     before = world.subject()
     assert isinstance(before, WatchedCode)
 
-    def saved_behind(path: str | None) -> Config:
-        config = read_config(path)
+    def saved_behind(path: str | None, server: str | None = None) -> Config:
+        config = read_config(path, server)
         world.config('{"mcpServerRoot": "../ser')
         return config
 
@@ -233,6 +242,43 @@ def test_what_is_read_at_the_launch_of_a_watched_command_is_the_code_of_its_pack
     assert content_at_launch(options, None, world.environ) not in (None, first)
 
 
+def test_a_launch_does_not_wait_until_large_files_were_read(world: World) -> None:
+    options = ProxyOptions(str(world.root), command=TYPED)
+    for number in range(40):
+        path = write(world.root / f"server/m{number}.py", "")
+        os.truncate(path, 250 * 1024 * 1024)
+    begun = time.process_time()
+
+    content = content_at_launch(options, None, world.environ)
+
+    assert content == UNKNOWN, "the next check starts the server again"
+    assert time.process_time() - begun < 2 * LAUNCH_SECONDS
+
+
+@pytest.mark.parametrize("typed", [("npm", "start"), ("npm", "--prefix", ".", "run", "start")])
+def test_the_manifest_whose_script_is_started_is_code(world: World, typed: tuple[str, ...]) -> None:
+    write(world.root / "package.json", json.dumps({"name": "s", "scripts": {"start": "node a.js"}}))
+    (world.root / ".devtools/host.config.jsonc").unlink()
+    write(world.root / "a.js", "")
+
+    subject = world.subject(*typed, watch=True)
+
+    assert isinstance(subject, WatchedCode)
+    assert sorted(find_sources(subject.packages[0]).files) == ["a.js", "package.json"]
+
+
+def test_the_manifest_whose_script_the_config_starts_is_code(world: World) -> None:
+    server = {"command": "npm", "args": ["start"]}
+    world.config(json.dumps({"mcpServerRoot": "../server", "mcpServer": server}))
+    write(world.root / "server/package.json", json.dumps({"name": "s", "scripts": {"start": "node a.js"}}))
+    world.agree()
+
+    subject = world.subject()
+
+    assert isinstance(subject, WatchedCode)
+    assert "package.json" in find_sources(subject.packages[0]).files
+
+
 def test_the_build_and_the_variables_of_the_config_belong_to_the_servers_package(world: World) -> None:
     server = {"build": False, "envFile": "../server/.env"}
     world.config(json.dumps({"mcpServerRoot": "../server", "mcpServer": server, "extensionPath": "../extension"}))
@@ -268,3 +314,18 @@ def test_the_code_that_a_typed_command_is_started_with_is_known_before_the_user_
 
     assert before is not None
     assert content_at_launch(options, None, world.environ) == before
+
+
+@pytest.mark.parametrize("command", [("dotnet", "run", "b.cs"), ("dotnet", "run", "--file", "./b.cs", "--", "a.cs")])
+def test_of_several_programs_the_command_of_the_config_names_the_one_that_is_meant(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    write_all(tmp_path, {"a.cs": "#:property A=1\n", "b.cs": "#:property A=1\n"})
+    program, *arguments = command
+    config = {"mcpServerRoot": "..", "mcpServer": {"command": program, "args": arguments}}
+    path = write(tmp_path / ".devtools/host.config.jsonc", json.dumps(config))
+
+    (given,) = packages_of(str(tmp_path), read_config(str(path)))
+    (typed,) = packages_of(str(tmp_path), read_config(str(path)), typed=("dotnet", "run", "a.cs"))
+
+    assert (given.project, typed.project) == ("b.cs", "a.cs")

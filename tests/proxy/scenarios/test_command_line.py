@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import time
@@ -37,10 +38,25 @@ def test_with_a_server_of_the_users_own_connected_health_is_healthy(proxies: Pro
 
     assert told.stdout.splitlines()[:2] == ["Status: Healthy", "Connection: Connected"]
     said = told.stdout.replace("Uno Platform/uno.devserver", "")  # the folder of its log
-    assert not [word for word in ("Uno", "dotnet", "Issues:") if word in said]
+    assert not [word for word in ("Uno", "dotnet", "Issues:", "Solution:", "Resolution:", "<none>") if word in said]
+    assert "Server: odd 1.0" in told.stdout.splitlines()
     report, own = machine.run("health", "--json").json, client.health()
     for name in ("status", "hostProcessId", "upstreamConnected", "toolCount", "hostKind", "issues"):
         assert report[name] == own[name], name
+
+
+def test_health_knows_the_server_that_has_just_answered_a_call(proxies: Proxies, machine: Machine) -> None:
+    client = proxies.start("--", *odd_server())
+    client.initialize()
+
+    for again in (False, True):
+        if again:
+            client.call_result("die", code=7)
+        answered_by = json.loads(client.call("facts"))["pid"]
+        told = machine.run("health", "--json")
+
+        assert (told.exit_code, told.json["hostProcessId"], told.issue_codes) == (0, answered_by, [])
+        assert told.json["proxies"][0]["listsFresh"] is True
 
 
 def test_for_a_workspace_that_nobody_trusts_health_says_so_and_counts_the_tools_of_the_catalogue(

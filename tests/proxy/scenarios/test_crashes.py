@@ -34,7 +34,7 @@ def test_after_a_kill_of_the_host_the_session_stays_and_the_tools_come_back(
     assert client.call("echo", text="again") == "again"
     assert (report["proxy"]["generation"], report["proxy"]["restarts"]) == (2, 1)
     assert report["hostProcessId"] != host
-    assert report["status"] == "Healthy"
+    client.wait_health(lambda report: report["status"] == "Healthy", "healthy again")
     assert report["proxy"]["lastExit"]["exitCode"] == -signal.SIGKILL
     assert not is_running(host)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from support.proxies import PATIENCE, Message, Proxies, ProxyClient
 from support.reloading import BuiltServer, EditedServer, PythonServer, hot, renew, state_of, text_of, wait_ready
 from support.waiting import wait_for
+from uno_devserver.system.jsonc import parse
 
 SWAP: dict[str, Any] = {"hotReload": {"strategy": "swap"}, "pipeline": {"concurrency": 16}}
 EDITS = 6  # enough to see it; the benchmark makes twenty
@@ -176,6 +179,19 @@ def test_calls_wait_for_a_restart_where_the_proxy_was_told_so(proxies: Proxies) 
     assert client.answer(first)["result"] is not None
     wait_ready(client)
     assert server.journal.starts == 2
+
+
+def test_with_the_config_of_the_readme_the_next_call_runs_the_new_code(proxies: Proxies) -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
+    shown = next(block for block in re.findall(r"```jsonc\n(.*?)```", readme, re.DOTALL) if "mcpServerRoot" in block)
+    config = parse(shown.encode())
+    assert isinstance(config, dict)
+    server = PythonServer(proxies.machine, **config | {"mcpServerRoot": "../server"})
+    client = hot(proxies)
+
+    server.say("two")
+
+    assert client.call_result("answer")["content"][0]["text"] == "two"
 
 
 def _have(client: ProxyClient, strategy: str, answer: str) -> None:

@@ -18,7 +18,7 @@ def test_a_restart_that_the_agent_asks_for_needs_no_edit_and_says_that_memory_wa
     told = client.call_result("mcpRestart")
 
     assert state_of(told) == "ready"
-    assert "It was restarted with its new code; what the old process had in memory is gone." in text_of(told)
+    assert "It was restarted; what the old process had in memory is gone." in text_of(told)
     assert server.journal.starts == 2
     assert client.call_result("answer")["content"] == [{"type": "text", "text": "one"}], "it is said once"
 
@@ -37,6 +37,23 @@ def test_a_python_server_with_a_syntax_error_is_not_started(proxies: Proxies) ->
     assert later["content"][0]["text"] == "one"
     assert "But what answers may be older than its present code" in text_of(status)
     assert server.journal.starts == 1
+    server.say("two")
+    renew(client, "two")
+
+
+def test_new_code_that_fails_at_its_start_is_told_without_the_attempts_of_a_crash(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = hot(proxies)
+    assert client.call("answer") == "one"
+    note = f"open({str(server.gate('tries'))!r}, 'a').write('x')\n"
+    server.source.write_text(note + "import missing_module\n", "utf-8")
+    client.call_result("answer")
+
+    status = client.call_result("mcpStatus")
+
+    assert state_of(status) == "failed"
+    assert "missing_module" in text_of(status)
+    assert server.gate("tries").read_text() == "x"
     server.say("two")
     renew(client, "two")
 

@@ -367,6 +367,130 @@ def test_with_force_roots_fallback_even_a_workspace_waits_to_be_named(proxies: P
     assert client.call("echo", text="hi") == "hi"
 
 
+def test_a_solution_that_is_named_by_its_path_before_any_workspace_starts_it(
+    proxies: Proxies, workspace: WorkspaceBuilder
+) -> None:
+    workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+    client = proxies.start("--force-roots-fallback", cwd=workspace.machine.root)
+    client.initialize()
+
+    told = json.loads(client.call("uno_app_select_solution", solutionPath=str(workspace.root / "App.slnx")))
+
+    assert (told["status"], told["effectiveWorkspaceDirectory"]) == ("started", str(workspace.root))
+    report = client.wait_connected()
+    assert (report["selectionSource"], report["selectedSolutionPath"]) == (
+        "UserSelected",
+        str(workspace.root / "App.slnx"),
+    )
+
+
+def test_a_selection_that_is_none_of_the_solutions_says_candidate_and_what_to_call(
+    proxies: Proxies, workspace: WorkspaceBuilder
+) -> None:
+    workspace.uno_6_5().solution("A.slnx").solution("B.slnx")
+    client = proxies.start()
+    client.initialize()
+    client.wait_state("Degraded")
+
+    told = json.loads(
+        client.call_result("uno_app_select_solution", solutionPath=str(workspace.root / "C.slnx"))["content"][0]["text"]
+    )
+
+    assert told["status"] == "rejected"
+    for word in ("candidate", "uno_app_select_solution", "uno_health", "A.slnx"):
+        assert word in told["message"]
+
+
+def test_a_folder_that_was_named_without_a_solution_is_confirmed_by_roots(lost: ProxyClient, machine: Machine) -> None:
+    there = addins_in(machine.root / "there")
+    empty = machine.root / "empty"
+    empty.mkdir()
+
+    told = json.loads(lost.call("uno_app_initialize", workspaceDirectory=str(empty)))
+    nothing = lost.health()
+    lost.call("uno_app_initialize", workspaceDirectory=str(there))
+    report = lost.health()
+
+    assert "uno_health" in told["message"]
+    assert (nothing["resolutionKind"], nothing["effectiveWorkspaceDirectory"]) == ("NoCandidates", str(empty))
+    assert (nothing["selectionSource"], report["selectionSource"]) == ("RootsConfirmed", "RootsConfirmed")
+
+
+# --- its health -------------------------------------------------------------------------------------------------------
+
+
+def test_health_is_not_called_healthy_before_it_is_known(proxies: Proxies, workspace: WorkspaceBuilder) -> None:
+    workspace.machine.install_dotnet()
+    workspace.uno_sdk().project("App/App.csproj", restored=False).solution("App.slnx")
+    client = proxies.start()
+    client.initialize()
+    seen: list[str] = []
+
+    def knows(report: dict[str, Any]) -> bool:
+        seen.append(report["status"])
+        return "DevServerPackageNotCached" in str(report["issues"])
+
+    report = client.wait_health(knows, "aware of what is missing")
+
+    assert "Healthy" not in seen
+    assert "HealthNotKnown" not in [issue["code"] for issue in report["issues"] if report["upstreamConnected"]]
+
+
+def test_health_of_a_host_that_was_found_running_is_that_of_one_that_was_started(
+    proxies: Proxies, workspace: WorkspaceBuilder
+) -> None:
+    workspace.machine.install_dotnet()
+    workspace.uno_sdk().project("App/App.csproj", restored=False).solution("App.slnx")
+
+    def health() -> tuple[Any, ...]:
+        client = proxies.connected()
+        report = client.wait_health(
+            lambda report: "HealthNotKnown" not in str(report["issues"]), "sure of what it reports"
+        )
+        client.close_stdin()
+        client.ends()
+        return report["status"], report["unoSdkVersion"], sorted(issue["code"] for issue in report["issues"])
+
+    started = health()
+    workspace.machine.run("start")
+    try:
+        found = health()
+    finally:
+        workspace.machine.run("stop")
+
+    assert found == started
+    assert found[:2] == ("Degraded", "6.5.31")
+
+
+def test_who_subscribes_to_the_health_is_told_when_it_changes(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    client.wait_health(lambda report: report["status"] == "Healthy", "healthy")
+    client.result("resources/subscribe", {"uri": "uno://health"})
+    heard = len(client.heard("notifications/resources/updated"))
+
+    os.kill(client.health()["hostProcessId"], 9)
+
+    assert client.hear("notifications/resources/updated", after=heard) == {"uri": "uno://health"}
+    client.wait_connected()
+    client.result("resources/unsubscribe", {"uri": "uno://health"})
+
+
+def test_from_a_folder_of_the_workspace_a_proxy_serves_the_workspace(
+    proxies: Proxies, workspace: WorkspaceBuilder
+) -> None:
+    workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+    clients = [proxies.connected(cwd=folder) for folder in (workspace.root / "App", workspace.root)]
+
+    inner, outer = (
+        client.wait_health(lambda report: report["proxy"]["catalogueAgeSeconds"] is not None, "with a catalogue")
+        for client in clients
+    )
+
+    assert len(list((workspace.machine.state / "catalogue").glob("*.json"))) == 1
+    assert inner["hostProcessId"] == outer["hostProcessId"]
+    assert inner["selectedSolutionPath"] == outer["selectedSolutionPath"] == str(workspace.root / "App.slnx")
+
+
 # --- nobody has agreed ------------------------------------------------------------------------------------------------
 
 

@@ -27,6 +27,7 @@ from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.command_process import CommandProcess
+from uno_devserver.system import proc
 from uno_devserver.system.log import DEBUG, log
 from uno_devserver.system.programs import named_program_candidates
 
@@ -403,6 +404,16 @@ def test_a_command_that_cannot_be_started_is_named_with_what_to_do(
     assert step in failure.issues[0].remediation
 
 
+def test_a_script_that_takes_the_servers_input_is_not_started(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"name": "mine", "scripts": {"dev": "tsx watch src/index.ts"}}')
+
+    failure = _failure(CommandUpstream(["npm", "run", "dev"], str(tmp_path), os.environ, str(tmp_path / "state")))
+
+    assert failure.final
+    assert failure.issues[0].message == "'npm run dev' runs 'tsx watch src/index.ts', which takes the server's input."
+    assert "Write 'npx tsx src/index.ts' after '--'" in failure.issues[0].remediation
+
+
 def test_a_start_that_nobody_wants_any_more_starts_nothing(tmp_path: Path, notes: Notes) -> None:
     observer = Observer()
     observer.wanted = False
@@ -513,7 +524,7 @@ async def test_what_it_prints_instead_of_answering_is_told_and_kept_beside_the_r
         "print('{\"level\": \"info\"}' + 5000 * ' ', flush=True); time.sleep(1000)"
     )
     observer = Observer()
-    source = upstream((sys.executable, "-c", story), tmp_path, output_check_seconds=0.01)
+    source = upstream((sys.executable, "-c", story), tmp_path, output_check_seconds=0.01, drain_seconds=10.0)
     async with started(source, observer) as running:
         connecting = asyncio.ensure_future(running.connect(TestPeer(), modern_first=False))
         await until(lambda: observer.strays[-1:] == ['{"level": "info"}'])
@@ -680,7 +691,7 @@ async def test_nothing_of_ours_stays_open_either(tmp_path: Path, end: str) -> No
 @pytest.mark.parametrize("manners", [{}, {"stays": True}, {"stays": True, "ignores_sigterm": True}])
 async def test_stopping_is_quick_and_nothing_is_left(tmp_path: Path, notes: Notes, manners: dict[str, Any]) -> None:
     # A server that ends with its input is left the time for that; the others are not.
-    limits: dict[str, Any] = {} if manners else {"input_seconds": BOUND}
+    limits: dict[str, Any] = {} if manners else {"input_seconds": BOUND, "cleanup_seconds": BOUND}
     source = upstream(odd_server(notes=notes, grandchild=True, **manners), tmp_path, **limits)
     async with started(source) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
@@ -699,6 +710,55 @@ async def test_stopping_is_quick_and_nothing_is_left(tmp_path: Path, notes: Note
         wait_for(lambda: not is_running(child), "the end of the grandchild")
         await running.stop()
         assert (await running.ended()).exit_code == (-9 if "ignores_sigterm" in manners else -15 if manners else 0)
+
+
+# Its exit handler takes a while, and its interpreter much longer than any limit.
+SLOW_TO_FREE = """
+import atexit, pathlib, sys, time
+
+class Module:
+    def __del__(self, sleep=time.sleep):
+        sleep(600)
+
+module = Module()
+atexit.register(lambda: (time.sleep(0.2), pathlib.Path("saved").touch()))
+pathlib.Path("here").touch()
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not proc.AVAILABLE, reason="only Linux tells which signals a process handles")
+async def test_an_interpreter_that_frees_its_modules_is_ended_but_no_exit_handler_is(tmp_path: Path) -> None:
+    source = upstream([sys.executable, "-ISc", SLOW_TO_FREE], tmp_path, input_seconds=BOUND)
+    async with started(source) as running:
+        connecting = asyncio.ensure_future(running.connect(TestPeer(), modern_first=False))
+        await until((tmp_path / "here").exists)
+
+        began = time.monotonic()
+        await running.stop(patient=True)
+
+        assert time.monotonic() - began < BOUND  # which it would take without a signal
+        assert (tmp_path / "saved").exists()
+        assert (await running.ended()).exit_code == -signal.SIGTERM
+        with pytest.raises(ConnectionLost):
+            await connecting
+
+
+async def test_a_patient_stop_is_shortened_by_an_impatient_one_and_the_reason_is_how_it_ended(tmp_path: Path) -> None:
+    deaf = "import pathlib, signal, time; signal.signal(15, signal.SIG_IGN); pathlib.Path('here').touch()"
+    source = upstream([sys.executable, "-c", f"{deaf}; time.sleep(1000)"], tmp_path, patient_seconds=1000.0)
+    async with started(source) as running:
+        ended = asyncio.ensure_future(running.ended())
+        await until((tmp_path / "here").exists)
+        patient = asyncio.ensure_future(running.stop(patient=True))
+        await asyncio.sleep(0)  # it has begun
+
+        async with asyncio.timeout(BOUND):
+            await running.stop()
+            await patient
+
+        assert (await ended).exit_code == -signal.SIGKILL
+        assert "closed" not in (await ended).reason
 
 
 # A script that ends when it is asked to; what it started has something to close first.

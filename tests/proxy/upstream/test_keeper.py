@@ -15,12 +15,11 @@ from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstr
 from support.waiting import until
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import fatal
-from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
+from uno_devserver.protocol.client.connection import AccessDenied, ConnectionLost, UnusableServer
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.peer_info import ClientInfo
 from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.calls.upstream_link import Unavailable
-from uno_devserver.proxy.options import ProxyOptions
 from uno_devserver.proxy.upstream.base import Ending, StartFailure
 from uno_devserver.proxy.upstream.keeper import Event, SupervisedUpstream
 from uno_devserver.proxy.upstream.lifecycle import UpstreamLimits
@@ -315,7 +314,7 @@ async def test_nobody_is_told_the_number_of_a_process_that_is_gone(tmp_path: Pat
 
 async def test_a_server_that_we_do_not_start_is_looked_for(tmp_path: Path) -> None:
     first, second = ScriptedRunning(), ScriptedRunning()
-    kept = Kept(tmp_path, ScriptedUpstream(first, second), ProxyOptions(str(tmp_path), url="http://localhost:1/mcp"))
+    kept = Kept(tmp_path, ScriptedUpstream(first, second, remote=True))
     assert await kept.keeper.until_connected(5)
 
     first.die("it cannot be reached any more")
@@ -475,10 +474,76 @@ async def test_a_final_failure_is_not_tried_again_until_somebody_needs_it(tmp_pa
     assert kept.facts.issues == ()
 
 
+class Denied(ScriptedUpstream):
+    """A server whose credentials are refused until `changed` is set."""
+
+    def __init__(self, *outcomes: ScriptedRunning | StartFailure) -> None:
+        super().__init__(*outcomes, remote=True)
+        self.changed = asyncio.Event()
+
+        self.waiting = 0
+
+    async def until_other_credentials(self) -> None:
+        self.waiting += 1
+        try:
+            await self.changed.wait()
+        finally:
+            self.waiting -= 1
+
+
+@pytest.mark.parametrize(("status", "code"), [(401, "UpstreamUnauthorized"), (403, "UpstreamForbidden")])
+async def test_refused_credentials_are_not_tried_again_until_they_change_or_a_call_asks(
+    tmp_path: Path, status: int, code: str
+) -> None:
+    running = ScriptedRunning(Lists(), HostKind.COMMAND)
+    running.refusals = [AccessDenied("The server asks for credentials.", status=status) for _ in range(2)]
+    upstream = Denied(running)
+    kept = Kept(tmp_path, upstream)
+    await kept.until_state("Degraded")
+    assert code in [issue["code"] for issue in kept.state.report()["issues"]]  # type: ignore[attr-defined]
+    await asyncio.sleep(20 * SWIFT.find_again_seconds)
+    assert upstream.starts == 1
+
+    kept.keeper.wanted()
+    await until(lambda: upstream.starts == 2)
+    await kept.until_state("Degraded")
+    await until(lambda: upstream.waiting == 1)
+    upstream.changed.set()
+
+    await kept.until_state("Connected")
+    assert upstream.starts == 3
+    assert kept.facts.access_denied is None
+
+
+async def test_other_credentials_are_tried_at_once_however_late_the_next_attempt_would_be(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists(), HostKind.COMMAND)
+    running.refusals = [AccessDenied("The server asks for credentials.", status=401)]
+    upstream = Denied(running)
+    kept = Kept(tmp_path, upstream, limits=SWIFT.replace(retry_seconds=3600.0))
+    await kept.until_state("Degraded")
+
+    upstream.changed.set()
+
+    await kept.until_state("Connected")
+
+
+@pytest.mark.parametrize(("status", "state"), [(401, "Degraded"), (403, "Connected")])
+async def test_credentials_that_are_refused_later_end_the_connection_unless_others_may_be_allowed(
+    tmp_path: Path, status: int, state: str
+) -> None:
+    upstream = Denied(ScriptedRunning(Lists(), HostKind.COMMAND))
+    kept = Kept(tmp_path, upstream)
+    await kept.until_state("Connected")
+
+    kept.keeper.refused(kept.keeper.generation, AccessDenied("No.", status=status))
+
+    assert kept.keeper.state.value == state
+
+
 async def test_a_server_at_a_url_is_looked_for_again_without_being_asked(tmp_path: Path) -> None:
     failures = [failure() for _ in range(5)]
-    upstream = ScriptedUpstream(*failures, ScriptedRunning(Lists(), HostKind.COMMAND))
-    kept = Kept(tmp_path, upstream, ProxyOptions(str(tmp_path), url="http://localhost:1/mcp"))
+    upstream = ScriptedUpstream(*failures, ScriptedRunning(Lists(), HostKind.COMMAND), remote=True)
+    kept = Kept(tmp_path, upstream)
 
     await kept.until_state("Connected")
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.proxy.upstream.lifecycle import (
     DEFAULT_LIMITS,
     TRANSITIONS,
@@ -421,6 +422,66 @@ def test_newer_code_that_does_not_start_has_the_usual_attempts_and_then_is_degra
 
     assert actions == (Announce("error", "It died."),)
     assert state(lifecycle) is STATES.DEGRADED
+
+
+def test_newer_code_that_ends_itself_with_an_error_is_not_tried_again() -> None:
+    lifecycle = connected()
+    lifecycle.renew(0.0, NEWS, after=0.0, new_code=True)
+    lifecycle.ready(2)
+
+    actions = lifecycle.ended(2, 0.1, "It died.", by_its_code=True)
+
+    assert actions == (Stop(), Announce("error", "It died."))
+    assert state(lifecycle) is STATES.DEGRADED
+
+
+def test_newer_code_that_may_have_died_of_the_first_message_is_tried_once_more_at_once() -> None:
+    lifecycle = connected()
+    lifecycle.renew(0.0, NEWS, after=0.0, new_code=True)
+    lifecycle.ready(2)
+
+    assert lifecycle.ended(2, 0.1, "It died.", by_its_code=True, other_era_next=True) == (Stop(), Start(3, 0.0))
+    lifecycle.ready(3)
+
+    assert starts(lifecycle.ended(3, 0.2, "It died.", by_its_code=True)) == []
+    assert state(lifecycle) is STATES.DEGRADED
+
+
+@pytest.mark.parametrize(("new_code", "by_its_code"), [(False, True), (True, False)])
+def test_code_that_has_worked_and_a_crash_by_a_signal_have_the_usual_attempts(
+    new_code: bool, by_its_code: bool
+) -> None:
+    lifecycle = connected()
+    lifecycle.renew(0.0, NEWS, after=0.0, new_code=new_code)
+    lifecycle.ready(2)
+
+    assert pauses(lifecycle.ended(2, 0.1, "It died.", by_its_code=by_its_code)) == [0.5]
+
+
+def test_newer_code_that_has_answered_once_is_code_that_has_worked() -> None:
+    lifecycle = connected()
+    lifecycle.renew(0.0, NEWS, after=0.0, new_code=True)
+    heal(lifecycle, 0.0)
+    lifecycle.ended(lifecycle.attempt, 0.1, "It died.", by_its_code=True)
+    lifecycle.ready(lifecycle.attempt)
+
+    assert pauses(lifecycle.ended(lifecycle.attempt, 0.2, "It died.", by_its_code=True)) == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "printed", "by_code"),
+    [
+        (1, "ImportError: no module named x", True),
+        (1, "Error: listen EADDRINUSE: address already in use :::3000", False),
+        (-11, "", False),
+        (0, "", False),
+        (None, "", False),
+    ],
+)
+def test_only_an_error_that_does_not_pass_is_one_of_the_code(
+    exit_code: int | None, printed: str, by_code: bool
+) -> None:
+    assert Ending("it ended", exit_code, (printed,)).is_by_code is by_code
 
 
 def test_crashes_of_the_old_code_are_not_counted_against_the_new() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from support.bundled import BundledHost
 from support.mcp_peers import TestPeer
+from support.waiting import until
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.protocol.client.connection import ConnectionLost, UnusableServer
 from uno_devserver.proxy.upstream.base import StartFailure
@@ -79,7 +81,7 @@ def test_what_is_no_url_stays_none() -> None:
 
 
 async def test_one_that_goes_is_noticed_though_it_says_nothing(listener: socket.socket) -> None:
-    running = UrlUpstream(url_of(listener), SWIFT)
+    running = UrlUpstream(url_of(listener), limits=SWIFT)
     ending = asyncio.ensure_future(running.ended())
     await asyncio.sleep(0.05)
     assert not ending.done(), "as long as something listens there, it has not gone"
@@ -91,7 +93,7 @@ async def test_one_that_goes_is_noticed_though_it_says_nothing(listener: socket.
 
 
 async def test_whoever_doubts_it_does_not_wait_for_the_next_look(listener: socket.socket) -> None:
-    running = UrlUpstream(url_of(listener), UrlLimits(check_seconds=3600.0, check_failures=1))
+    running = UrlUpstream(url_of(listener), limits=UrlLimits(check_seconds=3600.0, check_failures=1))
     ending = asyncio.ensure_future(running.ended())
     await asyncio.sleep(0)
     listener.close()
@@ -102,7 +104,7 @@ async def test_whoever_doubts_it_does_not_wait_for_the_next_look(listener: socke
 
 
 async def test_one_failure_in_between_means_nothing(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    running = UrlUpstream(url_of(listener), SWIFT)
+    running = UrlUpstream(url_of(listener), limits=SWIFT)
     looks = iter(["refused", None, "refused", None, "refused", "refused"])
     monkeypatch.setattr(running, "out_of_reach", lambda: next(looks))
 
@@ -119,3 +121,73 @@ async def test_something_else_than_mcp_refuses_and_silence_is_lost(tmp_path: Pat
         assert refusal.value.status == 404
     with pytest.raises((ConnectionLost, UnusableServer)):
         await UrlUpstream(f"http://127.0.0.1:{free_port()}/mcp").connect(TestPeer(), modern_first=True)
+
+
+async def test_a_server_elsewhere_is_only_checked_when_a_connection_has_failed(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = UrlUpstream(url_of(listener), limits=SWIFT)
+    running.far = True
+    looks: list[str] = []
+    monkeypatch.setattr(running, "out_of_reach", lambda: looks.append("looked"))
+    ending = asyncio.ensure_future(running.ended())
+    await asyncio.sleep(20 * SWIFT.check_seconds)
+    assert looks == []
+
+    running.check_now()
+
+    await until(lambda: bool(looks))
+    assert not ending.done()
+    monkeypatch.setattr(running, "out_of_reach", lambda: "refused")
+    running.check_now()
+    assert (await asyncio.wait_for(ending, BOUND)).reason.endswith("refused")
+
+
+@pytest.mark.parametrize(
+    ("url", "far"),
+    [("http://localhost:1/", False), ("http://127.0.0.1/", False), ("https://[::1]/", False), ("https://a.test", True)],
+)
+def test_servers_of_other_machines_are_told_from_those_of_this_one(url: str, far: bool) -> None:
+    assert UrlUpstream(url).far is far
+
+
+def test_nothing_is_known_of_a_server_behind_a_proxy_until_a_request_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    upstream = UrlUpstream("https://no-such-host.invalid/mcp")
+
+    assert upstream.start(Observer()) is upstream
+
+
+def test_a_proxy_that_cannot_be_used_keeps_the_start_from_being_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
+
+    with pytest.raises(StartFailure) as failure:
+        UrlUpstream("https://no-such-host.invalid/mcp").start(Observer())
+
+    [issue] = failure.value.issues
+    assert (failure.value.final, issue.code) == (True, "HostUnreachable")
+    assert "ALL_PROXY" in issue.message
+
+
+async def test_other_credentials_are_noticed() -> None:
+    class Changing:
+        given: ClassVar[dict[str, str]] = {"X-Key": "one"}
+
+        def headers(self) -> dict[str, str]:
+            return self.given
+
+        async def renew(self, refused: Mapping[str, str]) -> bool:
+            return False
+
+    credentials = Changing()
+    running = UrlUpstream("http://localhost:1/", credentials, UrlLimits(credential_seconds=0.01))
+    with pytest.raises(ConnectionLost):
+        await running.connect(TestPeer(), modern_first=False)
+    waiting = asyncio.ensure_future(running.until_other_credentials())
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+
+    Changing.given = {"X-Key": "two"}
+
+    await asyncio.wait_for(waiting, BOUND)
+    await asyncio.wait_for(running.until_other_credentials(), BOUND)  # they came before the wait began

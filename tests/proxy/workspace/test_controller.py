@@ -16,6 +16,7 @@ from support.files import write
 from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
 from support.waiting import until
+from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.probe import HostAddIn, Probe
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.peer_info import ClientInfo
@@ -287,6 +288,30 @@ async def test_a_saved_file_is_a_reason_to_try_again_what_did_not_work(tmp_path:
     world.controller._changed()
 
     await world.kept.until_state("Connected")
+
+
+async def test_a_project_that_is_added_while_a_dotnet_host_is_connected_gets_its_port(
+    tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bundled Host does it itself."""
+    folder = tmp_path / "ws"
+    write(folder / "global.json", '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}')
+    write(folder / "App.slnx", "<Solution />")
+
+    monkeypatch.setattr(module, "HostProcess", ScriptedRunning)
+    monkeypatch.setattr(ScriptedRunning, "left_out", None, raising=False)
+    monkeypatch.setattr(ScriptedRunning, "port", 4321, raising=False)
+    world = serve(folder)
+    world.host.kind = HostKind.DOTNET
+    assert await world.kept.keeper.until_connected(5)
+
+    write(folder / "New" / "New.csproj", '<Project Sdk="Uno.Sdk" />')
+    write(folder / "App.slnx", '<Solution><Project Path="New/New.csproj" /></Solution>')
+    world.controller._changed()
+
+    await until((folder / "New" / "New.csproj.user").is_file)
+    assert ">4321#<" in (folder / "New" / "New.csproj.user").read_text("utf-8-sig")
+    assert world.kept.keeper.generation == 1, "it was not restarted for that"
 
 
 async def test_when_the_user_agrees_the_host_is_started_again_with_the_workspaces_code(

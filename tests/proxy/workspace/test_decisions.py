@@ -79,7 +79,7 @@ def test_a_folder_that_is_none_is_diagnosed_and_the_workspace_says_why(folder: P
     decision = WorkspaceDecisions(ProxyOptions(str(folder))).initial()
 
     assert (decision.transition, decision.workspace.kind) == (DIAGNOSE, ResolutionKind.NoCandidates)
-    assert [issue.code for issue in decision.workspace.issues] == ["NoSolutionFound"]
+    assert [issue.code for issue in decision.workspace.issues] == ["NoSolutionFound", "GlobalJsonNotFound"]
 
 
 @pytest.mark.parametrize("content", [".devtools/host.config.jsonc", ".devtools/addins/greeter.py"])
@@ -279,7 +279,7 @@ def test_the_user_names_a_workspace(folder: Path, tmp_path: Path) -> None:
     decision = workspaces.initialize(str(app), None, started=False)
 
     assert (decision.transition, decision.result, workspaces.named) == (START, None, True)
-    assert decision.workspace.source is SelectionSource.UserSelected
+    assert decision.workspace.source is SelectionSource.RootsConfirmed
 
 
 def test_a_solution_that_was_only_found_is_no_choice_of_the_user(folder: Path) -> None:
@@ -458,7 +458,8 @@ def test_a_solution_that_cannot_be_had_is_rejected_and_nothing_changes(folder: P
     assert decision.result
     assert path in decision.result["message"]
     assert {issue["severity"] for issue in decision.result["issues"]} == {"Warning"}
-    assert {issue["code"] for issue in decision.result["issues"]} == {"WorkspaceNotResolved"}
+    cause = {"UnoSdkNotInGlobalJson"} if case == "not uno" else set()
+    assert {issue["code"] for issue in decision.result["issues"]} == {"WorkspaceNotResolved"} | cause
     assert (decision.result["selectedSolutionPath"], decision.result["devServerAction"]) == (None, "None")
     assert workspaces.workspace.solution == str(folder / "App.slnx")
 
@@ -648,7 +649,7 @@ def test_who_names_a_workspace_hears_how_its_server_is_and_what_to_do(
     assert [issue["code"] for issue in result["issues"] or ()] == [issue.code for issue in issues]
     if issues:
         [told] = result["issues"]
-        assert result["message"] == f"{told['message']} {told['remediation']}"
+        assert result["message"] == f"{told['message']} {told['remediation']} Call uno_health for the details."
 
 
 def test_a_selection_never_claims_more_than_was_done() -> None:

@@ -493,11 +493,21 @@ def test_files_that_decide_are_worth_a_look(root: Path, kind: int, name: str) ->
 
 
 @pytest.mark.parametrize("kind", [ADDED, MODIFIED, DELETED])
-@pytest.mark.parametrize("name", ["App.csproj", "Main.cs", "solution.txt", ".App.sln.swp", "obj/App.dll"])
+@pytest.mark.parametrize("name", ["Main.cs", "solution.txt", ".App.sln.swp", "obj/App.dll"])
 def test_other_files_are_not(root: Path, kind: int, name: str) -> None:
     write(root / name, "")
 
     assert not _look(root).concerns(kind, str(root / name))
+
+
+def test_a_project_is_worth_a_look_when_it_comes_or_goes_and_not_when_it_is_edited(root: Path) -> None:
+    scope = _look(root)
+
+    assert [scope.concerns(kind, str(root / "App.csproj")) for kind in (ADDED, MODIFIED, DELETED)] == [
+        True,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -345,6 +345,55 @@ def test_of_lines_in_brackets_one_goes_and_the_commas_fit(at: int) -> None:
     assert [f"# {number}" in removed for number in (1, 2, 3)] == [number != at + 1 for number in (1, 2, 3)]
 
 
+@pytest.mark.parametrize("header", ["|", ">", "|+", "&a |", "|-"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "extensions:\n  a: {{x: 1}}\n  # why\n  b:\n    x: {}\n      no newline",
+        "extensions:\n  a:\n    x: {}\n      no newline ",
+        "mcpServers:\n# why\n- name: a\n  x: {}\n    no newline",
+        "extensions:\n  a: {{x: 1}}\n# why\nlast: {}\n  no newline",
+    ],
+)
+def test_a_block_scalar_without_a_line_break_at_the_end_stays_as_it_is(text: str, header: str, newline: str) -> None:
+    text = text.format(header).replace("\n", newline)
+
+    put = of(text).put(None, "uno", UNO)
+
+    names = [entry.name for entry in of(put).entries]
+    assert text.endswith(put[-len("# why\nlast:") :])
+    assert sorted(names) == sorted([*(entry.name for entry in of(text).entries), "uno"])
+    assert of(put).remove([names.index("uno")]) == text
+
+
+def test_without_servers_they_go_before_such_a_block_scalar() -> None:
+    assert goose("a: 1\n# why\nb: |\n  x").put(None, "u", ONE) == "a: 1\nextensions:\n  u:\n    x: 1\n# why\nb: |\n  x"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\t\nextensions:\n  a: {x: 1}\n",
+        "extensions:\n  a:\n    x: 1\n\t\n  b:\n    y: 2\n \t \n",
+        "extensions:\n  a:\n    x: 1\r\n\t\r\n    y: |\r\n      1\r\n      \t\r\n      2\r\n",
+        "mcpServers:\n  - name: a\n    args:\n      - x\n\t\n      - y\n\t\n  - name: b\n",
+    ],
+)
+def test_blank_lines_of_tabs_are_read_and_stay(text: str) -> None:
+    put = of(text).put(None, "uno", UNO)
+
+    assert of(put).remove([len(of(put).entries) - 1]) == text
+
+
+def test_a_tab_in_a_block_scalar_is_its_text_also_where_others_are_blank_lines() -> None:
+    (entry,) = goose("extensions:\n  a:\n\t\n    x: |\n      1\n      \t\n      2\n").entries
+
+    assert entry.settings == {"x": "1\n\t\n2\n"}
+    with pytest.raises(EditProblem, match="tab character"):
+        goose("extensions:\n  a:\n    x: |\n      1\n\t\n      2\n")
+
+
 # Refusing
 
 
@@ -375,7 +424,7 @@ def test_what_others_refer_to_is_not_changed(text: str) -> None:
         ("mcpServers:\n- - a\n  - b\n", 0, ONE, [], "line 2, column 1"),  # a list in a list
         ("base: &b {x: 1}\nextensions:\n  uno: *b\n  o: 1\n", 0, {"x": 2}, [], "safely"),  # an alias
         (MERGED, 0, {"command": "y"}, ["url"], "safely"),  # what is merged into an entry stays
-        ("extensions:\n  a:\n    x: |\n      no newline", None, ONE, [], "safely"),  # it would gain a line break
+        ("mcpServers:\n- a: |\n   no newline", 0, ONE, [], "line 2, column 3"),  # it would gain a line break
     ],
 )
 def test_what_cannot_be_changed_safely_is_refused(

@@ -153,6 +153,31 @@ def test_a_file_that_is_not_understood_is_an_error_since_nobody_knows_what_is_in
     ]
 
 
+def test_a_plan_for_another_text_than_it_is_applied_to_is_an_error_and_takes_nothing(setup: Setup) -> None:
+    path = saved(setup.root / "real.json", UnoApp=APP, mine={}, other={})
+    link = setup.root / "link.json"
+    link.symlink_to(path)
+
+    (planned,) = setup.plan(setup.request(client(place(path), place(link)), UNO_APP))  # not joined, as loaded ones are
+
+    assert isinstance(planned, FileChange)
+    assert planned.after is not None
+    assert json.loads(planned.after) == {"mcpServers": {"mine": {}, "other": {}}}
+    assert [one.action for one in planned.operations] == [Action.REMOVED, Action.ERROR]
+    assert "the entry 'UnoApp' is not where it was" in planned.operations[1].reason
+
+
+def test_a_removal_that_would_take_entries_of_another_place_with_it_is_an_error(setup: Setup) -> None:
+    path = saved(setup.root / "a.json", UnoApp={**APP, "more": {"mine": {}}})
+    inner = place(path, root=("mcpServers", "UnoApp", "more"))
+
+    (planned,) = setup.plan(setup.request(client(place(path), inner), UNO_APP))
+
+    assert isinstance(planned, FileChange)
+    assert planned.after == path.read_bytes()
+    assert "other entries would not stay as they are" in planned.operations[0].reason
+
+
 def test_a_scope_that_the_client_does_not_have_is_an_error(setup: Setup) -> None:
     request = setup.request(client(place(setup.root / "ws.json")), UNO_APP, scope=Scope.USER)
 

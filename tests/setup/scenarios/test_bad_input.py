@@ -15,7 +15,7 @@ import pytest
 
 from support.files import write
 from support.machine import Machine
-from support.privileges import AS_A_USER, needs_a_user
+from support.privileges import AS_A_USER, needs_a_user, with_mount
 from support.registration import (
     BY_PATH,
     DOCS,
@@ -26,6 +26,7 @@ from support.registration import (
     of_client,
     operations,
 )
+from uno_devserver.setup.config_file import MAX_BYTES_OF_LINES
 from uno_devserver.system.locks import FileLock
 
 FILE = ".cursor/mcp.json"
@@ -281,6 +282,49 @@ def test_values_of_the_wrong_kind_in_an_entry_are_replaced_like_others(clients: 
     assert written["other"] == entry
 
 
+def test_an_entry_that_is_null_is_told_and_replaced(clients: Clients) -> None:
+    clients.write(FILE, '{"mcpServers": {"UnoApp": null}}')
+
+    status = of_client(clients.status("--release"), "UnoApp", "cursor")
+    result = clients.install("cursor", "--release", "--servers", "UnoApp")
+
+    said = "is null or another value without settings"
+    assert status["warnings"] == [f"The entry 'UnoApp' in '{clients.at(FILE)}' {said}"]
+    (operation,) = operations(result)
+    assert operation["reason"] == "Updated UnoApp stdio server"
+    assert f"The entry 'UnoApp' {said}. It was replaced." in operation["note"]
+    assert clients.read(FILE) == {"mcpServers": {"UnoApp": UVX}}
+
+
+@pytest.mark.parametrize("command", [BY_PATH, {"command": "mine", "args": ["uno-devserver", "--mcp-app", "-x"]}])
+def test_an_address_beside_our_command_is_told_and_removed_and_the_command_stays(
+    clients: Clients, command: dict[str, Any]
+) -> None:
+    file = "~/.cursor/mcp.json"
+    path = clients.write(
+        file, {"mcpServers": {"UnoApp": {**command, "url": "http://localhost:5/mcp", "env": {"A": "b"}}}}
+    )
+
+    status = of_client(clients.status(), "UnoApp", "cursor")
+    result = clients.install("cursor", "--scope", "user", "--servers", "UnoApp")
+
+    said = "has an address beside its command, which clients may use instead"
+    assert status["status"] == "outdated"
+    assert f"The entry 'UnoApp' in '{path}' {said}" in status["warnings"]
+    assert f"The entry 'UnoApp' {said}. The address was removed." in operations(result)[0]["note"]
+    assert clients.read(file) == {"mcpServers": {"UnoApp": {**command, "env": {"A": "b"}}}}
+
+
+def test_a_yaml_key_that_is_there_twice_is_told(clients: Clients) -> None:
+    clients.write("~/.config/goose/config.yaml", "extensions:\n  a: {cmd: x}\n  a: {cmd: y}\n")
+
+    status = of_client(clients.status("goose"), "UnoApp", "goose")
+    result = clients.install("goose")
+
+    assert any("has a second key 'a' in line 3, which" in warning for warning in status["warnings"])
+    assert all("does not accept a second key 'a' (line 3)" in one["note"] for one in operations(result) if one["path"])
+
+
 def test_a_generic_local_address_is_nobodys_in_particular(clients: Clients) -> None:
     text = '{"mcpServers": {"my-game": {"url": "http://localhost:5000/mcp"}}}'
     clients.write(FILE, text)
@@ -353,8 +397,11 @@ def test_a_write_protected_file_is_refused_and_others_go_on(clients: Clients) ->
 
 
 @needs_a_user
+@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
 @pytest.mark.parametrize("content", [None, "{}"])
-def test_a_folder_that_may_not_be_written_is_named(clients: Clients, content: str | None) -> None:
+def test_a_folder_that_may_not_be_written_is_named(
+    clients: Clients, content: str | None, dry_run: tuple[str, ...]
+) -> None:
     if content is not None:
         clients.write(FILE, content)
     folder = clients.at(FILE).parent
@@ -362,12 +409,13 @@ def test_a_folder_that_may_not_be_written_is_named(clients: Clients, content: st
     folder.chmod(0o555)
     before = clients.tree()
 
-    result = clients.machine.run("mcp", "install", "cursor", "--json", prefix=AS_A_USER)
+    result = clients.machine.run("mcp", "install", "cursor", "--json", *dry_run, prefix=AS_A_USER)
 
     after = clients.tree()
     folder.chmod(0o755)
     assert actions(result) == FAILED
     assert f"'{folder}' is a folder that may not be changed" in operations(result)[0]["reason"]
+    assert result.json["nextSteps"] == [f"Make '{folder}' writable, and run this again."]
     assert after == before
 
 
@@ -380,12 +428,106 @@ def test_a_file_that_may_not_be_read_is_named(clients: Clients) -> None:
     status = clients.machine.run("mcp", "status", "cursor", "--json", prefix=AS_A_USER)
 
     assert actions(result) == FAILED
+    step = f"Let this user read '{path}', and run this again."
+    assert result.json["nextSteps"] == [step]
+    assert step in status.json["nextSteps"]
     assert any(
         f"Could not read config file '{path}'" in warning
         for warning in of_client(status, "UnoApp", "cursor")["warnings"]
     )
     path.chmod(0o600)
     assert path.read_text() == "{}"
+
+
+@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_a_file_that_is_mounted_by_itself_has_a_next_step(
+    clients: Clients, command: str, dry_run: tuple[str, ...]
+) -> None:
+    clients.write("~/of the container.json", {"mcpServers": {**OTHER, "UnoApp": {}}})
+    path = clients.write(FILE, "")
+    prefix = with_mount(str(clients.at("~/of the container.json")), str(path))
+    before = clients.tree()
+
+    result = clients.machine.run("mcp", command, "cursor", "--json", *dry_run, prefix=prefix)
+
+    assert "error" in {one["action"] for one in operations(result)}
+    assert "It is mounted as a single file, which cannot be replaced" in operations(result)[0]["reason"]
+    step = f"Mount the folder '{path.parent}' instead of the file, or run this outside."
+    assert result.json["nextSteps"] == [step]
+    assert clients.tree() == before
+
+
+@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+def test_a_folder_that_is_mounted_read_only_is_named(clients: Clients, dry_run: tuple[str, ...]) -> None:
+    folder = clients.write(FILE, "{}").parent
+
+    prefix = with_mount(str(folder), str(folder), "-o", "ro")
+    result = clients.machine.run("mcp", "install", "cursor", "--json", *dry_run, prefix=prefix)
+
+    assert actions(result) == FAILED
+    assert operations(result)[0]["reason"] == "File is read-only"
+
+
+@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+def test_other_hard_links_are_told_of(clients: Clients, dry_run: tuple[str, ...]) -> None:
+    path = clients.write(FILE, "{}")
+    os.link(path, clients.home / "dotfile.json")
+
+    result = clients.install("cursor", *dry_run)
+
+    note = f"'{path}' is a hard link: files of the same content elsewhere (1) do not change with it."
+    assert all(note in one["note"] for one in operations(result))
+    assert (clients.home / "dotfile.json").read_text() == "{}"
+
+
+@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+def test_the_read_only_target_of_a_link_is_named(clients: Clients, dry_run: tuple[str, ...]) -> None:
+    target = clients.write("~/dotfiles/cursor.json", "{}")
+    target.chmod(0o444)
+    link = clients.at("~/.cursor/mcp.json")
+    link.parent.mkdir()
+    link.symlink_to(target)
+
+    result = clients.install("cursor", "--scope", "user", *dry_run)
+
+    assert actions(result) == FAILED
+    assert result.json["nextSteps"] == [f"Make '{target}' writable, and run this again."]
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "text"),
+    [
+        ("codex", ".codex/config.toml", "[mcp_servers.s{}]\ncommand = 'x'\nargs = ['a']\n"),
+        ("goose", "~/.config/goose/config.yaml", "s{}:\n  cmd: x\n  args: [a]\n"),
+    ],
+)
+def test_a_long_file_of_lines_is_changed_up_to_a_size_and_refused_at_once_above_it(
+    clients: Clients, client: str, file: str, text: str
+) -> None:
+    lines = "".join(text.format(number) for number in range(100_000))
+    small = lines[: lines.rindex("\n", 0, MAX_BYTES_OF_LINES // 8) + 1].rpartition(text[:3])[0]
+    path = clients.write(file, lines)
+
+    refused = clients.install(client)
+    path.write_text(small)
+    changed = clients.install(client)
+
+    assert set(actions(refused).values()) == {"error"}
+    assert operations(refused)[0]["reason"].endswith(f"bytes; the limit is {MAX_BYTES_OF_LINES:,}")
+    assert f"Make '{path}' smaller, or change it by hand." in refused.json["nextSteps"]
+    assert set(actions(changed).values()) == {"created"}
+
+
+def test_a_valid_file_that_cannot_be_changed_is_not_called_broken(clients: Clients) -> None:
+    path = clients.write("~/.continue/config.yaml", "base: &servers\n- name: a\n  command: b\nmcpServers: *servers\n")
+
+    result = clients.install("continue")
+
+    assert actions(result) == FAILED
+    assert result.json["nextSteps"] == [
+        f"Change '{path}' by hand, or write that part of it in a simpler way, and run this again."
+    ]
 
 
 @pytest.mark.parametrize("options", [[], ["--no-backup"]])
@@ -553,3 +695,38 @@ def _comes_back(clients: Clients, content: bytes) -> None:
     result = clients.uninstall("cursor")
     assert set(actions(result).values()) == {"removed"}
     assert clients.bytes(FILE) == content
+
+
+@pytest.mark.parametrize("depth", [330, 900, 5_000, 100_000])
+def test_a_file_of_any_depth_stops_no_other(clients: Clients, depth: int) -> None:
+    deep = '{"mcpServers": {"x": {"q": ' + '{"a": ' * depth + "1" + "}" * (depth + 3)
+    clients.write(".cursor/mcp.json", deep)
+    clients.write(".vscode/mcp.json", "{}")
+
+    for command in ("install", "uninstall"):
+        done = clients.mcp(command, "--all")
+
+        by_client = {one["ide"]: one["action"] for one in operations(done)}
+        assert by_client["vscode"] == {"install": "created", "uninstall": "removed"}[command]
+        assert by_client["cursor"] in ("created", "removed", "not_found", "error")
+
+    assert clients.bytes(".cursor/mcp.json") == deep.encode()
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("sub/dir", "is a link to a folder that does not exist"),
+        (".cursor", "it cannot be looked up: Too many levels of symbolic links"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_link_in_place_of_the_folder_that_leads_nowhere_is_told_before_and_after(
+    clients: Clients, target: str, reason: str, options: tuple[str, ...]
+) -> None:
+    clients.at(".cursor").symlink_to(target)
+
+    told = clients.install("cursor", *options)
+
+    assert all(one["action"] == "error" and one["reason"].endswith(reason) for one in operations(told))
+    assert told.json["nextSteps"]

@@ -37,6 +37,9 @@ def _toml(data: bytes) -> Any:
     return tomllib.loads(data.decode("utf-8"))
 
 
+FOLDER = {**UVX}  # and the folder, because the client opens none
+
+
 class Expected(NamedTuple):
     """What stands in which file after `mcp install --release`."""
 
@@ -72,7 +75,7 @@ EXPECTED = [
     Expected("junie", "user", "~/.junie/mcp/mcp.json", "mcpServers", UVX, DOCS),
     Expected("claude-code", "workspace", ".mcp.json", "mcpServers", UVX, TYPED),
     Expected("claude-code", "user", "~/.claude.json", "mcpServers", UVX, TYPED),
-    Expected("claude-desktop", "user", "~/.config/Claude/claude_desktop_config.json", "mcpServers", UVX, None),
+    Expected("claude-desktop", "user", "~/.config/Claude/claude_desktop_config.json", "mcpServers", FOLDER, None),
     Expected("opencode", "workspace", "opencode.json", "mcp", LOCAL, REMOTE),
     Expected("opencode", "user", "~/.config/opencode/opencode.jsonc", "mcp", LOCAL, REMOTE),
     Expected("codex", "workspace", ".codex/config.toml", "mcp_servers", UVX, DOCS, _toml),
@@ -128,7 +131,7 @@ EXPECTED = [
     Expected("warp", "user", "~/.warp/.mcp.json", "mcpServers", UVX, DOCS),
     Expected("qwen", "workspace", ".qwen/settings.json", "mcpServers", UVX, {"httpUrl": DOCS_URL}),
     Expected("qwen", "user", "~/.qwen/settings.json", "mcpServers", UVX, {"httpUrl": DOCS_URL}),
-    Expected("lm-studio", "user", "~/.lmstudio/mcp.json", "mcpServers", UVX, DOCS),
+    Expected("lm-studio", "user", "~/.lmstudio/mcp.json", "mcpServers", FOLDER, DOCS),
     Expected("crush", "workspace", ".crush.json", "mcp", STDIO, TYPED),
     Expected("crush", "user", "~/.config/crush/crush.json", "mcp", STDIO, TYPED),
     Expected("droid", "workspace", ".factory/mcp.json", "mcpServers", UVX, TYPED),
@@ -157,7 +160,8 @@ def test_the_entry_is_what_the_client_reads_and_goes_without_a_trace(clients: Cl
     entries = {one["name"]: one for one in written} if isinstance(written, list) else written
     servers = ["UnoApp"] if expected.docs is None else ["UnoApp", "UnoDocs"]
     assert list(entries) == servers
-    assert includes(entries["UnoApp"], dict(expected.app))
+    app = {**expected.app, "args": [*UVX["args"], "--solution-dir", str(clients.workspace)]}
+    assert includes(entries["UnoApp"], app if expected.app is FOLDER else dict(expected.app))
     assert not {"url", "httpUrl", "serverUrl", "uri"} & set(entries["UnoApp"])
     if expected.docs is not None:
         assert includes(entries["UnoDocs"], dict(expected.docs))
@@ -328,9 +332,9 @@ def test_taking_servers_out_of_a_shared_file_says_who_loses_them(clients: Client
 
 
 def test_a_user_file_says_that_other_workspaces_lose_the_server(clients: Clients) -> None:
-    clients.install("lm-studio")
+    clients.install("cursor", "--scope", "user")
 
-    result = clients.uninstall("lm-studio")
+    result = clients.uninstall("cursor", "--scope", "user")
 
     assert "other workspaces" in operations(result)[0]["note"]
 

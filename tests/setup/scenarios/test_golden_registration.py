@@ -101,7 +101,7 @@ def _compare(clients: Clients, recorded: dict[str, Any]) -> set[str]:
 
     different = {EXIT_CODE} if result.exit_code != recorded["exit"] else set()
     if "operations" in recorded:
-        different |= _different_operations(result, recorded["operations"])
+        different |= _different_operations(result, recorded)
     if "found" in recorded:
         different |= _different_status(result, recorded)
     for path, content in recorded.get("written", {}).items():
@@ -126,9 +126,15 @@ def _as_their_tool(argv: list[str]) -> list[str]:
     return [*argv, "--runner", "dnx", *([] if chosen else ["--prerelease"])]
 
 
-def _different_operations(result: Result, theirs: list[list[Any]]) -> set[str]:
+def _our_name(ide: str, recorded: dict[str, Any]) -> str:
+    """The name of a client in our answer: the one that was asked for, else ours."""
+    return ide if ide in recorded["argv"] else OUR_NAMES.get(ide, ide)
+
+
+def _different_operations(result: Result, recorded: dict[str, Any]) -> set[str]:
+    theirs = recorded["operations"]
     ours = [(one["server"], one["ide"], one["action"], one["path"]) for one in result.json.get("operations", [])]
-    if [one[:2] for one in ours] != [(server, OUR_NAMES.get(ide, ide)) for server, ide, *_ in theirs]:
+    if [one[:2] for one in ours] != [(server, _our_name(ide, recorded)) for server, ide, *_ in theirs]:
         return {OPERATIONS}
     pairs = list(zip(ours, theirs, strict=True))
     different = {ACTIONS} if any(one[2] != their[2] for one, their in pairs) else set()
@@ -138,11 +144,12 @@ def _different_operations(result: Result, theirs: list[list[Any]]) -> set[str]:
 def _different_status(result: Result, recorded: dict[str, Any]) -> set[str]:
     said = result.json
     assert said["expectedVariant"] == recorded["expectedVariant"]
-    theirs = {(server, OUR_NAMES.get(ide, ide)): rest for server, ide, *rest in recorded["found"]}
+    theirs = {(server, _our_name(ide, recorded)): rest for server, ide, *rest in recorded["found"]}
     ours = {(server["name"], ide["ide"]): _told(ide) for server in said["servers"] for ide in server["ides"]}
-    detected = {ide["id"] for ide in said["ides"] if ide["detected"]} & THEIR_CLIENTS
-    different = {DETECTED} if detected != {OUR_NAMES.get(ide, ide) for ide in recorded["detected"]} else set()
-    caller = OUR_NAMES.get(recorded["argv"][2], recorded["argv"][2])
+    detected = {ide["id"] for ide in said["ides"] if ide["detected"]} & {*THEIR_CLIENTS, *OUR_NAMES}
+    different = {DETECTED} if detected != {_our_name(ide, recorded) for ide in recorded["detected"]} else set()
+    caller = recorded["argv"][2]
+    assert said["callerIde"] == (caller if not caller.startswith("--") else None)
     missing: list[Any] = ["missing", [], []]
     for server, client in {*theirs, *ours}:
         one, other = ours.get((server, client), missing), theirs.get((server, client), missing)

@@ -12,7 +12,6 @@ import os
 import shutil
 import sys
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ from support.yaml_texts import yaml_texts
 from uno_devserver.cli.main import main
 from uno_devserver.system.jsonc import parse as parse_jsonc
 from uno_devserver.system.jsonc import without_comments
+from uno_devserver.system.toml import parse as parse_toml
 
 OURS = ("UnoApp", "UnoDocs")
 
@@ -67,7 +67,7 @@ KINDS = [
     Kind("vscode", ".vscode/mcp.json", "servers", _json_texts("servers"), _jsonc),
     Kind("amp", ".amp/settings.json", "amp.mcpServers", _json_texts("amp.mcpServers"), _jsonc),
     Kind("opencode", "opencode.json", "mcp", _json_texts("mcp"), _jsonc),
-    Kind("codex", ".codex/config.toml", "mcp_servers", toml_texts(), tomllib.loads),
+    Kind("codex", ".codex/config.toml", "mcp_servers", toml_texts(newer=True), parse_toml),
     Kind("goose", "home/.config/goose/config.yaml", "extensions", _yaml_texts(as_list=False), _yaml),
     Kind("continue", "home/.continue/config.yaml", "mcpServers", _yaml_texts(as_list=True), _yaml),
 ]

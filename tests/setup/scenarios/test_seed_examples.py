@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -245,11 +246,19 @@ def test_the_uninstall_example(clients: Clients) -> None:
     assert re.search(r"^  UnoDocs +not_found +Not found in any config file$", text, re.MULTILINE)
 
 
-def test_a_server_that_is_nowhere_is_not_found_and_that_is_a_failure(clients: Clients) -> None:
-    result = clients.uninstall("cursor")
+def test_a_server_that_is_nowhere_is_not_found_and_that_is_a_failure_only_with_strict(clients: Clients) -> None:
+    for options, code in (((), 0), (("--strict",), 1)):
+        result = clients.uninstall("cursor", *options)
 
-    assert actions(result) == {"UnoApp": "not_found", "UnoDocs": "not_found"}
-    assert result.exit_code == 1
+        assert actions(result) == {"UnoApp": "not_found", "UnoDocs": "not_found"}
+        assert result.exit_code == code
+
+
+def test_notes_name_only_clients_that_can_be_installed_here(clients: Clients) -> None:
+    note = " ".join(one.get("note", "") for one in operations(clients.install("claude-code", "--runner", "path")))
+
+    assert "is read by other clients, too" in note
+    assert ("Visual Studio," in note) == (sys.platform == "win32")
 
 
 # --- which files are written how ---

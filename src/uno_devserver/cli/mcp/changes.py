@@ -87,7 +87,7 @@ def _change(
     possible = {one.path for one in done if one.action is not Action.ERROR}
     for item in planned:
         if isinstance(item, FileChange) and item.path in possible:
-            files.planned(item)
+            files.planned(item, options.folder)
     return done
 
 

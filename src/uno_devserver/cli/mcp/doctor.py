@@ -26,15 +26,14 @@ INSTALL = "Register one with 'uno-devserver mcp install <client>'."
 
 
 def run(invocation: Invocation) -> Result:
-    request = mcp_arguments(invocation)
+    request = mcp_arguments(invocation, others=True)
     profiles = (request.client,) if request.client is not None else _registered(request)
     end_as_by_ctrl_c()  # a signal must not leave started servers behind
     found = []
     for profile in profiles:
         say(f"Starting what {profile.name} would start")
-        found.append(
-            (profile, examine(profile, request.servers, request.variant, request.here, force=invocation.on("force")))
-        )
+        here, force = request.here_of(profile), invocation.on("force")
+        found.append((profile, examine(profile, request.servers, request.variant, here, force=force)))
     data = {
         "version": PROTOCOL,
         "ide": request.client.id if request.client is not None else None,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 from ...setup.entry_command import command_problem, is_temporary
 from ...setup.entry_match import PATH_RUNNER
-from ...setup.plan.changes import Action
+from ...setup.plan.changes import Action, FileChange
 from ...setup.plan.install import plan_install
 from ...setup.plan.request import ChangeRequest, PlannedFiles
 from ...setup.plan.uninstall import plan_uninstall
-from ...setup.profiles import STDIO, Use
+from ...setup.profiles import STDIO, Scope, Use
 from ...system.log import log
 from ..result import Result
-from ..trust import NO_QUESTION, STILL_TRUSTED, consent_to
-from .arguments import mcp_arguments
+from ..trust import NO_QUESTION, STILL_TRUSTED, can_ask, confirmed, consent_to
+from .arguments import mcp_arguments, shown_path
 from .changes import (
     CHANGED,
     ONE_SCOPE,
@@ -28,28 +30,36 @@ from .changes import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from ...setup.change_writer import WriteOptions
     from ...setup.entry_match import Match
     from ...setup.paths import Here
     from ...setup.plan.changes import ChangePlan, Operation
     from ...setup.profiles import Place, Profile
+    from ...setup.servers import VariantChoice
     from ..parse import Invocation
     from .arguments import McpArguments
 
 INSTALL, UNINSTALL = "MCP Install", "MCP Uninstall"
+USERS_TOO = "This also removes entries from your own configuration, which other workspaces use:"
+REMOVE_THEM = "Remove them there, too? [y/N] "
 UNDO = "'uno-devserver mcp uninstall' removes them."
 
 
 def install(invocation: Invocation) -> Result:
     refuse_both(invocation, "verify", "dry-run", "Use one of them: a client sees only what was written.")
     wanted = mcp_arguments(invocation)
+    if wanted.undeclared is not None:
+        raise wanted.undeclared
     clients, options, files = clients_of(invocation, wanted, "install"), write_options(invocation), PlannedFiles()
 
     def plan(client: Profile) -> ChangePlan:
-        return plan_install(_task(wanted, client), wanted.variant, files, wanted.here)
+        return plan_install(_task(wanted, client), wanted.variant, files, wanted.here_of(client))
 
-    operations = change_all(clients, plan, files, options, _order(wanted))
+    edited, commanded = _by_way(clients, wanted)
+    operations = change_all(edited, plan, files, options, _order(wanted))
+    operations += _by_command(commanded, wanted, wanted.variant, options)
     tasks = [_task(wanted, client) for client in clients]
     directory = _served_directory(invocation, wanted, tasks, operations, files)
     try:
@@ -76,21 +86,68 @@ def install(invocation: Invocation) -> Result:
 
 def uninstall(invocation: Invocation) -> Result:
     refuse_both(invocation, "scope", "all-scopes", ONE_SCOPE)
-    wanted = mcp_arguments(invocation)
+    wanted = mcp_arguments(invocation, others=True)
+    usual = _order(wanted)
+    if invocation.value("name") is None and invocation.value("servers") is None:
+        here = tuple(one for one in wanted.servers if one.served is None or not one.served.named)
+        wanted = wanted.replace(servers=here)
     clients, options, files = clients_of(invocation, wanted, "uninstall"), write_options(invocation), PlannedFiles()
     all_scopes = invocation.on("all-scopes")
-    reach = (place for client in clients for place in _task(wanted, client).reach(all_scopes=all_scopes))
-    cleaned = frozenset(place.path for place in reach)
+    tasks = {client.id: _task(wanted, client) for client in clients}
+    reach = (place for task in tasks.values() for place in task.reach(all_scopes=all_scopes))
+    cleaned = frozenset(os.path.realpath(place.path) for place in reach)
 
     def plan(client: Profile) -> ChangePlan:
-        return plan_uninstall(_task(wanted, client), files, options.folder, all_scopes=all_scopes, cleaned=cleaned)
+        task = tasks[client.id]
+        return plan_uninstall(task, files, options.folder, all_scopes=all_scopes, cleaned=cleaned)
 
-    operations = change_all(clients, plan, files, options, _order(wanted))
+    if not all_scopes and not options.dry_run and can_ask(invocation):
+        both = {client.id: users for client in clients if client.places and (users := _users_too(plan(client)))}
+        if both and not _users_may_go(both, wanted.here):
+            tasks |= {client: tasks[client].replace(scope=Scope.WORKSPACE) for client in both}
+    edited, commanded = _by_way(clients, wanted)
+    operations = change_all(edited, plan, files, options, _order(wanted))
+    operations += _by_command(commanded, wanted, None, options)
+    operations = tuple(one for one in operations if one.action is not Action.NOT_FOUND or one.server in usual)
     steps = after_errors(operations)
     if _are_built_in(invocation) and _is_still_trusted(wanted, operations):
         steps += (STILL_TRUSTED,)
     text = change_text(UNINSTALL, operations, steps, wanted.here, options)
-    return Result(data_of(operations, steps, options), text, exit_code(operations))
+    absent = all(one.action is Action.NOT_FOUND for one in operations) and not invocation.on("strict")
+    return Result(data_of(operations, steps, options), text, 0 if absent else exit_code(operations))
+
+
+def _users_too(plan: ChangePlan) -> tuple[str, ...]:
+    """The user's files from which a plan removes entries, if it also removes some from those of the workspace."""
+    changes = [one for one in plan if isinstance(one, FileChange)]
+    users = tuple(one.path for one in changes if one.scope is Scope.USER)
+    return users if len(users) < len(changes) else ()
+
+
+def _users_may_go(files: Mapping[str, tuple[str, ...]], here: Here) -> bool:
+    paths = dict.fromkeys(path for its in files.values() for path in its)
+    return confirmed("\n".join((USERS_TOO, *(f"- {shown_path(path, here)}" for path in paths), REMOVE_THEM)))
+
+
+def _by_way(clients: tuple[Profile, ...], wanted: McpArguments) -> tuple[tuple[Profile, ...], tuple[Profile, ...]]:
+    """The clients whose files are edited, and those whose own commands register servers."""
+    if all(client.places for client in clients):
+        return clients, ()
+    from ...setup.client_cli import registers
+
+    commanded = tuple(client for client in clients if registers(client, wanted.here))
+    return tuple(client for client in clients if client not in commanded), commanded
+
+
+def _by_command(
+    clients: tuple[Profile, ...], wanted: McpArguments, choice: VariantChoice | None, options: WriteOptions
+) -> tuple[Operation, ...]:
+    if not clients:
+        return ()
+    from ...setup.client_cli import register
+
+    done = (register(one, wanted.servers, choice, dry_run=options.dry_run) for one in clients)
+    return tuple(operation for operations in done for operation in operations)
 
 
 def _task(wanted: McpArguments, client: Profile) -> ChangeRequest:
@@ -116,7 +173,7 @@ def _served_directory(
     """The folder of the workspace whose code clients would run by this registration; None if there is none."""
     if not _are_built_in(invocation) or exit_code(operations) or not _is_registered(tasks, operations, files):
         return None
-    return _directory(wanted)
+    return wanted.directory
 
 
 def _is_registered(tasks: list[ChangeRequest], operations: Sequence[Operation], files: PlannedFiles) -> bool:
@@ -136,16 +193,7 @@ def _is_still_trusted(wanted: McpArguments, operations: tuple[Operation, ...]) -
     from ...system.folders import folders
     from ...workspace.trust import is_agreed
 
-    directory = _directory(wanted)
-    return directory is not None and is_agreed(folders().state, directory)
-
-
-def _directory(wanted: McpArguments) -> str | None:
-    """The folder of the workspace; None if there are several."""
-    from ...workspace.resolver import ResolutionKind, resolve
-
-    workspace = resolve(wanted.here.workspace, explicit=True)
-    return None if workspace.kind is ResolutionKind.Ambiguous else workspace.working_directory
+    return wanted.directory is not None and is_agreed(folders().state, wanted.directory)
 
 
 def _next_steps(

@@ -38,7 +38,7 @@ def run(invocation: Invocation) -> Result:
     clients, options, files = clients_of(invocation, wanted, "restore"), write_options(invocation), PlannedFiles()
     tasks = {client.id: ChangeRequest(client, wanted.servers, wanted.definitions, wanted.scope) for client in clients}
     places = _places(tasks, all_scopes=invocation.on("all-scopes"))
-    put_back = frozenset(place.path for its in places.values() for place in its)
+    put_back = frozenset(os.path.realpath(place.path) for its in places.values() for place in its)
 
     def plan(client: Profile) -> ChangePlan:
         force = invocation.on("force")

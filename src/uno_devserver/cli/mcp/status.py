@@ -8,7 +8,16 @@ from ...setup.entry_format import is_disabled
 from ...setup.entry_match import PATH_RUNNER
 from ...setup.expected_entry import default_runner, expected, index_problem
 from ...setup.profiles import HTTP, Use
-from ...setup.status import IN_FILES, OWN_PATH, RegistrationStatus, cannot_start, in_words, several, status_of
+from ...setup.status import (
+    IN_FILES,
+    OWN_PATH,
+    RegistrationStatus,
+    cannot_start,
+    in_words,
+    install_command,
+    several,
+    status_of,
+)
 from ...system.files import is_write_protected
 from ...system.text import one_line
 from ..result import Result
@@ -44,9 +53,9 @@ _VARIANT_OPTIONS = ("--release", "--prerelease", "--version", "--channel", "--ru
 
 
 def run(invocation: Invocation) -> Result:
-    wanted = mcp_arguments(invocation)
+    wanted = mcp_arguments(invocation, others=True)
     profiles = wanted.definitions.profiles
-    clients = [status_of(profile, wanted.servers, wanted.variant, wanted.here) for profile in profiles]
+    clients = [status_of(profile, wanted.servers, wanted.variant, wanted.here_of(profile)) for profile in profiles]
     detected = [client.profile for client in clients if client.detected]
     answers = ask_clients(wanted, detected) if invocation.on("verify") else None
     steps = _steps(wanted, clients)
@@ -75,8 +84,7 @@ def _data(
 
 def _supported(client: ClientStatus) -> dict[str, object]:
     """A client that this program supports, with the field names of the .NET tool."""
-    strategy = "none" if client.profile.no_client else "file"
-    return {"ide": client.profile.id, "strategy": strategy, "detected": client.detected}
+    return {"ide": client.profile.id, "strategy": client.profile.strategy, "detected": client.detected}
 
 
 def _client_data(client: ClientStatus) -> dict[str, object]:
@@ -94,7 +102,7 @@ def _server_data(server: ServerDefinition, wanted: McpArguments, clients: list[C
     return {
         "name": server.name,
         "transport": server.transport,
-        "definition": _definition(expected(server, wanted.variant), server),
+        "definition": _definition(expected(server.replace(opens=wanted.here.workspace), wanted.variant), server),
         "ides": [
             _registration(client.profile.id, registration)
             for client in listed
@@ -232,7 +240,14 @@ def _steps(wanted: McpArguments, clients: Sequence[ClientStatus]) -> tuple[str, 
     lacking = [one for one in meant if all(one is not client for client, _ in unread.values()) and _is_lacking(one)]
     steps = [config.next_step for _, config in unread.values()]
     steps += [f"Make '{path}' writable: it is read-only." for one in lacking for path in _protected(one)]
-    steps += [_install([one.profile.id for one in lacking], wanted.options)] if lacking else []
+    if lacking and wanted.undeclared is not None:
+        steps.append(wanted.undeclared.next_step)
+    elif lacking:
+        steps.append(_install([one.profile.id for one in lacking], wanted.options))
+    for one in meant:
+        for found in one.registrations:
+            if _is_named(found.server) and found.status is RegistrationStatus.OUTDATED:
+                steps.append(f"Run '{install_command(one.profile, found.server)}' to renew its entry.")
     options = tuple(one for one in wanted.options if one.partition(" ")[0] not in _VARIANT_OPTIONS)
     for client in meant:
         for found in client.registrations:
@@ -245,7 +260,14 @@ def _is_lacking(client: ClientStatus) -> bool:
     return not client.profile.no_client and any(_can_be_registered(client, one) for one in client.registrations)
 
 
+def _is_named(server: ServerDefinition) -> bool:
+    """Whether 'mcp install' needs options to mean this server: it is another folder's, or an entry of `servers`."""
+    return server.served is not None and bool(server.served.options or server.served.entry)
+
+
 def _can_be_registered(client: ClientStatus, found: Registration) -> bool:
+    if _is_named(found.server):
+        return False
     return found.status is not RegistrationStatus.REGISTERED and found.server.transport in client.profile.transports
 
 
@@ -273,7 +295,10 @@ def _of_entry(
     if effective is None:
         return
     problem, says = cannot_start(effective, here), effective.match.says
-    call = " ".join(("uno-devserver mcp install", profile.id, f"--runner {PATH_RUNNER}", *options))
+    install = (f"uno-devserver mcp install {profile.id}", *options)
+    if _is_named(found.server):
+        install = (install_command(profile, found.server),)
+    call = " ".join((install[0], f"--runner {PATH_RUNNER}", *install[1:]))
     if problem and not is_absolute(says.command) and PATH_RUNNER in found.server.runners:
         remedy = "correct that" if OWN_PATH in problem else "install it"
         yield f"{problem[0].upper()}{problem[1:]}: {remedy}, or '{call}' names this program by its path."

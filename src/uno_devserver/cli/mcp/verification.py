@@ -21,8 +21,8 @@ def ask_clients(wanted: McpArguments, profiles: Sequence[Profile]) -> tuple[Clie
 
     say(f"Asking {wanted.client.name if wanted.client else 'the clients'}")
     if wanted.client is not None:
-        return (ask(wanted.client, wanted.servers, wanted.here.workspace),)
-    return ask_all(profiles, wanted.servers, wanted.here.workspace)
+        return (ask(wanted.client, wanted.servers),)
+    return ask_all(profiles, wanted.servers)
 
 
 def verified_data(answers: Sequence[ClientAnswer]) -> list[dict[str, object]]:

@@ -52,7 +52,7 @@ def _ask_msbuild(solution: str, environ: Mapping[str, str]) -> tuple[list[str], 
     for issue in found.issues:
         log.warn(f"{issue.message} {issue.remediation}")
     failure = next((issue.message for issue in found.issues if issue.code == "MSBuildDiscoveryFailed"), None)
-    paths = list(dict.fromkeys(addin.path for addin in found.found))
+    paths = list(found.for_host)
     if not paths and failure is None:
         log.info(f"Didn't find any add-ins for solution '{solution}'.")
     return paths, failure
@@ -89,6 +89,8 @@ def locate(path: str) -> AddInSource:
     """The add-in at a path; AddInRefused if there is none that this Host can load."""
     if not os.path.isabs(path):
         raise AddInRefused(f"{path} is not an absolute path")
+    if not os.path.exists(path):
+        raise AddInRefused(f"{path} does not exist")
     if path.lower().endswith(".dll"):
         raise AddInRefused(f"{path} is a .NET assembly and needs the .NET Host: start with '--host dotnet'")
     if os.path.isdir(path):
@@ -96,8 +98,6 @@ def locate(path: str) -> AddInSource:
         if not os.path.isfile(file):
             raise AddInRefused(f"{path} is a folder without an __init__.py")
         return AddInSource(file, path)
-    if not os.path.exists(path):
-        raise AddInRefused(f"{path} does not exist")
     if not path.lower().endswith(".py") or not os.path.isfile(path):
         raise AddInRefused(f"{path} is neither a Python file nor a package folder")
     return AddInSource(path, os.path.dirname(path) if os.path.basename(path) == "__init__.py" else None)

@@ -42,11 +42,13 @@ class HotReloadScope:
         }
 
     async def _configure(self, frame: Frame, app: App) -> None:
-        project = read_members(frame.content).text("ProjectPath")
-        log.debug(f"/rc: hot reload was asked for by an app of {project}")
+        request = read_members(frame.content)
+        # An app does not ask for them if its IDE has them applied; an error would be shown as fatal there.
+        error = NO_METADATA_UPDATES if request.flag("EnableMetadataUpdates") else None
+        log.debug(f"/rc: hot reload was configured by an app of {request.text('ProjectPath')}")
         # The .NET Host uses the name of another message here too; old apps rely on it.
         app.send("UpdateFile", {"WorkspaceInitialized": False})
-        status = {"State": DISABLED, "Operations": [], "ServerError": NO_METADATA_UPDATES, "Scope": HOT_RELOAD_SCOPE}
+        status = {"State": DISABLED, "Operations": [], "ServerError": error, "Scope": HOT_RELOAD_SCOPE}
         app.send("HotReloadStatusMessage", status)
 
     async def _report_xaml(self, frame: Frame, _: App) -> None:

@@ -48,16 +48,15 @@ class ServerScope:
         }
 
     async def _keep_alive(self, frame: Frame, app: App) -> None:
-        sequence = 0
+        """Answer with the app's own version: an app takes any other one for a Host of another Uno version."""
+        sequence, version = 0, self._version
         try:
             ping = read_members(frame.content)
             sequence = _in_range(ping.number("SequenceId"))
-            theirs = ping.text("AssemblyVersion")
-            if theirs is not None and theirs != self._version:
-                log.debug(f"/rc: the app was built with version {theirs}, this is {self._version}")
+            version = ping.text("AssemblyVersion") or version
         except ContentProblem as problem:
             log.debug(f"/rc: the content of a keep-alive could not be read: {problem}")
-        app.send("KeepAliveMessage", {"Scope": SERVER_SCOPE, "AssemblyVersion": self._version, "SequenceId": sequence})
+        app.send("KeepAliveMessage", {"Scope": SERVER_SCOPE, "AssemblyVersion": version, "SequenceId": sequence})
 
     async def _discover(self, frame: Frame, app: App) -> None:
         """Answer in every case, because an app waits for this before it does anything else."""

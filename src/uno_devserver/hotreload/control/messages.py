@@ -34,7 +34,11 @@ _CHECK_MEMBERS = {
     "extClientReloaded": "client_reloaded",
 }
 # Omitted if None. A peer that does not know the digest tells failures apart by their output.
-_OPTIONAL_MEMBERS = {"mcpDigest": "server_digest", "extClientProblem": "client_problem"}
+_OPTIONAL_MEMBERS = {
+    "mcpDigest": "server_digest",
+    "mcpOldOutput": "server_old_output",
+    "extClientProblem": "client_problem",
+}
 
 
 def check_json(result: CheckResult) -> dict[str, Any]:

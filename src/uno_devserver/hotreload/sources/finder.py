@@ -1,8 +1,8 @@
-"""Finds the source files of a package, by rules for its kind: add-ins, or what the files in its root show.
+"""Finds the source files of a package, by its kind: add-ins, or the kind that the files in its root indicate.
 
 The packages of the same repository that it uses count too, each by the rules of its own kind; `hotReload.watch` names
 all files instead. Files that `hotReload.include` matches are added, those that `hotReload.exclude` matches are left
-out. Nothing raises: what cannot be read becomes a sentence in `problems`.
+out. Nothing raises: what cannot be read becomes a sentence in `problems`, as does the end of the budget of the look.
 """
 
 from __future__ import annotations
@@ -14,9 +14,16 @@ from enum import Enum
 from ...workspace.addins import ADDINS_FOLDER
 from ...workspace.config import PROJECTS
 from ...workspace.dotnet_answers import question_verb
-from ...workspace.dotnet_project import project_in
-from ...workspace.npm_packages import OUTPUT_FOLDERS, PACKAGE_JSON, TSCONFIGS, read_manifest, used_packages
-from ...workspace.repository import MAX_PACKAGES, is_inside, repository_of
+from ...workspace.dotnet_project import project_in, projects_in
+from ...workspace.npm_packages import (
+    OUTPUT_FOLDERS,
+    PACKAGE_JSON,
+    TSCONFIGS,
+    has_program,
+    read_manifest,
+    used_packages,
+)
+from ...workspace.repository import MANIFESTS, MAX_PACKAGES, BudgetSpent, ReadBudget, is_inside, repository_of
 from . import dotnet, go, other, python
 from .globs import Globs
 from .source_tree import SourcePackage, SourceTree, hidden_and_foreign
@@ -34,7 +41,7 @@ JAVASCRIPT_EXTENSIONS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts")  
 JAVASCRIPT_ENDINGS = frozenset(
     {*JAVASCRIPT_EXTENSIONS, ".json"}
 )  # .json: package.json decides which folders are output
-_MANIFESTS = (*TSCONFIGS, PACKAGE_JSON, python.MANIFEST, go.MANIFEST, *other.MANIFESTS)
+_MANIFESTS = (*TSCONFIGS, *MANIFESTS)
 # What a build of TypeScript writes, and what its users import in place of the sources.
 _WRITTEN = (".d.ts", ".d.mts", ".d.cts", ".js", ".mjs", ".cjs", ".jsx")
 
@@ -49,52 +56,71 @@ class PackageKind(Enum):
     OTHER = "other"
 
 
-def find_sources(package: WatchedPackage, cache: dict[str, Any] | None = None) -> Sources:
+def find_sources(
+    package: WatchedPackage, cache: dict[str, Any] | None = None, budget: ReadBudget | None = None
+) -> Sources:
     """The source files of a package; a `cache` that is passed again for the same package makes the next call faster."""
     exclude = Globs(package.exclude, "hotReload.exclude", lambda _start: "")
-    tree = SourceTree(package.root, exclude)
+    tree = SourceTree(package.root, exclude, budget or ReadBudget())
     tree.problems += exclude.problems
     if not os.path.isdir(package.root):
         tree.problems.append(f"The folder {package.root} does not exist, so there is no code to watch.")
     kind = kind_of(package)
     used: dict[str, SourceTree] = {}
-    endings: frozenset[str] | None
-    if package.watch:
-        endings = _add_named(tree, package, package.watch, "hotReload.watch")
-    elif kind is PackageKind.ADDINS:
-        endings = _add_addins(tree)
-    else:
-        endings, used = _add_packages(tree, package, {} if cache is None else cache)
-    if package.include:
-        endings = _either(endings, _add_named(tree, package, package.include, "hotReload.include"))
-    endings = None if endings is None else endings.union(PROJECTS)
-    return tree.sources(endings, tuple(_counted(tree, kind, used)))
+    endings: frozenset[str] | None = None
+    try:
+        if package.watch:
+            endings = _add_named(tree, package, package.watch, "hotReload.watch")
+        elif kind is PackageKind.ADDINS:
+            endings = _add_addins(tree)
+        else:
+            endings = _add_packages(tree, package, used, {} if cache is None else cache)
+        if package.include:
+            endings = _either(endings, _add_named(tree, package, package.include, "hotReload.include"))
+        endings = None if endings is None else endings.union(PROJECTS)
+        return tree.sources(endings, tuple(_source_packages(tree, kind, used)))
+    except BudgetSpent as spent:
+        rest = "the rest"
+        if tree.budget.is_late:  # the next look would find other files, which must not seem to be an edit
+            rest = "its code"
+            tree.files.clear()
+        tree.problems.append(
+            f"The look at {package.root} was ended, because {spent}; {rest} is not watched. "
+            "Leave folders out with hotReload.exclude, or name the files with hotReload.watch."
+        )
+        return tree.sources(None, (SourcePackage(tree.root, kind.value, len(tree.files)),))
 
 
 def kind_of(package: WatchedPackage) -> PackageKind:
-    return PackageKind.ADDINS if package.addins else _kind_in(package.root)
+    if package.addins:
+        return PackageKind.ADDINS
+    return _kind_in(package.root, starts_python=any(path.endswith(".py") for path in package.started))
 
 
 def evaluation_of(package: WatchedPackage) -> str:
     """For people: the command that is run to find the code of a .NET package; empty if none is run."""
     is_evaluated = kind_of(package) is PackageKind.DOTNET and not package.watch
-    project = project_in(package.root, _names(package.root)) if is_evaluated else None
+    project = project_in(package.root, _names(package.root), package.project) if is_evaluated else None
     return f"dotnet {question_verb(project)} {project} -getItem" if project else ""
 
 
-def _kind_in(folder: str) -> PackageKind:
+def _kind_in(folder: str, *, starts_python: bool = False) -> PackageKind:
     names = _names(folder)
+    manifests = names.intersection(MANIFESTS)
+    project = project_in(folder, names)
     if names.intersection(TSCONFIGS):
         return PackageKind.TYPESCRIPT
-    if PACKAGE_JSON in names:
+    # Beside other code, package.json may only name tools, like a formatter.
+    others = project or starts_python or manifests - {PACKAGE_JSON}
+    if PACKAGE_JSON in names and (not others or has_program(folder)):
         return PackageKind.JAVASCRIPT
     if python.MANIFEST in names:
         return PackageKind.PYTHON
-    if project_in(folder, names):
+    if project:
         return PackageKind.DOTNET
     if go.MANIFEST in names:
         return PackageKind.GO
-    if names.intersection(other.MANIFESTS):
+    if manifests - python.SIGNS - {PACKAGE_JSON}:
         return PackageKind.OTHER
     if names.intersection(python.SIGNS):
         return PackageKind.PYTHON
@@ -127,7 +153,7 @@ def _add_named(
 
     globs = Globs(patterns, setting, outside)
     tree.problems += globs.problems
-    tree.add_matching(globs)
+    tree.add_matching(globs, repository_of(package.root, workspace).tops)
     return globs.endings()
 
 
@@ -139,35 +165,43 @@ def _either(one: frozenset[str] | None, more: frozenset[str] | None) -> frozense
 
 
 def _add_packages(
-    tree: SourceTree, package: WatchedPackage, cache: dict[str, Any]
-) -> tuple[frozenset[str] | None, dict[str, SourceTree]]:
-    """Add the files of a package and of those that it uses; return the endings, and the latter by their folders."""
-    repository = repository_of(package.root, package.workspace, package.environment)
-    found: dict[str, SourceTree] = {}
+    tree: SourceTree, package: WatchedPackage, found: dict[str, SourceTree], cache: dict[str, Any]
+) -> frozenset[str] | None:
+    """Add the files of a package and of those that it uses; return the endings. `found` gets the latter by folder."""
+    repository = repository_of(package.root, package.workspace, package.environment, tree.budget)
     endings: frozenset[str] | None = frozenset()
     waiting = [repository.root]
-    while waiting and len(found) <= MAX_PACKAGES:
+    while waiting:
         folder = waiting.pop(0)
         if folder in found:
             continue
+        if len(found) > MAX_PACKAGES:
+            tree.problems.append(
+                f"{package.root} uses more than {MAX_PACKAGES} packages; edits in {folder} and others "
+                "are not noticed. Name their files in hotReload.include."
+            )
+            break
         base = os.path.relpath(folder, repository.root).replace(os.sep, "/")
-        part = found[folder] = tree if folder == repository.root else SourceTree(folder, tree.exclude, base)
-        kind = _kind_in(part.root)
+        part = found[folder] = (
+            tree if folder == repository.root else SourceTree(folder, tree.exclude, tree.budget, base)
+        )
+        kind = kind_of(package) if folder == repository.root else _kind_in(folder)
         part.folders.add(part.root)
         part.deciding.update(part.path(name) for name in _MANIFESTS)  # these decide the kind
-        endings = _either(endings, _add(part, kind, repository, cache))
+        project_name = package.project if folder == repository.root else ""
+        endings = _either(endings, _add(part, kind, repository, cache, project_name))
         waiting += _used(kind, folder, repository, part)
     _drop_outputs(found)
     del found[repository.root]
     for part in found.values():
         _merge(tree, part, repository.root)
-    return endings, found
+    return endings
 
 
 def _used(kind: PackageKind, folder: str, repository: Repository, part: SourceTree) -> list[str]:
     """The folders of the packages that a package uses."""
     if kind in (PackageKind.TYPESCRIPT, PackageKind.JAVASCRIPT):
-        declared = used_packages(folder, repository, part.deciding)
+        declared = used_packages(folder, repository, part.deciding, part.problems)
         return declared + repository.packages(folder, _written_elsewhere(part))
     if kind is PackageKind.PYTHON:
         from .python_dependencies import used_projects
@@ -182,19 +216,20 @@ def _written_elsewhere(part: SourceTree) -> Iterator[str]:
     for name in sorted(written):
         folder = part.path(name)
         while folder != os.path.dirname(folder):
-            if read_manifest(folder).get("name"):
+            if read_manifest(folder, part.budget.read).get("name"):
                 yield folder
                 break
             folder = os.path.dirname(folder)
 
 
 def _drop_outputs(found: dict[str, SourceTree]) -> None:
-    """Drop what builds of these packages write where another one reads it; the sources count in its place."""
+    """Drop files that another package's build writes; that package's sources count instead."""
     if len(found) < 2:
         return
     sources = {folder: set(part.files.values()) for folder, part in found.items()}
     for folder, part in found.items():
         for name, path in list(part.files.items()):
+            part.budget.check()
             owner = _owner(path, found) if path.endswith(_WRITTEN) else None
             if owner is not None and owner != folder and sources[owner] and path not in sources[owner]:
                 del part.files[name]
@@ -212,7 +247,7 @@ def _merge(tree: SourceTree, part: SourceTree, root: str) -> None:
     tree.problems += part.problems
 
 
-def _counted(tree: SourceTree, kind: PackageKind, used: dict[str, SourceTree]) -> Iterator[SourcePackage]:
+def _source_packages(tree: SourceTree, kind: PackageKind, used: dict[str, SourceTree]) -> Iterator[SourcePackage]:
     """The packages to which the files belong, the package itself first."""
     root = os.path.realpath(tree.root)
     counts = {root: 0, **dict.fromkeys(used, 0)}
@@ -220,6 +255,7 @@ def _counted(tree: SourceTree, kind: PackageKind, used: dict[str, SourceTree]) -
     for name, path in tree.files.items():
         folder = os.path.dirname(path)
         if folder not in owners:
+            tree.budget.check()
             owners[folder] = _owner(folder, used) or (_package_around(folder, root) if name.startswith("../") else root)
         counts[owners[folder]] = counts.get(owners[folder], 0) + 1
     for folder, count in counts.items():
@@ -241,8 +277,13 @@ def _package_around(folder: str, root: str) -> str:
 # The rules of each kind.
 
 
-def _add(part: SourceTree, kind: PackageKind, repository: Repository, cache: dict[str, Any]) -> frozenset[str] | None:
-    """Add the files of one package; return the endings of all names that may be sources, None: any."""
+def _add(
+    part: SourceTree, kind: PackageKind, repository: Repository, cache: dict[str, Any], project_name: str
+) -> frozenset[str] | None:
+    """Add the files of one package; return the endings of all names that may be sources, None: any.
+
+    `project_name`: which of several .NET projects in its folder counts, if that is known.
+    """
     if kind is PackageKind.TYPESCRIPT:
         from .typescript.program import find_typescript
 
@@ -255,7 +296,14 @@ def _add(part: SourceTree, kind: PackageKind, repository: Repository, cache: dic
         return go.find_go(part)
     if kind is PackageKind.OTHER:
         other.find_other(part)
-    elif project := project_in(part.root, _names(part.root)):  # otherwise removed meanwhile: the next call notices it
+    elif project := project_in(
+        part.root, _names(part.root), project_name
+    ):  # else removed meanwhile: the next call notices it
+        if len(several := projects_in(part.root, _names(part.root))) > 1 and project != project_name:
+            part.problems.append(
+                f"{part.root} has several programs: {', '.join(several[:10])}. Only the code of {project} is watched, "
+                "because no command names one. Name it in mcpServer.args, or give each its own folder."
+            )
         # The user has agreed to the questions about the package itself.
         may_ask = os.path.realpath(part.root) == repository.root
         dotnet.find_dotnet(part, project, repository, cache.get(dotnet.QUESTIONS) if may_ask else None)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 MAX_PATTERN = 1024  # characters
+MAX_PATTERNS = 500  # of one list, with their alternatives: each is compared with each file
 MAX_ALTERNATIVES = 256  # the most patterns that the braces of one pattern produce
 LEADS_OUT = "leads out of the package, and patterns begin at its root"
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -40,6 +41,10 @@ class Globs:
                 self.problems.append(f'{setting}: "{pattern[:100]}" {problem}; it is left out.')
             else:
                 self.patterns += [_tidy(each) for each in _alternatives(pattern)]
+            if len(self.patterns) > MAX_PATTERNS or len(self.problems) > MAX_PATTERNS:
+                del self.patterns[MAX_PATTERNS:]
+                self.problems.append(f"{setting} has more than {MAX_PATTERNS} patterns; those after them are left out.")
+                break
         self._match = _matcher(self.patterns) if self.patterns else None
 
     def match(self, path: str) -> bool:

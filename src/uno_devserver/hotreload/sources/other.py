@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 
     from .source_tree import SourceTree
 
-# Files by which other kinds of packages are known.
-MANIFESTS = (
-    "Cargo.toml", "Gemfile", "composer.json", "pom.xml", "build.gradle", "build.gradle.kts", "mix.exs",
-    "Package.swift", "deno.json", "deno.jsonc",
-)  # fmt: skip
 GIT_SECONDS = 2.0  # a repository with 100,000 files takes 0.3 s
 GIT_BYTES = 16 * 1024 * 1024
 _OUTPUT = frozenset({"target", "build", "dist", "out", "bin", "obj", "vendor", "_build", "deps", "tmp", "log", "logs"})

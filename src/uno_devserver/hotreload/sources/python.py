@@ -10,7 +10,7 @@ import os
 import re
 from fnmatch import fnmatchcase
 
-from ...system.files import FileProblem, read_bytes
+from ...system.files import FileProblem
 from ...system.values import Value
 from .source_tree import hidden_and_foreign
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 MANIFEST = "pyproject.toml"
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024  # real ones have a few KB
-SIGNS = frozenset({MANIFEST, "requirements.txt", "setup.cfg", "Pipfile", ".venv"})  # what Python projects have
+SIGNS = frozenset(
+    {MANIFEST, "setup.py", "requirements.txt", "setup.cfg", "Pipfile", ".venv"}
+)  # what Python projects have
 ENVIRONMENT_MARK = "pyvenv.cfg"  # in the root of every virtual environment
 ENDINGS = frozenset({".py", ".cfg"})  # .cfg: for the mark
 # Beside the code, whatever the layout.
@@ -39,7 +41,7 @@ def find_python(tree: SourceTree) -> None:
     tree.deciding.add(manifest)
     document = {}
     try:
-        document = parse(read_bytes(manifest, MAX_MANIFEST_BYTES).decode("utf-8"))
+        document = parse(tree.budget.read(manifest, MAX_MANIFEST_BYTES).decode("utf-8"))
     except FileNotFoundError:  # just removed: the next call finds another kind of package
         pass
     except FileProblem as problem:

@@ -11,22 +11,25 @@ import glob
 import json
 import os
 import re
+from fnmatch import fnmatchcase
+from functools import partial
 
-from ...system.files import FileProblem, read_bytes
-from .python import ENVIRONMENT_MARK, MANIFEST, MAX_MANIFEST_BYTES, names_in
+from ...system.files import FileProblem
+from ...workspace.repository import limited
+from .python import ENVIRONMENT_MARK, MANIFEST, MAX_MANIFEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ...workspace.repository import Repository
+    from ...workspace.repository import ReadBudget, Repository
     from .source_tree import SourceTree
 
 ENVIRONMENTS = (".venv", "venv", "env")
 LOCKFILES = ("uv.lock", "poetry.lock", "pdm.lock")
 MAX_REQUIREMENTS = 20  # files that requirements files name with -r
-MAX_MEMBERS = 1000  # of a uv workspace
+MAX_MEMBER_PATTERNS = 50  # of a uv workspace; each may read all its folders
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _FILE_URL = re.compile(r"@\s*(?:file:|\{root:uri\})?(\S*)")
 _REQUIREMENT = re.compile(r"^\s*(?:-e|--editable)[\s=]\s*(\S+)", re.MULTILINE)
@@ -35,10 +38,11 @@ _MORE_REQUIREMENTS = re.compile(r"^\s*(?:-r|--requirement)[\s=]\s*(\S+)", re.MUL
 
 def used_projects(folder: str, repository: Repository, tree: SourceTree) -> list[str]:
     """The folders of the projects that the project in `folder` uses; `tree` gets the paths that decide about them."""
-    document = _read(folder, tree)
+    document = _read(folder, tree.budget, tree.deciding)
     declared = _Declared(document, folder)
-    places = [*declared.places, *_requirements(folder, tree)]
-    places += _uv_sources(declared.names, document, folder, repository, tree)
+    manifest = os.path.join(folder, MANIFEST)
+    places = [*limited(declared.places, manifest, tree.problems), *_requirements(folder, tree)]
+    places += limited(_uv_sources(declared.names, folder, repository, tree), manifest, tree.problems)
     environment = _environment(folder, repository, tree)
     if environment is not None:
         is_complete = any(
@@ -100,52 +104,69 @@ def _requirements(folder: str, tree: SourceTree) -> Iterator[str]:
         seen.add(path)
         tree.deciding.add(path)
         try:
-            text = read_bytes(path, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
+            text = tree.budget.read(path, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
         except (FileNotFoundError, FileProblem):
             continue
         beside = os.path.dirname(path)
-        for place in _REQUIREMENT.findall(text):
-            yield os.path.join(folder, _path_of(place.removeprefix("file:").partition("[")[0], folder))
-        waiting += [os.path.join(beside, each) for each in _MORE_REQUIREMENTS.findall(text)]
+        for found in limited(_REQUIREMENT.finditer(text), path, tree.problems):
+            yield os.path.join(folder, _path_of(found[1].removeprefix("file:").partition("[")[0], folder))
+        waiting += [os.path.join(beside, each) for each in _MORE_REQUIREMENTS.findall(text)[:MAX_REQUIREMENTS]]
 
 
-def _uv_sources(
-    names: set[str], document: dict[str, Any], folder: str, repository: Repository, tree: SourceTree
-) -> Iterator[str]:
+def _uv_sources(names: set[str], folder: str, repository: Repository, tree: SourceTree) -> Iterator[str]:
     """The folders that `tool.uv.sources` gives for these names, in the project or in the root of its workspace."""
     for above in repository.upwards(folder):
-        uv = _table(_table(document if above == folder else _read(above, tree), "tool"), "uv")
+        tree.deciding.add(os.path.join(above, MANIFEST))
+        uv = tree.budget.once(os.path.join(above, MANIFEST), partial(_uv_table, above, tree.budget))
         workspace = uv.get("workspace")
         for name, value in _table(uv, "sources").items():
             if normal_name(name) not in names or (above != folder and not isinstance(workspace, dict)):
                 continue
             yield from (os.path.join(above, path) for path in _paths(value))
         if isinstance(workspace, dict):
-            yield from (place for name, place in _members(workspace, above).items() if name in names)
+            members = tree.budget.once(above, partial(_members, workspace, above, tree))
+            yield from (place for name, place in members.items() if name in names)
             return
 
 
-def _members(workspace: dict[str, Any], root: str) -> dict[str, str]:
+def _uv_table(folder: str, budget: ReadBudget) -> dict[str, Any]:
+    return _table(_table(_read(folder, budget, set()), "tool"), "uv")
+
+
+def _members(workspace: dict[str, Any], root: str, tree: SourceTree) -> dict[str, str]:
     """The members of a uv workspace, by name."""
-    excluded = {place for pattern in _texts(workspace.get("exclude")) for place in _matching(root, pattern)}
+    path = os.path.join(root, MANIFEST)
+    patterns, without = (list(dict.fromkeys(_texts(workspace.get(key)))) for key in ("members", "exclude"))
+    if len(patterns) > MAX_MEMBER_PATTERNS or len(without) > MAX_MEMBER_PATTERNS:
+        tree.problems.append(
+            f"{path} has more than {MAX_MEMBER_PATTERNS} patterns of members; the others are left out."
+        )
+    excluded = {place for pattern in without[:MAX_MEMBER_PATTERNS] for place in _matching(root, pattern, tree.budget)}
+    named = (place for pattern in patterns[:MAX_MEMBER_PATTERNS] for place in _matching(root, pattern, tree.budget))
+    places = dict.fromkeys(named)
     found: dict[str, str] = {}
-    for pattern in _texts(workspace.get("members")):
-        for place in _matching(root, pattern)[:MAX_MEMBERS]:
-            if place not in excluded:
-                name = _table(_read(place), "project").get("name")
-                if isinstance(name, str):
-                    found[normal_name(name)] = place
+    for place in limited((place for place in places if place not in excluded), path, tree.problems):
+        name = _table(_read(place, tree.budget, set()), "project").get("name")
+        if isinstance(name, str):
+            found[normal_name(name)] = place
     return found
 
 
-def _matching(root: str, pattern: str) -> list[str]:
-    """The folders that match; `**` is one level here, because any number of them could be the whole disk."""
-    if os.path.isabs(pattern) or ".." in pattern.split("/"):
+def _matching(root: str, pattern: str, budget: ReadBudget) -> list[str]:
+    """The paths that match; `**` is one level here, because any number of them could be the whole disk."""
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    if os.path.isabs(pattern) or ".." in parts:
         return []
-    try:
-        return sorted(glob.glob(os.path.join(glob.escape(root), pattern)))
-    except (OSError, ValueError, re.error):
-        return []
+    places = [root]
+    for part in parts:
+        found = (
+            os.path.join(place, name)
+            for place in places
+            for name in (budget.names(place) if glob.has_magic(part) else (part,))
+            if name == part or (fnmatchcase(name, part) and (name[0] != "." or part[0] == "."))
+        )
+        places = [place for place in found if os.path.exists(place)]
+    return sorted(places)
 
 
 def _environment(folder: str, repository: Repository, tree: SourceTree) -> str | None:
@@ -167,19 +188,19 @@ def _installed(environment: str, repository: Repository, tree: SourceTree, names
     for pattern in ("lib/python*/site-packages", "Lib/site-packages"):
         for packages in glob.glob(os.path.join(escaped, *pattern.split("/"))):
             tree.folders.add(packages)
-            for entry in names_in(packages):
+            for entry in tree.budget.names(packages):
                 path = os.path.join(packages, entry)
                 if entry.endswith(".dist-info"):
                     if names is None or normal_name(entry.partition("-")[0]) in names:
                         yield from _editable(path, repository, tree)
                 elif entry.endswith(".pth") and names is None:
-                    yield from _named_by_pth(path, repository)
+                    yield from limited(_named_by_pth(path, repository), path, tree.problems)
 
 
 def _editable(info: str, repository: Repository, tree: SourceTree) -> Iterator[str]:
     """The folder that `direct_url.json` names for an editable install (PEP 610)."""
     try:
-        document = json.loads(read_bytes(os.path.join(info, "direct_url.json"), MAX_MANIFEST_BYTES))
+        document = json.loads(tree.budget.read(os.path.join(info, "direct_url.json"), MAX_MANIFEST_BYTES))
     except (FileNotFoundError, FileProblem, ValueError, RecursionError):
         return
     url = document.get("url") if isinstance(document, dict) else None
@@ -200,7 +221,7 @@ def _editable(info: str, repository: Repository, tree: SourceTree) -> Iterator[s
 def _named_by_pth(path: str, repository: Repository) -> Iterator[str]:
     """The folders that a `.pth` file adds to the path of modules; for one inside a project, the project."""
     try:
-        lines = read_bytes(path, MAX_MANIFEST_BYTES).decode("utf-8", "replace").splitlines()
+        lines = repository.budget.read(path, MAX_MANIFEST_BYTES).decode("utf-8", "replace").splitlines()
     except (FileNotFoundError, FileProblem):
         return
     for line in lines:
@@ -216,15 +237,14 @@ def normal_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _read(folder: str, tree: SourceTree | None = None) -> dict[str, Any]:
+def _read(folder: str, budget: ReadBudget, deciding: set[str]) -> dict[str, Any]:
     """The content of `pyproject.toml`; empty if it cannot be used, which `find_python` reports."""
     from ...system.toml import parse  # imported late, because tomllib takes 9 ms
 
     path = os.path.join(folder, MANIFEST)
-    if tree is not None:
-        tree.deciding.add(path)
+    deciding.add(path)
     try:
-        return parse(read_bytes(path, MAX_MANIFEST_BYTES).decode("utf-8"))
+        return parse(budget.read(path, MAX_MANIFEST_BYTES).decode("utf-8"))
     except (FileNotFoundError, FileProblem, ValueError, RecursionError):
         return {}
 

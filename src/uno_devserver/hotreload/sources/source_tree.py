@@ -1,8 +1,9 @@
 """Collects the files below the root of a package.
 
-Links are followed. Each real folder is read once, by its own path if it is below the root, otherwise through a link; a
-link to a folder that was read adds nothing. The number of files and folders is limited. What cannot be read is
-reported and left out.
+Links are followed; those that patterns meet only inside the given folders, because a pattern may lead anywhere. Each
+real folder is read once, by its own path if it is below the root, otherwise through a link; a link to a folder that was
+read, or to one around the root, adds nothing. The budget of the look limits the number of files and folders. What
+cannot be read is reported and left out.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ import os
 import posixpath
 
 from ...system.values import Value
+from ...workspace.repository import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from ...workspace.repository import ReadBudget
     from .globs import Globs
 
     # Takes a folder's path below the root and the names in it; returns the folders to skip, None for the folder itself.
     Skipped = Callable[[str, Collection[str]], Collection[str] | None]
 
-MAX_FILES = 100_000
-MAX_FOLDERS = 50_000
 FOREIGN = frozenset({"node_modules", "__pycache__", "site-packages"})  # packages of others, and compiled code
 
 
@@ -47,28 +48,39 @@ class Sources(Value):
     # endings appear in the folders, the sources need not be listed again.
     endings: frozenset[str] | None = None
     packages: tuple[SourcePackage, ...] = ()  # the package itself, then those of the same repository that it uses
+    outputs: frozenset[str] = frozenset()  # files that are started and built from the sources; only writes are watched
 
 
 class SourceTree:
     """The files found so far below a root. `base` is the path from which `exclude` counts to the root, or empty."""
 
-    def __init__(self, root: str, exclude: Globs, base: str = "") -> None:
+    def __init__(self, root: str, exclude: Globs, budget: ReadBudget, base: str = "") -> None:
         self.root = root
+        self.budget = budget
         self.exclude = exclude
         self._base = base
         self.files: dict[str, str] = {}
         self.folders: set[str] = set()
         self.deciding: set[str] = set()
         self.problems: list[str] = []
+        self._led_out = False  # whether a link was reported that leads out
 
     def walk(
-        self, start: str, wanted: Callable[[str], object], skipped: Skipped, *, deciding: Collection[str] = ()
+        self,
+        start: str,
+        wanted: Callable[[str], object],
+        skipped: Skipped,
+        *,
+        deciding: Collection[str] = (),
+        within: Collection[str] = (),
     ) -> None:
         """Add all files that are `wanted` below the folder `start`: a path from the root, or empty.
 
-        Files with a name in `deciding` are added as deciding files.
+        Files with a name in `deciding` are added as deciding files. Links are followed into the folders `within`, real
+        paths, if there are any; a problem names the first one that leads elsewhere.
         """
         seen: set[tuple[int, int]] = set()
+        root = os.path.realpath(self.root)
         own, linked = [start], list[str]()
         while own or linked:
             folder = own.pop() if own else linked.pop(0)
@@ -87,22 +99,25 @@ class SourceTree:
                 try:
                     is_link = entry.is_symlink()
                     if entry.is_dir():
-                        if entry.name not in skipped_here and not self.excludes(relative):
+                        counts = entry.name not in skipped_here and not self.excludes(relative)
+                        real = os.path.realpath(entry.path) if counts and is_link else ""
+                        if counts and not (
+                            real and (is_inside(root, real) or self._leads_out(entry.path, real, within))
+                        ):
                             (linked if is_link else own).append(relative)
                         continue
                     if entry.is_file():
-                        if wanted(relative) and not self.excludes(relative):
+                        counts = bool(wanted(relative)) and not self.excludes(relative)
+                        real = os.path.realpath(entry.path) if counts and is_link else ""
+                        if counts:
+                            self.budget.path(entry.path)
+                        if counts and not (real and self._leads_out(entry.path, real, within)):
                             self.files[relative] = entry.path
                     elif is_link:  # a broken link, whose target may appear
+                        self.budget.path(entry.path)
                         self.deciding.add(entry.path)
                 except OSError:  # a loop of links, or a target that this user may not read
                     self.deciding.add(entry.path)
-            if len(self.files) > MAX_FILES or len(self.folders) > MAX_FOLDERS:
-                self.problems.append(
-                    f"{self.root} has more than {MAX_FILES:,} source files or {MAX_FOLDERS:,} folders; "
-                    "the rest is not watched. Leave folders out with hotReload.exclude."
-                )
-                return
 
     def add(self, relative: str) -> None:
         """Add one file; if it does not exist, add its path as a deciding one, because the file may appear."""
@@ -112,15 +127,28 @@ class SourceTree:
         elif not self.excludes(relative):
             self.files[relative] = path
 
-    def add_matching(self, globs: Globs) -> None:
-        """Add all files that match, in hidden folders and in those of others only where a pattern names them."""
+    def _leads_out(self, path: str, real: str, within: Collection[str]) -> bool:
+        """Whether the real path is outside of the folders that bound the search; reports the first one."""
+        if not within or any(is_inside(real, folder) for folder in within):
+            return False
+        if not self._led_out:
+            self._led_out = True
+            self.problems.append(f"{path} is a link out of the workspace and its repository; no pattern follows it.")
+        return True
+
+    def add_matching(self, globs: Globs, within: Collection[str]) -> None:
+        """Add all files that match, in hidden folders and in those of others only where a pattern names them.
+
+        Links are followed into the folders `within`, and to a file that a pattern names without a wildcard.
+        """
 
         def skipped(_folder: str, names: Collection[str]) -> Collection[str]:
             return {name for name in hidden_and_foreign(names) if not globs.name_folder(name)}
 
         for start, matches in globs.by_start().items():
-            if os.path.isdir(self.path(start)):
-                self.walk(start, matches, skipped)
+            if os.path.isdir(path := self.path(start)):
+                if not self._leads_out(path, os.path.realpath(path), within):
+                    self.walk(start, matches, skipped, within=within)
             else:
                 self.add(start)
 
@@ -155,7 +183,9 @@ class SourceTree:
                 return None
             seen.add(identity)
             with os.scandir(path) as entries:
-                return sorted(entries, key=lambda entry: entry.name)
+                found = sorted(entries, key=lambda entry: entry.name)
+            self.budget.path(path, *(entry.name for entry in found))
+            return found
         except (FileNotFoundError, NotADirectoryError):  # removed since it was listed
             return None
         except OSError as error:

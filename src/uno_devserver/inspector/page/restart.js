@@ -10,11 +10,22 @@ const RELOAD = "uno-devserver/hotReload";
 const UNAVAILABLE = "uno-devserver/unavailable";
 const STATUS = "mcpStatus"; // waits for the restart
 const RESTART = "mcpRestart";
+const MAIN = "main"; // the name of the workspace's own server, where there are several
 const WAIT_MS = 330_000; // a build has 300 s and a start 30 s
 const PAUSE_MS = 1000; // mcpStatus answers at once if the restart waits for a call whose client has to answer
 const MAX_REPEATS = 5; // of a call: each is caused by another edit
 const WAITING = "The server restarts with its new code. The call is made when it is ready.";
 const STARTING = "The server is starting. The call is made when it is ready.";
+const AGREE = "Run 'uno-devserver trust' in the workspace to use the new code and settings.";
+// Why a server that is ready does not run the newest code, by the states beside `ready`.
+const NOT_NEWEST = {
+  notAgreed: `The server runs the code and settings that you agreed to last. ${AGREE} `,
+  buildFailed: "The old code still answers, because the new code does not build. ",
+  swapFailed: "The old code still answers, because the new code does not start. ",
+  oldOutput: "The server is ready, but what it starts was not built again after its code had changed. ",
+  unchecked: "The server is ready, but whether its code has changed could not be checked. ",
+  extensionBuildFailed: "The server is ready, but the new code of the extension does not build. ",
+};
 const COMING = new Set(["Discovering", "Launching", "Connecting", "Reconnecting"]);
 
 /** The states of hot reload in a result, the most important one first; empty if it has none. */
@@ -24,7 +35,11 @@ function statesOf(result) {
 }
 
 function wasNotRun(result) {
-  return result?._meta?.[RELOAD]?.run === false;
+  return result?._meta?.[RELOAD]?.run === false || isUnavailable(result);
+}
+
+function isUnavailable(result) {
+  return result?._meta?.[UNAVAILABLE] !== undefined;
 }
 
 /**
@@ -55,10 +70,10 @@ function whyToWait(result) {
 }
 
 /** The answer of mcpStatus or mcpRestart when the restart is over, or the last one before the time limit. */
-async function settled(client, tool, { signal, onProgress }, limits) {
+async function settled(client, tool, { signal, onProgress }, limits, given = {}) {
   const end = performance.now() + limits.wait;
-  const ask = (name) => client.request("tools/call", { name, arguments: {} }, { signal, onProgress });
-  let status = await ask(tool);
+  const ask = (name, values = {}) => client.request("tools/call", { name, arguments: values }, { signal, onProgress });
+  let status = await ask(tool, given);
   while (statesOf(status)[0] === "restarting" && performance.now() < end) {
     await waited(limits.pause, signal);
     status = await ask(STATUS);
@@ -66,7 +81,7 @@ async function settled(client, tool, { signal, onProgress }, limits) {
   return status;
 }
 
-/** Nodes for the result of a call that was not run because of a reload; null for other results. */
+/** Nodes for the result of a call that was not run because of a reload, or without a server; null for other results. */
 export function renderNotRun(result) {
   if (!wasNotRun(result)) return null;
   const why = reasons(result);
@@ -76,6 +91,7 @@ export function renderNotRun(result) {
 function nextStep(result) {
   const states = statesOf(result);
   if (states[0] === "restarting") return "Make it again when the Overview says Connected.";
+  if (states.includes("notAgreed")) return AGREE;
   if (states.includes("buildFailed")) return "Fix the error and save: the next call builds again.";
   return ["Fix it and save: the next call starts the server again. ", overview()];
 }
@@ -84,18 +100,21 @@ function overview() {
   return el("a", { href: "#overview" }, "The Overview says more");
 }
 
-// What programs have printed is fenced, as in Markdown; the sentences behind it are instructions for agents.
-const PRINTED = /^(`{3,})\n([\s\S]*?)\n\1$/m;
+// What programs have printed is fenced, as in Markdown, or follows the sentence. The instructions for agents follow it,
+// or the sentence that the call has not been run; without these, they are the last paragraph.
+const PRINTED = /(?:\s*It printed last:)?\s*^(`{3,})\n([\s\S]*?)\n\1$/m;
+const NOT_RUN = /\s*This (?:call|request) has not been run\./;
+const LAST_PARAGRAPH = /\n\n(?![\s\S]*\n\n)/;
 
 /** Why the newest code does not answer: a sentence, and what the build or the server printed. */
 function reasons(result) {
   const [state] = statesOf(result);
   if (state === "restarting") return el("p", {}, "The server has not restarted yet.");
-  if (state !== "buildFailed" && state !== "failed") return null;
+  if (state === undefined && !isUnavailable(result)) return null;
   const text = result.content?.find((each) => each?.type === "text")?.text ?? "";
-  const printed = PRINTED.exec(text)?.[2];
-  const [sentence, ...more] = text.split("\n\n")[0].split("\n");
-  return [el("p", { class: "error-text" }, sentence), block(more.join("\n")), block(printed)];
+  const end = [PRINTED, NOT_RUN, LAST_PARAGRAPH].map((each) => text.search(each)).find((index) => index >= 0);
+  const [sentence, ...more] = text.slice(0, end).split("\n");
+  return [el("p", { class: "error-text" }, sentence), block(more.join("\n")), block(PRINTED.exec(text)?.[2])];
 }
 
 function block(text) {
@@ -108,7 +127,8 @@ export function createRestart({ key }) {
   const button = el("button", { class: "button", type: "button", onclick: press }, "Restart server");
   const cancel = el("button", { class: "button", type: "button", hidden: true, onclick: stop }, "Stop waiting");
   const outcome = el("div", { class: "restart-outcome", role: "status", "aria-label": "Restart" });
-  const element = el("div", { class: "restart", hidden: true }, button, cancel, outcome);
+  const which = el("select", { "aria-label": "Server to restart", hidden: true });
+  const element = el("div", { class: "restart", hidden: true }, which, button, cancel, outcome);
   let running = null;
 
   async function press() {
@@ -120,8 +140,10 @@ export function createRestart({ key }) {
     say("Restarting…");
     const onProgress = ({ message }) => message && say(`Restarting: ${message}…`);
     try {
-      const result = await settled(client, RESTART, { signal, onProgress }, { wait: WAIT_MS, pause: PAUSE_MS });
-      fill(outcome, restarted(result, performance.now() - started));
+      const limits = { wait: WAIT_MS, pause: PAUSE_MS };
+      const given = which.hidden ? {} : { server: which.value };
+      const result = await settled(client, RESTART, { signal, onProgress }, limits, given);
+      fill(outcome, renderRestarted(result, performance.now() - started));
     } catch (error) {
       say(signal.aborted ? "The restart goes on; the Overview shows its state." : error.message);
     } finally {
@@ -143,17 +165,27 @@ export function createRestart({ key }) {
   return {
     element,
     update({ health }) {
-      element.hidden = !health.proxy.hotReload;
+      const main = health.proxy.hotReload ? [MAIN] : [];
+      const further = (health.servers ?? []).filter((server) => server.hotReload).map((server) => server.name);
+      const names = [...main, ...further];
+      element.hidden = names.length === 0;
+      which.hidden = !health.servers;
+      const known = [...which.options].map((option) => option.value);
+      if (JSON.stringify(names) === JSON.stringify(known)) return; // a choice that was made stays
+      fill(
+        which,
+        names.map((name) => el("option", { value: name }, name)),
+      );
     },
   };
 }
 
 /** Nodes for the answer of mcpRestart. */
-function restarted(result, milliseconds) {
+export function renderRestarted(result, milliseconds) {
   const states = statesOf(result);
   if (states[0] !== "ready") return reasons(result) ?? el("p", {}, "The server was not restarted. ", overview());
-  const old = states.includes("buildFailed") || states.includes("swapFailed") || states.includes("notAgreed");
-  if (old) return el("p", {}, "The old code still answers, because the new code does not run. ", overview());
+  const why = Object.keys(NOT_NEWEST).find((state) => states.includes(state));
+  if (why) return el("p", {}, NOT_NEWEST[why], overview());
   const done = states.includes("reloaded");
   return el("p", {}, `The server ${done ? "has restarted" : "is ready"} (${ms(milliseconds)}).`);
 }

@@ -49,7 +49,7 @@ class PendingCall(Peer, Protocol):
     progress_token: bytes  # as its client wrote it; empty if no progress is wanted
     ticket: object  # the connection's key for it
 
-    def settle(self, outcome: RawMessage | ConnectionLost | RpcError) -> None:
+    def settle(self, outcome: RawMessage | ConnectionLost | AccessDenied | RpcError) -> None:
         """Called once, with the answer or the reason why there is none."""
 
     def turn_over(self, *, more: bool = False) -> None:
@@ -93,6 +93,20 @@ class UnusableServer(Exception):
         self.status = status
 
 
+class AccessDenied(UnusableServer):
+    """The server answered 401, also after the credentials were renewed, or 403. It has not run the request.
+
+    `challenge` is its WWW-Authenticate header, empty if it sent none.
+    """
+
+    def __init__(self, message: str, *, status: int, challenge: str = "") -> None:
+        super().__init__(message, status=status)
+        self.challenge = challenge
+
+
+STDIO, STREAMABLE_HTTP, HTTP_SSE = "stdio", "Streamable HTTP", "HTTP+SSE"  # the transports of MCP
+
+
 class ServerDescription(Value):
     """How a server describes itself."""
 
@@ -100,6 +114,7 @@ class ServerDescription(Value):
     capabilities: Mapping[str, Any]
     instructions: str | None
     version: str  # the agreed version of MCP
+    transport: str = STREAMABLE_HTTP
 
     @property
     def modern(self) -> bool:

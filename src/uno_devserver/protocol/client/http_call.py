@@ -13,7 +13,7 @@ from ...system.log import ERROR, log
 from ..http.headers import JSON
 from ..jsonrpc import INTERNAL_ERROR, RpcError
 from ..versions import HEADER_MISMATCH
-from .connection import ConnectionLost
+from .connection import AccessDenied, ConnectionLost
 from .raw_messages import RawMessage, decode_one
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class HttpCall:
     async def _go_on(self, reply: Reply) -> None:
         try:
             result = await self._finish(reply, int(self._id))
-        except (ConnectionLost, RpcError) as failure:
+        except (ConnectionLost, AccessDenied, RpcError) as failure:
             self._settle(failure)
         except Exception:  # a defect of ours; the call still needs an answer
             log.write(ERROR, f"an answer over HTTP could not be handled:\n{traceback.format_exc()}")
@@ -102,7 +102,7 @@ class HttpCall:
             if (call := self._settle(RawMessage(result=result))) is not None:
                 call.turn_over()
 
-    def _settle(self, outcome: RawMessage | ConnectionLost | RpcError) -> PendingCall | None:
+    def _settle(self, outcome: RawMessage | ConnectionLost | AccessDenied | RpcError) -> PendingCall | None:
         """Settle the call and return it; None if it was settled or cancelled before."""
         call = self._detach()
         if call is not None:

@@ -1,11 +1,13 @@
 """The HTTP requests of a client of either era, and the messages in the answers.
 
-A request returns its answer, or raises `ConnectionLost` if the server is gone, `NotMcp` for an answer without a
-message, `StreamCut` for a stream that ended too early.
+A request returns its answer, or raises `ConnectionLost` if the server is gone, `AccessDenied` if it does not accept the
+credentials, `NotMcp` for an answer without a message, `StreamCut` for a stream that ended too early.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
 from typing import TYPE_CHECKING
 
 from ...system.log import log
@@ -15,15 +17,20 @@ from ..http.client_connection import BodyTooLong, ClientConnection, HttpFailure,
 from ..http.headers import JSON
 from ..http.sse import EVENT_STREAM, EventReader
 from ..jsonrpc import INTERNAL_ERROR, STOPPED, RpcError, shown
-from .connection import AnswerTooLong, ConnectionLost
+from .connection import AccessDenied, AnswerTooLong, ConnectionLost
+from .credentials import FixedHeaders
 from .raw_messages import Garbage, RawMessage, read_messages, unreadable_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from .credentials import Credentials
+
 MAX_REDIRECTS = 3  # one may add a slash at the end; more than a few are a loop
 KEEPS_METHOD = (307, 308)  # the server has not run the request, which must be sent to another target
 MAY_CHANGE_METHOD = (301, 302)
+NOT_RUN = (*KEEPS_METHOD, 401)  # the server has not run the request, which `Endpoint.send` would repeat
+CREDENTIAL_SECONDS = 2.0  # between two looks at credentials that were refused; it is a look at a file at most
 
 COMMON_HEADERS = {
     "Accept": f"{JSON}, {EVENT_STREAM}",
@@ -53,19 +60,66 @@ class StreamCut(Exception):
 
 
 class Endpoint:
-    def __init__(self, url: str, headers: Mapping[str, str] | None = None, *, this_users: bool = False) -> None:
-        """`headers` are sent with every request, e.g. a token. ValueError for an invalid URL or header."""
+    def __init__(self, url: str, credentials: Credentials | None = None, *, this_users: bool = False) -> None:
+        """`credentials` are sent with every request. ValueError for an invalid URL or header.
+
+        `this_users`: see `HttpClient`; requests with credentials are always sent to this user's servers only.
+        """
         origin, self._target = split_url(url)
-        self._headers = encode_headers(headers or {})
+        self._credentials = credentials or FixedHeaders({})
+        self._given: Mapping[str, str] | None = None
+        self._given_lines = b""
         self.url = shown_url(f"{origin}{self._target}")
         self._http = HttpClient(origin, this_users=this_users)
+        self._credential_lines()
 
-    async def send(self, method: str, headers: bytes, body: bytes | None = None) -> Reply:
-        """Send a request and return its answer, body unread. Redirects are followed on the same server only."""
-        target = self._target
+    def target_of(self, reference: str) -> str:
+        """The target of a URL, which may be relative to ours. ValueError if it is on another server."""
+        target = _redirected(self._http.origin, self._target, reference)
+        if target is None:
+            raise ValueError(f"{shown(shown_url(reference))} is not on the same server")
+        return target
+
+    async def send(self, method: str, headers: bytes, body: bytes | None = None, target: str | None = None) -> Reply:
+        """Send a request, to our own URL by default, and return its answer, body unread.
+
+        Redirects are followed on the same server only. After a 401 the credentials are renewed, once.
+        """
+        given = self._credential_lines()
+        used = self._given or {}
+        reply = await self._send(method, given + headers, body, target)
+        if reply.status == 401 and await self._credentials.renew(used):
+            reply.release()
+            reply = await self._send(method, self._credential_lines() + headers, body, target)
+        if reply.status == 401:
+            reply.release()
+            raise self._denied(reply)
+        if reply.status == 407 and self._http.proxy is not None:
+            from ..http.network_settings import refused_credentials
+
+            reply.release()
+            why = f"The server at {self.url} cannot be reached: {refused_credentials(self._http.proxy)}."
+            raise ConnectionLost(why, sent=False)
+        return reply
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        """The headers that a request would carry now."""
+        return self._credentials.headers()
+
+    async def until_other_credentials(self, refused: Mapping[str, str]) -> None:
+        """Wait until the credentials differ from `refused`; nothing is sent meanwhile.
+
+        The caller reads `credentials` before its request: other requests may use new ones before it waits.
+        """
+        while self.credentials == refused:
+            await asyncio.sleep(CREDENTIAL_SECONDS)
+
+    async def _send(self, method: str, headers: bytes, body: bytes | None, target: str | None) -> Reply:
+        own, target = target is None, target or self._target
         for _ in range(MAX_REDIRECTS):
             try:
-                reply = await self._http.request(method, target, self._headers + headers, body)
+                reply = await self._http.request(method, target, headers, body)
             except HttpFailure as failure:
                 raise self.lost(failure) from failure
             if reply.status not in KEEPS_METHOD and (reply.status not in MAY_CHANGE_METHOD or method != "GET"):
@@ -75,13 +129,31 @@ class Endpoint:
                 return reply
             reply.release()
             target = elsewhere
-            if method == "POST":  # not remembered for GET, which may lead to a page for people
+            if method == "POST" and own:  # not remembered for GET, which may lead to a page for people
                 self._target = target
         return reply
 
+    def _credential_lines(self) -> bytes:
+        given = self._credentials.headers()
+        if given is not self._given:
+            self._given, self._given_lines = given, encode_headers(given)
+            if given:  # they must not reach another user's program that has the port of a server of this machine
+                self._http.this_users = True
+        return self._given_lines
+
+    def _denied(self, reply: Reply) -> AccessDenied:
+        challenge = reply.headers.get("www-authenticate", "")
+        what = "does not accept the credentials" if self._given else "asks for credentials"
+        if reply.status == 403:
+            what = "refuses access" + (": the credentials are not allowed to do this" if self._given else "")
+        scope = re.search(r'\bscope="([^"]+)"', challenge)
+        wants = f"; it asks for the scope '{shown(scope[1])}'" if scope else ""
+        message = f"The server at {self.url} {what} (HTTP {reply.status}){wants}."
+        return AccessDenied(message, status=reply.status, challenge=challenge)
+
     def send_now(self, headers: bytes, body: bytes, taker: Taker) -> ClientConnection | None:
         """POST over an open connection without waiting; return None, and send nothing, if there is none."""
-        return self._http.send("POST", self._target, self._headers + headers, body, taker)
+        return self._http.send("POST", self._target, self._credential_lines() + headers, body, taker)
 
     async def answer(self, reply: Reply, request_id: int, hear: Callable[[RawMessage], None]) -> RawMessage:
         """Read the message that answers the request; other messages go to `hear`."""
@@ -96,11 +168,15 @@ class Endpoint:
         try:
             messages = read_messages(body)
         except Garbage as garbage:
+            if reply.status == 403:
+                raise self._denied(reply) from None
             raise _no_message(reply, body, garbage) from None
         for message in messages:
             if message.answers(request_id):
                 return message
             hear(message)
+        if reply.status == 403:
+            raise self._denied(reply)
         raise NotMcp("sent JSON that does not answer the request", reply.status)
 
     async def answer_in_events(self, reply: Reply, request_id: int, hear: Callable[[RawMessage], None]) -> RawMessage:

@@ -29,9 +29,9 @@ from ..jsonrpc import (
 )
 from ..versions import CANCELLED, INITIALIZED, UNSUPPORTED_VERSION
 from .change_subscription import Backoff, WatchedUris, announce_all_lists
-from .connection import ConnectionLost, ServerDescription, UnusableServer
+from .connection import AccessDenied, ConnectionLost, ServerDescription, UnusableServer
 from .http_call import HttpCall
-from .http_endpoint import COMMON_HEADERS, KEEPS_METHOD, Endpoint, NotMcp, StreamCut, hear_events, media_type
+from .http_endpoint import COMMON_HEADERS, NOT_RUN, Endpoint, NotMcp, StreamCut, hear_events, media_type
 from .questions import ServerQuestions
 from .raw_messages import (
     NOTHING,
@@ -161,7 +161,7 @@ class HandshakeConnection:
             if self._session.id is not None:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     (await self._endpoint.send("DELETE", self._session.headers)).release()
-        except (TimeoutError, ConnectionLost) as error:
+        except (TimeoutError, ConnectionLost, AccessDenied) as error:
             log.debug(f"the session could not be ended: {error}")
         finally:
             self._endpoint.close()
@@ -189,6 +189,8 @@ class HandshakeConnection:
                 log.debug(f"{self._endpoint.url} has forgotten the session; a new one is opened")
                 try:
                     session = await self._shake_hands()
+                except AccessDenied:
+                    raise
                 except (ConnectionLost, UnusableServer, RpcError, NotMcp, StreamCut) as error:
                     why = f"The server at {self._endpoint.url} forgot the session, and opens no new one: {error}"
                     raise ConnectionLost(why, sent=False) from error
@@ -206,7 +208,7 @@ class HandshakeConnection:
             if self._level is not None:
                 await self.set_level(self._level)
             await self.watch(self._wanted)
-        except (RpcError, ConnectionLost) as error:
+        except (RpcError, ConnectionLost, AccessDenied) as error:
             log.debug(f"the new session lacks something of the former one: {error}")
         announce_all_lists(self._peer, self.server)
 
@@ -225,7 +227,7 @@ class HandshakeConnection:
         self, session: _Session, call: PendingCall, params: bytes, reply: Reply, request_id: int
     ) -> msgspec.Raw:
         """The result of a call whose answer is not plain JSON."""
-        if reply.status in KEEPS_METHOD:  # not followed by calls without a task, but by `request`
+        if reply.status in NOT_RUN:  # redirects and refused credentials are handled by `request`
             reply.release()
             return await self.request("tools/call", opened_params(params), call)
         try:
@@ -294,6 +296,7 @@ class HandshakeConnection:
         backoff = Backoff()
         while self._session is session:
             reader = EventReader()
+            used = self._endpoint.credentials
             try:
                 reply = await self._endpoint.send("GET", resume_headers(session.headers, last_id))
                 session.listening.set()
@@ -315,6 +318,10 @@ class HandshakeConnection:
             except (HttpFailure, ConnectionLost, RpcError) as error:
                 log.debug(f"the stream of {self._endpoint.url} has broken: {error}")
                 wait = backoff.next()
+            except AccessDenied as denied:
+                log.debug(f"{self._endpoint.url} does not open the stream of its notifications: {denied}")
+                await self._endpoint.until_other_credentials(used)
+                wait = 0.0
             last_id = reader.last_id or last_id
             missed = last_id is None
             first = False
@@ -341,7 +348,7 @@ async def _quietly(work: Callable[[], Awaitable[None]]) -> None:
     # `work` is a function, because a coroutine would never be awaited if the task is cancelled before its first step.
     try:
         await work()
-    except ConnectionLost as lost:
+    except (ConnectionLost, AccessDenied) as lost:
         log.debug(f"a message could not be sent: {shown(str(lost))}")
 
 
@@ -386,7 +393,7 @@ def retry_pause(retry_ms: int | None) -> float:
 async def _resume(endpoint: Endpoint, headers: bytes) -> Reply:
     try:
         reply = await endpoint.send("GET", headers)
-    except ConnectionLost as lost:
+    except (ConnectionLost, AccessDenied) as lost:
         raise ConnectionLost(str(lost), sent=True) from None  # the request itself was sent
     if reply.status != 200 or media_type(reply) != EVENT_STREAM:
         reply.release()

@@ -40,9 +40,9 @@ from ..versions import (
     without_meta,
 )
 from .change_subscription import Backoff, announce_all_lists, listen_params, notifies_changes
-from .connection import ConnectionLost, ServerDescription
+from .connection import AccessDenied, ConnectionLost, ServerDescription
 from .http_call import HttpCall
-from .http_endpoint import COMMON_HEADERS, KEEPS_METHOD, Endpoint, NotMcp, StreamCut
+from .http_endpoint import COMMON_HEADERS, NOT_RUN, Endpoint, NotMcp, StreamCut
 from .questions import call_until_complete, notify_peer
 from .raw_messages import (
     MODERN_VERSION,
@@ -70,21 +70,30 @@ LEFT_OUT = NOTIFICATIONS_REMOVED_IN_MODERN | {CANCELLED}  # a request is cancell
 
 class ModernConnection:
     @classmethod
-    async def open(cls, endpoint: Endpoint, peer: Peer) -> ModernConnection:
-        """Open a conversation. RpcError, NotMcp or UnusableServer if the server does not speak this era."""
-        connection = cls(endpoint, peer)
-        connection._server = discovered_server(await connection._exchange("server/discover", {}, peer))
+    async def open(cls, endpoint: Endpoint, peer: Peer, marks: ToolMarks | None = None) -> ModernConnection:
+        """Open a conversation. RpcError, NotMcp or UnusableServer if the server does not speak this era.
+
+        `marks`: those of the server's tools, if several connections share them.
+        """
+        connection = cls(endpoint, peer, {} if marks is None else marks)
+        try:
+            described = await connection._exchange("server/discover", {}, peer)
+        except RpcError as error:
+            if not _supports_our_version(error):
+                raise
+            described = await connection._exchange("server/discover", {}, peer)
+        connection._server = discovered_server(described)
         connection._begun = True
         return connection
 
-    def __init__(self, endpoint: Endpoint, peer: Peer) -> None:
+    def __init__(self, endpoint: Endpoint, peer: Peer, marks: ToolMarks) -> None:
         self._endpoint = endpoint
         self._peer = peer
         self._server: ServerDescription
         self._begun = False  # whether the server has answered in this era
         self._ids = count(1)
         self._headers = encode_headers({**COMMON_HEADERS, "MCP-Protocol-Version": MODERN_VERSION})
-        self._marks: dict[str, Marks] = {}  # by tool: the arguments that headers repeat, where known
+        self._marks = marks
         self._watching = asyncio.Lock()
         self._listener: asyncio.Task[None] | None = None
 
@@ -96,7 +105,10 @@ class ModernConnection:
         async def send(params: Params) -> msgspec.Raw:
             return await self._call(method, params, peer)
 
-        return await call_until_complete(params, peer, send)
+        result = await call_until_complete(params, peer, send)
+        if method == "tools/list" and MARK.encode() in bytes(result):
+            return msgspec.Raw(msgspec.json.encode(self._with_usable_tools(object_in(result) or {})))
+        return result
 
     def send(self, call: PendingCall, name: str, params: bytes) -> bool:
         if name in self._marks:
@@ -163,7 +175,7 @@ class ModernConnection:
 
     async def _finished(self, call: PendingCall, params: bytes, reply: Reply, request_id: int) -> msgspec.Raw:
         """The result of a reply that `HttpCall` leaves to this class: a redirect, an error or a stream."""
-        if reply.status in KEEPS_METHOD:  # a redirect: `HttpCall` does not follow it, `_call` does
+        if reply.status in NOT_RUN:  # redirects and refused credentials are handled by `_call`
             reply.release()
             return await self._call("tools/call", opened_params(params), call)
         try:
@@ -199,12 +211,26 @@ class ModernConnection:
             for tool in page.get("tools") or ():
                 if isinstance(tool, dict) and tool.get("name") == name:
                     marks, known = marks_in(tool.get("inputSchema")), self._marks.get(str(name), ())
-                    self._marks[str(name)] = marks
-                    return marks != known
+                    self._marks[str(name)] = marks or ()
+                    return (marks or ()) != known
             cursor = page.get("nextCursor")
             if cursor is None:
                 break
         return False
+
+    def _with_usable_tools(self, page: dict[str, Any]) -> dict[str, Any]:
+        """The page of a list without tools whose marks are invalid; the marks of the others are recorded."""
+        usable = []
+        for tool in page.get("tools") or ():
+            marks = marks_in(tool.get("inputSchema")) if isinstance(tool, dict) else ()
+            if marks is None:
+                name = shown(str(tool.get("name")))
+                log.warn(f"The tool '{name}' is left out: its '{MARK}' is not one that MCP allows.")
+                continue
+            if marks:
+                self._marks[str(tool.get("name"))] = marks
+            usable.append(tool)
+        return {**page, "tools": usable}
 
     # --- notifications that belong to no request
 
@@ -232,6 +258,7 @@ class ModernConnection:
 
         backoff = Backoff()
         while True:
+            used = self._endpoint.credentials
             try:
                 await self._hear_subscription(uris, hear)
             except (RpcError, NotMcp) as refusal:
@@ -241,6 +268,9 @@ class ModernConnection:
                 return
             except (ConnectionLost, StreamCut) as error:
                 log.debug(f"the subscription of {self._endpoint.url} has ended: {error}")
+            except AccessDenied as denied:
+                log.debug(f"{self._endpoint.url} refuses the subscription: {denied}")
+                await self._endpoint.until_other_credentials(used)
             await asyncio.sleep(backoff.next())
 
     async def _hear_subscription(self, uris: frozenset[str], hear: Callable[[RawMessage], None]) -> None:
@@ -255,6 +285,13 @@ def _is_of_other_era(answer: RawMessage, error: RpcError) -> bool:
     """Whether the server refused the request without running it, because it was restarted with another era."""
     wants_session = error.code in (SESSION_REQUIRED, SESSION_NOT_FOUND) and answer.id in NOTHING
     return wants_session or error.code == UNSUPPORTED_VERSION
+
+
+def _supports_our_version(error: RpcError) -> bool:
+    """Whether the server refused the version, but names it among those that it supports."""
+    data = error.data if isinstance(error.data, dict) else {}
+    supported = data.get("supported")
+    return error.code == UNSUPPORTED_VERSION and isinstance(supported, list) and MODERN_VERSION in supported
 
 
 def _hear(peer: Peer) -> Callable[[RawMessage], None]:
@@ -272,8 +309,11 @@ def _hear(peer: Peer) -> Callable[[RawMessage], None]:
 MARK = "x-mcp-header"  # a key in an argument's schema; the header `Mcp-Param-<value>` repeats the argument
 MAX_DEPTH = 20  # how deep marks are looked for in nested objects
 
+MARKED_TYPES = frozenset({"string", "integer", "boolean", "null"})  # the last one beside another
+
 # The path of an argument, and the name of its header.
 Marks = tuple[tuple[tuple[str, ...], str], ...]
+ToolMarks = dict[str, Marks]  # by tool: the arguments that headers repeat, where known
 
 
 def routing_headers(method: str, params: Mapping[str, Any]) -> bytes:
@@ -290,16 +330,27 @@ def _routing(method: str, name: str | None) -> bytes:
     return encode_headers({"Mcp-Method": method, **named})
 
 
-def marks_in(schema: object) -> Marks:
-    """The arguments of a tool that are repeated in headers; those in lists or alternatives cannot be."""
-    return tuple(_marked(schema, ()))
+def marks_in(schema: object) -> Marks | None:
+    """The arguments of a tool that are repeated in headers; those in lists or alternatives cannot be.
+
+    None if one is marked in a way that MCP does not allow: then the tool must not be used.
+    """
+    try:
+        marks = tuple(_marked(schema, ()))
+    except ValueError:
+        return None
+    names = {name.lower() for _, name in marks}
+    return marks if len(names) == len(marks) else None
 
 
 def _marked(schema: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     if not isinstance(schema, dict) or len(path) > MAX_DEPTH:
         return
-    name = schema.get(MARK)
-    if path and isinstance(name, str) and HEADER_NAME.fullmatch(name):
+    if path and MARK in schema:
+        name, kind = schema[MARK], schema.get("type", "string")
+        kinds = {str(each) for each in kind} if isinstance(kind, list) else {str(kind)}
+        if not isinstance(name, str) or not HEADER_NAME.fullmatch(name) or kinds - MARKED_TYPES or kinds == {"null"}:
+            raise ValueError
         yield path, name
     inner = schema.get("properties")
     if isinstance(inner, dict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...system.log import ERROR, log
 from ..jsonrpc import RpcError, notification_message, request_message, shown
@@ -24,7 +24,7 @@ from ..versions import (
     without_meta,
 )
 from .change_subscription import WatchedUris, listen_params
-from .connection import AnswerTooLong, ConnectionLost, ServerDescription, UnusableServer
+from .connection import STDIO, AccessDenied, AnswerTooLong, ConnectionLost, ServerDescription, UnusableServer
 from .questions import ServerQuestions, call_until_complete, notify_peer
 from .raw_messages import (
     ABSENT,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from ..service import Params
     from .connection import Peer, PendingCall
-    from .pipe_lines import OutgoingLine, PipeLines
+    from .pipe_lines import OutgoingLine, Sendable
 
 PROGRESS = "notifications/progress"
 LOGGED = "notifications/message"
@@ -84,12 +84,29 @@ class _Request:
             self.answer.set_result(outcome)
 
 
+class Lines(Protocol):
+    """Carries messages to a server; see `PipeLines`."""
+
+    def queue(self, line: Sendable) -> None: ...
+    def flush(self) -> None: ...
+    def write(self, data: bytes) -> OutgoingLine: ...
+    def withdraw(self, line: Sendable) -> bool: ...
+
+
 class StdioConnection:
     """Implements `Connection`, after `begin`, and `LineListener`."""
 
-    def __init__(self, peer: Peer, lines: PipeLines, strayed: Callable[[bytes], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        lines: Lines,
+        strayed: Callable[[bytes], None] = lambda _: None,
+        *,
+        transport: str = STDIO,
+    ) -> None:
         """`strayed` is called with all text of the server that is not a message."""
         self._peer = peer
+        self._transport = transport
         self._lines = lines
         self._strayed = strayed
         self._server: ServerDescription | None = None
@@ -122,6 +139,8 @@ class StdioConnection:
         self.probing = modern_first
         try:
             self._server = await first()
+        except AccessDenied:
+            raise
         except (RpcError, UnusableServer) as refused:
             self.probing = False
             try:
@@ -129,6 +148,7 @@ class StdioConnection:
             except (RpcError, UnusableServer) as again:
                 raise UnusableServer(_refusal(refused if not modern_first else again)) from None
         self.probing = False
+        self._server = self._server.replace(transport=self._transport)
         if not self._server.modern:
             self._notify(INITIALIZED, {})
 
@@ -321,7 +341,7 @@ class StdioConnection:
             return
         number = members.get("id")
         if isinstance(number, int | str):
-            self._fail(str(number).encode())
+            self.fail(str(number).encode(), AnswerTooLong())
         else:
             self._unidentified.append(set(self._waiting))
             self._identify()
@@ -331,13 +351,14 @@ class StdioConnection:
         for candidates in [known for known in self._unidentified if len(known) < 2]:
             self._unidentified.remove(candidates)
             for number in candidates:
-                self._fail(number)
+                self.fail(number, AnswerTooLong())
 
-    def _fail(self, number: bytes) -> None:
+    def fail(self, number: bytes, outcome: AccessDenied | RpcError) -> None:
+        """Fail the request with this number, if it still waits."""
         call = self._waiting.pop(number, None)
         if call is None:
             return
-        call.settle(AnswerTooLong())
+        call.settle(outcome)
         if not isinstance(call, _Request):
             self._tokens.pop(call.progress_token, None)
             call.turn_over()

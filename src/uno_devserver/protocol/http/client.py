@@ -9,6 +9,7 @@ tell whether the request was sent.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from .client_connection import ClientConnection, HttpFailure, Reply, Taker
 from .headers import check_headers, header_lines
 
 if TYPE_CHECKING:
-    import ssl
+    from .network_settings import HttpProxy
 
 CONNECT_SECONDS = 5.0  # a server of this machine takes microseconds, one elsewhere a few hundred milliseconds
 # Shorter than the 5 s after which uvicorn and Node close idle connections, so that none closes when it is used again.
@@ -49,6 +50,11 @@ class Origin(Value):
         return f"{self.scheme}://{self.authority}"
 
     @property
+    def is_loopback(self) -> bool:
+        """Whether the server is on this machine."""
+        return self.host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", self.host) is not None
+
+    @property
     def authority(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
@@ -75,17 +81,24 @@ def encode_headers(headers: Mapping[str, str]) -> bytes:
 
 class HttpClient:
     def __init__(self, origin: Origin, *, this_users: bool = False) -> None:
-        """`this_users`: whether to send nothing to a server of another user of this machine, where that is known."""
+        """`this_users`: whether to send nothing to a server of another user of this machine, where that is known.
+
+        ValueError if the environment names a proxy that cannot be used.
+        """
         self.origin = origin
-        self._this_users = this_users
+        self.proxy = named_proxy(origin)
+        self.this_users = this_users  # may be set later; connections that were not checked are not used then
         self._loop = asyncio.get_running_loop()
         self._addresses: tuple[str, ...] = LOCALHOST if origin.host == "localhost" else (origin.host,)
         self._host = b"Host: %s\r\n" % origin.authority.encode()
+        self._prefix = ""  # before the target of each request
+        if self.proxy is not None and origin.scheme == "http":
+            self._addresses, self._prefix = (self.proxy.host,), str(origin)
+            self._host += self.proxy.authorization
         self._starts: dict[tuple[str, str], bytes] = {}
         self._idle: list[ClientConnection] = []
         self._open: set[ClientConnection] = set()
         self._sweeper: asyncio.TimerHandle | None = None
-        self._tls: ssl.SSLContext | None = None
         self._left = 0  # how often `break_off` was called
         self._closed = False
 
@@ -132,7 +145,7 @@ class HttpClient:
         """The request line and the Host header."""
         start = self._starts.get((method, target))
         if start is None:
-            start = f"{method} {target} HTTP/1.1\r\n".encode("ascii") + self._host
+            start = f"{method} {self._prefix}{target} HTTP/1.1\r\n".encode("ascii") + self._host
             self._starts[(method, target)] = start
         return start
 
@@ -145,7 +158,8 @@ class HttpClient:
         oldest = self._loop.time() - IDLE_SECONDS
         while self._idle:
             connection = self._idle.pop()
-            if connection.usable and connection.idle_since > oldest and not connection.has_input():
+            checked = connection.checked or not self.this_users
+            if checked and connection.usable and connection.idle_since > oldest and not connection.has_input():
                 return connection
             connection.close()
         return None
@@ -164,31 +178,47 @@ class HttpClient:
                         problems.append(error)
         except TimeoutError:
             raise HttpFailure(f"could not be reached within {CONNECT_SECONDS:g} s", sent=False) from None
-        if isinstance(problems[0], ConnectionRefusedError):
-            raise HttpFailure("refuses connections", sent=False) from problems[0]
-        raise HttpFailure(f"cannot be reached: {problems[0]}", sent=False) from problems[0]
+        raise HttpFailure(self._unreached(problems[0]), sent=False) from problems[0]
 
     async def _connect_to(self, address: str) -> ClientConnection:
         secure = self.origin.scheme == "https"
-        if secure and self._tls is None:
-            import ssl  # takes 15 ms, and servers of this machine do not need it
+        tls = None
+        if secure:
+            from .network_settings import tls_context  # imports ssl, which servers of this machine do not need
 
-            self._tls = ssl.create_default_context()
-        transport, connection = await self._loop.create_connection(
-            lambda: ClientConnection(self._free, self._open.discard),
-            address,
-            self.origin.port,
-            ssl=self._tls,
-            server_hostname=self.origin.host if secure else None,
-            happy_eyeballs_delay=None if _is_literal(address) else NAME_DELAY_SECONDS,
-        )
-        if self._this_users and is_another_users_server(transport.get_extra_info("socket")):
+            tls = tls_context(os.environ)
+        if secure and self.proxy is not None:
+            transport, connection = await self._loop.create_connection(
+                lambda: ClientConnection(self._free, self._open.discard),
+                sock=await self.proxy.tunnel(self.origin),
+                ssl=tls,
+                server_hostname=self.origin.host,
+            )
+        else:
+            transport, connection = await self._loop.create_connection(
+                lambda: ClientConnection(self._free, self._open.discard),
+                address,
+                self.origin.port if self.proxy is None else self.proxy.port,
+                ssl=tls,
+                server_hostname=self.origin.host if secure else None,
+                happy_eyeballs_delay=None if _is_literal(address) else NAME_DELAY_SECONDS,
+            )
+        if self.this_users and is_another_users_server(transport.get_extra_info("socket")):
             connection.close()
             raise OSError("a program of another user has its port")
+        connection.checked = self.this_users
         # Try this address first from now on: another program may use the same port on another address.
         self._addresses = (address, *(other for other in self._addresses if other != address))
         self._open.add(connection)
         return connection
+
+    def _unreached(self, problem: OSError) -> str:
+        if distrust := getattr(problem, "verify_message", ""):
+            step = "name the file of its certificate authority in SSL_CERT_FILE or NODE_EXTRA_CA_CERTS"
+            return f"has a certificate that is not trusted ({distrust}): {step}"
+        if self.proxy is not None and self.origin.scheme == "http":
+            return f"cannot be reached through the proxy {self.proxy.shown}: {problem}"
+        return "refuses connections" if isinstance(problem, ConnectionRefusedError) else f"cannot be reached: {problem}"
 
     def _free(self, connection: ClientConnection) -> None:
         if len(self._idle) >= MAX_IDLE:
@@ -207,6 +237,15 @@ class HttpClient:
                 connection.close()
         self._idle = [connection for connection in self._idle if connection.idle_since > oldest]
         self._sweeper = self._loop.call_later(IDLE_SECONDS, self._sweep) if self._idle else None
+
+
+def named_proxy(origin: Origin) -> HttpProxy | None:
+    """The HTTP proxy that the environment names for this server; never one for a server of this machine."""
+    if origin.is_loopback or not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    from .network_settings import proxy_for
+
+    return proxy_for(origin, os.environ)
 
 
 def _is_literal(address: str) -> bool:

@@ -19,6 +19,7 @@ from .sse import EVENT_STREAM
 
 MAX_BODY = 64 * 1024 * 1024
 MAX_HEAD = 64 * 1024  # also for what the parser keeps without a callback: a trailer, the extension of a chunk
+TOO_LONG_HEAD = f"answered with a head of more than {MAX_HEAD} bytes"
 UNREAD_BYTES = 1024 * 1024  # of a body that is read in parts; with more, we stop receiving
 REST_BYTES = 64 * 1024  # of an answer that is not needed; with more to skip, a new connection is cheaper
 REST_SECONDS = 1.0
@@ -147,6 +148,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def __init__(self, free: Callable[[ClientConnection], None], gone: Callable[[ClientConnection], None]) -> None:
         self.idle_since = 0.0
+        self.checked = False  # whether its server is known not to be another user's
         self._free = free
         self._gone = gone
         self._loop = asyncio.get_running_loop()
@@ -259,7 +261,7 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self.fail("does not speak HTTP, or breaks its rules")
             self._surplus = True
         if self._untold > MAX_HEAD:
-            self.fail(f"answered with a head of more than {MAX_HEAD} bytes")
+            self.fail(TOO_LONG_HEAD)
         self._tell()
 
     def eof_received(self) -> None:
@@ -282,9 +284,12 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
-        self._untold = 0
+        received, self._untold = self._untold, 0
         status = self._parser.get_status_code()
         fields, self._fields = self._fields, []
+        if received > MAX_HEAD and sum(len(name) + len(value) for name, value in fields) > MAX_HEAD:
+            self.fail(TOO_LONG_HEAD)
+            return
         if status < 200 or not self._open:
             return  # an interim answer, or there is no request
         if fields != self._last_fields:  # heads of one server are often equal, and reading them is half of the work

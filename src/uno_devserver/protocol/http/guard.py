@@ -102,9 +102,8 @@ def misdirected(headers: Mapping[str, str], own_names: Collection[str] | None = 
         return f"the Host header {sent!r} is not valid"
     if _is_loopback(host) or (own_names is not None and (host in own_names or _is_address_of_one_machine(host))):
         return None
-    if own_names is None:
-        return f"the Host header names {sent!r}, which is not this machine; use localhost, 127.0.0.1 or [::1]"
-    return f"the Host header names {sent!r}, which is not this machine; use localhost or an address of this machine"
+    others = "127.0.0.1 or [::1]" if own_names is None else "an address of this machine"
+    return f"the Host header names {sent!r}, by which this server is not reached; use localhost, {others}"
 
 
 def guard_for(bind: str | None) -> Guard:

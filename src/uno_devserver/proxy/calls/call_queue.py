@@ -90,6 +90,7 @@ class CallQueue:
         waits: Callable[[], bool],
         name: str,
         serves: Callable[[], bool] = lambda: True,
+        has_served: Callable[[], bool] = lambda: True,
         tools: Callable[[], Entries] = tuple,
         observer: Callable[[], CallRecorder | None] = lambda: None,
         source: str | None = None,
@@ -97,8 +98,9 @@ class CallQueue:
         limits: CallLimits = DEFAULT_LIMITS,
     ) -> None:
         """`waits`: whether calls wait during a restart (--wait-calls); otherwise they are answered unrun. `serves`:
-        whether a server answers at the moment; `tools`: its tools, as last read. `name`: the server in sentences;
-        `source`: the folder of its code. `status_seconds`: how long mcpStatus waits; None for the usual time.
+        whether a server answers at the moment; `has_served`: whether one has answered before; `tools`: its tools, as
+        last read. `name`: the server in sentences; `source`: the folder of its code. `status_seconds`: how long
+        mcpStatus waits; None for the usual time.
         """
         self.name = name
         self.source = source
@@ -109,6 +111,7 @@ class CallQueue:
         self._swaps = strategy is Strategy.SWAP
         self._waits = waits
         self._serves = serves
+        self._has_served = has_served
         self._tools = tools
         self._limits = limits
         self._tasks = Tasks()  # checks and restarts, which go on when a client cancels its call
@@ -211,7 +214,7 @@ class CallQueue:
         if self._replacing:
             self._advance()
         else:
-            self._begin_restart(hold=hold or self._swaps or self._waits())
+            self._begin_restart(hold=hold or self._holds)
         if finish:
             await self._until_idle()
 
@@ -450,6 +453,8 @@ class CallQueue:
         output = result.server_build_error
         if result.restart_due:
             notes.code_built()
+            if result.server_old_output is not None:
+                notes.not_built_again(self.name, result.server_old_output)
             self._replace(trigger, about_extension)
             return
         if output is not None:
@@ -461,6 +466,8 @@ class CallQueue:
             notes.not_started(self.name, serves=self._serves())
         elif notes.failure is None or notes.failure.state is not ReloadState.NOT_AGREED:
             notes.code_runs()
+            if result.server_old_output is not None:
+                notes.not_built_again(self.name, result.server_old_output)
         notes.pending += about_extension
 
     # Replacing the server.
@@ -470,13 +477,19 @@ class CallQueue:
         """Whether the server is being replaced, or is about to be."""
         return self._paused or self._replacing
 
+    @property
+    def _holds(self) -> bool:
+        """Whether calls wait during a restart. All wait for the first server, which is no restart to them."""
+        return self._swaps or self._waits() or not self._has_served()
+
     def _replace(self, trigger: WaitingCall | None, about_extension: list[ReloadNote]) -> None:
         self._replacing = True
-        hold = self._swaps or self._waits()
+        hold = self._holds
         if not self._swaps:
             self._expect_idle()
         if trigger is not None and not hold and not self._passes(trigger):
-            self._answer(trigger, [messages.restarting(self.name), *about_extension])
+            old = self.notes.reason if self.notes.failure is not None else None
+            self._answer(trigger, [messages.restarting(self.name, old), *about_extension])
         else:
             self.notes.pending += about_extension
         self._begin_restart(hold=hold)

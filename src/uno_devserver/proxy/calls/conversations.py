@@ -276,6 +276,7 @@ class Conversations:
         self._link = link
         self._resource_updated = resource_updated
         self._limits = limits
+        self.last_envelope: tuple[bytes, bytes, bytes, Conversation] | None = None  # of a relayed call
         self._first: ClientInfo | None = None  # the AI client that started the proxy
         self._own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
         self._modern: dict[ClientKey, Conversation] = {}  # the least recently used first

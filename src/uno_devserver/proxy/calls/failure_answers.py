@@ -8,14 +8,17 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from ...issues import ACCESS_CODES, REMEDIES
 from ...protocol.client.connection import ASK_FOR_LESS, TOO_LONG
 from ...protocol.jsonrpc import RpcError, shown
-from ..own_tools import HEALTH, INITIALIZE
+from ..options import HOST
+from ..own_tools import HEALTH, INITIALIZE, MAIN
 from ..state import ConnectionState
 
 if TYPE_CHECKING:
+    from ...protocol.client.connection import UnusableServer
     from ...protocol.service import Result
-    from ..state import ProxyState
+    from ..state import ProxyFacts, ProxyState
     from .forwarder import ForwardedRequest
     from .upstream_link import Link
 
@@ -31,6 +34,8 @@ QUOTED_ISSUES = 3  # a model reads the first few; uno_health shows all of them
 FOR_THE_USER = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fails with these until a person acts
 
 _NOT_RUN = "This request has not been run."
+_SERVER = "The dev server"  # until `of_server` names it
+_BROKEN = f"{_SERVER} does not work."
 
 
 class UnansweredRequest(Exception):
@@ -52,12 +57,24 @@ class UnansweredRequest(Exception):
         """Whether it quotes from the health report why there is no upstream."""
         return bool(self.data.get("issues"))
 
+    def of_server(self, facts: ProxyFacts, *, several: bool = False) -> UnansweredRequest:
+        """The same, with the name of the server, unless that is a Host; `several`: whether there are other servers."""
+        named = facts.upstream_name
+        if several:
+            self.data["server"] = facts.options.server or MAIN
+        elif named == HOST:
+            return self
+        for said, now in ((f"{_BROKEN} {named}", named), (_SERVER, named), (f"t{_SERVER[1:]}", f"t{named[1:]}")):
+            self.message, self.remedy = self.message.replace(said, now), self.remedy.replace(said, now)
+        self.remedy = facts.with_setting(self.remedy)
+        return self
+
     def answer(self, method: str) -> Result:
         """Return an error result for a tool call, which the model reads; for other requests, raise RpcError."""
         text = f"{self.message} {self.remedy}"
         if method == "tools/call":
-            state = self.data.get("connectionState")
-            return {**failed(text), **({"_meta": {META_KEY: {"connectionState": state}}} if state else {})}
+            told = {key: self.data[key] for key in ("connectionState", "server") if key in self.data}
+            return {**failed(text), **({"_meta": {META_KEY: told}} if "connectionState" in told else {})}
         raise RpcError(self.code, text, {"remedy": self.remedy, **self.data}) from None
 
 
@@ -88,12 +105,20 @@ def unavailable(link: Link, state: ProxyState) -> UnansweredRequest:
 def _degraded(state: ProxyState, data: dict[str, Any], pause: float) -> UnansweredRequest:
     issues = [issue for issue in _issues(state) if issue.get("message")]
     reasons, steps = _quoted(issues)
-    message = _paragraph("The dev server does not work.", *(reasons or ["It could not be started."]), _NOT_RUN)
+    message = _paragraph(_BROKEN, *(reasons or ["It could not be started."]), _NOT_RUN)
     stays = any(issue.get("severity") == "Fatal" and issue.get("code") in FOR_THE_USER for issue in issues)
     when = f" in {ceil(pause)} s or later" if pause > 0 else ""
-    attempt = f"Each call{when} makes a new attempt to start it; {HEALTH} shows the outcome."
+    does = "connect to it" if state.facts.is_remote else "start it"
+    attempt = f"Each call{when} makes a new attempt to {does}; {HEALTH} shows the outcome."
     attempt = f"{HEALTH} has the details." if stays else attempt
     return UnansweredRequest(UNAVAILABLE, message, _paragraph(*steps, attempt), **data, issues=issues)
+
+
+def not_served(state: ProxyState) -> UnansweredRequest:
+    """Make the answer to a request where there is no server: none is wanted, or the user has not agreed to any."""
+    reasons, steps = known_issues(state)
+    data = {"connectionState": ConnectionState.DEGRADED.value}
+    return UnansweredRequest(UNAVAILABLE, _paragraph("No server runs.", *reasons, _NOT_RUN), " ".join(steps), **data)
 
 
 def unreachable(seconds: float) -> UnansweredRequest:
@@ -101,8 +126,11 @@ def unreachable(seconds: float) -> UnansweredRequest:
     return UnansweredRequest(UNAVAILABLE, message, f"Call {HEALTH}, which says what is wrong, and try again.")
 
 
-def refused(why: str) -> UnansweredRequest:
-    message = f"The dev server does not accept a connection: {why.rstrip('.')}. {_NOT_RUN}"
+def refused(refusal: UnusableServer) -> UnansweredRequest:
+    if refusal.status in ACCESS_CODES:
+        remedy = f"{REMEDIES[ACCESS_CODES[refusal.status]]} {HEALTH} has the details."
+        return UnansweredRequest(UNAVAILABLE, f"{refusal} {_NOT_RUN}", remedy)
+    message = f"The dev server does not accept a connection: {str(refusal).rstrip('.')}. {_NOT_RUN}"
     return UnansweredRequest(UNAVAILABLE, message, f"Call {HEALTH}, which says what is wrong.")
 
 

@@ -14,8 +14,10 @@ from ...protocol.client.connection import AnswerTooLong, ConnectionLost, Unusabl
 from ...protocol.jsonrpc import STOPPED, RpcError
 from ...system.values import Value
 from ..state import ConnectionState
+from .conversations import Conversations
 from .failure_answers import UnansweredRequest, ended, refused, silent, too_long, unavailable, unreachable
-from .upstream_link import Unavailable
+from .reload_messages import without_forged_state
+from .upstream_link import DEFAULT_LIMITS, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from ..inspection.call_recorder import CallRecorder
     from ..state import ProxyState
     from .call_queue import CallQueue, RunningCalls
-    from .conversations import Conversations
     from .upstream_link import CallLimits, Link
 
     Answer = msgspec.Raw | Result
@@ -56,23 +57,32 @@ class ForwardedRequest(Value):
 
 
 class Forwarder:
+    """Forwards requests to one server. `resource_updated` notifies the clients that follow that resource."""
+
     def __init__(
-        self, link: Link, state: ProxyState, conversations: Conversations, limits: CallLimits, *, waits: bool = False
+        self,
+        link: Link,
+        state: ProxyState,
+        resource_updated: Callable[[str], None],
+        limits: CallLimits = DEFAULT_LIMITS,
+        *,
+        waits: bool = False,
     ) -> None:
         self.waits = waits  # --wait-calls: hold requests while there is no upstream
         self.silence_seconds = limits.silence_seconds
         self.queue: CallQueue | None = None  # the queue of tool calls; None if code is not reloaded
         self.queue_pending: asyncio.Future[None] | None = None  # done when it is known whether there is a queue
         self.observer: CallRecorder | None = None  # set while an inspector page is open
-        self._link = link
-        self._state = state
-        self._conversations = conversations
-        self._limits = limits
+        self.link = link
+        self.state = state  # of the server
+        self.conversations = Conversations(link, state, resource_updated, limits)
+        self.proven = 0  # the last generation of the server that answered a relayed call
+        self.limits = limits
 
     async def run(self, call: Call, request: ForwardedRequest) -> Answer:
         """Return the upstream's answer to `request`, or raise its RpcError; UnansweredRequest if there is none."""
         problem = None
-        if self.queue is None and (self.queue_pending or self._link.state is not ConnectionState.CONNECTED):
+        if self.queue is None and (self.queue_pending or self.link.state is not ConnectionState.CONNECTED):
             problem = await self._await_queue(call, request)
         queue = self.queue
         if queue is not None and request.method == "tools/call":
@@ -92,16 +102,16 @@ class Forwarder:
         upstream do not wait for hot reload as well.
         """
         pending, problem = self.queue_pending, None
-        if self._link.state is not ConnectionState.CONNECTED:
+        if self.link.state is not ConnectionState.CONNECTED:
             try:
                 await self._hold(call, FIRST_STEP)
             except UnansweredRequest as failure:
-                if not self.waits or request.method != "tools/call":
+                if not self._may_be_unbuilt or request.method != "tools/call":
                     raise
                 problem = failure
         if pending is not None:
             self._waits(call, FOR_WATCHERS)
-            await asyncio.wait([pending], timeout=self._limits.check_seconds)
+            await asyncio.wait([pending], timeout=self.limits.check_seconds)
             self._goes_on(call)
             self._queue_is_known(pending)
         return problem
@@ -115,7 +125,7 @@ class Forwarder:
         and an upstream that does not start may never have been built.
         """
         tool = str(request.params.get("name"))
-        may_be_unbuilt = self.waits and self._link.state is not ConnectionState.CONNECTED
+        may_be_unbuilt = self._may_be_unbuilt and self.link.state is not ConnectionState.CONNECTED
         if problem is None:
             try:
                 return await queue.run(call, lambda running: self.run_queued(call, request, running), tool)
@@ -125,10 +135,15 @@ class Forwarder:
                 problem, queue = failure, self.queue
         return await queue.run(call, lambda running: self._run_unless_degraded(problem, call, request, running), tool)
 
+    @property
+    def _may_be_unbuilt(self) -> bool:
+        """Whether a call waits for a build: always with --wait-calls, else only for the first one."""
+        return self.waits or not self.link.generation
+
     async def _run_unless_degraded(
         self, problem: UnansweredRequest, call: Call, request: ForwardedRequest, running: RunningCalls
     ) -> Answer:
-        if self._link.state is ConnectionState.DEGRADED:
+        if self.link.state is ConnectionState.DEGRADED:
             raise problem
         return await self.run_queued(call, request, running)
 
@@ -144,21 +159,22 @@ class Forwarder:
             caller.close()
 
     async def _send(self, call: Call, request: ForwardedRequest, caller: Caller) -> Answer:
-        link, losses, seconds = self._link, _Losses(self._limits), self.silence_seconds
+        link, losses, seconds = self.link, _Losses(self.limits), self.silence_seconds
         if request.lost is not None:
             losses.add(sent=request.sent)
             await self._wait_for_another(call, request, request.lost, losses)
         elif link.state is not ConnectionState.CONNECTED:
             await self._hold(call)
         while True:
-            generation, conversation = link.generation, self._conversations.of(call.session)
+            generation, conversation = link.generation, self.conversations.of(call.session)
             silence = asyncio.timeout(seconds)
             try:
                 async with silence:
                     caller.silence = silence
-                    answer = await conversation.request(request.method, request.params, caller)
+                    params = with_own_names(request.method, request.params, self.state)
+                    answer = await conversation.request(request.method, params, caller)
                 link.worked(generation)
-                return answer
+                return without_forged_state(answer)
             except (ConnectionLost, Unavailable) as loss:
                 sent = isinstance(loss, ConnectionLost) and loss.sent
                 losses.add(sent=sent)
@@ -173,7 +189,8 @@ class Forwarder:
                 if not self._may_try_again(request, losses):
                     raise  # the error of a stopping server says that the outcome is unknown
             except UnusableServer as refusal:
-                raise (ended(request, losses.sent) if losses.sent else refused(str(refusal))) from None
+                link.refused(generation, refusal)
+                raise (ended(request, losses.sent) if losses.sent else refused(refusal)) from None
             except TimeoutError:
                 if not silence.expired():
                     raise
@@ -184,7 +201,7 @@ class Forwarder:
 
     def limit_silence(self, seconds: float | None) -> None:
         """Cancel requests that are silent for this long; None for the usual limit."""
-        self.silence_seconds = self._limits.silence_seconds if seconds is None else seconds
+        self.silence_seconds = self.limits.silence_seconds if seconds is None else seconds
 
     def list_read(self) -> None:
         """Start to build and run changed code, because a client has read a list and may call a tool next."""
@@ -202,33 +219,33 @@ class Forwarder:
 
     async def await_upstream(self, call: Call, seconds: float, step: float = UPSTREAM_STEP) -> None:
         """Wait for an upstream; raise UnansweredRequest if none comes in time, or none will come by itself."""
-        if self._link.state is ConnectionState.DEGRADED:
-            await self._link.reconsider()
-            self._link.wanted()
+        if self.link.state is ConnectionState.DEGRADED:
+            await self.link.reconsider()
+            self.link.wanted()
         self._waits(call, FOR_UPSTREAM)
-        reporting = asyncio.ensure_future(report(call, self._waits_for, self._limits.progress_seconds, step))
+        reporting = asyncio.ensure_future(report(call, self._waits_for, self.limits.progress_seconds, step))
         try:
-            connected = await self._link.until_connected(seconds)
+            connected = await self.link.until_connected(seconds)
         finally:
             reporting.cancel()
         if not connected:
-            raise unavailable(self._link, self._state)
+            raise unavailable(self.link, self.state)
         self._goes_on(call)
 
     def _waits_for(self) -> str:
-        return f"Waiting for the dev server: {self._link.state.value}"
+        return f"Waiting for the dev server: {self.link.state.value}"
 
     async def _hold(self, call: Call, step: float = UPSTREAM_STEP) -> None:
         """Wait for the upstream: long with --wait-calls, else briefly; raise UnansweredRequest if it does not come."""
         if self.waits:
-            await self.await_upstream(call, self._limits.hold_seconds, step)
+            await self.await_upstream(call, self.limits.hold_seconds, step)
             return
-        if self._link.state is ConnectionState.DEGRADED:
-            await self._link.reconsider()
-            self._link.wanted()  # the cause of its failure may have been fixed
-        if self._link.fallback or self._link.state in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN):
-            raise unavailable(self._link, self._state)
-        await self.await_upstream(call, self._limits.grace_seconds, step)
+        if self.link.state is ConnectionState.DEGRADED:
+            await self.link.reconsider()
+            self.link.wanted()  # the cause of its failure may have been fixed
+        if self.link.fallback or self.link.state in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN):
+            raise unavailable(self.link, self.state)
+        await self.await_upstream(call, self.limits.grace_seconds, step)
 
     def _waits(self, call: Call, why: str) -> None:
         if self.observer is not None:
@@ -242,16 +259,16 @@ class Forwarder:
         """Whether it may be run twice: the method, or a hint of the tool, says that this does no harm."""
         if request.method != "tools/call":
             return request.method in REPEATABLE_METHODS
-        tool = self._link.tool(str(request.params.get("name")))
+        tool = self.link.tool(str(request.params.get("name")))
         hints = tool.get("annotations") if tool is not None else None
         return isinstance(hints, dict) and (hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True)
 
     def _may_try_again(self, request: ForwardedRequest, losses: _Losses) -> bool:
-        return losses.sent <= self._limits.repetitions and self.may_repeat(request)
+        return losses.sent <= self.limits.repetitions and self.may_repeat(request)
 
     async def _wait_for_another(self, call: Call, request: ForwardedRequest, generation: int, losses: _Losses) -> None:
         """Wait until the request can be tried again; raise UnansweredRequest if it cannot."""
-        link = self._link
+        link = self.link
         self._waits(call, FOR_ANOTHER)
         link.lost(generation)
         if link.generation == generation and link.state is ConnectionState.CONNECTED:
@@ -263,9 +280,20 @@ class Forwarder:
         elif losses.sent:
             raise ended(request, losses.sent)
         elif link.state is ConnectionState.CONNECTED:
-            raise unreachable(self._limits.again_seconds)
+            raise unreachable(self.limits.again_seconds)
         else:
-            raise unavailable(link, self._state)
+            raise unavailable(link, self.state)
+
+
+def with_own_names(method: str, params: Params, state: ProxyState) -> Params:
+    """The params with the server's own name of a tool or prompt that clients see under another one."""
+    if method == "completion/complete":
+        ref = params.get("ref")
+        if not isinstance(ref, dict) or ref.get("type") != "ref/prompt":
+            return params
+        return {**params, "ref": with_own_names("prompts/get", ref, state)}
+    own = state.own_names.get(method, {}).get(str(params.get("name")))
+    return params if own is None else {**params, "name": own}
 
 
 class _Losses:

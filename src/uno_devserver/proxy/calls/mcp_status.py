@@ -1,4 +1,4 @@
-"""Answers mcpStatus and mcpRestart: waits, for a bounded time, until the newest code answers, and says what is.
+"""Answers mcpStatus and mcpRestart: waits until the newest code answers, for at most the time limit.
 
 Both check the code as a call would, so `ready` means that the next call is not told of a restart.
 """
@@ -6,6 +6,7 @@ Both check the code as a call would, so `ready` means that the next call is not 
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 from ...hotreload.authority import Demand
@@ -16,9 +17,8 @@ from ..state import ConnectionState
 from .failure_answers import known_issues, unavailable
 from .forwarder import report
 from .reload_messages import (
-    NEW_PROCESS,
     QUOTED_CHARACTERS,
-    UNCHECKED,
+    UNCHECKED_TEXT,
     ReloadNote,
     ReloadState,
     capitalised,
@@ -33,29 +33,33 @@ if TYPE_CHECKING:
     from ...protocol.service import Call, Result
     from ..state import ProxyState
     from .forwarder import Forwarder
-    from .upstream_link import CallLimits, Link
+    from .upstream_link import CallLimits
 
 UNNAMED = "The MCP server"
 NOT_LOADED = "AddInLoadFailed"
+_ERROR = re.compile(r"(?<!\b0 )\b\w*(?:error|exception|panic|fatal)\b", re.IGNORECASE)  # not "0 Error(s)", no "errors"
 
 
 class McpStatus:
     def __init__(
-        self, link: Link, state: ProxyState, forwarding: Forwarder, limits: CallLimits, listed: bytes | None = None
+        self, forwarding: Forwarder, published: ProxyState, limits: CallLimits, listed: bytes | None = None
     ) -> None:
-        """`listed`: the list of tools that the client has read last; None if it has read none."""
-        self._link = link
-        self._state = state
+        """`published`: the state with the lists that clients see. `listed`: the list of tools that the client has read
+        last; None if it has read none.
+        """
+        self._link = forwarding.link
+        self._state = forwarding.state
+        self._published = published
         self._forwarding = forwarding
         self._limits = limits
         self._listed = listed
 
     async def answer(self, call: Call, *, restart: bool = False) -> Result:
-        """Check the code as a call does, and wait, in bounded time, until what is newest answers; return what is.
+        """Check the code as a call does, wait for at most the time limit until the newest code answers, and report.
 
         A build that failed is tried again. With `restart` the server is restarted even if its code has not changed.
         """
-        queue = self._forwarding.queue  # None if code is not reloaded, or that is not known yet
+        queue = first_queue = self._forwarding.queue  # None if code is not reloaded, or that is not known yet
         seconds = queue.status_seconds if queue else self._limits.status_seconds
         replaced = queue.replaced if queue else 0
         reporting = asyncio.ensure_future(report(call, self._waits_for, self._limits.progress_seconds))
@@ -67,14 +71,16 @@ class McpStatus:
         finally:
             reporting.cancel()
         queue, facts = self._forwarding.queue, self._state.snapshot()
-        name, failing = (queue.name, queue.notes.failing) if queue else (UNNAMED, None)
+        unnamed = UNNAMED if facts.options.server is None else facts.upstream_name
+        name, failing = (queue.name, queue.notes.failing) if queue else (unnamed, None)
         off = facts.hot_reload_off if facts.hot_reload is None else None
         not_reloaded = [f"Hot reload is off, because {off}."] if off else []
         if is_ready:
             remarks = list(self._changed_tools())
+            replaced = replaced if queue is first_queue else 0
             restarted = restart and queue is not None and queue.replaced != replaced
-            if queue is not None and queue.notes.take_memory_lost():
-                remarks.insert(0, f"It was {NEW_PROCESS}.")
+            if queue is not None and (remark := queue.notes.take_remark()):
+                remarks.insert(0, remark)
             elif restart and not restarted:
                 remarks.insert(0, "It was not restarted.")
             return ready(
@@ -93,7 +99,7 @@ class McpStatus:
                 return not_built(name, failing[1])
             reasons, steps = known_issues(self._state)
             last_lines = facts.last_end.last_lines if facts.last_end else ()
-            return not_started(name, [*reasons, *not_reloaded], steps, last_lines)
+            return not_started(name, [*reasons, *not_reloaded], steps, last_lines, is_remote=facts.is_remote)
         if self._link.fallback or self._link.state is ConnectionState.SHUTDOWN:
             raise unavailable(self._link, self._state)
         if queue is not None and queue.awaits_answer:
@@ -107,8 +113,8 @@ class McpStatus:
         """
         if (pending := self._forwarding.queue_pending) is not None:
             await asyncio.wait([pending])
-        looked = was_down = self._is_down
-        if was_down:  # check whether the user trusts it now
+        reconsidered = attempt_due = self._is_down
+        if reconsidered:  # check whether the user trusts it now
             await self._link.reconsider()
         while True:
             queue = self._forwarding.queue
@@ -116,13 +122,13 @@ class McpStatus:
                 if not await queue.refreshed(demand):
                     return False
                 demand = Demand.NEW_CODE
-            if was_down and self._is_down:
+            if attempt_due and self._is_down:
                 self._link.wanted()  # otherwise an attempt has just failed, and would fail again with the same code
-                was_down = False
+                attempt_due = False
             if self._link.state is not ConnectionState.CONNECTED and not await self._link.until_connected(seconds):
-                if looked or not self._is_down:
+                if reconsidered or not self._is_down:
                     return False
-                looked = True  # a start has just failed; perhaps its code was never built
+                reconsidered = True  # a start has just failed; perhaps its code was never built
                 await self._link.reconsider()
                 continue
             if queue is self._forwarding.queue and (queue is None or queue.is_settled):
@@ -130,9 +136,10 @@ class McpStatus:
 
     def _changed_tools(self) -> Iterator[str]:
         """A sentence about the tools that have changed since the client has listed them, if any."""
-        if self._listed is None or self._listed == self._state.lists.tools:
+        tools = self._published.lists.tools
+        if self._listed is None or self._listed == tools:
             return
-        before, after = entries_of(self._listed), entries_of(self._state.lists.tools)
+        before, after = entries_of(self._listed), entries_of(tools)
         changes = compare_tools(before, after)
         if changes.verdict != "same":
             renamed = [f"'{old}' is probably '{new}' now" for old, new in renamed_tools(before, after).items()]
@@ -168,29 +175,31 @@ def ready(
     if log_file:
         steps.append(f"Look into its log, {log_file}")
     steps.append(f"Read its source{f' in {source}' if source else ''}")
-    problems = [*remarks, *missing]
+    sentences = [*remarks, *missing]
     states = [ReloadState.READY, *([ReloadState.RELOADED] if restarted else [])]
     if failing and failing[0] is ReloadState.NOT_AGREED:
-        problems.append(
-            f"But what answers is what the user agreed to last: {failing[1]}. "
+        sentences.append(
+            f"But the server still runs what the user last agreed to: {failing[1]}. "
             "Newer code and settings are used when the user has run 'uno-devserver trust'."
         )
+    elif failing and failing[0] is ReloadState.OLD_OUTPUT:
+        sentences.append(f"But what answers may be older than its present code: {failing[1]}")
     elif failing:
-        what = "its build fails" if failing[0] is ReloadState.BUILD_FAILED else "it did not start"
-        problems.append(
+        what = "that cannot be used" if failing[0] is ReloadState.BUILD_FAILED else "it did not start"
+        sentences.append(
             f"But what answers may be older than its present code: {what}{_because(failing[1])}. "
             "Fix that; the next call after a change tries again."
         )
     if failing:
         states.append(failing[0])
     if unchecked:
-        problems.append(f"But {UNCHECKED.format(name)}.")
+        sentences.append(f"But {UNCHECKED_TEXT.format(name)}.")
         states.append(ReloadState.UNCHECKED)
     if extension_error is not None:
         why = _because(extension_error)
-        problems.append(f"The build of the extension's code fails{why}; the next call after a change builds it again.")
+        sentences.append(f"The build of the extension's code fails{why}; the next call after a change builds it again.")
         states.append(ReloadState.EXTENSION_BUILD_FAILED)
-    is_ready = " ".join([f"{capitalised(name)} is ready.", *problems])
+    is_ready = " ".join([f"{capitalised(name)} is ready.", *sentences])
     text = (
         f"{is_ready} Do not call {STATUS} again; go on with its tools.\n\n"
         "If tools are missing, or it does not do what its code says:\n"
@@ -200,9 +209,9 @@ def ready(
 
 
 def _because(output: str) -> str:
-    """Return one line of the output in brackets: the first that mentions an error, else the last."""
+    """Return one line of the output in brackets: the first that names an error, else the last."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    line = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+    line = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "")
     return f" ({line[:QUOTED_CHARACTERS].rstrip('.')})" if line else ""
 
 
@@ -225,20 +234,26 @@ def awaits_answer(name: str) -> Result:
 
 def not_built(name: str, output: str) -> Result:
     text = (
-        f"{capitalised(name)} does not run, and the build of its code fails:\n\n{fenced(output)}\n\n"
-        f"Fix what the build complains about, then call {STATUS} or one of its tools: that builds and starts it again."
+        f"{capitalised(name)} does not run, and its code cannot be used:\n\n{fenced(output)}\n\n"
+        f"Fix that, then call {STATUS} or one of its tools: that starts it."
     )
     return _status(text, ReloadState.FAILED, ReloadState.BUILD_FAILED, is_ready=False)
 
 
-def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: Sequence[str]) -> Result:
+def not_started(
+    name: str, reasons: Sequence[str], steps: Sequence[str], lines: Sequence[str], *, is_remote: bool = False
+) -> Result:
     """`reasons` and `steps` come from the health report."""
-    why = " ".join([f"{capitalised(name)} does not run.", *reasons])
+    does_not, then = (
+        ("is not connected", "connects to it again") if is_remote else ("does not run", "builds and starts it again")
+    )
+    why = " ".join([f"{capitalised(name)} {does_not}.", *reasons])
     what = " ".join(step.replace(TRY_AGAIN, "Fix it.") for step in steps or ["Fix its code."])
-    quoted = bool(lines) and lines[-1] in why
+    printed = [line.strip() for line in lines if line.strip()]
+    quoted = bool(printed) and printed[-1] in (line.strip() for line in why.splitlines())
     text = (
         f"{why}{'' if quoted else printed_last(lines)}\n\n"
-        f"{what} Then call one of its tools: that builds and starts it again. {HEALTH} has the details."
+        f"{what} Then call {STATUS} or one of its tools: that {then}. {HEALTH} has the details."
     )
     return _status(text, ReloadState.FAILED, is_ready=False)
 

@@ -5,6 +5,7 @@ A wrong argument leads to a tool error that names the argument, so that a model 
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from ..own_tools import (
     EXECUTE,
     HEALTH,
     INITIALIZE,
+    MAIN,
     RESTART,
     SELECT_SOLUTION,
     SET_ROOTS,
@@ -23,18 +25,16 @@ from ..own_tools import (
     asks_details,
     health_result,
 )
-from .failure_answers import failed
+from .failure_answers import UnansweredRequest, failed, not_served
 from .forwarder import ForwardedRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ...protocol.service import Call, Params, Result
-    from ..state import ProxyState
-    from .conversations import Conversations
     from .forwarder import Forwarder
     from .mcp_status import McpStatus
-    from .upstream_link import CallLimits, Link
+    from .service import ProxyService
 
 
 class _Named(msgspec.Struct):
@@ -50,14 +50,12 @@ class BadArgument(Exception):
 
 
 class OwnToolAnswers:
-    def __init__(
-        self, link: Link, state: ProxyState, forwarding: Forwarder, conversations: Conversations, limits: CallLimits
-    ) -> None:
-        self._link = link
-        self._state = state
-        self._forwarding = forwarding
-        self._conversations = conversations
-        self._limits = limits
+    def __init__(self, service: ProxyService) -> None:
+        main = service.forwarding
+        self._link = main.link
+        self._state = main.state
+        self._service = service
+        self._limits = main.limits
         self._tools: dict[str, Callable[[Call, Params], Awaitable[Result | msgspec.Raw]]] = {
             HEALTH: self._health,
             DISCOVER: self._discover,
@@ -85,14 +83,24 @@ class OwnToolAnswers:
         return health_result(told, call.session.client.protocol_version)
 
     async def _discover(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
-        await self._forwarding.await_upstream(call, self._limits.discover_seconds)
-        self._forwarding.list_read()
-        self._conversations.of(call.session).listed_tools = self._state.lists.tools
+        await self._await_servers(call)
+        self._service.tools_listed(call.session, self._state.lists.tools)
         own = self._state.own_tools
         tools = [raw for raw in _raw_list(self._state.lists.tools) if _named(raw).name not in own]
         if not tools:
             return failed(f"The dev server is connected, but it offers no tools. {HEALTH} has the details.")
         return _text(msgspec.json.encode(tools).decode())
+
+    async def _await_servers(self, call: Call) -> None:
+        """Wait for all servers; raise UnansweredRequest if none of them comes."""
+        servers, seconds = self._service.servers, self._limits.discover_seconds
+        waits = await asyncio.gather(*(to.await_upstream(call, seconds) for to in servers), return_exceptions=True)
+        failures = [failure for failure in waits if isinstance(failure, BaseException)]
+        other = next((failure for failure in failures if not isinstance(failure, UnansweredRequest)), None)
+        if other is not None or (failures and len(failures) == len(servers)):
+            raise other or failures[0]
+        for to in servers:
+            to.list_read()
 
     async def _execute(self, call: Call, arguments: Params) -> Result | msgspec.Raw:
         name = arguments.get("toolName")
@@ -105,7 +113,11 @@ class OwnToolAnswers:
             return await self.answer(call, name, inner)
         try:
             params = {**call.params, "name": name, "arguments": inner}
-            return await self._forwarding.run(call, ForwardedRequest("tools/call", params))
+            to = await self._service.server_for("tools/call", params, call)
+            try:
+                return await to.run(call, ForwardedRequest("tools/call", params))
+            except UnansweredRequest as failure:
+                raise (failure.of_server(to.state.facts) if self._service.members else failure) from None
         except RpcError as error:
             why = error.message.rstrip(".")
             return failed(f"The dev server refused '{shown(name)}': {why}. {DISCOVER} lists its tools.")
@@ -132,16 +144,56 @@ class OwnToolAnswers:
         return await self._initialize(call, arguments)
 
     async def _status(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
-        return await self._mcp_status(call).answer(call)
+        servers = self._service.servers
+        if len(servers) == 1:
+            return await self._mcp_status(call, servers[0]).answer(call)
+        if not servers:
+            raise not_served(self._state)
+        answers = await asyncio.gather(*(self._one_status(call, to) for to in servers))
+        return several_statuses([to.state.facts.upstream_name for to in servers], answers)
 
-    async def _restart(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
-        return await self._mcp_status(call).answer(call, restart=True)
+    async def _one_status(self, call: Call, to: Forwarder) -> Result:
+        try:
+            return await self._mcp_status(call, to).answer(call)
+        except UnansweredRequest as failure:
+            return failure.of_server(to.state.facts, several=True).answer("tools/call")
 
-    def _mcp_status(self, call: Call) -> McpStatus:
+    async def _restart(self, call: Call, arguments: Params) -> Result:
+        servers, name = self._service.servers, arguments.get("server")
+        if name is not None:
+            servers = [to for to in servers if name == (to.state.facts.options.server or MAIN)]
+        if len(servers) != 1:
+            known = ", ".join(f"'{to.state.facts.options.server or MAIN}'" for to in self._service.servers)
+            raise BadArgument(f"server must be the name of one of the servers: {known}.")
+        return await self._mcp_status(call, servers[0]).answer(call, restart=True)
+
+    def _mcp_status(self, call: Call, to: Forwarder) -> McpStatus:
         from .mcp_status import McpStatus  # imported late: agents only call it after a reload
 
-        listed = self._conversations.of(call.session).listed_tools
-        return McpStatus(self._link, self._state, self._forwarding, self._limits, listed)
+        # The lists are those of all servers: what has changed in them is told once.
+        is_first = to is self._service.servers[0]
+        listed = self._service.conversations.of(call.session).listed_tools if is_first else None
+        return McpStatus(to, self._state, self._limits, listed)
+
+
+def several_statuses(names: Sequence[str], answers: Sequence[Result]) -> Result:
+    """The answer of mcpStatus for several servers: that of each, in a paragraph.
+
+    The state is that of the first that is not ready. It is an error if one restarts, or if none is ready.
+    """
+    if all(not answer.get("isError") for answer in answers):
+        ready = [str(answer["content"][0]["text"]).partition(" Do not call ")[0] for answer in answers]
+        text = f"{' '.join(ready)} Do not call {STATUS} again; go on with their tools."
+        return {**answers[0], "content": [{"type": "text", "text": text}]}
+    texts = [f"{name}: {answer['content'][0]['text']}" for name, answer in zip(names, answers, strict=True)]
+    from .reload_messages import META_KEY, ReloadState  # imported late, as above
+
+    unready = [answer for answer in answers if answer.get("isError")]
+    restarts = any(
+        answer.get("_meta", {}).get(META_KEY, {}).get("state") == ReloadState.RESTARTING.value for answer in unready
+    )
+    failed = restarts or len(unready) == len(answers)
+    return {**unready[0], "content": [{"type": "text", "text": "\n\n".join(texts)}], "isError": failed}
 
 
 def _object(name: str, value: object) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...protocol.client.connection import AnswerTooLong, ConnectionLost
+from ...protocol.client.connection import AccessDenied, AnswerTooLong, ConnectionLost
 from ...protocol.client.raw_messages import ABSENT, RawMessage, opened_params, result_in, without_half_surrogates
 from ...protocol.jsonrpc import (
     INTERNAL_ERROR,
@@ -28,7 +28,7 @@ from ...protocol.server.call_runner import answer_message, stopped
 from ...protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY, envelope_of, wants_log
 from ...system.log import ERROR, log
 from ..state import ConnectionState
-from .failure_answers import ended, silent, too_long
+from .failure_answers import ended, refused, silent, too_long
 from .forwarder import ForwardedRequest
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from ..inspection.call_recorder import CallRecord
     from ..state import ProxyState
     from .call_queue import RunningCalls
-    from .conversations import Conversation, Route
+    from .conversations import Conversation, Conversations, Route
     from .failure_answers import UnansweredRequest
+    from .forwarder import Forwarder
     from .service import ProxyService
-    from .upstream_link import Link
 
 CONNECTED = ConnectionState.CONNECTED
 DEFECT = "uno-devserver failed on the outcome of this call; its log says why. Whether the call was run is not known."
@@ -81,28 +81,23 @@ class _Error(msgspec.Struct, gc=False):
 _envelope = msgspec.json.Decoder(_Envelope).decode
 _params = msgspec.json.Decoder(_Params).decode
 _error = msgspec.json.Decoder(_Error).decode
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class CallRelay:
     """Relays the calls of the client on stdio. Everything must be called in the engine's loop."""
 
-    def __init__(
-        self, state: ProxyState, link: Link, service: ProxyService, session: StdioSession, output: ClientOutput
-    ) -> None:
+    def __init__(self, state: ProxyState, service: ProxyService, session: StdioSession, output: ClientOutput) -> None:
         self._state = state
-        self.link = link
         self._service = service
         self.session = session
         self.open = session.open  # the unanswered requests of the client, by id
         self.output = output
-        self._forwarding = service.forwarding
-        self._conversations = service.conversations
-        self._limits = service.limits
+        self._main = service.forwarding
+        self._members = service.members
         self.loop = asyncio.get_running_loop()
-        self._unwritten: Route | None = None  # the connection with calls to flush
-        self._modern_client: tuple[bytes, bytes, bytes, Conversation] | None = None  # the last envelope
+        self._unwritten: dict[Route, None] = {}  # the connections with calls to flush
         self._silence_timer: asyncio.TimerHandle | None = None
-        self.proven = 0  # the last generation that answered a call
 
     def take(self, line: bytes) -> bytes | RpcRequest | None:
         """Relay the call and return None; if it cannot be relayed, return it decoded, or as the unchecked line."""
@@ -119,45 +114,49 @@ class CallRelay:
         state, is_open = self._state, self.open
         if params.name in state.own_tools or message.id in is_open or len(is_open) >= self.session.limit:
             return line
-        route = self._route(params)
+        server, own_name = state.routes.tools.get(params.name) or (None, params.name)
+        to = self._members.get(server) if server else self._main
+        if to is None or (server is None and (state.routes.only_listed or self._members)):
+            return line
+        route = self._route(params, to.conversations)
         if (
             route is None
-            or state.connection is not CONNECTED
-            or route.generation != state.generation
-            or self._forwarding.queue_pending is not None
-            or not self._relays(message, params, route)
+            or to.state.connection is not CONNECTED
+            or route.generation != to.state.generation
+            or to.queue_pending is not None
+            or not self._relays(message, params, route, to, own_name)
         ):
             return RpcRequest(message.id, message.method, opened_params(message.params))
         return None
 
     def flush(self) -> None:
         """Write the calls that were taken since the last flush."""
-        route, self._unwritten = self._unwritten, None
-        if route is not None:
+        unwritten, self._unwritten = self._unwritten, {}
+        for route in unwritten:
             route.connection.flush()
 
     def close(self) -> None:
         if self._silence_timer is not None:
             self._silence_timer.cancel()
 
-    def _route(self, params: _Params) -> Route | None:
+    def _route(self, params: _Params, conversations: Conversations) -> Route | None:
         """Return the open connection of this client to an upstream of its own era, if there is one."""
         meta = params.meta
         if meta is None or not meta.version:
             session = self.session.session
-            conversation = None if session is None else self._conversations.by_session.get(session)
+            conversation = None if session is None else conversations.by_session.get(session)
             route = None if conversation is None else conversation.route
             return None if route is None or route.modern else route
         if params.state or params.input:  # it may continue a call that waits for this answer
             return None
-        conversation = self._conversation_of(meta)
+        conversation = self._conversation_of(meta, conversations)
         route = None if conversation is None else conversation.route
         return route if route is not None and route.modern else None
 
-    def _conversation_of(self, meta: _Meta) -> Conversation | None:
+    def _conversation_of(self, meta: _Meta, conversations: Conversations) -> Conversation | None:
         """Return the conversation of the envelope's client, if it has begun. Most envelopes repeat the last one."""
         written = bytes(meta.version), bytes(meta.capabilities), bytes(meta.client)
-        known = self._modern_client
+        known = conversations.last_envelope
         if known is not None and known[:3] == written and not known[3].ended:
             return known[3]
         try:
@@ -166,30 +165,34 @@ class CallRelay:
             client = envelope_of({"_meta": {k: v for k, v in zip(keys, values, strict=True) if v is not None}}).client
         except (RpcError, msgspec.DecodeError, RecursionError):
             return None
-        conversation = self._conversations.known_modern(client)
+        conversation = conversations.known_modern(client)
         if conversation is not None:
-            self._modern_client = (*written, conversation)
+            conversations.last_envelope = (*written, conversation)
         return conversation
 
-    def _relays(self, message: _Envelope, params: _Params, route: Route) -> bool:
-        """Send the call, if the call queue and the connection accept it now; return whether it was sent."""
-        queue, running = self._forwarding.queue, None
+    def _relays(self, message: _Envelope, params: _Params, route: Route, to: Forwarder, own_name: str) -> bool:
+        """Send the call, if the call queue and the connection accept it now; return whether it was sent.
+
+        `own_name`: that of the tool at the server.
+        """
+        queue, running = to.queue, None
         if queue is not None and (running := queue.enter(params.name)) is None:
             return False
         assert message.id is not None
-        call = RelayedCall(self, message.id, params.name, message.params, route, running, self.loop.time())
+        call = RelayedCall(self, message.id, params.name, message.params, to, route, running, self.loop.time())
         if (meta := params.meta) is not None:
             call.progress_token, call.level = bytes(meta.progress_token), meta.log_level
-        if not route.connection.send(call, params.name, message.params):
+        sent = message.params if own_name == params.name else _renamed(message.params, own_name)
+        if not route.connection.send(call, own_name, sent):
             if running is not None:
                 running.leave()
             return False
-        observer = self._forwarding.observer
+        observer = to.observer
         if observer is not None:
             call.record = observer.begin("tools/call", params.name, call.client, message.params)
         self.open[call.id] = call
         route.callers[call] = None
-        self._unwritten = route
+        self._unwritten[route] = None
         if self._silence_timer is None:
             self._watch_silence()
         return True
@@ -197,7 +200,10 @@ class CallRelay:
     # A call that gets no result.
 
     def end(
-        self, call: RelayedCall, outcome: ConnectionLost | UnansweredRequest | RpcError, raw: msgspec.Raw = ABSENT
+        self,
+        call: RelayedCall,
+        outcome: ConnectionLost | AccessDenied | UnansweredRequest | RpcError,
+        raw: msgspec.Raw = ABSENT,
     ) -> None:
         """Answer or repeat the call; after a bug here, the answer is an error. `raw`: the upstream's error as bytes."""
         try:
@@ -205,6 +211,9 @@ class CallRelay:
                 self._lose(call, outcome)
             elif isinstance(outcome, RpcError):
                 self._fail(call, outcome, raw)
+            elif isinstance(outcome, AccessDenied):
+                call.to.link.refused(call.route.generation, outcome)
+                self._forward(call, refused(outcome))
             else:
                 self._forward(call, outcome)
         except Exception:  # a bug in the proxy
@@ -216,16 +225,16 @@ class CallRelay:
 
     def _lose(self, call: RelayedCall, loss: ConnectionLost) -> None:
         """Repeat the call of a lost upstream; if it may have run there and must not run twice, answer that."""
-        self.link.lost(call.route.generation)
+        call.to.link.lost(call.route.generation)
         call.route.leave()
-        unknown = loss.sent and not self._forwarding.may_repeat(call.request)
+        unknown = loss.sent and not call.to.may_repeat(call.request)
         self._forward(call, ended(call.request, 1) if unknown else loss)
 
     def _fail(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw) -> None:
         """Answer with the upstream's error; if the upstream was stopping, repeat the call where that is allowed."""
         if isinstance(error, AnswerTooLong):
             self._forward(call, too_long(call.request))
-        elif error.code == STOPPED and self._forwarding.may_repeat(call.request):
+        elif error.code == STOPPED and call.to.may_repeat(call.request):
             self._forward(call, ConnectionLost(error.message, sent=True))
         elif not _is_error(raw) or (call.route.modern and error.code == RESOURCE_NOT_FOUND):
             self._forward(call, error)
@@ -252,22 +261,23 @@ class CallRelay:
         else:
             relayed = outcome
         request = RpcRequest(call.id, "tools/call", params)
-        self.session.begin(request, lambda call: self._service.answer(call, relayed), call.leave_queue)
+        to = call.to
+        self.session.begin(request, lambda call: self._service.answer(call, relayed, to), call.leave_queue)
 
     # Calls that are silent for too long.
 
     def _watch_silence(self) -> None:
         """Start the timer for all calls: a timer for each call would cost as much as relaying it."""
-        seconds = self._service.forwarding.silence_seconds
+        seconds = min(to.silence_seconds for to in (self._main, *self._members.values()))
         self._silence_timer = self.loop.call_later(seconds / SILENCE_CHECKS, self._check_silence)
 
     def _check_silence(self) -> None:
         self._silence_timer = None
-        seconds = self._service.forwarding.silence_seconds
-        latest = self.loop.time() - seconds
+        now = self.loop.time()
         calls = [call for call in self.open.values() if isinstance(call, RelayedCall)]
         for call in calls:
-            if call.heard_at <= latest and not call.questions:
+            seconds = call.to.silence_seconds
+            if call.heard_at <= now - seconds and not call.questions:
                 call.abandon()
                 self.end(call, silent(call.request, seconds))
         if calls:
@@ -285,6 +295,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     id: int | str
     name: str
     params: msgspec.Raw
+    to: Forwarder
     route: Route
     running: RunningCalls | None  # the calls of the queue that it has entered; None after it has left them
     heard_at: float
@@ -303,7 +314,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
 
     # From the upstream.
 
-    def settle(self, outcome: RawMessage | ConnectionLost | RpcError) -> None:
+    def settle(self, outcome: RawMessage | ConnectionLost | AccessDenied | RpcError) -> None:
         relay = self.relay
         relay.open.pop(self.id, None)
         route = self.route
@@ -325,9 +336,10 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
             self.leave_queue()
         if self.record is not None:
             self.record.end_with(outcome.result)
-        if relay.proven != route.generation:
-            relay.proven = route.generation
-            relay.link.worked(route.generation)
+        to = self.to
+        if to.proven != route.generation:
+            to.proven = route.generation
+            to.link.worked(route.generation)
 
     def leave_queue(self) -> None:
         """Report the call to its queue as over, so that a restart does not wait for it."""
@@ -393,6 +405,11 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
         self.relay.open.pop(self.id, None)
         self.route.end(self)
         self.route.connection.cancel(self)
+
+
+def _renamed(params: msgspec.Raw, name: str) -> msgspec.Raw:
+    """The params with the server's own name of the tool; the arguments stay as they are written."""
+    return msgspec.Raw(msgspec.json.encode({**_members(params), "name": name}))
 
 
 def _is_error(raw: msgspec.Raw) -> bool:

@@ -1,8 +1,9 @@
-"""The messages of hot reload to an agent: sentences for the model, and a state for programs. Pure.
+"""The messages of hot reload to an agent: sentences for the model, and a state for programs.
 
 Each says whether the call was run, and what to do next. The state is in `_meta` under META_KEY, so that no program has
 to parse a sentence. `ResultNotes` appends notes to tool results: a text after the content, and a member of `_meta`.
-The upstream's result is not changed otherwise; only its outermost level is decoded.
+The upstream's result is not changed otherwise: only the result object, `content` and `_meta` are decoded, one level
+each.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
     from ...protocol.service import Result
 
 
-META_KEY = "uno-devserver/hotReload"
+OWN_PREFIX = "uno-devserver/"  # of the members of `_meta` that only the proxy may write
+META_KEY = f"{OWN_PREFIX}hotReload"
 QUOTED_CHARACTERS = 300  # of a line, when a sentence quotes it
 
 _WAIT = f"Call {STATUS} with an empty input; it waits for the server. Retry no other tool before it says ready."
 _NOT_RUN = "This call has not been run."
-UNCHECKED = "whether the code of {} has changed could not be checked; its log says why"
-NEW_PROCESS = "restarted with its new code; what the old process had in memory is gone"
+UNCHECKED_TEXT = "whether the code of {} has changed could not be checked; the proxy's log says why"
+_RESTARTED = "restarted; what the old process had in memory is gone."
 
 _LEVELS: dict[type, msgspec.json.Decoder[Any]] = {
     dict: msgspec.json.Decoder(dict[str, msgspec.Raw]),
@@ -38,6 +40,7 @@ _LEVELS: dict[type, msgspec.json.Decoder[Any]] = {
     str: msgspec.json.Decoder(str),
 }
 
+_NULL = msgspec.Raw(b"null")
 T = TypeVar("T")
 
 
@@ -51,6 +54,7 @@ class ReloadState(Enum):
     FAILED = "failed"  # no server answers
     EXTENSION_RELOADED = "extensionReloaded"
     EXTENSION_BUILD_FAILED = "extensionBuildFailed"
+    OLD_OUTPUT = "oldOutput"  # what is started was not built again after its code had changed
     NOT_AGREED = "notAgreed"  # the config or the kinds of code have changed, and the user has not agreed
     TOOL_GONE = "toolGone"  # a reload has removed the tool that was called
     UNCHECKED = "unchecked"  # whether the code has changed could not be checked
@@ -59,6 +63,7 @@ class ReloadState(Enum):
 class ReloadNote(Value):
     state: ReloadState
     text: str = ""  # empty if the note is only for programs
+    remark: str = ""  # what mcpStatus says in place of the text, if it may
 
 
 def not_run(notes: Sequence[ReloadNote]) -> Result:
@@ -86,8 +91,10 @@ def noted_result(text: str, notes: Sequence[ReloadNote], *, run: bool) -> Result
 # Notes for a call that is not run.
 
 
-def restarting(name: str) -> ReloadNote:
-    why = f"The code of {name} has changed, and {name} now restarts with it."
+def restarting(name: str, stale_reason: str | None = None) -> ReloadNote:
+    """`stale_reason`: sentences, if what is started was not built from the present code."""
+    how = f"restarts, but perhaps without it: {stale_reason}" if stale_reason else "now restarts with it."
+    why = f"The code of {name} has changed, and {name} {how}"
     return ReloadNote(ReloadState.RESTARTING, f"{why} {_NOT_RUN} {_WAIT}")
 
 
@@ -97,14 +104,13 @@ def queued(name: str) -> ReloadNote:
 
 
 def build_failed(name: str, output: str, *, serves: bool) -> ReloadNote:
-    """Make the note that the build failed; `serves`: whether older code answers."""
+    """Make the note that the build or the syntax check failed; `serves`: whether older code answers."""
     stays = "was not restarted; its old code still answers" if serves else "does not run"
     return ReloadNote(
         ReloadState.BUILD_FAILED,
-        f"The code of {name} has changed, and its build failed:\n\n{fenced(output)}\n\n"
+        f"The code of {name} has changed, and cannot be used:\n\n{fenced(output)}\n\n"
         f"{_NOT_RUN} {capitalised(name)} {stays}. "
-        "Fix what the build complains about, then call the tool again: the next call after a change builds again. "
-        f"Without a change, {STATUS} builds again.",
+        f"Fix that, then call the tool again. Without a change of the code, {STATUS} tries again.",
     )
 
 
@@ -115,26 +121,28 @@ def still_not_built(name: str) -> ReloadNote:
     """Make a note that says "may", because some compilers write their output in spite of errors."""
     return ReloadNote(
         ReloadState.BUILD_FAILED,
-        f"Note: the build of the present code of {name} still fails; fix it, and the next call builds again. "
+        f"Note: the present code of {name} still cannot be used; fix it, and the next call tries again. "
         "Until then results may come from older code.",
     )
 
 
 def still_not_started(name: str) -> ReloadNote:
-    return ReloadNote(
-        ReloadState.SWAP_FAILED,
-        f"Note: the old code of {name} gave this result. Its present code did not start; "
-        "fix it, and the next call starts it again.",
-    )
+    why = "Its present code did not start; fix it, and the next call starts it again."
+    return _of_old_code(ReloadState.SWAP_FAILED, name, why)
 
 
 def before_restart(name: str) -> ReloadNote:
     """Make the note for the result of a call for which the restart waits, because another call may depend on it."""
-    return ReloadNote(
-        ReloadState.RESTARTING,
-        f"Note: the old code of {name} gave this result. Its code has changed; {name} restarts with it when the call "
-        "that waits for an answer of its client is over.",
-    )
+    why = f"Its code has changed; {name} restarts with it when the call that waits for an answer of its client is over."
+    return _of_old_code(ReloadState.RESTARTING, name, why)
+
+
+def old_output(name: str, why: str) -> ReloadNote:
+    return ReloadNote(ReloadState.OLD_OUTPUT, f"Note: this result may come from older code of {name}: {why}")
+
+
+def _of_old_code(state: ReloadState, name: str, why: str) -> ReloadNote:
+    return ReloadNote(state, f"Note: the old code of {name} gave this result. {why}")
 
 
 def not_agreed(name: str) -> ReloadNote:
@@ -146,13 +154,13 @@ def not_agreed(name: str) -> ReloadNote:
 
 
 def unchecked(name: str) -> ReloadNote:
-    return ReloadNote(ReloadState.UNCHECKED, f"Note: {capitalised(UNCHECKED.format(name))}.")
+    return ReloadNote(ReloadState.UNCHECKED, f"Note: {capitalised(UNCHECKED_TEXT.format(name))}.")
 
 
 def memory_lost(name: str, *, swapped: bool) -> ReloadNote:
     """Make the note for the first result after a reload."""
     state = ReloadState.SWAPPED if swapped else ReloadState.RELOADED
-    return ReloadNote(state, f"Note: {name} was {NEW_PROCESS}.")
+    return ReloadNote(state, f"Note: {name} was {_RESTARTED}", remark=f"It was {_RESTARTED}")
 
 
 def tool_gone(name: str, tool: str, new_name: str | None) -> ReloadNote:
@@ -219,7 +227,7 @@ def printed_last(lines: Sequence[str]) -> str:
 
 
 class ResultNotes:
-    """The notes that are due: that new code could not be built or started, and the state of the extension.
+    """The notes that the next results must carry.
 
     Each is added in full once, to the next result that has room for it; while the failure lasts, every result of the
     old code gets a sentence about it.
@@ -261,7 +269,7 @@ class ResultNotes:
 
     def not_started(self, name: str, *, serves: bool) -> None:
         """Record that the code on disk did not start; `serves`: whether older code answers."""
-        self.reason = "" if self.build_fails else self.reason
+        self.reason = "" if self.build_fails else self.reason  # the output of an earlier build is not why
         self.failure = still_not_started(name) if serves else None
         self._reported = None
 
@@ -284,11 +292,15 @@ class ResultNotes:
         if lost_memory:
             self.pending.append(memory_lost(name, swapped=swapped))
 
-    def take_memory_lost(self) -> bool:
-        """Return whether it is still to be said that a reload has lost the server's memory, which the caller says."""
-        kept = [note for note in self.pending if NEW_PROCESS not in note.text]
-        due, self.pending = len(kept) < len(self.pending), kept
-        return due
+    def take_remark(self) -> str:
+        """Return the sentence that a reload has lost the server's memory, if it is still to be said."""
+        remark = next((note.remark for note in self.pending if note.remark), "")
+        self.pending = [note for note in self.pending if not note.remark]
+        return remark
+
+    def not_built_again(self, name: str, why: str) -> None:
+        """Record that what is started was not built after its code had changed; `why` are sentences."""
+        self.failure, self.reason = old_output(name, why), why
 
     def agreement_lost(self, name: str, why: str) -> None:
         """Record that the user has not agreed to the present config or code; `why` is the end of a sentence."""
@@ -334,18 +346,38 @@ def with_notes(result: Result | msgspec.Raw, notes: Sequence[ReloadNote], *, run
     # A modern server may ask a question first; older servers have no result type.
     if opened is None or (kind is not None and _opened(kind, str) != "complete"):
         return None
-    content, meta = _opened(opened.get("content", []), list), _opened(opened.get("_meta", {}), dict)
+    members = {name: value for name, value in opened.items() if value not in (None, _NULL)}
+    content, meta = _opened(members.get("content", []), list), _opened(members.get("_meta", {}), dict)
     if content is None or meta is None:
         return None
     texts = [{"type": "text", "text": note.text} for note in notes if note.text]
     return {**opened, "content": [*content, *texts], "_meta": {**meta, META_KEY: state_of(notes, run=run)}}
 
 
+def without_forged_state(result: Result | msgspec.Raw) -> Result | msgspec.Raw:
+    """The upstream's result without the members of `_meta` by which the proxy tells programs what it has done.
+
+    Decoded, because JSON has many spellings of a name, and may have it twice. Ordinary calls of a client on stdio are
+    relayed as they are.
+    """
+    opened = _opened(result, dict)
+    if opened is None or "_meta" not in opened:
+        return result
+    meta = _opened(opened["_meta"], dict)
+    if meta is None:
+        return opened
+    return {**opened, "_meta": {key: value for key, value in meta.items() if not key.startswith(OWN_PREFIX)}}
+
+
 def _opened(value: object, kind: type[T]) -> T | None:
     """The value with its outermost level decoded; None if it is not of this type."""
     if isinstance(value, msgspec.Raw):
+        encoded, decoder = bytes(value), _LEVELS[kind]
         try:
-            value = _LEVELS[kind].decode(value)
-        except msgspec.ValidationError:
+            try:
+                value = decoder.decode(encoded)
+            except UnicodeDecodeError:  # in a name; clients may repair it, so our own members must be found
+                value = decoder.decode(encoded.decode("utf-8", "replace"))
+        except msgspec.DecodeError:
             return None
     return value if isinstance(value, kind) else None

@@ -9,7 +9,7 @@ from ...system.values import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...protocol.client.connection import Connection, Peer
+    from ...protocol.client.connection import Connection, Peer, UnusableServer
     from ..state import ConnectionState
 
 
@@ -84,6 +84,9 @@ class Link(Protocol):
 
     def lost(self, generation: int) -> None:
         """Report that a connection to the upstream of that generation broke, to have the upstream checked at once."""
+
+    def refused(self, generation: int, refusal: UnusableServer) -> None:
+        """Report that the upstream of that generation refused a request or a connection."""
 
     def lists_changed(self) -> None:
         """Have the upstream's lists read again; several calls in a row lead to one read."""

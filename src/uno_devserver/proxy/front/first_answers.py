@@ -62,8 +62,8 @@ if TYPE_CHECKING:
         def client_met(self, client: ClientInfo) -> None:
             """Called when a client has introduced itself."""
 
-        def list_read(self, *, tools: bool) -> None:
-            """Called when a client has read a list."""
+        def list_read(self, tools: bytes | None) -> None:
+            """Called when a client has read a list; `tools`: that of the tools, if it was this one."""
 
         def take(self, message: Message) -> None: ...
 
@@ -280,9 +280,10 @@ class Front:
             result = modern_result(request.method, result, self._state.server)
         if request.method in _TIMED:
             self._state.timeline.mark(request.method)
-        then = None
+        then: Callable[[Engine], None] | None = None
         if request.method in LISTS:
-            then = _tools_read if request.method == "tools/list" else _list_read
+            tools = self._state.lists.tools if request.method == "tools/list" else None
+            then = lambda engine: engine.list_read(tools)  # noqa: E731
         self._wants_engine = self._wants_engine or then is not None
         return _Reply(answer_line(request.id, result, spliced), then)
 
@@ -330,14 +331,6 @@ class _Held(Value):
 
     tell: Callable[[Engine], None]
     request: RpcRequest | None  # the request to refuse if the engine does not start
-
-
-def _list_read(engine: Engine) -> None:
-    engine.list_read(tools=False)
-
-
-def _tools_read(engine: Engine) -> None:
-    engine.list_read(tools=True)
 
 
 def _is_response(members: Mapping[str, Any]) -> bool:

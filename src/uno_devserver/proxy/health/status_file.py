@@ -13,7 +13,7 @@ import os
 import re
 import time
 
-from ...system.files import FileProblem
+from ...system.files import TEMPORARY, FileProblem
 from ...system.log import log
 from ...system.state_files import read_own, write_own
 
@@ -30,7 +30,8 @@ MAX_FILES = 1000  # files that are read, so that a full folder does not delay a 
 QUIET_SECONDS = 0.05  # a pause before a write: a crash and its restart change about ten facts within 20 ms
 REMOVE_SECONDS = 0.1  # the disk takes a millisecond, or hangs; the proxy must end within 300 ms
 # Compiled when files are read, so that a proxy, which only writes its file, does not pay for it.
-_FILE = r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?"  # `.tmp` is left if the process ended while it wrote
+# A process that ended while it wrote has left a temporary file.
+_FILE = r"([0-9]+)\.json(\.\1-[0-9]+" + TEMPORARY.replace(".", r"\.") + ")?"
 _PROGRAM = r"uno[-_.]devserver"  # in a command line: both names of the command, and that of the package
 
 _TOKEN = "inspectorToken"  # noqa: S105
@@ -121,6 +122,7 @@ def _status(facts: ProxyFacts, created: float | None) -> Status:
         **health["proxy"],
         "status": health["status"],
         "issues": health["issues"],
+        **({"servers": health["servers"]} if "servers" in health else {}),
         "created": created,
         "directory": workspace.working_directory if workspace else facts.options.directory,
         "solution": workspace.solution if workspace else None,

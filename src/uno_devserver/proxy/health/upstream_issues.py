@@ -7,8 +7,8 @@ itself, and has tools. No issue says that a running server has crashed.
 from __future__ import annotations
 
 from ...instances.host_kind import HostKind
-from ...issues import ADDINS_DO, REMEDIES, Issue, fatal, warning
-from ...system.text import visible
+from ...issues import ACCESS_CODES, ADDINS_DO, REMEDIES, Issue, fatal, warning
+from ...system.text import shown_url, visible
 from ...workspace.addins import ADDINS_FOLDER as ADDINS
 from ..state import ConnectionState
 from .status_file import STARTING, STARTING_STEP
@@ -26,7 +26,10 @@ QUOTED_CHARACTERS = 2000  # of these lines together; `lastExit` has all of them
 STRAY_CHARACTERS = 200  # of a line that is not a message
 STOPPED_CODES = (0, -15)  # the exit codes of a server that was stopped on purpose
 
+NO_SERVERS = "The config names no server that is enabled."
+ENABLE = "Write one into its 'servers', or enable one; the proxy notices, and starts it."
 TRY_AGAIN = "Fix it; the next tool call makes the proxy start it again."
+NO_MCP_THERE = "Make sure that --upstream-url, or mcpServer.url in the config, is the address of an MCP server."
 BY_ITSELF = "The proxy notices, and starts the Host by itself."
 WAIT_SECONDS = "Wait a few seconds, then try again; the tools come back by themselves."
 INITIALIZE = (
@@ -74,12 +77,26 @@ def with_proxy_step(issue: Issue, facts: ProxyFacts | None = None) -> Issue:
     if facts and facts.fallback and upstream is None and usual and issue.code == "NoSolutionFound":
         step = f"{INITIALIZE} {ADDINS_DO}"
     if facts and upstream and upstream.kind is HostKind.BUNDLED and (upstream.owned or facts.hot_reload is not None):
-        step = ADDIN_STEPS.get(issue.code, step)  # this proxy, or the one that owns the Host, reloads its add-ins
+        return with_addin_step(issue if step is None else issue.replace(remediation=step))
     return issue if step is None else issue.replace(remediation=step)
 
 
+def with_addin_step(issue: Issue) -> Issue:
+    """The issue with the next step for add-ins that are reloaded, unless it has one of its own.
+
+    A .NET add-in has, because saving it would not help. The usual step may name the log besides.
+    """
+    has_own = issue.code == "AddInLoadFailed" and not issue.remediation.startswith(REMEDIES[issue.code])
+    return issue if has_own else issue.replace(remediation=ADDIN_STEPS.get(issue.code, issue.remediation))
+
+
 def _connection_issue(facts: ProxyFacts) -> Issue | None:
+    if not facts.serves:
+        nothing = not facts.members and not any(issue.fatal for issue in facts.issues)
+        return fatal("HostNotStarted", NO_SERVERS, ENABLE) if nothing else None
     if facts.upstream is None:
+        if facts.options.server is not None and any(issue.fatal for issue in facts.issues):
+            return None  # that issue is the reason; the codes of the .NET tool are only expected of a main server
         return fatal("HostNotStarted", *_why_not_started(facts))
     if facts.without_mcp:
         return fatal("HostMcpEndpointNotAvailable", *_why_no_mcp(facts, facts.upstream.endpoint))
@@ -92,7 +109,7 @@ def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
     what = facts.upstream_name
     if facts.state is not ConnectionState.DEGRADED:
         return STARTING.format(what), STARTING_STEP
-    failures = [issue for issue in facts.issues if issue.fatal]
+    failures = [issue for issue in facts.issues if issue.fatal or issue.code == "HostNotStarted"]
     cause = next(iter((*failures, *(facts.workspace.issues if facts.workspace else ()))), None)
     return f"{what} was not started.", with_proxy_step(cause, facts).remediation if cause else TRY_AGAIN
 
@@ -113,10 +130,13 @@ def _why_no_mcp(facts: ProxyFacts, endpoint: str | None) -> tuple[str, str]:
 def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
     what, ending = facts.upstream_name, facts.last_end
     how = f": {ending.reason}" if ending else ""
-    remote = facts.options.url is not None  # the proxy can neither see it crash nor start it
+    remote = facts.is_remote  # the proxy can neither see it crash nor start it
     degraded = facts.state is ConnectionState.DEGRADED
+    if facts.access_denied in ACCESS_CODES:
+        code, url = ACCESS_CODES[facts.access_denied], shown_url(upstream.endpoint or facts.options.url or "<url>")
+        return fatal(code, facts.connect_error, facts.with_setting(REMEDIES[code]).replace("<url>", url))
     if facts.connect_error:
-        step = "Make sure that the URL of --upstream-url is the address of an MCP server." if remote else TRY_AGAIN
+        step = NO_MCP_THERE if remote else TRY_AGAIN
         return fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", step)
     if remote:
         step = "Make sure that the server runs; the proxy keeps trying."
@@ -195,6 +215,9 @@ def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
     for failure in _reload_failures(facts):
         when, why = failure.get("at"), failure.get("problem")
         because = f": {why}" if why else "."
+        if failure.get("step") == "output":
+            yield warning("ReloadFailed", f"{facts.upstream_name} may run older code than there is on disk.", str(why))
+            continue
         if failure.get("step") == "start":
             message = f"{facts.upstream_name} did not start with its new code, at {when}{because}"
         else:

@@ -68,9 +68,10 @@ class LogFeed:
         """The last lines, newest last; later ones are sent as they come."""
         return list(self._lines)
 
-    def printed(self, lines: Iterable[OutputLine]) -> None:
-        """Add lines of the server's output."""
-        new = [self._put(line.at, line.level, line.text, "server") for line in lines]
+    def printed(self, lines: Iterable[OutputLine], name: str | None = None) -> None:
+        """Add lines of a server's output; `name`: which of several it is."""
+        begin = f"{name}: " if name else ""
+        new = [self._put(line.at, line.level, begin + line.text, "server") for line in lines]
         if new:
             self._tell(new)
 

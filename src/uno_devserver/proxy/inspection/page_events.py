@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ...workspace.resolver import Workspace
     from ..calls.service import ProxyService
     from ..state import ProxyState
+    from ..upstream.base import Ending
 
 
 HEALTH_SECONDS = 0.1  # between two reports; a start passes five states in less
@@ -88,7 +89,7 @@ class PageEvents:
 
     def _set_watched(self, watched: bool) -> None:
         """Called when the first page was opened, or the last one was closed a while ago."""
-        self._service.forwarding.observer = self._calls if watched else None
+        self._service.observe(self._calls if watched else None)
         (self._state.subscribe if watched else self._state.unsubscribe)(self._tell_health_soon)
         self._calls.live = watched
         self._log.set_live(watched)
@@ -139,15 +140,21 @@ class PageEvents:
         return self._servers or _NO_SERVERS
 
     async def _follow_output(self) -> None:
-        known = self._state.facts.last_end
+        followed: dict[ProxyState, tuple[OutputTail, Ending | None]] = {}
         while True:
-            upstream, ending = self._state.facts.upstream, self._state.facts.last_end
-            if upstream is not None and upstream.log_file is not None:
-                last_words = ending.last_lines if ending is not None and ending is not known else ()
-                self._log.printed(await run_in_thread(partial(self._output.read, upstream.log_file, last_words)))
-                if upstream.process_id is not None:  # the next server writes to the file now
-                    known = ending
+            for state in (self._state, *self._state.members):
+                tail, known = followed.setdefault(state, (self._tail_of(state), state.facts.last_end))
+                upstream, ending = state.facts.upstream, state.facts.last_end
+                if upstream is not None and upstream.log_file is not None:
+                    last_words = ending.last_lines if ending is not None and ending is not known else ()
+                    lines = await run_in_thread(partial(tail.read, upstream.log_file, last_words))
+                    self._log.printed(lines, state.facts.options.server)
+                    if upstream.process_id is not None:  # the next server writes to the file now
+                        followed[state] = tail, ending
             await asyncio.sleep(OUTPUT_SECONDS)
+
+    def _tail_of(self, state: ProxyState) -> OutputTail:
+        return self._output if state is self._state else OutputTail()
 
 
 def machine_servers(folders: Folders, workspace: Workspace | None) -> dict[str, object]:

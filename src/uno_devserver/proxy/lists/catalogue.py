@@ -14,7 +14,7 @@ from ...system.log import log
 from ...system.state_files import name_for, read_own, sha256, write_own
 from ...system.values import Value, field_names
 from ..own_tools import OwnToolFacts
-from .merge import Offered
+from .merge import Offered, ServerOffer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ HASH_DIGITS = 16  # as in the .NET tool's cache
 # The files of a workspace. `workspace/` has the rules, but the first list cannot wait for its import.
 SOLUTIONS = (".sln", ".slnx")
 GLOBAL_JSON = "global.json"
+CONFIG = os.path.join(".devtools", "host.config.jsonc")
 ADDINS = os.path.join(".devtools", "addins")
 
 
@@ -55,6 +56,7 @@ class Catalogue(Value):
     sdk_version: str | None = None  # of the workspace
     selects_solution: bool = True  # whether the workspace had solutions
     hot_reload: bool = False
+    servers: tuple[ServerOffer, ...] = ()  # the further servers
 
 
 def identity_of(options: ProxyOptions) -> CatalogueIdentity:
@@ -64,15 +66,25 @@ def identity_of(options: ProxyOptions) -> CatalogueIdentity:
         return CatalogueIdentity(
             "", url=f"{shown_url(options.url)} {sha256(options.url.encode('utf-8', 'surrogatepass'))}"
         )
-    identity = identity_in(options.directory)
-    if not options.command:
-        return identity
-    digest = sha256("\0".join(options.command).encode("utf-8", "surrogatepass"))
-    return identity.replace(command=f"{os.path.basename(options.command[0])} {digest}")
+    words = [*options.command, *(word for server in options.servers for word in server), *(options.entries or ())]
+    if not words:
+        return identity_in(options.directory)
+    digest = sha256("\0".join(words).encode("utf-8", "surrogatepass"))
+    return _of_folder(options.directory).replace(command=f"{os.path.basename(words[0])} {digest}")
 
 
 def identity_in(directory: str) -> CatalogueIdentity:
-    """The identity of a Host's workspace."""
+    """The identity of a Host's workspace, the same for all folders below its global.json or `.devtools`."""
+    folder = start = os.path.realpath(directory)
+    while not any(os.path.exists(os.path.join(folder, name)) for name in (GLOBAL_JSON, CONFIG, ADDINS)):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return _of_folder(start)
+        folder = above
+    return _of_folder(folder)
+
+
+def _of_folder(directory: str) -> CatalogueIdentity:
     return CatalogueIdentity(os.path.normcase(os.path.realpath(directory)))
 
 
@@ -153,12 +165,12 @@ def load(state: str, identity: CatalogueIdentity) -> tuple[Catalogue | None, str
 
 def save(state: str, identity: CatalogueIdentity, catalogue: Catalogue) -> None:
     """Store the catalogue for the next start. Waits for the disk; a failure is only logged."""
-    offered = catalogue.offered
-    tools = tuple((name, text) for name, text in offered.tools if _is_name(name))  # `load` refuses others
-    if not tools and (kept := load(state, identity)[0]) and kept.offered.tools:
+    tools = _storable(catalogue.offered).tools
+    if not tools and not catalogue.servers and (kept := load(state, identity)[0]) and kept.offered.tools:
         log.debug("The tool catalogue stays as it is: the upstream has no tools at the moment.")
         return
-    data = _written(identity, catalogue.replace(offered=offered.replace(tools=tools)))
+    servers = tuple(each.replace(offered=_storable(each.offered)) for each in catalogue.servers)
+    data = _written(identity, catalogue.replace(offered=_storable(catalogue.offered), servers=servers))
     if len(data) > MAX_BYTES or len(tools) > MAX_TOOLS:
         log.debug(f"The upstream offers too much for a tool catalogue: {len(tools):,} tools, {len(data):,} bytes.")
         return
@@ -166,6 +178,11 @@ def save(state: str, identity: CatalogueIdentity, catalogue: Catalogue) -> None:
         write_own(path_of(state, identity), data)
     except OSError as error:
         log.warn(f"The tool catalogue cannot be written, so the next start will list no tools at first: {error}")
+
+
+def _storable(offered: Offered) -> Offered:
+    """The lists without tools whose names `load` refuses."""
+    return offered.replace(tools=tuple((name, text) for name, text in offered.tools if _is_name(name)))
 
 
 class _Unusable(Exception):
@@ -186,15 +203,17 @@ def _read(data: bytes, identity: CatalogueIdentity) -> Catalogue:
         or CatalogueIdentity(about["workspace"], about["command"], about["url"]) != identity
     ):
         raise _Unusable("it belongs to another workspace or server")
-    names = [about["names"][name] for name in field_names(Offered)]
-    if len(names[0]) > MAX_TOOLS or not all(_is_name(name) for name in names[0]):
+    servers = about.get("servers", ())  # older versions wrote none
+    named = [[each["names"][name] for name in field_names(Offered)] for each in (about, *servers)]
+    if any(len(names[0]) > MAX_TOOLS or not all(_is_name(name) for name in names[0]) for names in named):
         raise _Unusable("it has too many tools, or invalid names of tools")
-    if sum(map(len, names)) != len(lines):
+    if sum(len(names) for each in named for names in each) != len(lines):
         raise _Unusable("its number of entries is wrong")
     following = iter(lines)
-    lists: list[Entries] = [tuple(zip(named, following, strict=False)) for named in names]
+    # The names come first: at the end of its names, `zip` must not take an entry of the next list.
+    offers = [Offered(*(tuple(zip(names, following, strict=False)) for names in each)) for each in named]
     return Catalogue(
-        Offered(*lists),
+        offers[0],
         about["serverInfo"],
         about["capabilities"],
         about["instructions"],
@@ -203,12 +222,15 @@ def _read(data: bytes, identity: CatalogueIdentity) -> Catalogue:
         # Files of older versions have neither of these members.
         about.get("selectsSolution", about.get("usesHost")) is not False,
         about.get("hotReload") is True,
+        tuple(
+            ServerOffer(each["name"], offered, each["prefix"], each["instructions"])
+            for each, offered in zip(servers, offers[1:], strict=True)
+        ),
     )
 
 
 def _written(identity: CatalogueIdentity, catalogue: Catalogue) -> bytes:
     """Make a line with version and checksum, a line about the upstream, then a line for each entry of the lists."""
-    lists: list[Entries] = [getattr(catalogue.offered, name) for name in field_names(Offered)]
     about = {
         "workspace": identity.workspace,
         "workspaceHash": _workspace_hash(identity),
@@ -218,14 +240,29 @@ def _written(identity: CatalogueIdentity, catalogue: Catalogue) -> bytes:
         "selectsSolution": catalogue.selects_solution,
         "hotReload": catalogue.hot_reload,
         "timestamp": catalogue.saved_at,
-        "names": {name: [entry for entry, _ in found] for name, found in zip(field_names(Offered), lists, strict=True)},
+        "names": _names(catalogue.offered),
         "serverInfo": catalogue.server,
         "capabilities": catalogue.capabilities,
         "instructions": catalogue.instructions,
+        "servers": [
+            {
+                "name": each.name,
+                "prefix": each.prefix,
+                "instructions": each.instructions,
+                "names": _names(each.offered),
+            }
+            for each in catalogue.servers
+        ],
     }
+    offers = (catalogue.offered, *(each.offered for each in catalogue.servers))
+    lists: list[Entries] = [getattr(offered, name) for offered in offers for name in field_names(Offered)]
     lines = [_json(about), *(text for found in lists for _, text in found), b""]
     sealed = b"\n".join(lines)
     return _json({"version": VERSION, "sha256": sha256(sealed)}) + b"\n" + sealed
+
+
+def _names(offered: Offered) -> dict[str, list[str]]:
+    return {name: [entry for entry, _ in getattr(offered, name)] for name in field_names(Offered)}
 
 
 def _workspace_hash(identity: CatalogueIdentity) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...protocol.client.connection import ConnectionLost
+from ...protocol.client.connection import ConnectionLost, UnusableServer
 from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from ...protocol.versions import MODERN_VERSIONS
 from ...system.log import log
@@ -187,6 +187,10 @@ class ListReader:
             log.warn(f"'{method}' of the server was answered with an error: {error.message}")
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             log.warn(f"The server's answer to '{method}' cannot be read: {error}.")
+        except UnusableServer as refusal:
+            if refusal.status != 403:
+                raise
+            log.warn(f"'{method}' of the server cannot be read: {refusal}")
         except TimeoutError:
             log.warn(f"'{method}' of the server was not answered within {seconds:g} s.")
         return None
@@ -251,7 +255,7 @@ def _length(raw: msgspec.Raw) -> int:
 async def _follow_changes(connection: Connection) -> None:
     try:
         await connection.watch(frozenset())
-    except (ConnectionLost, TimeoutError) as error:
+    except (ConnectionLost, UnusableServer, TimeoutError) as error:
         log.debug(f"The server does not announce changes of its lists: {error}")
 
 

@@ -8,7 +8,9 @@ start is not delayed: for a Host, hot reload begins when it is connected.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import time
 import traceback
 from functools import partial
 from typing import TYPE_CHECKING
@@ -97,9 +99,10 @@ class Reloader:
         self._channel_path: str | None = None
         self._queue: CallQueue | None = None
         self._restarter: Restarter | None = None
+        self._was_current = True  # whether what is on disk was the running code when the plan changed
         self._restarting = False  # whether we restart the upstream at this moment
+        self._plan_waits = False  # whether the plan has changed while the authority restarts the upstream
         self._start_failed = keeper.state is DEGRADED  # whether the upstream failed since the code was last checked
-        self._outcome: RestartResult | None = None  # of our last restart, until the queue has heard of it
         self._owners_restarts = 0  # how often the owner had restarted the Host when we were last connected
         self._state.follow_reloader(self)
 
@@ -126,11 +129,9 @@ class Reloader:
         await self._close_authority()
 
     async def _reload(self, own: LocalAuthority) -> None:
-        try:
+        with contextlib.suppress(AuthorityProblem):  # already logged
             if (await own.check(log.debug)).restart_due:
                 await own.ready_to_restart()
-        except AuthorityProblem:
-            pass  # already logged
 
     @property
     def _connected(self) -> bool:
@@ -145,17 +146,20 @@ class Reloader:
     async def before_launch(self) -> None:
         """Record the code that the next upstream will read, and wait for the owner of a Host to launch it; bounded."""
         self._content = None
-        await asyncio.wait([self._tasks.start(_guarded(self._note_code))], timeout=LIMITS.note_seconds)
+        noting = _guarded(partial(self._note_code, time.monotonic() + LIMITS.note_seconds))
+        await asyncio.wait([self._tasks.start(noting)], timeout=LIMITS.note_seconds)
         if self._remote is not None:  # usually the owner launches the next Host
             await asyncio.wait([self._tasks.start(self._remote.until_restarted())], timeout=LIMITS.owner_seconds)
 
-    async def _note_code(self) -> None:
+    async def _note_code(self, deadline: float) -> None:
+        """The start goes on after the deadline, so what is read later may be newer than what was started."""
         await self._update_plan()  # the user may have trusted the config a moment ago
         if self._own is not None:
-            await self._own.launched()
+            await self._own.note_launch(deadline=deadline)
         elif self._options.command:  # the user may trust the config while the server runs
             self._content_of = None
-            self._content = await run_in_thread(lambda: content_at_launch(self._options, None, os.environ))
+            content = await run_in_thread(lambda: content_at_launch(self._options, None, os.environ))
+            self._content = UNKNOWN if content and time.monotonic() > deadline else content
 
     def start_settled(self) -> None:
         """A start has succeeded, or failed for good."""
@@ -177,7 +181,10 @@ class Reloader:
         return remote is not None and (remote.restarting or remote.restarts != self._owners_restarts)
 
     def _report_start(self, own: LocalAuthority) -> None:
-        (own.connected if self._connected else own.failed)()
+        if self._connected:
+            own.connected()
+        else:
+            own.failed()
 
     # Which proxy watches the code.
 
@@ -186,6 +193,9 @@ class Reloader:
             found = await run_in_thread(lambda: _watch_plan(self._options, self._keeper, self._plan))
             plan, off = (None, found) if isinstance(found, str) else (found, None)
             before = self._plan
+            if plan != before and self._own is not None and self._own.restarting:
+                self._plan_waits = True  # to close the authority now would end its restart
+                return
             if plan != before:
                 await self._change_plan(plan)
                 if before is not None and off == NOT_TRUSTED:
@@ -218,7 +228,7 @@ class Reloader:
             self._state.learn(trusted=False, refusal=f"{why}; what runs stays")
 
     async def _note_agreement_lost(self, before: WatchedCode) -> None:
-        """Have each result of what runs say that the user has not agreed to what has changed since."""
+        """Add a note to each result that the user has not agreed to later changes."""
         why = await run_in_thread(lambda: refusal(folders().state, before.folder))
         self._queue = self._open_queue(FrozenCode(why), before)
         self._queue.agreement_lost(why)
@@ -226,6 +236,7 @@ class Reloader:
     async def _change_plan(self, plan: WatchedCode | None) -> None:
         if self._own is not None and self._plan is not None:  # the running code stays the same
             self._content, self._content_of = self._own.content, self._plan.packages
+            self._was_current = await self._own.runs_current_code()
         await self._close_authority()
         if plan is None:
             return
@@ -261,6 +272,7 @@ class Reloader:
             waits=lambda: self._forwarding.waits,
             observer=lambda: self._forwarding.observer,
             serves=lambda: self._connected,
+            has_served=lambda: self._keeper.generation > 0,
             tools=lambda: self._keeper.publisher.offered.tools,
             name=self._server_name(plan),
             source=plan.packages[0].root,
@@ -270,27 +282,25 @@ class Reloader:
         self._forwarding.queue = queue
         return queue
 
-    async def _open_own_authority(self, subject: WatchedCode) -> LocalAuthority:
+    async def _open_own_authority(self, plan: WatchedCode) -> LocalAuthority:
         from ...hotreload.control.server import ControlServer
         from ...hotreload.local_authority import LocalAuthority
+        from ...hotreload.package_state import BuildSettings
         from ...system.pipes import PipeProblem
 
-        state, hot_reload = folders().state, subject.config.hot_reload
+        state, hot_reload = folders().state, plan.config.hot_reload
         self._own = own = LocalAuthority(
-            subject.packages,
-            DigestStore(state, subject.folder),
-            os.environ,
-            state,
+            plan.packages,
+            BuildSettings(DigestStore(state, plan.folder), os.environ, state, lambda: self._refusal(plan)),
             strategy=hot_reload.strategy,
             restart=self._restart,
             answers=lambda: self._keeper.until_connected(hot_reload.status_timeout_ms / 1000),
             say=self._keeper.announcements.say,
             status_changed=self._on_own_status,
-            client=_client_app(subject, state, self._on_own_status),
-            refusal=lambda: self._refusal(subject),
+            client=_client_app(plan, state, self._on_own_status),
         )
-        await self._report_running_code(own, subject)
-        self._channel = ControlServer(self._channel_name, own, subject.packages, self._inspector_url)
+        await self._report_running_code(own, plan)
+        self._channel = ControlServer(self._channel_name, own, plan.packages, self._inspector_url)
         try:
             self._channel_path = await self._channel.open()
         except PipeProblem as problem:
@@ -298,22 +308,25 @@ class Reloader:
             self._channel = None
         return own
 
-    def _refusal(self, subject: WatchedCode) -> str:
+    def _refusal(self, plan: WatchedCode) -> str:
         """Why the agreement does not cover the code as it is now; empty if it does, or if the command was typed."""
-        typed = self._options.watch and subject.config.path is None
-        return "" if typed or is_trusted(os.environ, subject.folder) else refusal(folders().state, subject.folder)
+        typed = self._options.watch and plan.config.path is None
+        return "" if typed or is_trusted(os.environ, plan.folder) else refusal(folders().state, plan.folder)
 
-    async def _report_running_code(self, own: LocalAuthority, subject: WatchedCode) -> None:
+    async def _report_running_code(self, own: LocalAuthority, plan: WatchedCode) -> None:
         """Tell the authority which code runs: it was launched before the authority was opened."""
         content, self._content = self._content, None
-        if self._content_of not in (None, subject.packages):  # the digest is that of other files
-            content = None
-        await own.launched(content)
+        if self._content_of is None:
+            await own.note_launch(on_disk=content)
+        else:
+            if content is not None and self._content_of != plan.packages:  # the digest is that of other files
+                content = None if self._was_current else UNKNOWN
+            await own.note_launch(running=content)
         upstream = self._keeper.upstream
         launched = upstream.sources if isinstance(upstream, HostUpstream) else None
         # Compare only after the code was read, so that a save in between is noticed.
-        if launched is not None and await run_in_thread(lambda: sources_key(subject.folder)) != launched:
-            await own.launched(UNKNOWN)
+        if launched is not None and await run_in_thread(lambda: sources_key(plan.folder)) != launched:
+            await own.note_launch(running=UNKNOWN)
         if self._keeper.state in (CONNECTED, DEGRADED):
             self._report_start(own)
 
@@ -328,8 +341,8 @@ class Reloader:
         """Close the authority, and run the calls that wait for it."""
         self._close_queue()
         parts = (self._channel, self._remote, self._own)
-        await asyncio.gather(*(part.close() for part in parts if part is not None))
         self._plan = self._channel = self._channel_path = self._remote = self._own = None
+        await asyncio.gather(*(part.close() for part in parts if part is not None))
 
     def _close_queue(self) -> None:
         queue, self._queue = self._queue, None
@@ -337,10 +350,10 @@ class Reloader:
             self._forwarding.queue = None
             queue.close()
 
-    def _server_name(self, subject: WatchedCode) -> str:
+    def _server_name(self, plan: WatchedCode) -> str:
         introduced = self._connected and isinstance(self._keeper.upstream, ConfiguredUpstream)
-        if not introduced and (subject.config.names_server or subject.config.hot_reload.server_name):
-            return f"the server '{server_name(subject.config)}'"
+        if not introduced and (plan.config.names_server or plan.config.hot_reload.server_name):
+            return f"the server '{server_name(plan.config)}'"
         name = self._keeper.named
         return name[0].lower() + name[1:]
 
@@ -353,22 +366,26 @@ class Reloader:
     async def _restart(self) -> RestartResult:
         assert self._plan is not None
         assert self._queue is not None
+        assert self._own is not None
         if self._restarter is None:
             from .restart import Restarter  # few proxies need it, and none when it starts
 
             self._restarter = Restarter(self._keeper)
         self._restarting = True
         try:
-            self._outcome = await self._restarter.restart(self._plan.config.hot_reload, self._queue, self._channel)
-            return self._outcome
+            return await self._restarter.restart(
+                self._plan.config.hot_reload, self._queue, self._channel, new_code=self._own.starts_new_code
+            )
         finally:
             self._restarting = False
 
     def _on_own_status(self) -> None:
         """Called when the status of our authority has changed; a restart may be over."""
         if self._queue is not None and self._own is not None and not self._own.restarting:
-            outcome, self._outcome = self._outcome, None
-            self._queue.resume(outcome)
+            self._queue.resume(self._own.last_restart)
+            if self._plan_waits:
+                self._plan_waits = False
+                self.update()
         self._publish_status()
 
     # Restarts by the owner of the Host.
@@ -388,48 +405,48 @@ class FrozenCode:
     """The authority over code to which the user has not agreed: it is neither read, built nor started."""
 
     def __init__(self, why: str) -> None:
-        self._why = why  # the end of a sentence
+        self._refusal = f"The server is not restarted: {why}."
 
     def news(self) -> bool:
         return False
 
     async def check(self, tell: Callable[[str], None], demand: Demand = Demand.NEW_CODE) -> CheckResult:  # noqa: ARG002
         if demand is Demand.RESTART:
-            raise AuthorityProblem(f"The server is not restarted: {self._why}.")
+            raise AuthorityProblem(self._refusal)
         return UNCHANGED
 
     async def ready_to_restart(self) -> RestartResult:
-        return RestartResult(False, f"The server is not restarted: {self._why}.", kept=True)
+        return RestartResult(False, self._refusal, kept=True)
 
 
 def _watch_plan(options: ProxyOptions, keeper: Keeper, before: WatchedCode | None) -> WatchedCode | str:
     """The code to watch now, or why none is watched, as the end of a sentence. Reads the disk."""
-    workspace = keeper.owner.workspace.workspace if keeper.owner.workspace else None
-    subject = find_watched_code(options, workspace, os.environ, before and before.replace(channel=None))
+    workspace = keeper.proxy_state.workspace
+    plan = find_watched_code(options, workspace, os.environ, before and before.replace(channel=None))
     running, upstream = keeper.running, keeper.upstream
-    if isinstance(subject, str):
-        return subject
+    if isinstance(plan, str):
+        return plan
     if upstream is None:
         return NOT_YET
     if not isinstance(upstream, HostUpstream):
-        return subject
+        return plan
     if not isinstance(running, HostProcess):  # the owner of the next Host is not known yet
-        return before if before is not None and before.replace(channel=None) == subject else NOT_YET
+        return before if before is not None and before.replace(channel=None) == plan else NOT_YET
     if running.kind is not HostKind.BUNDLED:
         return "only the bundled Host is reloaded"
-    return subject.replace(channel=None if running.owned else running.control_channel)
+    return plan.replace(channel=None if running.owned else running.control_channel)
 
 
 async def _guarded(work: Callable[[], Awaitable[None]]) -> None:
-    """Log an error of hot reload, which affects nothing else: a bug in the proxy, or a disk that does not answer."""
+    """Log an unexpected error; hot reload must not break the proxy."""
     try:
         await work()
     except Exception:
         log.write(ERROR, f"hot reload failed:\n{traceback.format_exc()}")
 
 
-def _client_app(subject: WatchedCode, state: str, status_changed: Callable[[], None]) -> ClientApp | None:
-    client, folder = subject.config.client, subject.config.client_folder
+def _client_app(plan: WatchedCode, state: str, status_changed: Callable[[], None]) -> ClientApp | None:
+    client, folder = plan.config.client, plan.config.client_folder
     if client is None or folder is None:
         return None
     from ...hotreload.client_app import ClientApp

@@ -45,15 +45,19 @@ class Restarter:
         self._one_at_a_time = asyncio.Lock()
 
     async def restart(
-        self, hot_reload: HotReloadSettings, queue: CallQueue, channel: ControlServer | None
+        self, hot_reload: HotReloadSettings, queue: CallQueue, channel: ControlServer | None, *, new_code: bool
     ) -> RestartResult:
-        """Replace the upstream when its calls are over, or by a swap, and notify the proxies that share it."""
+        """Replace the upstream when its calls are over, or by a swap, and notify the proxies that share it.
+
+        `new_code`: no server has answered with it yet.
+        """
         swaps, outcome = hot_reload.strategy is Strategy.SWAP, RestartResult(False, "The restart was interrupted.")
         try:
             await queue.pause(hold=swaps, finish=not (swaps and self._can_swap))
             if channel is not None:
                 await channel.announce_restart(PEERS_SECONDS)
-            outcome = await (self.swap() if swaps else self.renew(hot_reload.restart_delay_ms / 1000))
+            delay = hot_reload.restart_delay_ms / 1000
+            outcome = await (self.swap(new_code=new_code) if swaps else self.renew(delay, new_code=new_code))
             if outcome.ok:
                 outcome = outcome.replace(problem=await self._addin_failures())
             return outcome
@@ -77,13 +81,13 @@ class Restarter:
             self._keeper.proxy_state.learn(host=host)
         return " ".join(addin.failure for addin in host.add_ins if addin.error is not None)
 
-    async def renew(self, delay_seconds: float = 0.0) -> RestartResult:
+    async def renew(self, delay_seconds: float = 0.0, *, new_code: bool = True) -> RestartResult:
         """Stop the upstream, if it is owned, and start it with its new code."""
-        return await self._in_turn(partial(self._renew, delay_seconds))
+        return await self._in_turn(partial(self._renew, delay_seconds, new_code))
 
-    async def swap(self) -> RestartResult:
+    async def swap(self, *, new_code: bool = True) -> RestartResult:
         """Start the new code beside the present upstream, which serves until the new one is ready."""
-        return await self._in_turn(self._swap_or_renew)
+        return await self._in_turn(partial(self._swap_or_renew, new_code))
 
     async def _in_turn(self, work: Callable[[], Awaitable[RestartResult]]) -> RestartResult:
         async def wait_and_work() -> RestartResult:
@@ -92,7 +96,7 @@ class Restarter:
 
         return await asyncio.shield(self._tasks.start(wait_and_work()))
 
-    async def _renew(self, delay_seconds: float) -> RestartResult:
+    async def _renew(self, delay_seconds: float, new_code: bool) -> RestartResult:
         keeper, upstream = self._keeper, self._keeper.upstream
         if upstream is None or keeper.state is SHUTDOWN:
             return RestartResult(False, "There is nothing to restart.")
@@ -104,7 +108,7 @@ class Restarter:
         before = keeper.publisher.offered.tools
         keeper.proxy_state.forget_upstream()
         upstream.renegotiate()
-        keeper.renew(delay_seconds)
+        keeper.renew(delay_seconds, new_code=new_code)
         return await self._outcome(before)
 
     async def _obstacle(self) -> str:
@@ -116,14 +120,14 @@ class Restarter:
             return await run_in_thread(lambda: upstream.replace(running))
         return f"{self._keeper.named} was not started by this proxy, so it cannot be restarted here."
 
-    async def _swap_or_renew(self) -> RestartResult:
+    async def _swap_or_renew(self, new_code: bool) -> RestartResult:
         keeper = self._keeper
         running, upstream = keeper.running, keeper.upstream
         if running is None or upstream is None or keeper.state is not CONNECTED:
-            return await self._renew(0.0)
+            return await self._renew(0.0, new_code)
         if not self._can_swap:  # the calls are over, and other requests, which no call waits for, finish first
             await keeper.until_unused()
-            return await self._renew(0.0)
+            return await self._renew(0.0, new_code)
         before = keeper.publisher.offered.tools
         upstream.renegotiate()
         swap = keeper.swap = Swap(keeper, upstream)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+import time
 
 from ...system.log import log
 from ...system.values import Value
@@ -15,9 +17,10 @@ from ...workspace.config_file import CONFIG, find_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ...hotreload.watched_package import WatchedPackage
+    from ...issues import Issue
     from ...workspace.config import Config
     from ...workspace.resolver import Workspace
     from ..options import ProxyOptions
@@ -26,6 +29,8 @@ NOT_TRUSTED = "the workspace is not trusted ('uno-devserver trust')"
 NO_CONFIG = f"no {CONFIG} says where the code of the command is, and it was started without --watch"
 BEHIND_URL = "the code of a server behind a URL is not known"
 NOT_YET = "no server runs yet"
+LAUNCH_SECONDS = 3.0  # that a launch waits until its code was read; 20,000 files take 0.3 s
+NO_CODE = "there is no code to watch"
 _WILDCARDS = re.compile(r"[*?{}\\]")  # patterns have no way to quote these
 
 
@@ -55,7 +60,7 @@ def find_watched_code(
     if not options.watch or found not in (NO_CONFIG, NOT_TRUSTED):
         return found
     from ...hotreload.watched_package import Role, WatchedPackage
-    from ...workspace.command_package import OutsideRepository, package_of
+    from ...workspace.command_package import OutsideRepository, followed_manifests, package_of, started_files
     from ...workspace.config import Config
     from ...workspace.trust import ForeignCode
 
@@ -65,7 +70,11 @@ def find_watched_code(
         return f"{problem.path} belongs to another user"
     except OutsideRepository as problem:
         return str(problem)
-    return WatchedCode(root, (WatchedPackage(Role.SERVER, root),), Config())
+    started = started_files(options.command, options.directory)
+    project = _project(root, options.command, options.directory)
+    scripts = _patterns_of(root, followed_manifests(options.command, options.directory), root)
+    package = WatchedPackage(Role.SERVER, root, scripts, project=project, started=started)
+    return WatchedCode(root, (package,), Config())
 
 
 def _configured_code(
@@ -81,7 +90,7 @@ def _configured_code(
     if workspace is not None:
         folder, path = workspace.working_directory, workspace.config
     else:
-        path = find_config(options.directory)
+        path = find_config(options.directory) if options.server is None else None  # it cannot be that of several
         if path is None:
             return NO_CONFIG
         folder = os.path.dirname(os.path.dirname(path))
@@ -89,14 +98,16 @@ def _configured_code(
     from ...workspace.trust import is_trusted, was_trusted
 
     trusted = is_trusted(environ, folder)
-    config = read_config(path)
+    config = read_config(path, options.server if workspace is not None else None)
     if trusted and not is_trusted(environ, folder):  # the config was saved while it was read
-        trusted, config = False, read_config(path)
+        trusted, config = False, read_config(path, config.name)
+    if config.connects_only and not options.command:
+        return BEHIND_URL
     if not config.readable and before is not None and before.config.path == path and was_trusted(environ, folder):
         return before
-    packages = packages_of(folder, config, typed=bool(options.command))
+    packages = packages_of(folder, config, typed=options.command, directory=options.directory)
     if not packages:
-        return "there is no code to watch"
+        return NO_CODE if config.name is None else f"{config.section} says by no root or cwd where its code is"
     if not config.hot_reload.enabled:
         return f"hotReload.enabled is false in {config.path}"
     if not trusted and not untrusted:
@@ -104,32 +115,46 @@ def _configured_code(
     return WatchedCode(folder, packages, config.replace(issues=()))
 
 
-def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[WatchedPackage, ...]:
-    """The packages of a workspace, even if hot reload is off. `typed`: whether the user typed the server's command."""
+def packages_of(
+    folder: str, config: Config, *, typed: Sequence[str] = (), directory: str = ""
+) -> tuple[WatchedPackage, ...]:
+    """The packages of a workspace, even if hot reload is off.
+
+    `typed`: the server's command, if the user typed it; `directory`: where it runs, if that is not the workspace.
+    """
     from ...hotreload.watched_package import Role, WatchedPackage
     from ...workspace.addins import ADDINS_FOLDER as ADDINS
+    from ...workspace.command_package import followed_manifests, started_files
     from ...workspace.config import ServerCommand
 
     include, exclude = config.hot_reload.include, config.hot_reload.exclude
     packages = []
     root = config.server_folder or (folder if typed and config.path is not None else None)
+    if config.name is not None and config.server_root is None and (config.server is None or config.server.cwd is None):
+        root = None  # of several servers, not each can be that of the whole workspace
     extension = config.extension_path
     server = config.server or ServerCommand()
     variables = None if typed else server.env_file  # they are read when the server starts
-    if root is not None:
+    if not typed and config.connects_only:
+        root = None  # its code, if any, is not what answers
+    elif root is not None:
+        line, place = typed or (server.command or "", *server.args), folder if typed else server.cwd
+        manifests = followed_manifests(line, directory or folder if typed else place or root)
         packages.append(
             WatchedPackage(
                 Role.SERVER,
                 root,
-                (*include, *_pattern_of(root, variables)),
+                (*include, *_pattern_of(root, variables), *_patterns_of(root, manifests, folder)),
                 (*exclude, *_pattern_inside(root, extension)),
                 workspace=folder,
                 environment=_environment(root, config),
+                project=_project(root, line, place),
                 watch=config.hot_reload.watch,
                 build=server.build,
+                started=started_files(typed, directory or folder) if typed else _started_by(config),
             )
         )
-    elif not typed and os.path.isdir(os.path.join(folder, ADDINS)):
+    elif not typed and config.name is None and os.path.isdir(os.path.join(folder, ADDINS)):
         packages.append(WatchedPackage(Role.SERVER, folder, include, exclude, addins=True, workspace=folder))
     if extension is not None:
         packages.append(
@@ -141,6 +166,44 @@ def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Wa
     return tuple(packages)
 
 
+def _started_by(config: Config) -> tuple[str, ...]:
+    """The files that the config's command starts, without those that the .NET SDK finds and builds."""
+    from ...workspace.server_command import PACKAGE, ServerLine, server_command
+
+    root, server = config.server_folder, config.server
+    is_known = server is not None and (server.command is not None or server.build == ())
+    if not is_known and not os.path.isfile(os.path.join(root or "", PACKAGE)):
+        return ()
+    line = server_command(config, os.environ, sys.platform)
+    return line.started() if isinstance(line, ServerLine) else ()
+
+
+def missing_output(package: WatchedPackage, environ: Mapping[str, str], output: str = "") -> Issue | None:
+    """Why a server cannot be started before the build of its package has run: that writes a file which it starts.
+
+    `output`: the folder that a .NET build writes to.
+    """
+    folders = [os.path.join(os.path.realpath(folder), "") for folder in (package.root, output) if folder]
+    gone = [path for path in package.started if not os.path.exists(path)]
+    missing = next((path for path in gone if os.path.realpath(path).startswith(tuple(folders))), None)
+    if missing is None:
+        return None
+    from ...hotreload.build_command import build_of
+    from ...issues import warning
+
+    build = build_of(package, environ, sys.platform)
+    if build is None or not build.writes:
+        return None
+    message = f"{missing} does not exist yet, so '{build.named}' runs first."
+    return warning("HostNotStarted", message, "It is started when it is built.")
+
+
+def unbuilt_command(options: ProxyOptions, environ: Mapping[str, str]) -> Issue | None:
+    """Why a typed command cannot be started before its package is built; None if it can."""
+    code = find_watched_code(options, None, environ)
+    return None if isinstance(code, str) else missing_output(code.packages[0], environ)
+
+
 def count_addin_sources(folder: str, config: Config) -> int | None:
     """How many source files of the workspace's add-ins are watched; None if they are not watched."""
     watched = next((package for package in packages_of(folder, config) if package.addins), None)
@@ -149,6 +212,20 @@ def count_addin_sources(folder: str, config: Config) -> int | None:
     from ...hotreload.sources.finder import find_sources
 
     return len(find_sources(watched).files)
+
+
+def _project(root: str, line: Sequence[str], directory: str | None) -> str:
+    """The .NET project or program in the root, or the Go package, that the command names; empty if it names none."""
+    program = os.path.basename(line[0]).removesuffix(".exe")
+    if program == "go":
+        from ...hotreload.sources.go import run_package
+
+        return run_package(line, directory or root, root)
+    if program != "dotnet" and not program.endswith(".cs"):
+        return ""
+    from ...workspace.dotnet_project import named_in
+
+    return named_in(line, directory or root, root)
 
 
 def _environment(root: str, config: Config) -> str:
@@ -171,28 +248,47 @@ def _pattern_of(root: str, path: str | None) -> tuple[str, ...]:
     return () if path is None else (_WILDCARDS.sub("?", os.path.relpath(path, root).replace(os.sep, "/")),)
 
 
+def _patterns_of(root: str, paths: Sequence[str], workspace: str) -> tuple[str, ...]:
+    """The patterns, from the root of a package, of those paths that are inside the workspace."""
+    from ...workspace.repository import is_inside
+
+    inside = (path for path in paths if is_inside(os.path.realpath(path), os.path.realpath(workspace)))
+    return tuple(pattern for path in inside for pattern in _pattern_of(root, path))
+
+
 def unknown_code(options: ProxyOptions) -> str | None:
     """Why it is not known where the code of a typed command or a URL is; None if it may be known."""
     if options.url is not None:
         return BEHIND_URL
-    return NO_CONFIG if find_config(options.directory) is None and not options.watch else None
+    near = find_config(options.directory) if options.server is None else None
+    return NO_CONFIG if near is None and not options.watch else None
 
 
 def content_at_launch(options: ProxyOptions, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
-    """The digest of the code of a server before its start; None if it is not watched, or cannot be read."""
+    """The digest of the code of a server before its start; None if it is not watched, or cannot be read.
+
+    UNKNOWN if that takes too long for a launch: the first check starts the server again.
+    """
     # A typed command is started even without the user's trust in the config, which may follow while it runs.
     subject = find_watched_code(options, workspace, environ, untrusted=bool(options.command))
     if isinstance(subject, str):
         return None
+    from ...hotreload.digest_store import UNKNOWN
     from ...hotreload.fingerprint import Fingerprint
     from ...hotreload.sources.finder import find_sources
     from ...hotreload.watched_package import Role
+    from ...workspace.repository import BudgetSpent, ReadBudget
 
     server = next((package for package in subject.packages if package.role is Role.SERVER), None)
     if server is None:
         return None
+    budget = ReadBudget(LAUNCH_SECONDS, time.monotonic)
     try:
-        return Fingerprint(lambda: find_sources(server), watches=False).digest()
+        digest = Fingerprint(lambda: find_sources(server, budget=budget), watches=False, budget=budget).digest()
+        return UNKNOWN if budget.is_late else digest
+    except BudgetSpent as spent:
+        log.debug(f"the code of the server is not known at its start: {spent}")
+        return UNKNOWN
     except Exception as error:
         log.debug(f"the code of the server cannot be read while it starts: {error}")
         return None

@@ -16,14 +16,14 @@ from ...instances.bounded_output import BoundedOutput
 from ...instances.child_process import spawn
 from ...issues import Issue, fatal, warning
 from ...system.log import log
-from ...system.programs import named_program_candidates
+from ...system.programs import first_executable, named_program_candidates
 from ...system.state_files import name_for
 from ...system.text import shown_command, shown_url
 from .base import StartFailure, Upstream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ...instances.child_process import Child
     from .command_process import CommandLimits, CommandProcess
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # Shortages that may be over a moment later. Every other error lasts until the user changes something.
 PASSING_ERRORS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
+PACKAGE_MANAGERS = ("npm", "pnpm", "yarn", "bun")
 
 
 class CommandUpstream(Upstream):
@@ -44,20 +45,25 @@ class CommandUpstream(Upstream):
         limits: CommandLimits | None = None,
         *,
         url: str | None = None,
+        headers: Mapping[str, str] | None = None,
         startup_seconds: float | None = None,
         named_where: str = "after '--'",
         with_interpreter: str = "'-- python {}'",
         log_file: str | None = None,
+        obstacle: Callable[[], Issue | None] = lambda: None,
     ) -> None:
         """`state`: the folder of our own files. `log_file`: by default one for this command in this directory.
 
-        `url`: where it listens; None if it uses pipes. `startup_seconds`: the limit of a start, if not the usual one.
+        `url`: where it listens, None if it uses pipes; `headers` are sent there. `startup_seconds`: the limit of a
+        start, if not the usual one.
         `named_where`: where issues ask the user to correct the command. `with_interpreter`: how to name a script there.
+        `obstacle`: why it cannot be started at present; None if it can. Asked before each start, in its thread.
         """
         self.startup_seconds = startup_seconds or Upstream.startup_seconds
         self._given_seconds = startup_seconds
         self._limits = limits
         self._url = url
+        self._headers = headers or {}
         self.initialize_first = False  # `server/discover` was not answered, but any server knows `initialize`
         self.command = tuple(command)  # may be replaced between two starts
         self._directory = directory
@@ -65,11 +71,15 @@ class CommandUpstream(Upstream):
         self._named_where = named_where
         self._with_interpreter = with_interpreter
         self._log_path = log_file or log_path(state, directory, command)
+        self._obstacle = obstacle
         self._outputs: dict[BoundedOutput, Child | None] = {}  # output files, and the last process of each
 
     def start(self, observer: UpstreamObserver) -> CommandProcess | UrlProcess:
         if not observer.go_on():
             raise StartFailure(warning("HostNotStarted", "The start was given up.", "It is started again when needed."))
+        if (issue := self._obstacle()) is not None:
+            raise StartFailure(issue, final=True)
+        self._check_script()
         may_probe = not self.initialize_first
         self.initialize_first = False  # if this start fails as well, the probe was not the reason, and the next probes
         line = (self._program(), *self.command[1:])
@@ -85,9 +95,9 @@ class CommandUpstream(Upstream):
         self._outputs[output] = child
         observer.launching(f"'{shown_command(self.command)}'", child.pid)
         if self._url is not None:
-            from .url import UrlProcess
+            from .url import UrlProcess, credentials_of
 
-            return UrlProcess(self._url, child, output, self.process_limits())
+            return UrlProcess(self._url, child, output, self.process_limits(), credentials_of(self._url, self._headers))
         from .command_process import CommandProcess  # takes some ms, during which the server starts
 
         return CommandProcess(self, child, output, observer, may_probe=may_probe)
@@ -101,6 +111,19 @@ class CommandUpstream(Upstream):
         limits = self._limits or CommandLimits()
         return limits if self._given_seconds is None else limits.replace(ready_seconds=self._given_seconds)
 
+    def _check_script(self) -> None:
+        """Raise StartFailure if a script of package.json runs `tsx watch`, which reads the server's input itself."""
+        if self._url is not None or os.path.basename(self.command[0]).removesuffix(".cmd") not in PACKAGE_MANAGERS:
+            return
+        from ...workspace.command_package import script_watcher  # only needed for scripts
+
+        watcher, alone = script_watcher(self.command, self._directory) or ((), ())
+        if "tsx" in watcher and "watch" in watcher:
+            given, runs, instead = (shown_command(line) for line in (self.command, watcher, alone))
+            message = f"'{given}' runs '{runs}', which takes the server's input."
+            step = f"Write '{instead}' {self._named_where}; hot reload restarts it."
+            raise StartFailure(fatal("HostNotStarted", message, step), final=True)
+
     def _check_unused(self, url: str) -> None:
         """Raise StartFailure if something listens at the URL: the calls would reach that, not the server."""
         from .url import UrlUpstream
@@ -113,10 +136,9 @@ class CommandUpstream(Upstream):
     def _program(self) -> str:
         name = self.command[0]
         found = named_program_candidates(name, self._directory, self._environ, sys.platform)
-        for path in found:
-            if os.path.isfile(path) and os.access(path, os.X_OK):
-                return path
-        raise StartFailure(self._not_found(name, found), final=True)
+        if (program := first_executable(found)) is None:
+            raise StartFailure(self._not_found(name, found), final=True)
+        return program
 
     def _free_output(self) -> BoundedOutput:
         """The output file of the next process: the same for all, but another while a process still uses it."""

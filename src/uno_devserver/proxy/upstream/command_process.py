@@ -1,12 +1,13 @@
 """The process of an MCP server that was started as a command.
 
-Its exit, or the loss of its pipes, is noticed within 0.2 s. After `stop` neither the process nor its children are left.
+An exit or a lost pipe is noticed within 0.2 s. After `stop` neither the process nor its children are left.
 All clients share one conversation with it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from ...instances.host_kind import HostKind
 from ...protocol.client.connection import Connection, ConnectionLost
 from ...protocol.client.pipe_lines import PipeLines
 from ...protocol.client.stdio import StdioConnection
+from ...system import proc
 from ...system.event_loop import process_exit, run_in_thread
 from ...system.files import decode
 from ...system.log import DEBUG, log
@@ -33,8 +35,12 @@ STRAY_MARK = b"[stdout] "
 
 class CommandLimits(Value):
     ready_seconds: float = USUAL_STARTUP_SECONDS  # for the first answer
-    # The next two together are well under the 300 ms in which the proxy ends after its client.
+    # `input_seconds` and `stop_seconds` together are well under the 300 ms in which the proxy ends after its client.
     input_seconds: float = 0.08  # for a server to exit when its input ends, as MCP asks it to
+    cleanup_seconds: float = (
+        0.02  # part of input_seconds: for the interpreter to exit after the program's code has ended
+    )
+    signals_poll_seconds: float = 0.004  # between two checks whether its code has ended
     stop_seconds: float = 0.12  # then for its whole process group to exit on a signal, before it is killed
     patient_seconds: float = 2.0  # replaces stop_seconds in a restart: the server may have to save something
     exit_seconds: float = 0.2  # how long we wait for its exit after it closed its input or output
@@ -83,7 +89,7 @@ class CommandProcess(RunningUpstream):
         self._cleared = False  # whether all its processes are gone; then its process id may be reused
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        """The conversation that all share. The first peer opens it, and gets the messages that belong to no request."""
+        """Return the shared conversation; the first peer opens it and receives messages without a request."""
         if self._conversation is None and not self._cleared:
             self._conversation = asyncio.ensure_future(self._converse(peer, modern_first and self._may_probe))
             self._conversation.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -98,9 +104,16 @@ class CommandProcess(RunningUpstream):
         return await asyncio.shield(self._ending)
 
     async def stop(self, *, patient: bool = False) -> None:
-        """End its input, then send a signal to its process group, then kill that."""
+        """End its input, then send a signal to its process group, then kill that.
+
+        A call without `patient` also shortens a patient one that has begun.
+        """
         if self._stopping is None and not self._cleared:
             self._stopping = asyncio.ensure_future(self._stop(patient))
+        elif self._stopping is not None and not patient:
+            await asyncio.wait((self._stopping,), timeout=self._limits.input_seconds + self._limits.stop_seconds)
+            if not self._cleared:
+                self._child.end_the_rest()
         if self._stopping is not None:
             await asyncio.shield(self._stopping)
 
@@ -146,15 +159,16 @@ class CommandProcess(RunningUpstream):
 
     async def _clean_up(self, *, exited: bool) -> Ending:
         """End all its processes, after its exit or when its pipes cannot be used any more."""
-        by_itself, reason = self._stopping is None, "" if exited else self._why_useless()
+        by_itself = self._stopping is None
+        useless = "" if exited or not by_itself else self._why_useless()
         if exited and by_itself:
             self._clear()  # end its children, which may keep its output open
         else:
-            await self.stop()  # gives it and its children time to end
+            await self.stop(patient=not by_itself)  # gives it and its children time to end
         if exited:
             await self._read_rest()
             self._close_pipes()
-            reason = how_it_ended(self._child.exit_code())
+        reason = useless or how_it_ended(self._child.exit_code())
         unanswered = by_itself and self._connection is not None and self._connection.probing
         if unanswered:  # set before the end is reported, because the next start reads it
             self._upstream.initialize_first = True
@@ -170,16 +184,30 @@ class CommandProcess(RunningUpstream):
         return f"it closed its {'output' if self._lines.over.is_set() else 'input'}"
 
     async def _stop(self, patient: bool) -> None:
-        if self._lines is not None:
-            self._lines.close_output()
-        gone = asyncio.ensure_future(process_exit(self.process_id, self._limits.poll_seconds))
-        await asyncio.wait((gone,), timeout=self._limits.input_seconds)
-        gone.cancel()
+        await self._end_input()
         seconds = self._limits.patient_seconds if patient else self._limits.stop_seconds
         await run_in_thread(lambda: self._child.stop(seconds))
         self._clear()
         await run_in_thread(lambda: self._output.wait(self._limits.drain_seconds))
         self._close_pipes()
+
+    async def _end_input(self) -> None:
+        """End its input, and wait until it has exited, or until its code has ended and only its interpreter is left.
+
+        CPython restores default signal handling after the exit handlers, and then frees all modules, which takes 0.1 s
+        and more in a server with many. A restart does not wait for that.
+        """
+        limits, had_code = self._limits, proc.handles_signals(self.process_id)
+        if self._lines is not None:
+            self._lines.close_output()
+        gone = asyncio.ensure_future(process_exit(self.process_id, limits.poll_seconds))
+        deadline = time.monotonic() + limits.input_seconds
+        while not gone.done() and (left := deadline - time.monotonic()) > 0:
+            if had_code and not proc.handles_signals(self.process_id):
+                await asyncio.wait((gone,), timeout=min(left, limits.cleanup_seconds))
+                break
+            await asyncio.wait((gone,), timeout=min(left, limits.signals_poll_seconds))
+        gone.cancel()
 
     def _clear(self) -> None:
         self._child.end_the_rest()
@@ -219,11 +247,12 @@ class CommandProcess(RunningUpstream):
 
 
 async def follow_output(output: BoundedOutput, limits: CommandLimits) -> None:
-    """Write the last of what was left out of an output file, and copy new output to our log at the level Debug."""
+    """Flush held-back output to the file, and copy new output to the Debug log."""
     seen = output.size()
     while True:
         await asyncio.sleep(limits.output_check_seconds)
         output.flush()
-        if log.level <= DEBUG and output.size() != seen:
+        size = output.size()  # read before the output, so that none is left out
+        if log.level <= DEBUG and size != seen:
             log.debug(f"the server prints:\n{output.tail(seen)}")
-        seen = output.size()
+        seen = size

@@ -1,4 +1,4 @@
-"""The MCP server that the workspace's config names, as upstream: a command, started if the user trusts the config.
+"""The MCP server that the workspace's config names, as upstream: a command or a URL, if the user trusts the config.
 
 The config is read at each start; while it cannot be read, the last readable one is used. All servers that it names
 write to the same log. Cheap to import: the launch waits for it.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import sys
 
-from ...issues import Issue, fatal, warning
+from ...issues import Issue, fatal
 from ...system.folders import folders
-from ...system.text import usable_name
+from ...system.text import shown_url, usable_name
 from ...workspace.config import CORRECT_FILE, ServerCommand, read_config
-from ...workspace.server_command import folder_name, given_name, server_command
+from ...workspace.server_command import file_variables, folder_name, given_name, server_command
 from ...workspace.trust import is_trusted, not_run, refusal, was_trusted
 from .base import StartFailure, Upstream
 from .command_launch import CommandUpstream, log_path
@@ -28,24 +28,29 @@ if TYPE_CHECKING:
     from .base import RunningUpstream
     from .launcher import UpstreamObserver
     from .output_copies import OutputCopies
+    from .url import UrlUpstream
 
 UNNAMED = "The server of the workspace"
 STARTED_WHEN_SAVED = f"{CORRECT_FILE}: when it is saved, the server is started."
 
 
 class ConfiguredUpstream(Upstream):
-    def __init__(self, workspace: Workspace, environ: Mapping[str, str]) -> None:
+    def __init__(self, workspace: Workspace, environ: Mapping[str, str], entry: str | None = None) -> None:
+        """`entry`: the name of the server in `servers` of the config; None for the server that it names besides."""
         self._path = workspace.config
+        self._entry = entry
         self._folder = workspace.working_directory
         self._environ = environ
         self._state = folders(environ).state
         self._started: tuple[ServerLine, ServerCommand] | None = None
         self._command: CommandUpstream | None = None  # the upstream of these
+        self._address: UrlUpstream | None = None  # of a server that is only connected to
+        self._variables: tuple[tuple[str, str], ...] | Issue = ()  # of its file, as the last start has read them
         self._copies: OutputCopies | None = None  # of the output of a .NET build
         self._given_name: str | None = None  # the server's name in the config or the package
         self._own_name: str | None = None  # the name that the server itself last reported
         self.config: Config | None = None  # as the last start has read it
-        self.named = UNNAMED  # at the beginning of a sentence
+        self.named = UNNAMED if entry is None else f"The server '{entry}'"  # at the beginning of a sentence
         self.trusted: bool | None = None  # at the last start
         self.refusal = ""  # why it was not trusted: the end of a sentence
         self.issues: tuple[Issue, ...] = ()  # always empty: the issues of the config are reported elsewhere
@@ -54,6 +59,10 @@ class ConfiguredUpstream(Upstream):
         self.config = config = self._trusted_config()
         if not config.names_server:
             raise StartFailure(self._names_no_server(config), final=True)
+        self._variables = file_variables(config)
+        if config.connects_only:
+            return self._connected_only(config).start(observer)
+        self.remote = False
         command = self._command_of(config)
         self._require_output(config)
         try:
@@ -61,6 +70,14 @@ class ConfiguredUpstream(Upstream):
         finally:
             self._given_name = given_name(config)  # reads files, so it comes after the launch
             self.named = f"The server '{self._given_name or self._own_name or folder_name(config)}'"
+
+    def has_new_variables(self) -> bool:
+        """Whether its file of variables has other ones than at the last start. Reads the disk."""
+        return self.config is not None and file_variables(self.config) != self._variables
+
+    async def until_other_credentials(self) -> None:
+        assert self._address is not None  # it has refused them
+        await self._address.until_other_credentials()
 
     def renegotiate(self) -> None:
         if self._command is not None:
@@ -73,9 +90,9 @@ class ConfiguredUpstream(Upstream):
             self.named = f"The server '{self._own_name}'"
 
     def _trusted_config(self) -> Config:
-        trusted, config = self._is_trusted(), read_config(self._path)
+        trusted, config = self._is_trusted(), read_config(self._path, self._entry)
         if trusted and not self._is_trusted():  # the config was saved while it was read
-            trusted, config = False, read_config(self._path)
+            trusted, config = False, read_config(self._path, self._entry)
         if not config.readable and self.config is not None:
             trusted, config = was_trusted(self._environ, self._folder), self.config
         elif not config.readable:
@@ -83,7 +100,7 @@ class ConfiguredUpstream(Upstream):
         self.trusted = trusted
         self.refusal = "" if trusted else refusal(self._state, self._folder)
         if not trusted:
-            what = f"The server that {self._path} names"
+            what = f"The server that {self._path} names" if self._entry is None else self.named
             raise StartFailure(not_run(what, self.refusal, nothing_else=True), final=True)
         return config
 
@@ -104,13 +121,45 @@ class ConfiguredUpstream(Upstream):
         self._copies.used(copied.output, process.process_id)
         return process
 
+    def _connected_only(self, config: Config) -> UrlUpstream:
+        from .url import UrlUpstream, credentials_of
+
+        assert config.server is not None
+        assert config.server.url is not None
+        url = config.server.url
+        self._address = UrlUpstream(url, credentials_of(url, self._headers_of(config)))
+        self.remote, self.far = True, self._address.far
+        self._given_name = config.hot_reload.server_name
+        name = self._given_name or self._own_name
+        self.named = f"The server '{name}'" if name else f"The server at {shown_url(url)}"
+        return self._address
+
+    def _headers_of(self, config: Config) -> dict[str, str]:
+        """The headers for the server's URL, with variables expanded; StartFailure if one is not set."""
+        own = config.server or ServerCommand()
+        if not own.headers:
+            return {}
+        from ...protocol.client.credentials import expanded_headers
+
+        from_file = file_variables(config)
+        if isinstance(from_file, Issue):
+            raise StartFailure(from_file, final=True)
+        try:
+            return expanded_headers(dict(own.headers), {**self._environ, **dict(from_file), **dict(own.env)})
+        except ValueError as error:
+            message = f"{config.section}.headers in {config.path} cannot be used: {error}."
+            step = (
+                f"Set it, for example in the file of {config.section}.envFile, or correct the config; then call a tool."
+            )
+            raise StartFailure(fatal("ConfigInvalid", message, step), final=True) from None
+
     def _command_of(self, config: Config) -> CommandUpstream:
         found = server_command(config, self._environ, sys.platform)
         if isinstance(found, Issue):
             raise StartFailure(found, final=True)
         own = config.server or ServerCommand()
         self.startup_seconds = config.startup_seconds or Upstream.startup_seconds
-        if self._command is None or (found, own) != self._started:
+        if not isinstance(self._command, CommandUpstream) or (found, own) != self._started:
             self._started = found, own
             self._command = CommandUpstream(
                 found.line,
@@ -118,37 +167,34 @@ class ConfiguredUpstream(Upstream):
                 found.environ(self._environ),
                 self._state,
                 url=own.url,
+                headers=self._headers_of(config),
                 startup_seconds=config.startup_seconds,
-                named_where=f"as mcpServer.command in {config.path}",
+                named_where=f"as {config.section}.command in {config.path}",
                 with_interpreter='"command": "python", "args": ["{}"]',
-                log_file=log_path(self._state, self._folder, ("config",)),
+                log_file=log_path(self._state, self._folder, ("config", *((config.name,) if config.name else ()))),
             )
         return self._command
 
     def _require_output(self, config: Config) -> None:
-        """Raise StartFailure if the file to run is the output of a build that is still to come."""
+        """Raise StartFailure if a file to run is the output of a build that is still to come."""
         assert self._started is not None
-        found, root = self._started[0], config.server_folder
-        program, *arguments = found.line
-        script = next((word for word in arguments if not word.startswith("-")), "")
-        words = found.built() or [word for word in (program, script) if os.path.dirname(word)]
-        named = (os.path.normpath(os.path.join(found.folder, word)) for word in words)
-        missing = next((path for path in named if not os.path.exists(path)), None)
-        folder = found.output or root
-        inside = missing is not None and folder is not None and missing.startswith(os.path.join(folder, ""))
-        if not inside or not config.hot_reload.enabled:
+        found = self._started[0]
+        started = found.started()
+        if all(map(os.path.exists, started)) or not config.hot_reload.enabled:
             return
-        from ...hotreload.build_command import build_of  # few starts need it
-        from ..reload.watched_code import packages_of
+        from ..reload.watched_code import missing_output, packages_of  # few starts need it
 
-        build = build_of(packages_of(self._folder, config)[0], self._environ, sys.platform)
-        if build is not None:
-            message = f"{missing} does not exist yet, so '{build.named}' runs first."
-            raise StartFailure(warning("HostNotStarted", message, "It is started when it is built."), final=True)
+        package = packages_of(self._folder, config)[0].replace(started=started)
+        issue = missing_output(package, self._environ, found.output)
+        if issue is not None:
+            raise StartFailure(issue, final=True)
 
     def _names_no_server(self, config: Config) -> Issue:
         """The issue of a config that does not name a server any more; the next save leads to another upstream."""
         if config.unclear is not None:
             return fatal(config.unclear.code, config.unclear.message, STARTED_WHEN_SAVED)
+        if self._entry is not None:
+            message = f"{self._path} has no valid entry '{self._entry}' in servers any more."
+            return fatal("ConfigInvalid", message, "Correct the entry, or take it out.")
         message = f"{self._path} names no server any more."
         return fatal("ConfigInvalid", message, "Write mcpServerRoot or mcpServer into it.")

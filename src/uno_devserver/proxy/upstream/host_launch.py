@@ -15,6 +15,7 @@ from ...instances.start import ServerOwned, is_orphan, start
 from ...issues import Issue, UserError, fatal, printed_in, warning
 from ...system.folders import folders
 from ...system.processes import how_it_ended
+from ..options import HOST
 from .base import Ending, StartFailure, Upstream
 
 TYPE_CHECKING = False
@@ -42,7 +43,7 @@ _PROXY_STEPS = {
 
 
 class HostUpstream(Upstream):
-    named = "The Host"  # at the beginning of a sentence
+    named = HOST
 
     def __init__(
         self,

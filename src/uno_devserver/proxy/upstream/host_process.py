@@ -54,6 +54,7 @@ class HostProcess(RunningUpstream):
         self._control_channel: str | None = None  # as last read from the registry
         self._log_identity = _identity(found.log_file)
         self.process_id = found.process_id
+        self.port = found.port
         self.endpoint = f"http://localhost:{found.port}{MCP_PATH}"
         self.owned = found.child is not None and not detached
         self.log_file = found.log_file

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ... import __version__
 from ...instances.host_kind import HostKind
 from ...issues import Issue, warning
-from ...protocol.client.connection import ConnectionLost, ServerDescription, UnusableServer
+from ...protocol.client.connection import AccessDenied, ConnectionLost, ServerDescription, UnusableServer
 from ...protocol.peer_info import ClientInfo
 from ...protocol.versions import MODERN_VERSIONS
 from ...system.event_loop import Tasks
@@ -25,7 +25,7 @@ from ...system.values import Value
 from ..calls.upstream_link import Unavailable
 from ..lists.merge import counted
 from ..lists.reader import ListReader
-from ..state import LISTS, ConnectionState, UpstreamFacts
+from ..state import GIVEN_UP, LISTS, ConnectionState, UpstreamFacts
 from .base import Ending
 from .launcher import Launcher, LaunchFailed, Launching, Ready, StrayLine
 from .lifecycle import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ...protocol.client.connection import Connection, Peer
     from ..announcements import Announcements
     from ..lists.merge import Entries
-    from ..lists.publisher import ListPublisher
+    from ..lists.publisher import ListPublisher, ServerLists
     from ..reload.restart import Swap
     from ..state import ProxyState
     from ..workspace.controller import WorkspaceController
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
     from .lifecycle import Action
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
-GIVEN_UP = frozenset({DEGRADED, ConnectionState.SHUTDOWN})  # no start is under way or due
 FIRST_ATTEMPT = 1  # the start that is under way when the keeper is made
+UNAUTHORIZED = 401  # ends the connection; with 403, other requests may be allowed
 NO_MCP_STATUS = (404, 400)  # the answers of a .NET Host without an add-in for MCP
 NOT_WANTED = "The new server is not wanted any more: the workspace has changed, or the proxy ends."
 UNKNOWN_CLIENT = ClientInfo("uno-devserver", __version__, {}, MODERN_VERSIONS[0])
 
 
 class Owner(Protocol):
-    """The engine, as the keeper sees it."""
+    """The member that has the keeper, as the keeper sees it."""
 
     workspace: WorkspaceController | None  # None if the upstream does not depend on one
 
@@ -76,12 +76,11 @@ class Keeper:
         lifecycle: Lifecycle,
         launcher: Launcher,
         state: ProxyState,
-        publisher: ListPublisher,
+        publisher: ListPublisher | ServerLists,
         announcements: Announcements,
         upstream: Upstream | None,
         *,
         named: str,
-        comes_back: bool = False,
         limits: UpstreamLimits = DEFAULT_LIMITS,
     ) -> None:
         """`upstream` is being started already. `named`: its name at the beginning of a sentence."""
@@ -97,7 +96,6 @@ class Keeper:
         self.limits = limits
         self.announcements = announcements
         self._launcher = launcher
-        self._comes_back = comes_back  # whether others start it, so that it is looked for at intervals
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         self._client: asyncio.Future[ClientInfo] = self._loop.create_future()
@@ -107,6 +105,8 @@ class Keeper:
         self._stops = Tasks()
         self._later_stops = Tasks()  # tasks that stop replaced upstreams, which still answer requests
         self._all_stop = asyncio.Event()  # set when these must stop at once
+        self._retry: asyncio.Task[None] | None = None  # set while Degraded, if the upstream is remote
+        self._looks = 0  # how often a remote upstream was looked for since it was last connected
         self._list_issues: tuple[Issue, ...] = ()  # the last ones of the upstream's lists
         self._pending = {} if upstream is None else {FIRST_ATTEMPT: upstream}  # starts without an outcome
 
@@ -140,10 +140,10 @@ class Keeper:
         self._switch_to(None)
         self.carry_out(self.lifecycle.halt(reason))
 
-    def renew(self, after: float = 0.0) -> None:
-        """Stop the upstream, if it is owned, and start it with its new code after a pause."""
-        announcement = f"{self.named} is restarted with the new code."
-        self.carry_out(self.lifecycle.renew(self._loop.time(), announcement, after=after))
+    def renew(self, after: float = 0.0, *, new_code: bool = False) -> None:
+        """Stop the upstream, if it is owned, and start it after a pause; `new_code`: it has not run with it yet."""
+        announcement = f"{self.named} is restarted{' with the new code' if new_code else ''}."
+        self.carry_out(self.lifecycle.renew(self._loop.time(), announcement, after=after, new_code=new_code))
         self.proxy_state.learn(reloads=self.lifecycle.reloads)
 
     def _switch_to(self, upstream: Upstream | None) -> None:
@@ -220,9 +220,9 @@ class Keeper:
         if self.owner.workspace is not None:
             await self.owner.workspace.reconsider()
 
-    def wanted(self) -> None:
+    def wanted(self, *, at_once: bool = False) -> None:
         if self.upstream is not None:
-            self.carry_out(self.lifecycle.wanted(self._loop.time()))
+            self.carry_out(self.lifecycle.wanted(self._loop.time(), at_once=at_once))
 
     def worked(self, generation: int) -> None:
         if generation == self.generation:
@@ -231,6 +231,10 @@ class Keeper:
     def lost(self, generation: int) -> None:
         if generation == self.generation and self._current is not None:
             self._current.running.check_now()
+
+    def refused(self, generation: int, refusal: UnusableServer) -> None:
+        if generation == self.generation and self._current is not None and refusal.status == UNAUTHORIZED:
+            self._on_refused(self._current, refusal)
 
     def lists_changed(self) -> None:
         if self._current is not None and self._current.reader is not None:
@@ -301,8 +305,22 @@ class Keeper:
         if state in (CONNECTED, DEGRADED):
             self.publisher.tell()  # changes of our own tools that waited for the upstream's lists
             self.owner.start_settled()
-        if state is DEGRADED and self._comes_back:
-            self._loop.call_later(self.limits.find_again_seconds, self.wanted)
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if state is DEGRADED and self.upstream is not None and self.upstream.remote:
+            self._retry = self._tasks.start(self._look_again(self.upstream))
+
+    async def _look_again(self, upstream: Upstream) -> None:
+        """Look for a remote upstream again after a pause; if it refused our credentials, when there are others."""
+        limits, denied = self.limits, self.proxy_state.facts.access_denied is not None
+        if denied:
+            await upstream.until_other_credentials()
+        else:
+            growth = 2 ** min(self._looks, 10) if upstream.far else 1
+            await asyncio.sleep(min(growth * limits.find_again_seconds, limits.longest_find_seconds))
+        self._looks += 1
+        self.wanted(at_once=denied)
 
     # Reports of the launcher.
 
@@ -339,7 +357,8 @@ class Keeper:
         else:
             self._stop()  # a Host without MCP was left running
         self._current = SupervisedUpstream(self, running, self._on_event, report.attempt)
-        self.proxy_state.learn(upstream=self._facts_of(running, None), host=None, connect_error="", without_mcp=False)
+        facts = self._facts_of(running, None)
+        self.proxy_state.learn(upstream=facts, host=None, connect_error="", access_denied=None, without_mcp=False)
         self.owner.launched(running)
         self.carry_out(self.lifecycle.ready(report.attempt))
 
@@ -410,8 +429,9 @@ class Keeper:
     def _on_refused(self, upstream: SupervisedUpstream, refusal: UnusableServer) -> None:
         is_command = upstream.running.kind is HostKind.COMMAND
         without_mcp = not is_command and refusal.status in NO_MCP_STATUS
-        self.proxy_state.learn(connect_error=str(refusal), without_mcp=without_mcp)
-        reason = f"{self.named} cannot be used over MCP: {str(refusal).rstrip('.')}."
+        denied = refusal.status if isinstance(refusal, AccessDenied) else None
+        self.proxy_state.learn(connect_error=str(refusal), access_denied=denied, without_mcp=without_mcp)
+        reason = str(refusal) if denied else f"{self.named} cannot be used over MCP: {str(refusal).rstrip('.')}."
         self.carry_out(self.lifecycle.refused(upstream.attempt, reason))
         if is_command:  # a Host without MCP stays: other programs may use it
             self._stop()
@@ -429,23 +449,35 @@ class Keeper:
             self._loop.call_later(self.limits.find_again_seconds, self.wanted)
             return
         reason = f"{self.named} has gone: {ending.reason}."
-        consequence = "It is looked for again." if self._comes_back else STARTED_AGAIN
-        retry = ending.other_era_next
-        self.carry_out(self.lifecycle.ended(attempt, now, reason, consequence=consequence, other_era_next=retry))
+        remote = self.upstream is not None and self.upstream.remote
+        self.carry_out(
+            self.lifecycle.ended(
+                attempt,
+                now,
+                reason,
+                consequence="It is looked for again." if remote else STARTED_AGAIN,
+                other_era_next=ending.other_era_next,
+                by_its_code=ending.is_by_code,
+            )
+        )
 
     def _begin_generation(self, running: RunningUpstream, server: ServerDescription) -> None:
         self.generation += 1
+        self._looks = 0
         self.proxy_state.blame("start", ())
         self.proxy_state.learn(
             upstream=self._facts_of(running, server),
             generation=self.generation,
             reloads=self.lifecycle.reloads,
             connect_error="",
+            access_denied=None,
             without_mcp=False,
         )
         self.announcements.recovered()
         if self.owner.workspace is not None:
             self.owner.workspace.introduced(server.info.get("name"))
+        elif self.proxy_state.facts.options.server is not None:
+            pass  # its name is that among several servers
         elif running.kind is HostKind.COMMAND and (name := usable_name(server.info.get("name"))):
             self.named = f"The server '{name}'"
             self.proxy_state.learn(named=self.named)
@@ -461,6 +493,7 @@ class Keeper:
             name=info.get("name"),
             version=info.get("version"),
             protocol_version=server.version if server else None,
+            transport=server.transport if server else None,
             stray_line=known.stray_line if known and known.process_id == running.process_id else "",
         )
 

@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
+    from contextvars import Context
 
     from ..state import Timeline
     from .base import RunningUpstream, Upstream
@@ -55,6 +56,7 @@ class Launcher:
         self._reports: deque[Report] = deque()
         self._loop: AbstractEventLoop | None = None
         self._take: Callable[[Report], None] | None = None
+        self._context: Context | None = None  # of `report_to`, in which the log names the server
         self._scheduled = False  # whether the loop is going to take all queued reports
 
     def start(self, attempt: int, upstream: Upstream) -> None:
@@ -72,7 +74,9 @@ class Launcher:
 
     def report_to(self, loop: AbstractEventLoop, take: Callable[[Report], None]) -> None:
         """Call `take` with the queued reports and each later one. Called in the loop's thread."""
-        self._take, self._loop = take, loop
+        from contextvars import copy_context  # the first launch does not wait for it
+
+        self._take, self._loop, self._context = take, loop, copy_context()
         self._deliver()
 
     def report(self, report: Report) -> None:
@@ -81,7 +85,7 @@ class Launcher:
         try:
             if self._loop is not None and not self._scheduled:
                 self._scheduled = True
-                self._loop.call_soon_threadsafe(self._deliver)
+                self._loop.call_soon_threadsafe(self._deliver, context=self._context)
             self._launched.release()
         except RuntimeError:
             pass  # the loop is closed because the process ends, or the lock was released before

@@ -50,7 +50,8 @@ class UpstreamLimits(Value):
     backoff_seconds: tuple[float, ...] = (0.0, 0.5, 2.0)
     stable_seconds: float = 10.0  # after this time, or an answered call, the count of crashes begins again
     retry_seconds: float = 5.0  # between two attempts while Degraded, however often a model repeats its call
-    find_again_seconds: float = 5.0  # between two attempts to find an upstream that others may start
+    find_again_seconds: float = 5.0  # between two attempts to find an upstream that others may start, on this machine
+    longest_find_seconds: float = 60.0  # these pauses grow for a server elsewhere, whose owner sees every attempt
     hello_seconds: float = 1.0  # for the client's first message, which shows its era; it has usually come before
     end_seconds: float = 0.3  # a connection breaks a moment before the exit of its process is known, which says more
     stop_seconds: float = 8.0  # an upstream that takes longer to stop hangs; a working Host needs up to 6 s
@@ -106,6 +107,7 @@ class Lifecycle:
         self._limits = limits
         self._startups = 0  # the number of attempts of this start, or of this restart
         self._on_demand = False  # whether this start is the single attempt of Degraded
+        self._is_untried = False  # whether no server has answered yet with the code that is started
         self._crashes = 0  # the number of crashes since it was last stable
         self._started_at = 0.0
         self._connected_at = 0.0
@@ -126,14 +128,15 @@ class Lifecycle:
         self._reset_counts()
         return (*stop, self._start(now))
 
-    def renew(self, now: float, announcement: str, *, after: float) -> tuple[Action, ...]:
-        """Restart the upstream with newer code, even while it starts; earlier crashes are forgotten."""
+    def renew(self, now: float, announcement: str, *, after: float, new_code: bool = False) -> tuple[Action, ...]:
+        """Restart the upstream, with `new_code` or not, even while it starts; earlier crashes are forgotten."""
         if self.state is SHUTDOWN:
             return ()
         if self.state is INITIALIZING:
             self._go(DISCOVERING)
         self._go(RECONNECTING)
         self._reset_counts()
+        self._is_untried = new_code
         self.reloads += 1
         return (Stop(patient=True), Announce("info", announcement), self._start(now, after=after))
 
@@ -156,9 +159,9 @@ class Lifecycle:
         self.attempt += 1  # reports of a start that is under way are ignored from now on
         return (Stop(), *self._degrade(reason))
 
-    def wanted(self, now: float) -> tuple[Action, ...]:
-        """A call needs the upstream: when Degraded, make a single attempt."""
-        if self.state is not DEGRADED or self.retry_due_in(now) > 0:
+    def wanted(self, now: float, *, at_once: bool = False) -> tuple[Action, ...]:
+        """A call needs the upstream: when Degraded, make a single attempt; `at_once` even right after another one."""
+        if self.state is not DEGRADED or (self.retry_due_in(now) > 0 and not at_once):
             return ()
         self._go(DISCOVERING)
         self._startups = self._limits.startup_attempts - 1
@@ -205,6 +208,7 @@ class Lifecycle:
     def connected(self, attempt: int, now: float) -> tuple[Action, ...]:
         if self._is_current(attempt, frozenset({CONNECTING})):
             self._go(CONNECTED)
+            self._is_untried = False
             self._connected_at, self._answered = now, False
         return ()
 
@@ -213,19 +217,37 @@ class Lifecycle:
         self._answered = True
 
     def refused(self, attempt: int, reason: str) -> tuple[Action, ...]:
-        """The upstream runs, but does not speak MCP; another start would not change that."""
-        return self._degrade(reason) if self._is_current(attempt, frozenset({CONNECTING})) else ()
+        """The upstream runs, but does not speak MCP, or does not accept our credentials (any more).
+
+        Another start would not change that.
+        """
+        return self._degrade(reason) if self._is_current(attempt, frozenset({CONNECTING, CONNECTED})) else ()
 
     def ended(
-        self, attempt: int, now: float, reason: str, *, consequence: str = STARTED_AGAIN, other_era_next: bool = False
+        self,
+        attempt: int,
+        now: float,
+        reason: str,
+        *,
+        consequence: str = STARTED_AGAIN,
+        other_era_next: bool = False,
+        by_its_code: bool = False,
     ) -> tuple[Action, ...]:
-        """The upstream ended, or does not answer any more. If it was not connected yet, its start has failed."""
+        """The upstream ended, or does not answer any more. If it was not connected yet, its start has failed.
+
+        `by_its_code`: it ended itself with an error. New code that does so would do it again, so it gets no other
+        attempt, except one with the other era of MCP, at once.
+        """
         if not self._is_current(attempt, frozenset({CONNECTING, CONNECTED})):
             return ()
         crashed = self.state is CONNECTED
         self._go(RECONNECTING)
         if not crashed:
-            return (Stop(), *self.failed(attempt, now, reason, final=False, other_era_next=other_era_next))
+            fails_always = by_its_code and self._is_untried
+            if fails_always and other_era_next and self._startups < self._limits.startup_attempts:
+                return (Stop(), self._start(now, after=0.0))
+            final = fails_always and not other_era_next
+            return (Stop(), *self.failed(attempt, now, reason, final=final, other_era_next=other_era_next))
         if self._answered or now - self._connected_at >= self._limits.stable_seconds:
             self._crashes = 0
         self._crashes += 1
@@ -243,7 +265,7 @@ class Lifecycle:
 
     def _reset_counts(self) -> None:
         self._crashes = self._startups = 0
-        self._on_demand = False
+        self._on_demand = self._is_untried = False
 
     def _start(self, now: float, after: float | None = None) -> Start:
         self._startups += 1

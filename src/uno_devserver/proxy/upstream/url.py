@@ -1,6 +1,7 @@
 """An MCP server at a URL as upstream: one that the proxy neither starts nor stops, or one that it has started.
 
-It counts as ended when nothing listens at its address any more, or when its process has ended.
+On this machine it counts as ended when nothing listens at its address any more, or when its process has ended. A server
+elsewhere is not asked at intervals: it is checked when a connection to it has failed.
 """
 
 from __future__ import annotations
@@ -8,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...instances.host_kind import HostKind
 from ...issues import fatal
 from ...protocol.client.connection import ConnectionLost, UnusableServer
+from ...protocol.client.credentials import FixedHeaders
 from ...protocol.client.streamable_http import ANSWER_SECONDS, connect_http
-from ...protocol.http.client import split_url
+from ...protocol.http.client import named_proxy, split_url
 from ...system.event_loop import process_exit, run_in_thread, wait_for_event
 from ...system.processes import how_it_ended
 from ...system.text import shown_url
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from ...instances.bounded_output import BoundedOutput
     from ...instances.child_process import Child
     from ...protocol.client.connection import Connection, Peer
+    from ...protocol.client.credentials import Credentials
+    from ...protocol.client.http_modern import ToolMarks
     from .command_process import CommandLimits
     from .launcher import UpstreamObserver
 
@@ -37,25 +42,56 @@ REFUSAL_SECONDS = 3.0  # a server may listen before it has an endpoint for MCP, 
 class UrlLimits(Value):
     reach_seconds: float = 5.0  # a remote server takes a few hundred milliseconds; an unused address may never answer
     check_seconds: float = 2.0  # a check costs both sides a packet or two
+    credential_seconds: float = 0.25  # between two looks at refused credentials: a small file, after which users call
     check_failures: int = 2  # failed checks in a row; a restarted server listens again within a second
+
+
+def credentials_of(url: str, headers: Mapping[str, str]) -> Credentials:
+    """The credentials for the server at this URL: the headers that the user gave, and the token of a sign-in."""
+    if any(name.lower() == "authorization" for name in headers):
+        return FixedHeaders(headers)
+    from .token_store import TokenCredentials  # imported late: servers that the proxy starts need none
+
+    try:
+        return TokenCredentials(url, headers)
+    except ValueError:  # the URL is not valid, which is told when it is connected to
+        return FixedHeaders(headers)
+
+
+def is_far(url: str) -> bool:
+    """Whether the URL is that of another machine."""
+    try:
+        return not split_url(url)[0].is_loopback
+    except ValueError:
+        return False
 
 
 class UrlUpstream(Upstream, RunningUpstream):
     kind = HostKind.COMMAND
+    remote = True
     endpoint: str
 
-    def __init__(self, url: str, limits: UrlLimits | None = None) -> None:
+    def __init__(self, url: str, credentials: Credentials | None = None, limits: UrlLimits | None = None) -> None:
         self.endpoint = url
+        self._credentials = credentials or FixedHeaders({})
+        self._used: Mapping[str, str] = {}  # by the last connection that was tried
         self._limits = limits or UrlLimits()
         self._check = asyncio.Event()  # set when a check is due now
+        self.far = is_far(url)
+        self.marks: ToolMarks = {}
 
     def start(self, observer: UpstreamObserver) -> UrlUpstream:
         shown = shown_url(self.endpoint)
         observer.launching(f"the server at {shown}", None)
         try:
-            problem = self.out_of_reach()
+            split_url(self.endpoint)
         except ValueError as error:
             issue = fatal("UpstreamError", f"{error}.", "Start the proxy with the URL of an MCP server.")
+            raise StartFailure(issue, final=True) from error
+        try:
+            problem = self.out_of_reach()
+        except ValueError as error:
+            issue = fatal("HostUnreachable", f"{error}.", "Correct that variable, and start the proxy again.")
             raise StartFailure(issue, final=True) from error
         if problem is not None:
             message = f"The server at {shown} cannot be reached: {problem}."
@@ -64,8 +100,13 @@ class UrlUpstream(Upstream, RunningUpstream):
         return self
 
     def out_of_reach(self) -> str | None:
-        """Why the address cannot be reached, as the end of a sentence, or None. ValueError for a bad URL. Blocks."""
+        """Why the address cannot be reached, as the end of a sentence, or None. Blocks.
+
+        Through an HTTP proxy, that is known only when a request is made. ValueError for a bad URL of either.
+        """
         origin, _ = split_url(self.endpoint)
+        if named_proxy(origin) is not None:
+            return None
         try:
             socket.create_connection((origin.host, origin.port), self._limits.reach_seconds).close()
         except TimeoutError:
@@ -75,18 +116,34 @@ class UrlUpstream(Upstream, RunningUpstream):
         return None
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        return await connect_http(self.endpoint, peer, modern_first=modern_first)
+        self._used = self._credentials.headers()
+        return await connect_http(
+            self.endpoint,
+            peer,
+            modern_first=modern_first,
+            credentials=self._credentials,
+            marks=self.marks,
+        )
 
     async def ended(self) -> Ending:
         failures, problem = 0, None
         while failures < self._limits.check_failures:
-            await wait_for_event(self._check, self._limits.check_seconds)
+            if self.far and not failures:
+                await self._check.wait()
+                self._check.clear()
+            else:
+                await wait_for_event(self._check, self._limits.check_seconds)
             problem = await run_in_thread(self.out_of_reach)
             failures = failures + 1 if problem else 0
         return Ending(f"it cannot be reached any more: {problem}")
 
     def check_now(self) -> None:
         self._check.set()
+
+    async def until_other_credentials(self) -> None:
+        refused = self._used
+        while self._credentials.headers() == refused:
+            await asyncio.sleep(self._limits.credential_seconds)
 
 
 class UrlProcess(RunningUpstream):
@@ -98,12 +155,15 @@ class UrlProcess(RunningUpstream):
     process_id: int
     log_file: str
 
-    def __init__(self, url: str, child: Child, output: BoundedOutput, limits: CommandLimits) -> None:
+    def __init__(
+        self, url: str, child: Child, output: BoundedOutput, limits: CommandLimits, credentials: Credentials
+    ) -> None:
         self.endpoint = url
+        self._credentials = credentials
         self.process_id = child.pid
         self.log_file = output.path
         self.startup_seconds = limits.ready_seconds
-        self._address = UrlUpstream(url)
+        self._address = UrlUpstream(url, credentials)
         self._child = child
         self._output = output
         self._limits = limits
@@ -120,7 +180,13 @@ class UrlProcess(RunningUpstream):
             seconds = min(ANSWER_SECONDS, max(0.0, self._deadline - time.monotonic()))
             try:
                 connection = await connect_http(
-                    self.endpoint, peer, modern_first=modern_first, seconds=seconds, this_users=True
+                    self.endpoint,
+                    peer,
+                    modern_first=modern_first,
+                    seconds=seconds,
+                    credentials=self._credentials,
+                    marks=self._address.marks,
+                    this_users=True,
                 )
                 self._answered.set()
                 return connection

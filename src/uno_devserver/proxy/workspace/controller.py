@@ -12,16 +12,18 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ...instances.host_kind import HostKind
 from ...instances.workspace_servers import active_servers
 from ...system.event_loop import Tasks, in_loop, run_in_thread
 from ...system.folders import folders
+from ...system.log import log
 from ...system.values import Value
 from ...workspace.addins import sources_key
-from ...workspace.config import AS_BEFORE, read_config
+from ...workspace.config import AS_BEFORE, ToolFilter, read_config
 from ...workspace.trust import agreement_path, is_trusted, not_reloaded, refusal
 from ..health.upstream_issues import upstream_issues
 from ..state import ConnectionState
-from ..upstream.base import workspace_upstream
+from ..upstream.base import has_main_server, workspace_upstream
 from ..upstream.configured_command import ConfiguredUpstream
 from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from ..lists.publisher import ListPublisher
     from ..options import ProxyOptions
     from ..state import ProxyFacts, ProxyState
-    from ..upstream.base import RunningUpstream
+    from ..upstream.base import RunningUpstream, Upstream
     from ..upstream.keeper import Keeper
     from .decisions import Decision, WorkspaceDecisions
     from .watcher import Watcher
@@ -94,6 +96,8 @@ class WorkspaceController:
         self._limits = limits
         self._issues: tuple[Issue, ...] = ()
         self._config = read_config(decisions.workspace.config)
+        if self._config.tools != ToolFilter() and is_trusted(os.environ, decisions.workspace.working_directory):
+            publisher.restrict(self._config.tools)
         self._resolved_at = resolved_at
         self._asking: asyncio.Task[None] | None = None  # set while the client is asked for its roots
         self._tasks = Tasks()
@@ -191,6 +195,8 @@ class WorkspaceController:
             self._resolved_at, self._issues = resolved_at, decision.issues
             if view.kept is not None:
                 self._publisher.switch(*view.kept)
+            if not view.refusal and view.config.readable:
+                self._publisher.restrict(view.config.tools)
             due = decision.transition
             if due in (Transition.START, Transition.RESTART):
                 self._announce_workspace()
@@ -207,8 +213,11 @@ class WorkspaceController:
     async def _refresh(self, view: DiskView) -> None:
         """Handle changed files of the same workspace. Only code that the user trusts now replaces the running code."""
         upstream, trusted = self._upstream, not view.refusal
+        if trusted and has_main_server(self._options, self.workspace) != self._state.facts.serves:
+            self._start()
+            return
         if upstream is not None:
-            outdated = is_outdated(upstream, view.config)
+            outdated = is_outdated(upstream, view.config) or await has_new_variables(upstream, self._forwarding)
             if outdated and trusted:
                 if self._keeper.state is CONNECTED:
                     await self._let_calls_finish()
@@ -223,6 +232,19 @@ class WorkspaceController:
                     self._announcements.say("warning", not_reloaded(view.refusal))
                 self._state.learn(trusted=False, refusal=view.refusal + SERVER_STAYS)
         self._repair(view.sources)
+        await self._tell_projects(trusted=trusted)
+
+    async def _tell_projects(self, *, trusted: bool) -> None:
+        """Write the port into projects that were added to the solution. A bundled Host does this itself."""
+        running, workspace = self._keeper.running, self.workspace
+        if workspace.solution is None or not isinstance(running, HostProcess) or running.kind is HostKind.BUNDLED:
+            return
+        if running.owned or trusted:
+            from ...instances.csproj_user import write_port
+
+            write = partial(write_port, workspace.solution, running.port, workspace.own_directory)
+            for warning in (await run_in_thread(write)).warnings:
+                log.warn(warning)
 
     async def _let_calls_finish(self) -> None:
         self._announcements.say("info", "The workspace wants another server now; calls under way may finish first.")
@@ -258,6 +280,14 @@ class WorkspaceController:
         return isinstance(upstream, HostUpstream) and upstream.sources not in (None, sources)
 
     def _start(self) -> None:
+        serves = has_main_server(self._options, self.workspace)
+        if serves != self._state.facts.serves:
+            self._state.learn(serves=serves)
+            self._publisher.server_changed()
+        if not serves:
+            if self._keeper.upstream is not None:
+                self._keeper.halt("The config names no server besides its 'servers' any more.")
+            return
         self._keeper.begin(workspace_upstream(self._options, self.workspace, self._channel_name))
 
     def _halt(self) -> None:
@@ -348,7 +378,9 @@ class WorkspaceController:
             self._watcher = Watcher(lambda _: in_loop(self._loop, self._changed))
         # The user's agreement is stored outside the workspace, and may start its server.
         agreement = agreement_path(folders().state, self.workspace.working_directory)
-        self._watcher.observe(self.workspace, self._resolved_at, (agreement,))
+        named = (config.server.env_file for config in (self._config, *self._config.servers) if config.server)
+        variables = (path for path in named if path is not None)
+        self._watcher.observe(self.workspace, self._resolved_at, (agreement, *dict.fromkeys(variables)))
         self._tasks.start(self._discover())
 
     async def _discover(self) -> None:
@@ -403,6 +435,13 @@ def is_outdated(upstream: HostUpstream | ConfiguredUpstream, config: Config) -> 
     if before is None:  # the first start has not read the config yet
         return not config.names_server
     return (_started(before.server), before.server_root) != (_started(config.server), config.server_root)
+
+
+async def has_new_variables(upstream: Upstream | None, forwarding: Forwarder) -> bool:
+    """Whether the file of variables has changed of a server that hot reload would not start again for that."""
+    if not isinstance(upstream, ConfiguredUpstream) or forwarding.queue is not None:
+        return False
+    return await run_in_thread(upstream.has_new_variables)
 
 
 def _started(server: ServerCommand | None) -> ServerCommand | None:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from ..options import ProxyOptions
 
 
+CANDIDATES = "Call uno_app_select_solution with the absolute path of a candidate; uno_health lists them."
+DETAILS = "Call uno_health for the details."
+
+
 class Trigger(Enum):
     """The reason for a decision."""
 
@@ -88,6 +92,7 @@ class WorkspaceDecisions:
         self.workspace = _unresolved(options.directory)
         self.named = not options.force_fallback  # False if an agent has to name the folder by uno_app_initialize
         self._explicit = options.explicit
+        self._by_agent = False  # whether uno_app_initialize has named the folder
         self._chosen: str | None = None  # the solution that the user has selected
         self._identity: WorkspaceIdentity | None = None
         self._in_roots: Workspace | None = None  # the workspace in the client's roots, if another one is served
@@ -132,32 +137,37 @@ class WorkspaceDecisions:
         if problem:
             return self._decision(Transition.REFRESH, initialization_rejected(directory, problem))
         new = resolve(directory, explicit=True)
-        if solution:
-            new = select_solution(new, solution)
+        new = select_solution(new, solution) if solution else new.replace(source=SelectionSource.RootsConfirmed)
         if not new.resolved and (solution or self.workspace.resolved):
             return self._decision(Transition.REFRESH, initialization_rejected(directory, *new.issues))
         due = self._due(new, Trigger.USER, started=started)
-        self._explicit = self.named = True
+        self._explicit = self.named = self._by_agent = True
         self._choose(new, new.solution if solution else None)
         failed = None if new.resolved else initialized(new, tool_count=0, connected=False, degraded=True)
         return self._decision(due, failed)
 
     def select(self, solution: str, *, started: bool, force_restart: bool = False) -> Decision:
-        """Decide for uno_app_select_solution."""
+        """Decide for uno_app_select_solution. While no workspace is named, the solution's path names it."""
         problem = _not_absolute(solution, "the solution")
-        if problem is None and not self.named:
-            problem = _unusable("The workspace is not known yet.", "Call uno_app_initialize with its directory first.")
+        if problem is None and not self.named and not os.path.isfile(solution):
+            remedy = "Name a solution that exists, or call uno_app_initialize with the folder of the workspace."
+            problem = _unusable(f"There is no solution {solution}.", remedy)
         if problem:
             return self._decision(Transition.REFRESH, selection_rejected(problem))
         # Search again, because the solution may have been created a moment ago.
-        here = resolve(self.workspace.requested_directory, explicit=self._explicit)
-        new = select_solution(here, solution)
+        if self.named:
+            new = select_solution(resolve(self.workspace.requested_directory, explicit=self._explicit), solution)
+        else:
+            new = resolve(os.path.dirname(solution), explicit=True, solution=solution)
         if not new.resolved and self._in_roots is not None:
             there = select_solution(self._in_roots, solution)
             new = there if there.resolved else new
         if not new.resolved:
-            return self._decision(Transition.REFRESH, selection_rejected(*new.issues))
+            issues = [issue.replace(remediation=f"{issue.remediation} {CANDIDATES}") for issue in new.issues]
+            return self._decision(Transition.REFRESH, selection_rejected(*issues))
         due = self._due(new, Trigger.USER, started=started, force_restart=force_restart)
+        if not self.named:
+            self._explicit = self.named = True
         self._choose(new, new.solution)
         return self._decision(due, selected(new, due))
 
@@ -199,6 +209,8 @@ class WorkspaceDecisions:
         self._serve(workspace)
 
     def _serve(self, workspace: Workspace) -> None:
+        if self._by_agent and not workspace.resolved:
+            workspace = workspace.replace(effective_directory=workspace.requested_directory)
         self.workspace = workspace
         self._identity = _identity(workspace)
         if self._in_roots is not None and self._identity == _identity(self._in_roots):
@@ -295,12 +307,13 @@ def initialized(
         message = f"The DevServer is ready, with {counted(tool_count)}. Use them directly, or through uno_execute_tool."
     elif degraded:
         status = "degraded"
-        message = "" if issues else "The DevServer could not be started. Call uno_health for the reason."
+        message = "" if issues else "The DevServer could not be started."
     else:
         status = "starting"
         message = "The DevServer is still starting. Call uno_discover_tools, which waits for it, or uno_health."
     about = {"workspaceDirectory": workspace.requested_directory, "toolCount": tool_count}
-    return {"status": status, **about, **_explained(issues, message)}
+    result = {"status": status, **about, **_explained(issues, message)}
+    return {**result, "message": f"{result['message']} {DETAILS}"} if status == "degraded" else result
 
 
 def initialization_rejected(directory: str, *issues: Issue) -> dict[str, Any]:

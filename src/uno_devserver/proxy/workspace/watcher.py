@@ -53,6 +53,7 @@ RESTORE_FOLDER = "obj"
 ARTIFACTS = "artifacts"  # the layout with one folder for all output: artifacts/obj/<project>
 ASSETS = "project.assets.json"
 SOLUTIONS = (".sln", ".slnx")
+PROJECTS = (".csproj", ".fsproj", ".vbproj")  # only whether they exist matters
 NAMES = (GLOBAL_JSON, ASSETS, os.path.basename(CONFIG))
 ADDED, MODIFIED, DELETED = 1, 2, 3  # the kinds of events, as watchfiles numbers them
 
@@ -208,7 +209,7 @@ class WatchScope:
             self._scan_file(path)
         if workspace.solution:
             for project in project_files(workspace).paths:  # may be deeper than solutions, or beside the directory
-                self._watch(os.path.dirname(project))
+                self._scan_file(project)
                 self._scan_restored(os.path.join(os.path.dirname(project), RESTORE_FOLDER))
         self._scan_down(start)
 
@@ -216,6 +217,8 @@ class WatchScope:
         """Whether the event may change the workspace, so that another scan is due."""
         folder, name = os.path.split(path)
         name = name.lower()
+        if name.endswith(PROJECTS):
+            return kind != MODIFIED
         if self.files.get(path) or path in self._also or name in NAMES or name.endswith(SOLUTIONS):
             return True
         if kind == MODIFIED:
@@ -233,6 +236,10 @@ class WatchScope:
         for folder in upwards(start):
             if len(folder) >= len(top) or not self.folders:  # if `start` is gone: the nearest folder that exists
                 self._watch(folder)
+                if folder != start:  # its own are found by the scan downwards
+                    for entry in _entries(folder):
+                        if entry.name.lower().endswith(SOLUTIONS):
+                            self._stamp(entry.path)
             self._stamp(os.path.join(folder, GLOBAL_JSON))
             self._scan_devtools(folder)
 
@@ -306,6 +313,9 @@ class WatchScope:
         limit = self._limits.content_bytes
         try:
             status = os.stat(path)
+            if path.lower().endswith(PROJECTS):
+                self.files[path] = ()
+                return
             content: Stamp = status.st_ctime_ns, status.st_size, status.st_ino
             small = status.st_size <= limit and S_ISREG(status.st_mode)
             if small and os.path.basename(path).lower() != ASSETS:

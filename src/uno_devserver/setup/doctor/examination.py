@@ -21,7 +21,7 @@ from ..entry_match import PATH_RUNNER
 from ..entry_origin import is_current, may_be_foreign
 from ..expected_entry import AGREES, agrees_for_the_user, brought_along, index_problem, kept_settings
 from ..profiles import Use
-from ..status import locations_of, warnings_of_file
+from ..status import install_command, locations_of, warnings_of_file
 from .launch_spec import launch_spec_of
 
 TYPE_CHECKING = False
@@ -110,6 +110,10 @@ class _Case(Value):
         return self.location.match
 
     @property
+    def install(self) -> str:
+        return install_command(self.profile, self.match.server)
+
+    @property
     def unreleased(self) -> str:
         """The end of a sentence: what the entry takes from a package index that does not have this program yet."""
         match = self.match
@@ -151,16 +155,16 @@ def _hindrance(case: _Case) -> tuple[str, str] | None:
             f"Switch it on in {profile.name}, or remove the setting that disables it from the file.",
         )
     if match.transport == UNKNOWN:
-        return f"The entry in '{path}' names neither a command nor an address.", _install(profile)
+        return f"The entry in '{path}' names neither a command nor an address.", f"Run '{case.install}'."
     if match.transport not in profile.transports:
-        return f"{profile.name} cannot use a server of the kind '{match.transport}'.", _install(profile)
+        return f"{profile.name} cannot use a server of the kind '{match.transport}'.", f"Run '{case.install}'."
     return None
 
 
 def _tried(case: _Case, blank: Examination, force: bool) -> Examination:
     spec, profile, place = case.spec, case.profile, case.location.place
     if agrees_for_the_user(case.match, place, profile):  # also by force, because install removes it
-        step = f"Do not use it before '{_command(profile)} --scope {place.scope.value}' has removed that."
+        step = f"Do not use it before '{case.install} --scope {place.scope.value}' has removed that."
         return blank.replace(problem=f"It was not started: it {AGREES}.", next_step=step, refused=True)
     if not force and case.unreleased:
         step = f"If you know that package, run 'uno-devserver mcp doctor {profile.id} --force'."
@@ -247,7 +251,7 @@ def _by_path(case: _Case, first: str) -> str:
     by_path = match.runner == PATH_RUNNER and is_absolute(match.says.command)
     if by_path or PATH_RUNNER not in match.server.runners:
         return f"{first}."
-    return f"{first}, or name this program by its path: '{_command(case.profile)} --runner {PATH_RUNNER}'."
+    return f"{first}, or name this program by its path: '{case.install} --runner {PATH_RUNNER}'."
 
 
 def _replacement(case: _Case) -> str:
@@ -256,11 +260,11 @@ def _replacement(case: _Case) -> str:
     # Without the scope, an entry of the other scope would stay, and get another one beside it.
     scope = "" if place.scope is case.profile.default_scope else f" --scope {place.scope.value}"
     if case.unreleased:
-        return f" '{_command(case.profile)}{scope} --runner {PATH_RUNNER}' names this program by its path."
+        return f" '{case.install}{scope} --runner {PATH_RUNNER}' names this program by its path."
     choice = case.choice.replace(variant=match.variant)
     if is_current(match, place, case.profile, choice, case.here):
         return ""
-    return f" '{_command(case.profile)}{scope}' replaces the entry with the usual one."
+    return f" '{case.install}{scope}' replaces the entry with the usual one."
 
 
 def _unset(spec: LaunchSpec) -> str:
@@ -276,15 +280,7 @@ def _missing(profile: Profile, server: ServerDefinition) -> Examination:
     if profile.no_client:
         return Examination(profile.id, server.name, problem=profile.no_client)
     problem = f"{server.name} is not registered with {profile.name}."
-    return Examination(profile.id, server.name, problem=problem, next_step=_install(profile))
-
-
-def _install(profile: Profile) -> str:
-    return f"Run '{_command(profile)}'."
-
-
-def _command(profile: Profile) -> str:
-    return f"uno-devserver mcp install {profile.id}"
+    return Examination(profile.id, server.name, problem=problem, next_step=f"Run '{install_command(profile, server)}'.")
 
 
 def _shown(says: EntrySpec) -> str | None:

@@ -17,6 +17,7 @@ from ...instances.bounded_output import BoundedOutput
 from ...instances.child_process import spawn
 from ...instances.probe import HEALTH_TOOL
 from ...protocol.client.connection import ConnectionLost, UnusableServer
+from ...protocol.client.credentials import FixedHeaders
 from ...protocol.client.pipe_lines import PipeLines
 from ...protocol.client.raw_messages import object_in
 from ...protocol.client.stdio import StdioConnection
@@ -172,7 +173,7 @@ async def _over_http(spec: LaunchSpec) -> Trial:
     try:
         async with asyncio.timeout(patience):
             connection = await connect_http(
-                spec.url, _SilentClient(), modern_first=False, seconds=patience, headers=spec.headers
+                spec.url, _SilentClient(), modern_first=False, seconds=patience, credentials=FixedHeaders(spec.headers)
             )
             watch.lap("initialize")
             tools = await _tools(connection)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
         @property
         def remarks(self) -> tuple[Remark, ...]:
-            """The parts that a strict JSON parser rejects: the first comment and the first trailing comma, if any."""
+            """What a strict parser rejects: the first comment, trailing comma or duplicate key of YAML, if any."""
 
         def spans(self, at: int) -> tuple[tuple[int, int], ...]:
             """The parts of the text, as start and end, that are the entry at that index; may raise EditProblem."""
@@ -101,10 +101,19 @@ def newline_of(text: str) -> str:
 
 def same_value(one: object, other: object) -> bool:
     """Whether two parsed values are equal, where true is not 1, 1 is not 1.0, and nan equals nan."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same_value(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same_value, one, other))
-    return one == other or (one != one and other != other)
+    pairs = [(one, other)]
+    while pairs:  # not by recursion: a file may be nested as deeply as its parser allows
+        one, other = pairs.pop()
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, dict) and isinstance(other, dict):
+            if one.keys() != other.keys():
+                return False
+            pairs += ((value, other[key]) for key, value in one.items())
+        elif isinstance(one, list) and isinstance(other, list):
+            if len(one) != len(other):
+                return False
+            pairs += zip(one, other, strict=True)
+        elif one != other and (one == one or other == other):
+            return False
+    return True

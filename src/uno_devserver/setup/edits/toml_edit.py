@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 
 from ...system.values import Value
 from .document import UNSAFE, EditProblem, newline_of, same_value
@@ -158,13 +159,20 @@ def _with_lines(text: str, last: Statement, path: Path, settings: Settings) -> s
 
 
 def _with_members(text: str, table: InlineTable, keys: Path, settings: Settings) -> str:
-    added = ", ".join(pair_text((*keys, key), value) for key, value in settings.items())
-    if table.members:
-        at = table.members[-1].value[1]
-        return f"{text[:at]}, {added}{text[at:]}"
-    at = table.start + 1
-    space = " " if text[at] == " " else ""  # no space in {}, so that removing the members leaves {} again
-    return text[:at] + space + added + text[at:]
+    pairs = [pair_text((*keys, key), value) for key, value in settings.items()]
+    if not table.members:
+        at = table.start + 1
+        space = " " if text[at] == " " else ""  # no space in {}, so that removing the members leaves {} again
+        return text[:at] + space + ", ".join(pairs) + text[at:]
+    last = table.members[-1]
+    end, indent = last.value[1], _indent(text, last)
+    if indent is None:
+        return f"{text[:end]}, {', '.join(pairs)}{text[end:]}"
+    comma = _after_comma(text, last)
+    rest = _REST_OF_MEMBERS_LINE.match(text, comma or end)
+    behind = rest.end() if rest else comma or end
+    lines = ",".join(newline_of(text) + indent + pair for pair in pairs) + ("," if comma else "")
+    return text[:end] + ("" if comma else ",") + text[end:behind] + lines + text[behind:]
 
 
 def _without_member(text: str, path: Path) -> str | None:
@@ -173,13 +181,35 @@ def _without_member(text: str, path: Path) -> str | None:
         for index, member in enumerate(table.members):
             if is_under(table.path, path) or not is_under(member.path, path):
                 continue
-            start, end = member.start, member.value[1]
+            former = table.members[index - 1] if index else None
+            start, end, comma = member.start, member.value[1], _after_comma(text, member)
+            rest = _REST_OF_MEMBERS_LINE.match(text, comma or end)
+            if rest and _indent(text, member) is not None:
+                start = len(text[: text.rfind("\n", 0, start)].removesuffix("\r"))
+                before = _after_comma(text, former) if former is not None and comma is None else None
+                if before is not None:  # its comma was the separator
+                    return text[: before - 1] + text[before:start] + text[rest.end() :]
+                return text[:start] + text[rest.end() :]
             if index + 1 < len(table.members):
                 end = table.members[index + 1].start
+            elif former is not None:
+                start = former.value[1]
             else:
-                start = table.members[index - 1].value[1] if index else table.start + 1
+                start, end = table.start + 1, comma or end
             return text[:start] + text[end:]
     return None
+
+
+def _indent(text: str, member: InlineMember) -> str | None:
+    """The indentation of a member on a line of its own; None if other text is before it."""
+    before = text[text.rfind("\n", 0, member.start) + 1 : member.start]
+    return None if before.strip(_BLANKS) else before
+
+
+def _after_comma(text: str, member: InlineMember) -> int | None:
+    """The position after the comma that follows a member; None if there is none."""
+    at = _after(_BETWEEN_STATEMENTS, text, member.value[1])
+    return at + 1 if text.startswith(",", at) else None
 
 
 def _without_lines(text: str, start: int, end: int) -> str:
@@ -234,6 +264,7 @@ _STRING = rf"{_LONG_BASIC}|{_LONG_LITERAL}|{_QUOTED}"
 _SPACES = re.compile(r"[ \t]*+")
 _BETWEEN_STATEMENTS = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
 _BETWEEN_MEMBERS = re.compile(r"(?:[ \t\r\n,]++|#[^\n]*+)*+")  # line breaks and comments there are TOML 1.1
+_REST_OF_MEMBERS_LINE = re.compile(r"[ \t]*+(?:#[^\r\n]*+)?(?=\r?\n)")
 _KEY_PART = re.compile(rf"[A-Za-z0-9_-]++|{_QUOTED}", re.DOTALL)
 _SCALAR = re.compile(rf"(?:{_STRING})|[^,\]}}#\r\n]*[^,\]}}#\r\n \t]", re.DOTALL)  # a date may contain a space
 _BRACKET = re.compile(rf"(?:(?:{_STRING})|#[^\n]*+|[^\"'#\[\]{{}}]++)*+([\[\]{{}}])", re.DOTALL)
@@ -271,6 +302,7 @@ class Outline(Value):
     tables: tuple[InlineTable, ...]  # the outer ones first; none of those in arrays
 
 
+@lru_cache(maxsize=2)  # an edit looks at the old and the new text several times
 def scan(text: str) -> Outline:
     statements: list[Statement] = []
     tables: list[InlineTable] = []

@@ -9,11 +9,12 @@ Hand-written, because ruamel.yaml keeps comments but not all other bytes. PyYAML
 from __future__ import annotations
 
 from . import yaml_splices
-from .document import EditProblem, ServerEntry, WrongKind, same_value, spliced
+from .document import EditProblem, Remark, ServerEntry, WrongKind, same_value, spliced
 from .yaml_layout import YamlStyle, column_of, style_of, unsafe
 from .yaml_nodes import (
     ALIAS,
     MAPPING,
+    SCALAR,
     SEQUENCE,
     ValueReader,
     YamlNode,
@@ -23,7 +24,9 @@ from .yaml_nodes import (
     is_merge,
     is_null,
     kind_of,
+    lacks_line_break,
     name_of,
+    position_of,
     problem_at,
     read,
     referent,
@@ -34,15 +37,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from .document import Remark, Splice
+    from .document import Splice
 
     Check = Callable[[YamlNode], bool]
 
 
 class YamlDocument:
     """`root` is the path of keys to the servers. With `name_key` they are a list, and this key has an item's name."""
-
-    remarks: tuple[Remark, ...] = ()  # comments are part of YAML, for every reader
 
     def __init__(self, text: str, root: tuple[str, ...], name_key: str | None) -> None:
         self._text, self._root, self._name_key = text, root, name_key
@@ -55,6 +56,18 @@ class YamlDocument:
         meanings = ValueReader()
         self.entries = tuple(self._entry(slot, meanings) for slot in self._slots)
 
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """The first key that a mapping has twice: newer parsers refuse the text, older ones use the last value."""
+        top = self._stream.top
+        for node in walk(top) if top is not None else ():
+            seen: set[str] = set()
+            for key in node.items[::2] if node.kind == MAPPING else ():
+                if key.kind == SCALAR and not is_merge(key) and key.value in seen:
+                    return (Remark(f"a second key '{key.value}'", position_of(self._text, key.begin)[0]),)
+                seen.add(key.value)
+        return ()
+
     def spans(self, at: int) -> tuple[tuple[int, int], ...]:
         slot, servers = self._slots[at], self._way[-1]
         first = servers.items[2 * slot] if servers.kind == MAPPING else servers.items[slot]
@@ -64,7 +77,9 @@ class YamlDocument:
         wanted = {key: value for key, value in settings.items() if key != self._name_key}
         unwanted = [key for key in drop if key not in wanted and key != self._name_key]
         if at is None:
-            document, at = self._with_entry(name, wanted), len(self.entries)
+            servers = self._servers
+            before_last = servers is not None and lacks_line_break(self._text, servers)
+            document, at = self._with_entry(name, wanted), len(self.entries) - before_last
         else:
             document = self._with_settings(at, name, wanted, unwanted)
         found = document.entries[at].settings or {}  # including merged settings
@@ -212,16 +227,16 @@ class YamlDocument:
 
     def _with_pair(self, way: list[YamlNode], key: str, value: object) -> YamlDocument:
         text, node = self._text, way[-1]
-        if len(way) == 1 and not node.flow:
+        if len(way) == 1 and not node.flow and not lacks_line_break(text, node):
             column = column_of(text, content(text, node))
             splices = yaml_splices.added_at_end(text, self._stream.end, column, key, value, self._style)
         else:
             splices = yaml_splices.added_pair(text, node, key, value, self._style)
-        return self._changed(splices, way, (), _gained(node, key, value))
+        return self._changed(splices, way, (), self._gained(node, key, value))
 
     def _with_item(self, node: YamlNode, value: object) -> YamlDocument:
         splices = yaml_splices.added_item(self._text, node, value, self._style)
-        return self._changed(splices, self._way, (), _gained(node, value))
+        return self._changed(splices, self._way, (), self._gained(node, value))
 
     def _with_value(self, way: list[YamlNode], position: int, value: object) -> YamlDocument:
         splices = yaml_splices.replaced_value(self._text, way[-1], position, value, self._style)
@@ -261,6 +276,17 @@ class YamlDocument:
             raise self._unsafe()
         return document
 
+    def _gained(self, node: YamlNode, *values: object) -> Check:
+        """A check whether a node has its old items, and these values after them, or before the last pair or item."""
+        at = len(node.items) - (len(values) if lacks_line_break(self._text, node) else 0)
+
+        def fits(new: YamlNode) -> bool:
+            kept = (*new.items[:at], *new.items[at + len(values) :])
+            added = [ValueReader().of(one) for one in new.items[at : at + len(values)]]
+            return _same_properties(node, new) and _same_nodes(node.items, kept) and same_value(added, list(values))
+
+        return fits
+
     def _again(self, splices: list[Splice]) -> YamlDocument:
         try:
             return YamlDocument(spliced(self._text, splices), self._root, self._name_key)
@@ -273,17 +299,6 @@ class YamlDocument:
 
 def _positions_of(node: YamlNode, key: str) -> list[int]:
     return [at for at, (name, _) in enumerate(node.pairs) if name_of(name) == key]
-
-
-def _gained(node: YamlNode, *values: object) -> Check:
-    """A check whether a node has its old items, followed by these values."""
-
-    def fits(new: YamlNode) -> bool:
-        kept, more = new.items[: -len(values)], new.items[-len(values) :]
-        added = [ValueReader().of(one) for one in more]
-        return _same_properties(node, new) and _same_nodes(node.items, kept) and same_value(added, list(values))
-
-    return fits
 
 
 def _lost(node: YamlNode, gone: tuple[YamlNode, ...]) -> Check:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
 
 from ...system.values import Value
 from .document import UNSAFE, EditProblem, newline_of
@@ -16,6 +15,7 @@ from .yaml_nodes import (
     after_blanks,
     content,
     keeps_blank_lines,
+    last_leaf,
     problem_at,
     walk,
 )
@@ -68,13 +68,25 @@ def end_with_comments(text: str, end: int, column: int) -> int:
     return at
 
 
+def start_with_comments(text: str, begin: int) -> int:
+    """The start of the line of a key or dash, and of comments with the same indentation directly above it."""
+    start = line_start(text, begin)
+    while start:
+        above = line_start(text, start - (2 if text[start - 2 : start] == "\r\n" else 1))
+        comment = _COMMENT_LINE.match(text, above)
+        if comment is None or len(comment[1]) != begin - line_start(text, begin):
+            break
+        start = above
+    return start
+
+
 def whole_lines(text: str, begin: int, end: int, before: YamlNode | None = None) -> tuple[int, int]:
     """The span from the line of `begin` to the line end `end`, with the line break after it, or else the one before it.
 
     A block scalar at the end of the node `before` keeps its line break, and does not gain blank lines.
     """
     start = line_start(text, begin)
-    leaf = deque(walk(before), maxlen=1).pop() if before is not None else None
+    leaf = last_leaf(before) if before is not None else None
     if leaf is not None and text[leaf.end : start].strip():
         leaf = None  # there is a comment between them
     breaks = _BREAKS if leaf is not None and keeps_blank_lines(text, leaf) else _BREAK

@@ -7,9 +7,10 @@ without recursion, so that deep nesting is refused instead of overflowing the st
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ...system.values import Value
-from .document import EditProblem
+from .document import EditProblem, spliced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ MAX_DEPTH = 100  # configurations have five levels; functions that walk over nod
 _BLANKS = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*")
 _COLON = re.compile(r"[ \t]*:")
 _PROPERTY = re.compile(r"&[^\s,\[\]{}]+|!<[^>\s]*>|![^\s,\[\]{}]*")
+_BLANK_LINE_WITH_TAB = re.compile(r"^ *\t[ \t]*(?=\r?$)", re.MULTILINE)
 _KEEPS_BLANK_LINES = re.compile(r"[|>][0-9]?\+")
 
 
@@ -60,13 +62,24 @@ class YamlStream(Value):
     end: int  # where the document ends: the end of the text, or the `...`
 
 
+@lru_cache(maxsize=2)  # each edit of a file reads the result of the one before it
 def read(text: str) -> YamlStream:
     """Parse a text with at most one document; raises EditProblem."""
     import yaml
 
     loader: Any = yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader
     try:
-        return _stream(text, yaml.parse(text, Loader=loader))
+        try:
+            return _stream(text, yaml.parse(text, Loader=loader))
+        except yaml.MarkedYAMLError:
+            # YAML 1.2 and its newer parsers allow tabs in blank lines, but not before the text of a block scalar.
+            without_tabs = _BLANK_LINE_WITH_TAB.sub(lambda line: " " * len(line[0]), text)
+            if without_tabs == text:
+                raise
+            top = _stream(text, yaml.parse(without_tabs, Loader=loader)).top
+            blocks = [node for node in walk(top) if node.style in BLOCK_SCALARS] if top is not None else []
+            with_blocks = spliced(without_tabs, [(one.begin, one.end, text[one.begin : one.end]) for one in blocks])
+            return _stream(text, yaml.parse(with_blocks, Loader=loader))
     except yaml.MarkedYAMLError as error:
         reason = ", ".join(part for part in (error.problem, error.context) if part) or "cannot be read"
         mark = error.problem_mark
@@ -83,8 +96,13 @@ def read(text: str) -> YamlStream:
 
 
 def problem_at(text: str, at: int, reason: str, kind: type[EditProblem] = EditProblem) -> EditProblem:
+    return kind(reason, *position_of(text, at))
+
+
+def position_of(text: str, at: int) -> tuple[int, int]:
+    """The line and column, which count from 1."""
     lines = re.split(r"\r\n|\r|\n", text[:at])
-    return kind(reason, len(lines), len(lines[-1]) + 1)
+    return len(lines), len(lines[-1]) + 1
 
 
 def walk(node: YamlNode) -> Iterator[YamlNode]:
@@ -123,6 +141,19 @@ def content(text: str, node: YamlNode) -> int:
 def keeps_blank_lines(text: str, node: YamlNode) -> bool:
     """Whether the node is a block scalar that includes the blank lines below it: `|+`."""
     return node.style in BLOCK_SCALARS and _KEEPS_BLANK_LINES.match(text, content(text, node)) is not None
+
+
+def last_leaf(node: YamlNode) -> YamlNode:
+    """The last node below a node that has none below it, or the node itself."""
+    while node.items:
+        node = node.items[-1]
+    return node
+
+
+def lacks_line_break(text: str, node: YamlNode) -> bool:
+    """Whether the node ends in a block scalar at the end of the text, which a further line would end or change."""
+    leaf = last_leaf(node)
+    return leaf.style in BLOCK_SCALARS and not re.search(r"[\r\n]", text[leaf.end :])
 
 
 class _Open(Value):

@@ -23,10 +23,11 @@ from .yaml_layout import (
     pair_in_flow,
     pairs_in_lines,
     scalar,
+    start_with_comments,
     unsafe,
     whole_lines,
 )
-from .yaml_nodes import MAPPING, SCALAR, YamlNode, after_blanks, after_colon, content
+from .yaml_nodes import MAPPING, SCALAR, YamlNode, after_blanks, after_colon, content, lacks_line_break
 
 _BEFORE_A_KEY = re.compile(r"[ \t]*(?:\?[ \t]+)?")
 _REST_OF_LINE = re.compile(r"[ \t]*(?:(?<=[ \t])#[^\r\n]*)?(?=[\r\n])")
@@ -38,19 +39,26 @@ def is_empty(text: str, node: YamlNode) -> bool:
 
 
 def added_pair(text: str, node: YamlNode, key: str, value: object, style: YamlStyle) -> list[Splice]:
-    """Add a pair after the last one of a mapping."""
+    """Add a pair after the last one of a mapping, or before it if a further line would change its value."""
     if node.flow:
         return _flow_added(text, node, pair_in_flow(key, value, quote=_quote_of(node)), style)
     column = column_of(text, content(text, node))
-    return _block_added(text, node, column, pairs_in_lines({key: value}, column, style), style)
+    lines = pairs_in_lines({key: value}, column, style)
+    if lacks_line_break(text, node):
+        return _added_before(text, node.pairs[-1][0].begin, lines, style)
+    return _block_added(text, node, column, lines, style)
 
 
 def added_item(text: str, node: YamlNode, value: object, style: YamlStyle) -> list[Splice]:
-    """Add an item after the last one of a list."""
+    """Add an item after the last one of a list, or before it if a further line would change its value."""
     if node.flow:
         return _flow_added(text, node, in_flow(value, quote=_quote_of(node)), style)
-    column = column_of(text, dashes(text, node)[-1])
-    return _block_added(text, node, column, items_in_lines([value], column, style), style)
+    dash = dashes(text, node)[-1]
+    column = column_of(text, dash)
+    lines = items_in_lines([value], column, style)
+    if lacks_line_break(text, node):
+        return _added_before(text, dash, lines, style)
+    return _block_added(text, node, column, lines, style)
 
 
 def added_at_end(text: str, end: int, column: int, key: str, value: object, style: YamlStyle) -> list[Splice]:
@@ -136,6 +144,13 @@ def _block_added(text: str, node: YamlNode, column: int, lines: list[str], style
     end = end_with_comments(text, node.end, column)
     newline = newline_at(text, end) or style.newline  # a removal of these lines may take either line break with them
     return [(end, end, "".join(newline + line for line in lines))]
+
+
+def _added_before(text: str, begin: int, lines: list[str], style: YamlStyle) -> list[Splice]:
+    if text[line_start(text, begin) : begin].strip():
+        raise unsafe(text, begin)
+    at = start_with_comments(text, begin)
+    return [(at, at, "".join(line + style.newline for line in lines))]
 
 
 def _flow_without(text: str, node: YamlNode, at: int) -> list[Splice]:

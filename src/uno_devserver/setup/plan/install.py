@@ -16,9 +16,9 @@ from ...system.values import Value
 from ..config_file import LINK_STEP, Location, decode_text, encode_text
 from ..edits.document import EditProblem, open_document
 from ..entry_command import is_absolute
-from ..entry_format import is_disabled, settings_for
-from ..entry_match import PATH_RUNNER
-from ..entry_origin import OTHER_COMMAND, is_current, other_command
+from ..entry_format import is_disabled, settings_for, spec_of
+from ..entry_match import NO_OBJECT, PATH_RUNNER, STALE_ADDRESS, has_stale_address, matches, served_folder
+from ..entry_origin import is_current, other_command, why_other
 from ..expected_entry import (
     AGREES,
     agrees_for_the_user,
@@ -35,17 +35,16 @@ from ..expected_entry import (
 )
 from ..profiles import STDIO, Format, Scope, Use
 from ..servers import PINNED
-from .changes import Action, FileChange, by_file
-from .request import left_alone, not_changed
+from .changes import Action, by_file
+from .request import current_index, left_alone, not_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..config_file import ConfigFile
-    from ..edits.document import Document
     from ..entry_match import Match
     from ..paths import Here
     from ..servers import EntrySpec, ServerDefinition, VariantChoice
-    from .changes import ChangePlan, Operation
+    from .changes import ChangePlan, FileChange, Operation
     from .request import ChangeRequest, PlannedFiles
 
     Notes = tuple[str, ...]
@@ -60,7 +59,8 @@ def plan_install(request: ChangeRequest, choice: VariantChoice, files: PlannedFi
         return request.no_such_scope(scope, {place.scope for place in profile.places if place.use is Use.WRITE})
     configs = tuple(files.read(place, request.definitions.servers) for place in profile.places)
     decided = [_decide(_Case(request, choice, scope, configs, server, here)) for server in request.servers]
-    changes = (_file_change(request, edits) for edits in by_file(one for one in decided if isinstance(one, _Edit)))
+    edits = [one for one in decided if isinstance(one, _Edit)]
+    changes = (_file_change(request, configs, its) for its in by_file(edits))
     return (*changes, *(one for one in decided if not isinstance(one, _Edit)))
 
 
@@ -120,7 +120,10 @@ def _decide(case: _Case) -> _Edit | Operation:
         if is_current(current.match, current.place, request.profile, choice, case.here):
             notes += _about_disabled(case, current.match) + _about_variables(case, current)
             notes += _about_name(case, current.match.says)
-            skipped = case.operation(Action.SKIPPED, current.config, _already(current.match, choice))
+            already = _already(current.match, choice)
+            if current.place.use is Use.SHARED:
+                already += f", in a file of other clients that {request.profile.name} reads, too"
+            skipped = case.operation(Action.SKIPPED, current.config, already)
             return skipped.replace(notes=notes, keys=(current.match.entry.name,))
     if current is not None and _changes_in_place(case, current):
         return _change(case, current, notes)
@@ -160,10 +163,13 @@ def _change(case: _Case, current: Location, notes: Notes) -> _Edit:
     """Change an entry in place; it keeps its name, its runner, and in the user's files the user's arguments."""
     match, keeps = current.match, case.keeps(current.config)
     as_it_is = up_to_date(match, case.choice, current.place.dialect) and not case.other_command(current)
-    definition = without_further(match, case.choice) if as_it_is else renewed(match, case.choice, keeps=keeps)
+    kept = match.says if keeps else without_further(match, case.choice)
+    definition = kept if as_it_is else renewed(match, case.choice, keeps=keeps)
     reason = f"Updated {case.server.name} {case.server.transport} server{_was(match, case.choice)}"
-    notes += _about_disabled(case, match) + _about_file(case, current.config, definition)
-    notes += _about_command(case, current, "It was replaced") or _about_own_way(match)
+    notes += _about_disabled(case, match) + _about_folder(case, current.config)
+    notes += _about_file(case, current.config, definition)
+    notes += _about_form(match, keeps)
+    notes += _about_command(case, current, "It was replaced") or (() if as_it_is else _about_own_way(match))
     notes += _about_removed(case, current)
     notes += _about_variables(case, current)
     notes += _about_name(case, definition)
@@ -173,6 +179,8 @@ def _change(case: _Case, current: Location, notes: Notes) -> _Edit:
 
 def _was(match: Match, choice: VariantChoice) -> str:
     """A remark on the old runner and variant of an entry, if they change, and on how to keep a pinned version."""
+    if match.entry.settings is None:
+        return ""
     kind, _, version = match.variant.partition(":")
     runner = [match.runner] if match.runner is not None and kept_runner(match, choice) != match.runner else []
     has_variant = match.runner is not None or not match.server.runner or match.transport != STDIO
@@ -189,9 +197,13 @@ def _add(case: _Case, target: ConfigFile, shadowed: Location | None, notes: Note
         broken = case.request.broken(server, target)
         elsewhere = " Or use --scope user." if target.next_step == LINK_STEP else ""
         return broken.replace(next_step=broken.next_step + elsewhere)
-    name, definition = server.name, expected(server, case.choice)
+    entries = target.document.entries if target.document is not None else ()
+    wanted = (shadowed.match.entry.name,) if shadowed is not None else ()  # only the same name shadows an entry
+    name = next((one for one in (*wanted, server.name) if all(one != entry.name for entry in entries)), None)
+    if name is None:
+        return _name_is_taken(case, target)
+    definition = expected(server.at(target.place), case.choice)
     if shadowed is not None:
-        name = shadowed.match.entry.name  # only the same name shadows an entry
         definition = renewed(shadowed.match, case.choice, keeps=case.keeps(shadowed.config))
         notes += _about_command(case, shadowed, "It stays as it is") + _about_removed(
             case, shadowed, "are not taken over"
@@ -203,12 +215,25 @@ def _add(case: _Case, target: ConfigFile, shadowed: Location | None, notes: Note
         reason += f"; {profile.name} does not read '{unread}'"
         notes += (f"'uno-devserver mcp uninstall {profile.id}' removes the entry from '{unread}', too.",)
     action = Action.CREATED if shadowed is None and unread is None else Action.UPDATED
-    notes += _about_file(case, target, definition) + _about_name(case, definition)
+    notes += _about_folder(case, target) + _about_file(case, target, definition) + _about_name(case, definition)
+    notes += _about_other_names(case, target)
     operation = case.operation(action, target, reason).replace(notes=notes)
     return _Edit(target, name, None, definition, server, operation)
 
 
-def _file_change(request: ChangeRequest, edits: list[_Edit]) -> FileChange:
+def _name_is_taken(case: _Case, target: ConfigFile) -> Operation:
+    """The error for a name that another server has: a second entry with it would hide the first."""
+    assert target.document is not None
+    name, path = case.server.name, target.place.path
+    entry = next(one for one in target.document.entries if one.name == name)
+    folder = served_folder(spec_of(entry, target.place.dialect))
+    whose = f"the server of '{folder}'" if folder else "another server"
+    other = "Choose another name with --name, or give" if case.server.served is not None else "Give"
+    failed = case.operation(Action.ERROR, target, f"'{name}' is the name of {whose} there")
+    return failed.replace(next_step=f"{other} that entry in '{path}' another name.")
+
+
+def _file_change(request: ChangeRequest, configs: tuple[ConfigFile, ...], edits: list[_Edit]) -> FileChange:
     place, before = edits[0].config.place, edits[0].config.content
     text, bom, encoding = decode_text(place.new_text.encode() if before is None else before)
     after, operations = before, []
@@ -219,8 +244,7 @@ def _file_change(request: ChangeRequest, edits: list[_Edit]) -> FileChange:
             operations.append(edit.operation.replace(keys=(name,)))
         except EditProblem as problem:
             operations.append(not_changed(edit.operation, place.path, problem))
-    shown = request.places_at(place.path), request.definitions.servers
-    return FileChange(place.path, place.scope, before, after, tuple(operations), place.within, *shown)
+    return request.file_change(configs, edits[0].config, after, operations)
 
 
 def _put(edit: _Edit, text: str) -> tuple[str, str]:
@@ -229,24 +253,8 @@ def _put(edit: _Edit, text: str) -> tuple[str, str]:
     document = open_document(text, place.format, place.root, place.dialect.name_key)
     settings, drop = settings_for(edit.definition, edit.server, place.dialect, edit.was, keeps=edit.keeps)
     if edit.was is not None:
-        return document.put(_index_now(edit.was, document), edit.name, settings, drop), edit.name
-    name = _free_name(edit, document)
-    return document.put(None, name, settings, drop), name
-
-
-def _index_now(was: Match, document: Document) -> int:
-    """The entry's present index: earlier edits may have moved entries of TOML, where names are unique."""
-    names = [entry.name for entry in document.entries]
-    return was.index if names[was.index] == was.entry.name else names.index(was.entry.name)
-
-
-def _free_name(edit: _Edit, document: Document) -> str:
-    """A name that no entry has, because a second entry with a name would hide the first; raises EditProblem."""
-    taken = {entry.name for entry in document.entries}
-    free = next((name for name in (edit.name, edit.server.name) if name not in taken), None)
-    if free is None:
-        raise EditProblem(f"'{edit.server.name}' is the name of another server there; give that one another name")
-    return free
+        return document.put(current_index(edit.was, document), edit.name, settings, drop), edit.name
+    return document.put(None, edit.name, settings, drop), edit.name
 
 
 # Notes
@@ -271,6 +279,17 @@ def _about_other_entries(case: _Case, current: Location) -> Notes:
     return tuple(notes)
 
 
+def _about_other_names(case: _Case, target: ConfigFile) -> Notes:
+    """A note on entries for the same folder beside a new one whose name the user chose."""
+    served = case.server.served
+    if served is None or not served.named or target.document is None:
+        return ()
+    any_name = case.server.at(target.place).replace(served=served.replace(named=False))
+    found = matches(target.document.entries, (any_name,), target.place.dialect)
+    names = ", ".join(f"'{one.entry.name}'" for one in found)
+    return (f"The same server is registered there as {names}, too, which stays: remove one of them.",) if names else ()
+
+
 def _about_disabled(case: _Case, match: Match) -> Notes:
     if not is_disabled(match.entry):
         return ()
@@ -281,7 +300,17 @@ def _about_disabled(case: _Case, match: Match) -> Notes:
 def _about_command(case: _Case, one: Location, done: str) -> Notes:
     """A note on a command that may have come with the workspace, and what was done about it."""
     command = case.other_command(one)
-    return (f"The entry '{one.match.entry.name}' {OTHER_COMMAND}. {done}: {command}",) if command else ()
+    why = why_other(one.match, case.here) if command else ""
+    return (f"The entry '{one.match.entry.name}' {why}. {done}: {command}",) if command else ()
+
+
+def _about_form(match: Match, keeps: bool) -> Notes:
+    """Notes on an entry that clients do not understand, or not in the same way."""
+    entry = f"The entry '{match.entry.name}'"
+    if match.entry.settings is None:
+        return (f"{entry} {NO_OBJECT}. It was replaced.",)
+    stale = keeps and has_stale_address(match)  # in a workspace's file it is one of the settings that are removed
+    return (f"{entry} {STALE_ADDRESS}. The address was removed.",) if stale else ()
 
 
 def _about_own_way(match: Match) -> Notes:
@@ -358,11 +387,21 @@ def _about_order(case: _Case, target: ConfigFile, found: list[Location]) -> Note
     return (f"{profile.name} uses the entry {where} first: for the new one to take effect, {step}.",)
 
 
+def _about_folder(case: _Case, config: ConfigFile) -> Notes:
+    """A note on why an entry names the folder that it serves."""
+    folder = case.server.at(config.place).folder_words
+    if not folder:
+        return ()
+    name = case.request.profile.name
+    why = f"{name} opens no folder" if config.place.opens is None else "the client may be started in another folder"
+    return (f"The entry names the folder that it serves, because {why}: {' '.join(folder)}",)
+
+
 def _about_file(case: _Case, config: ConfigFile, definition: EntrySpec) -> Notes:
     """Notes on why the client may not read the file, whether it can be shared, and which other clients read it."""
     request, place = case.request, config.place
     notes: list[str] = []
-    if place.format is Format.JSON and config.document is not None:
+    if place.format is not Format.JSONC and config.document is not None:
         notes += (
             f"{request.profile.name} does not accept {remark.what} (line {remark.line}), and may not read this file at "
             "all."
@@ -370,4 +409,6 @@ def _about_file(case: _Case, config: ConfigFile, definition: EntrySpec) -> Notes
         )
     if request.profile.holder(place) is Scope.WORKSPACE and is_absolute(definition.command):
         notes.append(f"The entry names a program by its path on this machine: do not commit '{place.path}'.")
+    if place.within and case.here.repository not in ("", place.within):
+        notes.append(f"{request.profile.name} reads '{place.path}' only where '{place.within}' is the opened folder.")
     return (*notes, *request.note_on_others(place))

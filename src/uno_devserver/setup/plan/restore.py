@@ -39,7 +39,7 @@ def plan_restore(
     force: bool,
     put_back: frozenset[str] = frozenset(),
 ) -> ChangePlan:
-    """Plan to restore the files of `places`. `folder` has our records; `put_back` are all files of this run."""
+    """Plan to restore the files of `places`. `folder` has our records; `put_back` are the real paths of this run."""
     profile = request.profile
     nothing = Operation(None, profile.id, Action.NOT_FOUND, None, NOTHING)
     known = {place.scope for place in profile.places}
@@ -54,7 +54,8 @@ def plan_restore(
         nothing.replace(path=place.path, reason=f"Shared with {listed(request.also_read_by(place))}; {ALL_SCOPES}")
         for place in profile.places
         if place.use is Use.SHARED and request.scope in (None, place.scope)
-        if place not in places and place.path not in put_back and not way_out(place.path, place.within)
+        if place not in places and os.path.realpath(place.path) not in put_back
+        if not way_out(place.path, place.within)
         if isinstance(_plan_file(request, place, folder, force=force), FileChange)
     ]
     found = (*(one for one in planned if one is not None), *refused, *beyond)

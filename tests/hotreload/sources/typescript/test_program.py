@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from hotreload.trees import as_ordinary_user
 from support.files import write, write_all
-from uno_devserver.hotreload.sources.typescript import root_files
+from uno_devserver.hotreload.sources.finder import find_sources
 from uno_devserver.hotreload.sources.typescript.disk import Disk
 from uno_devserver.hotreload.sources.typescript.imports import ImportedNames
+from uno_devserver.hotreload.watched_package import Role, WatchedPackage
+from uno_devserver.workspace import repository
 
 from .ts_projects import typescript_sources
 
@@ -104,13 +106,12 @@ def test_a_broken_configuration_is_said_and_the_rest_counts(config: str, problem
 
 
 def test_patterns_that_lead_through_the_whole_disk_come_to_an_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(root_files, "MAX_FOLDERS", 20)
+    monkeypatch.setattr(repository, "MAX_CHARACTERS", 10_000)
     write_all(root, {"tsconfig.json": '{"include": ["src", "/**/*"]}', "src/a.ts": ""})
 
-    sources = typescript_sources(root)
+    sources = find_sources(WatchedPackage(Role.SERVER, str(root)))
 
-    assert "src/a.ts" in sources.files
-    assert any("more than 20 folders" in problem for problem in sources.problems)
+    assert "too many files and folders" in sources.problems[-1]
 
 
 def test_a_folder_without_a_configuration_has_no_sources(root: Path) -> None:

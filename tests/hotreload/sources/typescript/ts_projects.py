@@ -9,12 +9,13 @@ from uno_devserver.hotreload.sources.globs import Globs
 from uno_devserver.hotreload.sources.source_tree import Sources, SourceTree
 from uno_devserver.hotreload.sources.typescript.imports import ImportedNames
 from uno_devserver.hotreload.sources.typescript.program import find_typescript
+from uno_devserver.workspace.repository import ReadBudget
 
 Files = Mapping[str, str]  # by path; a text "-> target" is a symbolic link
 
 
 def typescript_sources(root: Path, cache: dict[str, ImportedNames] | None = None) -> Sources:
-    tree = SourceTree(str(root), Globs((), ""))
+    tree = SourceTree(str(root), Globs((), ""), ReadBudget())
     return tree.sources(find_typescript(tree, {} if cache is None else cache))
 
 

@@ -29,7 +29,7 @@ class Project(NamedTuple):
 
 # --- JavaScript and TypeScript
 
-_SCRIPT = """
+NODE_SERVER = """
 import { createInterface } from "node:readline";
 import { shared } from "@demo/shared";
 
@@ -91,7 +91,7 @@ def _workspaces(server: str, shared: str, *, version: str = "*", manager: str = 
     }
 
 
-_PLAIN = {"packages/server/index.js": _SCRIPT, "packages/shared/index.js": _SHARED}
+_PLAIN = {"packages/server/index.js": NODE_SERVER, "packages/shared/index.js": _SHARED}
 _PLAIN_MAIN = '"main": "index.js"'
 _NPM_INSTALL = "npm install --offline --no-audit --no-fund"
 _BUILT_MAIN = '"main": "dist/index.js"'
@@ -137,7 +137,7 @@ _JAVASCRIPT = (
     ),
     _typescript(
         "tsx",
-        _SCRIPT.replace("const results =", "const results: Record<string, (params: any) => object> ="),
+        NODE_SERVER.replace("const results =", "const results: Record<string, (params: any) => object> ="),
         _workspaces('"private": true', '"exports": "./src/index.ts"'),
         command=["tsx", "src/index.ts"],
     ),
@@ -284,7 +284,7 @@ _PYTHON = (
 
 # --- Go
 
-_GO = """
+GO_SERVER = """
 package main
 
 import (
@@ -325,7 +325,8 @@ func main() {
 _GO_PROJECT = Project(
     "Go modules with replace",
     {
-        "server/main.go": _GO,
+        "server/main.go": GO_SERVER,
+        "server/other/main.go": "package main\n\nbroken, and not run\n",
         "shared/shared.go": 'package shared\n\nconst Shared = "shared 1"\n',
     },
     [

@@ -1,8 +1,8 @@
 """Folders and JSON files, each read once for one listing of sources; and paths as TypeScript writes them.
 
 These paths are absolute, with forward slashes on every system, without `.` and `..`. The folders that were read are
-remembered, because a file that appears in one of them may be the target of an import. Nothing raises: what cannot be
-read is treated as missing, and reported.
+remembered, because a file that appears in one of them may be the target of an import. What cannot be read is treated as
+missing, and reported; only the end of the budget raises.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import re
 from enum import IntEnum
 
 from ....system import jsonc
-from ....system.files import FileProblem, read_bytes
+from ....system.files import FileProblem
+from ....workspace.repository import ReadBudget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ class EntryKind(IntEnum):
 class Disk:
     """A view of the disk that does not change during its life."""
 
-    def __init__(self, case_sensitive: bool = True) -> None:
+    def __init__(self, case_sensitive: bool = True, budget: ReadBudget | None = None) -> None:
         self.case_sensitive = case_sensitive
+        self.budget = budget or ReadBudget()
         self.folders: set[str] = set()  # the folders that were read
         self.deciding: set[str] = set()  # configuration files that were read
         self.problems: dict[str, None] = {}  # sentences, in the order in which they were found
@@ -74,6 +76,7 @@ class Disk:
         if folder_of(path) in self._entries:
             return self.is_folder(path) if folder else self.is_file(path)
         if path not in self._stats:
+            self.budget.path(path)
             self._stats[path] = os.path.isdir(native(path)) if folder else os.path.isfile(native(path))
         return self._stats[path]
 
@@ -108,7 +111,7 @@ class Disk:
         """The object in a JSON file with comments; if there is none, that is reported and the result is empty."""
         self.deciding.add(path)
         try:
-            text = read_bytes(native(path), MAX_CONFIG_BYTES)
+            text = self.budget.read(native(path), MAX_CONFIG_BYTES)
             value = _parse(text)
         except FileNotFoundError:
             self.say(f"{path} no longer exists; the default settings apply instead.")
@@ -148,6 +151,7 @@ class Disk:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             self.say(f"The folder {folder} cannot be read: {reason}; its files are ignored.")
             return _NOTHING
+        self.budget.path(folder, *entries)
         self.folders.add(folder)
         return entries
 

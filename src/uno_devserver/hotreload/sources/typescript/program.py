@@ -3,7 +3,7 @@
 The list is that of `tsc --listFilesOnly` for `tsconfig.build.json`, else `tsconfig.json`, and for every project that it
 references, without `node_modules` and the compiler's own library. The output of referenced projects is left out as
 well: the compiler reads their declarations in place of their sources, but people edit the sources, and a build must not
-look like an edit. Nothing raises; what is broken or missing is reported in `problems`.
+look like an edit. What is broken or missing is reported in `problems`.
 
 Hand-written: running `tsc` takes about a second, and it may not be installed.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 
-from ....system.files import FileProblem, read_bytes
+from ....system.files import FileProblem
 from ....system.values import Value
 from ....workspace.npm_packages import TSCONFIGS
 from .disk import (
@@ -56,7 +56,7 @@ def find_typescript(tree: SourceTree, cache: dict[str, ImportedNames]) -> frozen
     `cache` is kept by the caller between calls.
     """
     folder = slashed(tree.root)
-    disk = Disk(case_sensitive=not _ignores_case(folder))
+    disk = Disk(not _ignores_case(folder), tree.budget)
     name = next((name for name in TSCONFIGS if disk.is_file(f"{folder}/{name}")), None)
     projects: dict[str, TsProject] = {}
     if name is None:
@@ -179,7 +179,7 @@ class _ImportCache:
         if path.endswith(".json"):
             return ImportedNames()
         try:
-            data = read_bytes(native(path), MAX_SOURCE_BYTES)
+            data = self._disk.budget.read(native(path), MAX_SOURCE_BYTES)
         except FileNotFoundError:
             self._disk.say(f"{path} was removed while the sources were listed; it is ignored.")
             return None
@@ -249,6 +249,7 @@ class _Program:
             static = (*static, self._options.jsx_import)
         for names, asks_as_esm in ((static, esm), (imports.dynamic, node or esm), (imports.required, False)):
             for name in names:
+                self._disk.budget.check()
                 self._add_import(self._resolver.module(name, folder, esm=asks_as_esm), path)
         for name in imports.references:
             self._add_named(absolute(name.replace("\\", "/"), folder), f"{path} references")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 
 from ....system.values import Value
-from ..source_tree import MAX_FOLDERS
 from .disk import ALL_GROUPS, TYPESCRIPT_GROUPS, EntryKind, absolute, extension_of, name_of, within
 
 TYPE_CHECKING = False
@@ -90,7 +89,6 @@ class _Search:
 
     def __init__(self, folder: str, include: Sequence[str], exclude: Sequence[str], disk: Disk) -> None:
         self._disk = disk
-        self._folder = folder
         self._flags = 0 if disk.case_sensitive else re.IGNORECASE
         self._bases = _base_folders(folder, include)
         self._files = [re.compile(f"{text}$", self._flags) for spec in include if (text := _regex(spec, _FILES))]
@@ -115,11 +113,6 @@ class _Search:
             if real in visited:
                 continue
             visited.add(real)
-            if len(visited) > MAX_FOLDERS:
-                self._disk.say(
-                    f"The patterns of {self._folder} enter more than {MAX_FOLDERS:,} folders; the rest is ignored."
-                )
-                break
             entries = self._disk.entries(folder)
             prefix = folder if folder.endswith("/") else f"{folder}/"
             below = []

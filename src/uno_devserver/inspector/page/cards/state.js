@@ -29,14 +29,14 @@ export const stateCard = () =>
     title: "State",
     wide: true,
     titled: false,
-    pick: ({ health: { status, issues, proxy }, startedAt }) => ({
+    pick: ({ health: { status, issues, connectionState, toolCount, proxy }, startedAt }) => ({
       status,
       isFine: status === "Healthy" && issues.length === 0,
       startedAt,
-      state: proxy.state,
+      state: connectionState,
       upstream: proxy.upstream,
       clients: proxy.clients,
-      toolCount: proxy.toolCount,
+      toolCount,
       httpEndpoint: proxy.httpEndpoint,
       restarts: proxy.restarts,
       reloads: proxy.reloads,
@@ -66,6 +66,7 @@ function behind(upstream) {
     ],
     ["Endpoint", upstream.endpoint && mono(upstream.endpoint)],
     ["MCP version", upstream.protocolVersion && mono(upstream.protocolVersion)],
+    ["Transport", upstream.transport],
     ["Its output", upstream.logFile && pathText(upstream.logFile)],
   ]);
 }

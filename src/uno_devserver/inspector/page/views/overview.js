@@ -3,6 +3,7 @@
 import { addInsCard } from "../cards/addins.js";
 import { hotReloadCard, listsCard } from "../cards/hotreload.js";
 import { issuesCard, lastExitCard } from "../cards/issues.js";
+import { furtherServersCard } from "../cards/servers.js";
 import { startupCard } from "../cards/startup.js";
 import { stateCard } from "../cards/state.js";
 import { el, empty } from "../dom.js";
@@ -10,7 +11,7 @@ import { createRestart } from "../restart.js";
 
 export function create(context) {
   const restart = createRestart(context);
-  const wide = [stateCard(), issuesCard(), lastExitCard()];
+  const wide = [stateCard(), furtherServersCard(), issuesCard(), lastExitCard()];
   const left = [startupCard(), listsCard()];
   const right = [addInsCard(), hotReloadCard()];
   const cards = [...wide, ...left, ...right];

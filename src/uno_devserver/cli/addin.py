@@ -1,0 +1,252 @@
+"""`addin check`: shows which .NET add-ins discovery finds in a package, and why not others, before it is published.
+
+Nothing of the package runs. A .nupkg is laid out in a temporary folder, with the content of those files only that
+discovery reads.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from ..discovery.entry_points import ADDIN_ITEM, EntryPoint, build_files, declared_addins
+from ..discovery.manifest import MANIFEST_NAME, read_manifest
+from ..discovery.nuget_version import at_least
+from ..issues import REMEDIES, Issue, UserError, warning
+from ..msbuild.project_files import ProjectFileCache
+from ..msbuild.xml import XmlProblem, parse_xml
+from ..system.files import FileProblem, read_bytes
+from ..system.jsonc import JsonProblem, parse
+from .result import Bullets, Report, Result, Row, Section
+from .terminal import Style
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from zipfile import ZipFile
+
+    from .parse import Invocation
+
+MAX_ENTRIES = 50_000  # the largest public packages have some ten thousand files
+MAX_TEXT_BYTES = 16 * 1024 * 1024  # of a file that is read; .targets files have less than 1 MB
+READ = (".props", ".targets", ".nuspec", MANIFEST_NAME)  # the endings of files whose content matters
+NEWEST_HOST = "999999999"  # a Host version that reaches every minimum
+HARMLESS = ("AddInConditionUnknown", "AddInTargetsDeprecated")  # issues with which an add-in is found all the same
+STEPS = {  # for authors; other codes keep the next step that users get
+    "AddInEntryPointUnknown": (
+        f"Add {MANIFEST_NAME} at the root of the package, or an {ADDIN_ITEM} item in "
+        "buildTransitive/<package id>.targets."
+    ),
+    "AddInEntryPointRefused": "Name a file inside the package, by a path relative to its root.",
+    "AddInBinaryNotFound": "Pack the file, or correct its path; letter case counts.",
+    "AddInBinaryCorrupted": "Pack the assembly itself.",
+    "AddInManifestInvalid": f"Correct {MANIFEST_NAME}; docs/dotnet-addins.md lists its fields.",
+    "AddInManifestUnsupported": 'Write "version": 1, which every Host understands.',
+    "AddInTargetsInvalid": "Correct the file: MSBuild fails on every project that imports it.",
+    "AddInTargetsDeprecated": "Move the file from build/ to buildTransitive/.",
+    "AddInConditionUnknown": "Nothing to do if a project or its SDK sets these properties.",
+}
+
+
+def run(invocation: Invocation) -> Result:
+    if not invocation.arguments:
+        next_step = "Write: uno-devserver addin check <nupkg or folder>."
+        raise UserError("MissingValue", "The package to check is missing.", next_step, exit_code=2)
+    path = os.path.abspath(invocation.arguments[0])
+    if os.path.isdir(path):
+        return _result(path, _Check(path))
+    with tempfile.TemporaryDirectory(prefix="uno-devserver-") as folder:
+        _lay_out(path, folder)
+        return _result(path, _Check(folder))
+
+
+def _lay_out(path: str, folder: str) -> None:
+    """Writes the files of a .nupkg into a folder: those that are read with their content, others with their size."""
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(path) as package:
+            _write_files(package, folder)
+    except (OSError, BadZipFile, NotImplementedError, RuntimeError, ValueError) as error:
+        message = f"{path} cannot be read as a package: {error}."
+        next_step = "Name a .nupkg file, or the folder of an unpacked package."
+        raise UserError("PackageUnreadable", message, next_step) from error
+
+
+def _write_files(package: ZipFile, folder: str) -> None:
+    entries = package.infolist()
+    if len(entries) > MAX_ENTRIES:
+        raise ValueError(f"it has more than {MAX_ENTRIES:,} files")
+    for entry in entries:
+        target = os.path.normpath(os.path.join(folder, *_unescaped(entry.filename).split("/")))
+        if entry.is_dir() or not target.startswith(folder + os.sep):  # no path leads out of the folder
+            continue
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if target.lower().endswith(READ):
+            if entry.file_size > MAX_TEXT_BYTES:
+                raise ValueError(f"{entry.filename} is larger than {MAX_TEXT_BYTES:,} bytes")
+            content = package.read(entry)
+        else:
+            with package.open(entry) as stream:
+                content = stream.read(2)  # whether it is empty, or an assembly
+        with open(target, "wb") as file:
+            file.write(content)
+
+
+def _unescaped(name: str) -> str:
+    from urllib.parse import unquote
+
+    return unquote(name).replace("\\", "/")  # NuGet escapes names as in URLs
+
+
+class _Check:
+    """The check of a package folder; its attributes are the results."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.project = f"{folder}-project"  # the folder of a made-up project, to which relative paths are relative
+        self.issues: list[Issue] = []
+        self.name, self.version = self._identity()
+        declared = self._by_manifest()
+        candidates = declared if declared is not None else self._by_build_files()
+        self.found = [candidate for candidate in candidates if self._is_good(candidate)]
+        if not candidates and not self.issues:
+            message = f"{self.name} declares no add-in."
+            self.issues.append(warning("AddInEntryPointUnknown", message))
+
+    def _identity(self) -> tuple[str, str]:
+        names = [name for name in sorted(os.listdir(self.folder)) if name.lower().endswith(".nuspec")]
+        texts: dict[str, str] = {}
+        try:
+            root = parse_xml(read_bytes(os.path.join(self.folder, names[0]), MAX_TEXT_BYTES))
+            for section in root.elements:
+                texts |= {e.name: "".join(map(str, e.children)) for e in section.elements if section.name == "metadata"}
+        except (IndexError, FileProblem, XmlProblem):
+            pass  # a folder that is not packed yet; the files named like it are then taken for those of the package
+        return texts.get("id", "").strip() or os.path.basename(self.folder), texts.get("version", "").strip()
+
+    def _by_manifest(self) -> list[EntryPoint] | None:
+        manifest = read_manifest(self.folder, self.name, NEWEST_HOST)
+        self.issues += manifest.issues
+        path = os.path.join(self.folder, MANIFEST_NAME)
+        if manifest.entry_points is None:
+            return None
+        try:
+            entries = parse(read_bytes(path, MAX_TEXT_BYTES))["addins"]  # type: ignore[index]
+        except (KeyError, TypeError, FileProblem, JsonProblem):
+            entries = []
+        for entry in entries if isinstance(entries, list) else ():
+            minimum = entry.get("minHostVersion") if isinstance(entry, dict) else None
+            if minimum is not None and (not isinstance(minimum, str) or at_least(minimum, minimum) is None):
+                message = f"{path}: minHostVersion '{minimum}' is not a version such as 6.5.0, so it has no effect."
+                self.issues.append(warning("AddInManifestInvalid", message))
+        if not manifest.entry_points and not manifest.issues:
+            self.issues.append(warning("AddInManifestInvalid", f"{path} lists no add-ins."))
+        return [EntryPoint(entry, path, "manifest") for entry in manifest.entry_points]
+
+    def _by_build_files(self) -> list[EntryPoint]:
+        """The add-ins of the files that NuGet imports: those named like the package, of one folder per framework."""
+        groups: dict[str, list[str]] = {}
+        others: list[str] = []
+        for path in build_files(self.folder):
+            stem = os.path.splitext(os.path.basename(path))[0]
+            if stem.lower() == self.name.lower():
+                groups.setdefault(os.path.dirname(path), []).append(path)
+            else:
+                others.append(path)
+        found: list[EntryPoint] = []
+        for folder, files in groups.items():
+            is_old = os.path.relpath(folder, self.folder).split(os.sep)[0].lower() == "build"
+            if is_old and found:
+                continue  # NuGet takes the file of buildTransitive instead
+            candidates = self._evaluated(files)
+            if is_old and candidates:
+                message = f"{files[-1]} reaches only projects that reference the package directly."
+                self.issues.append(warning("AddInTargetsDeprecated", message))
+            found += candidates
+        for path in others if not found else ():
+            if self._evaluated([path]):
+                message = f"{path} is not imported: NuGet imports only {self.name}.props and {self.name}.targets."
+                self.issues.append(warning("AddInEntryPointUnknown", message, "Rename the file."))
+        return found
+
+    def _evaluated(self, files: list[str]) -> list[EntryPoint]:
+        undecided: dict[str, tuple[str, ...]] = {}
+        found = declared_addins(
+            os.path.join(self.project, "App.csproj"),
+            sorted(files),  # .props before .targets
+            properties={},
+            global_properties={},
+            environ={},
+            load=ProjectFileCache(),
+            issues=self.issues,
+            undecided=undecided,
+        )
+        for path, expressions in undecided.items():
+            message = (
+                f"{path}: only a build can decide {' and '.join(expressions)}; the add-in counts if its file exists."
+            )
+            self.issues.append(warning("AddInConditionUnknown", message))
+        return found
+
+    def _is_good(self, candidate: EntryPoint) -> bool:
+        """Whether discovery uses the entry point; an issue says why not."""
+        path, declared = candidate.path, candidate.defined_in
+        if not path.startswith(self.folder + os.sep):
+            message = f"{declared} names {path}, which is not inside the package."
+            self.issues.append(warning("AddInEntryPointRefused", message, _base_step(candidate)))
+            return False
+        try:
+            with open(path, "rb") as file:
+                start = file.read(2)
+        except OSError:
+            self.issues.append(warning("AddInBinaryNotFound", f"{declared} names {path}, which is not in the package."))
+            return False
+        if start == b"MZ":
+            return True
+        what = "which is empty" if not start else "which is not a .NET assembly"
+        self.issues.append(warning("AddInBinaryCorrupted", f"{declared} names {path}, {what}."))
+        return False
+
+
+def _base_step(candidate: EntryPoint) -> str:
+    if candidate.source == "manifest":
+        return ""
+    return "Begin the path with $(MSBuildThisFileDirectory): other paths are relative to the project."
+
+
+def _result(path: str, check: _Check) -> Result:
+    def inside(text: str) -> str:
+        return text.replace(check.folder + os.sep, "").replace(check.project + os.sep, "<project>" + os.sep)
+
+    issues = [
+        issue.replace(message=inside(issue.message), remediation=_step(issue)) for issue in dict.fromkeys(check.issues)
+    ]
+    addins = [
+        {
+            "entryPoint": inside(found.path).replace(os.sep, "/"),
+            "discoverySource": found.source,
+            "declaredIn": inside(found.defined_in).replace(os.sep, "/"),
+            "certain": found.certain,
+        }
+        for found in check.found
+    ]
+    good = bool(addins) and all(issue.code in HARMLESS for issue in issues)
+    data = {
+        "package": check.name,
+        "version": check.version or None,
+        "path": path,
+        "addIns": addins,
+        "issues": [issue.to_json() for issue in issues],
+    }
+    rows = [Row("package", f"{check.name} {check.version}".strip()), Row("path", path)]
+    rows += [Row("add-in", f"{each['entryPoint']} (by {each['declaredIn']})", style=Style.GOOD) for each in addins]
+    rows += [] if addins else [Row("add-in", "none would be found", style=Style.BAD)]
+    sentences = tuple(f"{issue.message}\n  next: {issue.remediation}" for issue in issues)
+    return Result(
+        data, Report("Add-in check", (Section("", tuple(rows)), Bullets("problems", sentences))), int(not good)
+    )
+
+
+def _step(issue: Issue) -> str:
+    usual = issue.remediation == REMEDIES[issue.code]
+    return STEPS.get(issue.code, issue.remediation) if usual else issue.remediation

@@ -1,0 +1,260 @@
+"""One workspace, seen from any folder in it: commands agree, and there is one Host."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.files import write
+from support.hosts import Manners, StandInHosts, is_running
+from support.machine import Machine
+from support.packages import app_mcp
+from support.waiting import wait_for
+from support.workspace import WorkspaceBuilder, slnx
+from uno_devserver.instances.launch import StartObserver, StartOutcome, StartRequest
+from uno_devserver.instances.registry import entry_name, sidecar_name
+from uno_devserver.instances.start import start
+from uno_devserver.system.folders import folders
+from uno_devserver.workspace.resolver import resolve
+
+FRAMEWORK_MISSING = """You must install or update .NET to run this application.
+
+App: /packages/Uno.UI.RemoteControl.Host.dll
+Architecture: x64
+Framework: 'Microsoft.AspNetCore.App', version '11.0.0' (x64)
+.NET location: /usr/share/dotnet
+
+The following frameworks were found:
+  10.0.1 at [/usr/share/dotnet/shared/Microsoft.AspNetCore.App]
+"""
+
+
+@pytest.fixture
+def uno(workspace: WorkspaceBuilder, hosts: StandInHosts) -> WorkspaceBuilder:
+    """A workspace with everything that a .NET Host needs, and a project in a folder of its own."""
+    return workspace.uno_6_5().project("App/App.csproj", [app_mcp()]).solution("App.slnx")
+
+
+def state_files(machine: Machine, folder: str) -> list[str]:
+    """The names of the files that our state folder has for workspaces."""
+    place = Path(folders(machine.variables()).state) / folder
+    return sorted(path.name for path in place.glob("*")) if place.is_dir() else []
+
+
+# --- any folder ----------------------------------------------------------------------------------------------------
+
+
+def test_start_in_the_root_and_in_a_folder_of_it_gives_one_host_with_one_key(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    first = uno.machine.run("start", "--json").json
+    second = uno.machine.run("start", "--json", cwd=uno.root / "App").json
+
+    assert (second["outcome"], second["processId"]) == ("reused", first["processId"])
+    assert second["workspaceDirectory"] == first["workspaceDirectory"]
+    assert (
+        len(hosts.launches()) == len(state_files(uno.machine, "ports")) == len(state_files(uno.machine, "locks")) == 1
+    )
+
+
+def test_in_a_folder_of_a_workspace_disco_health_and_addins_only_say_the_same(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    uno.machine.run("start")
+    seen: list[Any] = []
+
+    for folder in (uno.root, uno.root / "App"):
+        found = uno.machine.disco(cwd=folder)
+        health = uno.machine.run("health", "--json", cwd=folder).json
+        paths = json.loads(uno.machine.run("disco", "--addins-only", "--json", cwd=folder).stdout)
+        seen.append([found.add_ins, paths, health["hostProcessId"], health["selectedSolutionPath"]])
+        seen[-1] += [found.json[name] for name in ("effectiveWorkspaceDirectory", "selectedSolutionPath", "hostPath")]
+        seen[-1] += [found.json["activeServer"]["processId"], [issue["code"] for issue in health["issues"]]]
+
+    assert seen[0] == seen[1]
+    assert seen[0][0] == seen[0][1] != []
+
+
+def test_a_folder_that_belongs_to_none_says_what_lies_above_it(machine: Machine) -> None:
+    write(machine.workspace / "global.json", '{"sdk": {"version": "10.0.100"}}')
+    (machine.workspace / "tools").mkdir()
+
+    result = machine.disco(cwd=machine.workspace / "tools")
+
+    assert result.exit_code == 0
+    assert result.issue("UnoSdkNotInGlobalJson")["severity"] == "Warning"
+    assert str(machine.workspace / "global.json") in result.issue("UnoSdkNotInGlobalJson")["message"]
+
+
+def test_a_solution_without_global_json_or_without_uno_has_the_code_of_its_cause(machine: Machine) -> None:
+    write(machine.workspace / "App.slnx", slnx([]))
+    for content, code in ((None, "GlobalJsonNotFound"), ("{}", "UnoSdkNotInGlobalJson")):
+        if content is not None:
+            write(machine.workspace / "global.json", content)
+
+        told = [machine.disco().json["issues"], machine.run("health", "--json").json["issues"]]
+
+        for issues in told:
+            assert [issue["severity"] for issue in issues if issue["code"] == code] == ["Fatal"]
+
+
+def test_in_a_folder_with_devtools_a_global_json_without_uno_is_nothing_fatal(machine: Machine) -> None:
+    write(machine.workspace / "global.json", "{}")
+    write(machine.workspace / ".devtools" / "addins" / "one.py", "def register(addin):\n    pass\n")
+
+    result = machine.disco()
+
+    assert (result.exit_code, result.json["issues"]) == (0, [])
+
+
+# --- projects --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["created", "renamed"])
+def test_a_project_that_is_created_or_renamed_while_the_host_runs_gets_its_port(
+    workspace: WorkspaceBuilder, change: str
+) -> None:
+    """Of the bundled Host; a proxy does it for the .NET Host."""
+    workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+    port = workspace.machine.run("start", "--host", "bundled", "--json").json["port"]
+    try:
+        if change == "created":
+            write(workspace.root / "App.slnx", slnx(["App/App.csproj", "New/New.csproj"]))
+            write(workspace.root / "New" / "New.csproj", '<Project Sdk="Uno.Sdk" />')
+        else:
+            os.rename(workspace.root / "App" / "App.csproj", workspace.root / "App" / "New.csproj")
+            write(workspace.root / "App.slnx", slnx(["App/New.csproj"]))
+        before = {path for path in workspace.root.rglob("*") if not path.name.endswith(".csproj.user")}
+        user = workspace.root / ("New" if change == "created" else "App") / "New.csproj.user"
+
+        wait_for(user.is_file, "the port of the new project")
+
+        assert f"<UnoRemoteControlPort>{port}#</UnoRemoteControlPort>" in user.read_text("utf-8-sig")
+        assert {path for path in workspace.root.rglob("*") if not path.name.endswith(".csproj.user")} == before
+        assert "ProjectWithoutPort" not in workspace.machine.run("health", "--json").stdout
+    finally:
+        workspace.machine.run("stop")
+
+
+def test_health_names_a_project_outside_the_solution_and_one_without_the_port(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    write(uno.root / "Other" / "Other.csproj", '<Project Sdk="Uno.Sdk" />')
+    write(uno.root / "Tool" / "Tool.csproj", '<Project Sdk="Microsoft.NET.Sdk" />')
+    uno.machine.run("start")
+    (uno.root / "App" / "App.csproj.user").unlink()
+
+    result = uno.machine.run("health", "--json")
+
+    outside, without = result.issue("ProjectNotInSolution"), result.issue("ProjectWithoutPort")
+    assert "Other.csproj" in outside["message"]
+    assert "Tool.csproj" not in result.stdout
+    assert "dotnet sln add" in outside["remediation"]
+    assert "App.csproj" in without["message"]
+    uno.machine.run("start")
+    assert "ProjectWithoutPort" not in uno.machine.run("health", "--json").issue_codes
+
+
+# --- failed starts ---------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_framework_is_named_with_its_place_and_no_add_in_is_blamed(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    hosts.behave(Manners(dies=True, exit_code=150, last_words=FRAMEWORK_MISSING))
+
+    result = uno.machine.run("start", "--json")
+
+    assert result.exit_code == 1
+    assert len(hosts.launches()) == 1, "without add-ins it would fail as well"
+    error = result.json["error"]
+    assert "Microsoft.AspNetCore.App 11.0.0" in error["message"]
+    assert "/usr/share/dotnet" in error["message"]
+    assert "Install Microsoft.AspNetCore.App 11.0.0" in error["nextStep"]
+
+
+def test_after_a_failed_start_health_repeats_why_with_the_log_until_one_succeeds(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    hosts.behave(Manners(dies=True, exit_code=134))
+    failed = uno.machine.run("start", "--json").json["error"]
+
+    issue = uno.machine.run("health", "--json").issue("HostNotStarted")
+
+    assert failed["message"].splitlines()[0] in issue["message"]
+    log = issue["remediation"].rpartition("What it printed is in ")[2].rstrip(".")
+    assert "told to die" in Path(log).read_text("utf-8")
+    hosts.behave(Manners())
+    uno.machine.run("start")
+    uno.machine.run("stop")
+    assert "last start failed" not in uno.machine.run("health", "--json").stdout
+
+
+def test_a_host_that_another_program_registered_first_is_used_and_ours_ended(
+    workspace: WorkspaceBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A .NET proxy does not know our lock, so that both start one after a crash."""
+    workspace.uno_6_5().project("App/App.csproj", [app_mcp()]).solution("App.slnx")
+    environ = {**os.environ, **workspace.machine.variables()}
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    place = folders(environ)
+    solution = str(workspace.root / "App.slnx")
+    command = [sys.executable, "-m", "uno_devserver.host", "--httpPort", "0", "--solution", solution, "--addins", ";"]
+    theirs = subprocess.Popen(
+        command, cwd=workspace.root, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    entry = Path(place.registry) / entry_name(theirs.pid)
+    ours: list[int] = []
+
+    class Race(StartObserver):
+        def spawned(self, child: Any, port: int) -> None:
+            ours.append(child.pid)
+            hidden.rename(entry)
+
+    try:
+        wait_for(entry.is_file, "the registration of the first Host")
+        hidden = entry.rename(entry.with_suffix(".hidden"))
+        request = StartRequest(resolve(str(workspace.root)), host="bundled", addins=";")
+
+        running = start(request, place, environ, Race())
+
+        assert (running.outcome, running.process_id) == (StartOutcome.REUSED, theirs.pid)
+        assert ours != [theirs.pid]
+        assert not is_running(ours[0])
+        assert not (Path(place.registry) / entry_name(ours[0])).exists()
+    finally:
+        theirs.terminate()
+        theirs.wait(20)
+
+
+def test_the_lines_for_which_scripts_wait_are_on_standard_error_with_trace(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    result = uno.machine.run("start", "--json", "-l", "Trace")
+
+    registry = folders(uno.machine.variables()).registry
+    assert f"DevServer registered: {os.path.join(registry, entry_name(result.json['processId']))}" in result.stderr
+    assert f"monitor with the folder {uno.root}" in result.stderr
+
+
+def test_the_sidecar_of_a_process_that_no_longer_runs_goes_at_any_reading(machine: Machine) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    sidecar = Path(folders(machine.variables()).registry) / sidecar_name(ended.pid)
+    write(sidecar, json.dumps({"ProcessId": ended.pid, "WorkspaceDirectory": "/gone"}))
+
+    machine.run("health", "--json")  # it reads, and removes no entries
+
+    assert not sidecar.exists()
+
+
+def test_list_stop_and_cleanup_work_without_an_sdk(machine: Machine) -> None:
+    for command in ("list", "stop", "cleanup"):
+        assert machine.run(command).exit_code == 0
