@@ -85,6 +85,8 @@ def test_only_the_first_line_of_an_entry_begins_at_the_margin(
 
 def test_a_stamped_log_says_when_in_utc(log: Log, capfd: pytest.CaptureFixture[str]) -> None:
     log.stamped = True
+    # The beginning of a second is when a clock that lags behind is seen.
+    time.sleep(1 - time.time() % 1)
     before = datetime.now(UTC).replace(microsecond=0)
 
     log.warn("late")

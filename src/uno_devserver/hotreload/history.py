@@ -5,10 +5,10 @@ A reload whose build failed is recorded too; another attempt without an edit rep
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from ..system.log import utc_now
 from .control.messages import check_json
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ class ReloadHistory:
         self._counts["checks"] += 1
         # Members become booleans, because the log file has the output of the build.
         found = {name: bool(value) for name, value in check_json(result).items()} if result else None
-        self._last["lastCheck"] = {"at": _now(), "seconds": round(seconds, 3), "result": found}
+        self._last["lastCheck"] = {"at": utc_now(), "seconds": round(seconds, 3), "result": found}
 
     def made(self, role: Role, changed: Sequence[str], made: BuildResult) -> None:
-        now, named, log_file = _now(), made.named or None, made.log_file or None
+        now, named, log_file = utc_now(), made.named or None, made.log_file or None
         if named:
             self._counts["builds"] += 1
             outcome = {"at": now, "seconds": made.seconds, "ok": made.error is None}
@@ -85,7 +85,7 @@ class ReloadHistory:
 
     def restart_demanded(self, role: Role) -> None:
         """Begin the entry of a restart without a change of code."""
-        self._due = {"at": _now(), "role": role.value, "changed": [], "build": None, "buildSeconds": 0.0}
+        self._due = {"at": utc_now(), "role": role.value, "changed": [], "build": None, "buildSeconds": 0.0}
 
     def extension_reloaded(self, *, client: bool) -> None:
         self._record(ok=True, client=client)
@@ -93,7 +93,7 @@ class ReloadHistory:
     def restarted(self, seconds: float, result: RestartResult) -> None:
         self._counts["restarts"] += 1
         outcome = {"ok": result.ok, "lists": result.lists, "problem": result.problem or None}
-        self._last["lastRestart"] = {"at": _now(), "seconds": round(seconds, 3), **outcome}
+        self._last["lastRestart"] = {"at": utc_now(), "seconds": round(seconds, 3), **outcome}
         tools = result.tools.to_json() if result.tools is not None else None
         self._record(restartSeconds=round(seconds, 3), **outcome, tools=tools)
 
@@ -105,7 +105,3 @@ class ReloadHistory:
 def _shortened(printed: str) -> str:
     """The end of an output, where compilers print their summary and we add the reason."""
     return printed if len(printed) <= SHOWN_PROBLEM else "…" + printed[-SHOWN_PROBLEM:]
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 
 from ..system.files import FileProblem, sweep
+from ..system.log import utc_now
 from ..system.state_files import read_own, write_own
 from ..system.values import Value
 from .change_records import FOLDER, record_of, stem
@@ -50,7 +50,7 @@ def keep_backup(folder: str, path: str, content: bytes) -> str:
     """Write a backup of a file into our state folder and return its path; raises OSError."""
     name = os.path.basename(stem(folder, path))
     into = os.path.join(folder, FOLDER, BACKUPS)
-    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    now = utc_now().replace(":", "").replace("-", "")
     # Names sort by age, also within one second.
     taken = [int(one.rpartition("-")[2]) for one in _names(into, f"{name}.{now}-")]
     backup = os.path.join(into, f"{name}.{now}-{max(taken, default=0) + 1:04}")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-import time
 
 from ..system.files import FileProblem, sweep
 from ..system.jsonc import JsonProblem, parse
+from ..system.log import utc_now
 from ..system.state_files import name_for, read_own, sha256, write_own
 from ..system.values import Value
 
@@ -70,7 +70,7 @@ def continued_record(
     """The record for a further change: the earlier one, if it is still valid, or a new one."""
     original = record.original(before) if record is not None else None
     if record is None or original is None:
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        now = utc_now()
         record, original = ChangeRecord(os.path.realpath(path), before is not None, (), (), None, now), Original(before)
     states = (_state(before, original.content), _state(after, original.content))
     return record.replace(states=states, folders=(*record.folders, *folders)), original

@@ -29,6 +29,12 @@ INDENT = " " * 6  # as on .NET's console
 RECENT_CHARACTERS = 4000  # the part of each line that is kept: some quote the whole output of a program
 
 
+def utc_now() -> str:
+    """The current second, as every file and log of ours states it."""
+    # gmtime() alone reads a clock that is some milliseconds behind: events would seem to precede their cause.
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time()))
+
+
 class Log:
     """The log of this process; `log` is the only instance."""
 
@@ -87,7 +93,7 @@ class Log:
     def _stamp(self) -> str:
         if not self.stamped:
             return ""
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ ", time.gmtime())
+        return utc_now() + " "
 
     def _write_file(self, level: int, message: str) -> None:
         assert self._file is not None

@@ -18,6 +18,7 @@ from ..issues import Issue, fatal, warning
 from ..system.files import FOREIGN, FileProblem, is_foreign, read_bytes
 from ..system.folders import folders
 from ..system.jsonc import JsonProblem, parse
+from ..system.log import utc_now
 from ..system.state_files import name_for, read_state, sha256, write_state
 from ..system.values import Value
 from .addins import ADDINS_FOLDER, workspace_addins
@@ -141,7 +142,6 @@ def _addin_kind(path: str) -> str:
 
 def agree(state: str, asked: TrustQuestion, command: str) -> None:
     """Store that the user has agreed by this command; raises OSError."""
-    import time
 
     write_state(
         agreement_path(state, asked.directory),
@@ -150,7 +150,7 @@ def agree(state: str, asked: TrustQuestion, command: str) -> None:
             "config": asked.digest,
             "kinds": list(asked.kinds),
             "agreedBy": command,
-            "agreedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "agreedAt": utc_now(),
         },
     )
 
