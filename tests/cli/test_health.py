@@ -433,10 +433,11 @@ def two(plain: WorkspaceBuilder) -> WorkspaceBuilder:
     return plain.solution("Other.slnx")
 
 
-def test_the_host_of_one_of_several_solutions_is_found_and_the_doubt_is_told(two: WorkspaceBuilder) -> None:
+def test_of_several_solutions_the_report_is_about_the_one_that_has_a_host(two: WorkspaceBuilder) -> None:
     result = health_with(two, bundled_host(), "--json", solution="Other.slnx")
 
-    assert (result.json["status"], result.issue_codes) == ("Degraded", ["WorkspaceAmbiguous"])
+    assert (result.json["status"], result.issue_codes) == ("Healthy", [])
+    assert result.json["selectedSolutionPath"] == str(two.root / "Other.slnx")
     assert result.json["upstreamConnected"] is True
 
 

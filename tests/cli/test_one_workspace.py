@@ -81,6 +81,41 @@ def test_in_a_folder_of_a_workspace_disco_health_and_addins_only_say_the_same(
     assert seen[0][0] == seen[0][1] != []
 
 
+def test_add_ins_beside_the_solution_leave_one_workspace_with_its_solution(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    write(uno.root / ".devtools" / "addins" / "one.py", "def register(addin):\n    pass\n")
+    first = uno.machine.run("start", "--json", cwd=uno.root / "App").json
+
+    second = uno.machine.run("start", "--json").json
+
+    assert first["solutionPath"] == str(uno.root / "App.slnx")
+    assert (second["outcome"], second["processId"]) == ("reused", first["processId"])
+    told = [uno.machine.run("health", "--json", cwd=folder).json for folder in (uno.root, uno.root / "App")]
+    assert [each["hostProcessId"] for each in told] == [first["processId"]] * 2
+    assert told[0]["issues"] == told[1]["issues"]
+
+
+def test_of_two_solutions_health_reports_on_the_one_that_is_named_or_has_a_host(
+    workspace: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    workspace.uno_6_5().project("App/App.csproj", [app_mcp()]).solution("One.slnx").solution("Two.slnx")
+    undecided = workspace.machine.run("health", "--json").json["issues"]
+    pid = workspace.machine.run("start", "--solution", "One.slnx", "--json").json["processId"]
+
+    plain, two = (workspace.machine.run("health", "--json", *more) for more in ((), ("--solution", "Two.slnx")))
+
+    codes = [issue["code"] for issue in undecided]
+    assert codes.index("WorkspaceAmbiguous") < codes.index("HostNotStarted"), "the choice is the first step"
+    steps = [issue["remediation"] for issue in undecided]
+    assert len(steps) == len(set(steps))
+    assert plain.json["selectedSolutionPath"] == str(workspace.root / "One.slnx")
+    assert plain.json["hostProcessId"] == pid
+    assert "WorkspaceAmbiguous" not in plain.issue_codes
+    assert (two.json["hostProcessId"], two.json["hostEndpoint"]) == (None, None)
+    assert "HostNotStarted" in two.issue_codes
+
+
 def test_a_folder_that_belongs_to_none_says_what_lies_above_it(machine: Machine) -> None:
     write(machine.workspace / "global.json", '{"sdk": {"version": "10.0.100"}}')
     (machine.workspace / "tools").mkdir()
@@ -147,6 +182,8 @@ def test_health_names_a_project_outside_the_solution_and_one_without_the_port(
 ) -> None:
     write(uno.root / "Other" / "Other.csproj", '<Project Sdk="Uno.Sdk" />')
     write(uno.root / "Tool" / "Tool.csproj", '<Project Sdk="Microsoft.NET.Sdk" />')
+    library = "<PropertyGroup>\n  <OutputType> Library </OutputType>\n</PropertyGroup>"
+    write(uno.root / "Lib" / "Lib.csproj", f'<Project Sdk="Uno.Sdk">{library}</Project>')
     uno.machine.run("start")
     (uno.root / "App" / "App.csproj.user").unlink()
 
@@ -155,6 +192,7 @@ def test_health_names_a_project_outside_the_solution_and_one_without_the_port(
     outside, without = result.issue("ProjectNotInSolution"), result.issue("ProjectWithoutPort")
     assert "Other.csproj" in outside["message"]
     assert "Tool.csproj" not in result.stdout
+    assert "Lib.csproj" not in outside["message"], "a library connects to no Host"
     assert "dotnet sln add" in outside["remediation"]
     assert "App.csproj" in without["message"]
     uno.machine.run("start")

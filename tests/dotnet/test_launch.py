@@ -128,7 +128,7 @@ def test_a_host_that_was_killed_is_forgotten_and_replaced(uno: WorkspaceBuilder,
     assert _listed(uno.machine) == [second["processId"]]
 
 
-def test_a_host_for_a_framework_that_is_not_installed_is_told_in_the_words_of_dotnet(
+def test_a_framework_that_is_not_installed_is_named_with_the_place_where_dotnet_looks_for_it(
     uno: WorkspaceBuilder, launches: Launches
 ) -> None:
     dll = write(uno.machine.root / "newer" / "Small.Host.dll", Path(launches.dll).read_bytes())
@@ -139,7 +139,9 @@ def test_a_host_for_a_framework_that_is_not_installed_is_told_in_the_words_of_do
     result = uno.machine.run("start", "--host", str(dll), "--addins", ";", cwd=uno.root, timeout=PATIENCE)
 
     assert result.exit_code == 1
-    assert "'Microsoft.NETCore.App', version '99.0.0' was not found" in result.stderr
+    assert "it needs Microsoft.NETCore.App 99.0.0, which is not installed" in result.stderr
+    assert os.path.join("shared", "Microsoft.NETCore.App") in result.stderr
+    assert "Install Microsoft.NETCore.App 99.0.0" in result.stderr
     assert _listed(uno.machine) == []
 
 

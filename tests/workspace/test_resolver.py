@@ -296,6 +296,26 @@ CASES = {
     "an Uno workspace elsewhere leaves the config out": (
         f"{CONFIG} app/global.json=uno app/App.slnx", ".", "effective=app config=None",
     ),
+    "a folder in it has that solution, too, beside a config": (
+        f"{CONFIG} global.json=uno App.slnx App/src/", "App/src",
+        f"kind=AutoDiscovered effective=. solution=App.slnx global_json=global.json config={CONFIG}",
+    ),
+    "and beside add-ins": (
+        f"{ADDINS} global.json=uno App.slnx App/", "App", "effective=. solution=App.slnx global_json=global.json",
+    ),
+    "and where the solution is deeper": (
+        f"{ADDINS} global.json=uno src/App.slnx tools/x/", "tools/x", "effective=. solution=src/App.slnx",
+    ),
+    "beside a config, a global.json with Uno counts without a solution": (
+        f"{CONFIG} global.json=uno App/", "App", f"effective=. solution=None global_json=global.json config={CONFIG}",
+    ),
+    "a folder beside an Uno workspace below a config has the config": (
+        f"{CONFIG} app/global.json=uno app/App.slnx mcp/", "mcp", f"effective=. solution=None config={CONFIG}",
+    ),
+    "from a folder in it, solutions beside a config are as ambiguous": (
+        f"{CONFIG} global.json=uno A.slnx B.slnx App/", "App",
+        "kind=AutoDiscovered effective=. solution=None candidates=A.slnx,B.slnx issues=WorkspaceAmbiguous:Warning",
+    ),
     "beside a config, solutions without Uno are no longer an error": (
         f"{CONFIG} Tool.slnx global.json=broken", ".",
         "kind=CurrentDirectory candidates=Tool.slnx issues=GlobalJsonInvalid:Warning",

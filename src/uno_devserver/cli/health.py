@@ -77,6 +77,11 @@ def run(invocation: Invocation) -> Result:
     discovery = discover(request, os.environ)
     registered = scan_registry(folders().registry, removing=False)
     servers = with_ancestors(registered.running, discovery.workspace)
+    if discovery.workspace.kind is ResolutionKind.Ambiguous:
+        served = [solution for each in servers if each.in_workspace and (solution := full_solution(each.server))]
+        if len(served) == 1:  # of several solutions, the report is about the one that has a Host
+            discovery = discover(request.replace(solution=served[0]), os.environ)
+            servers = with_ancestors(registered.running, discovery.workspace)
     facts = HealthFacts(__version__, discovery, servers, registry_problem=" ".join(registered.problems))
     own = _own(servers, discovery.workspace)
     proxies = _settled_proxies(discovery.workspace)
@@ -98,10 +103,17 @@ def run(invocation: Invocation) -> Result:
 
 
 def _own(servers: tuple[ActiveServer, ...], workspace: Workspace) -> RegisteredServer | None:
-    """The server of the selected solution, else the first server of the workspace, if any."""
-    candidates = [active.server for active in servers if active.in_workspace]
-    exact = [server for server in candidates if same_place(full_solution(server), workspace.solution)]
-    return next(iter(exact or candidates), None)
+    """The server of the selected solution; if none is selected, the first server of the workspace, if any."""
+    mine = [active.server for active in servers if active.in_workspace]
+    if workspace.solution is not None:
+        mine = [server for server in mine if _serves(server, workspace.solution)]
+    return next(iter(mine), None)
+
+
+def _serves(server: RegisteredServer, solution: str) -> bool:
+    """Whether it is the solution's server; one whose solution is not known may be."""
+    served = full_solution(server)
+    return served is None or same_place(served, solution)
 
 
 def _config_problems(config: Config, workspace: Workspace, proxies: list[Status]) -> tuple[Issue, ...]:

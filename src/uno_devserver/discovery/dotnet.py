@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 
-from ..issues import Issue, fatal
+from ..issues import Issue, fatal, warning
 from ..system import jsonc
 from ..system.files import FileProblem, read_bytes
 from ..system.folders import folders
@@ -54,7 +54,7 @@ def resolve_dotnet(
     """
     executable = find_program("dotnet", environ)
     if executable is None:
-        return DotNet(issue=fatal("DotNetNotFound", "No 'dotnet' was found in the folders of PATH."))
+        return DotNet(issue=warning("DotNetNotFound", "No 'dotnet' was found in the folders of PATH."))
     global_json = _nearest_global_json(directory)
     choice = _choose(global_json, _installed_sdks(executable, directory, environ, trusted))
     if choice.version:
@@ -98,7 +98,7 @@ def _tfm(version: str) -> str:
 
 def _none_fits(choice: SdkChoice, executable: str, global_json: str | None) -> Issue:
     if not choice.installed:
-        return fatal("DotNetNotFound", f"{executable} has no .NET SDK.")
+        return warning("DotNetNotFound", f"{executable} has no .NET SDK.")
     advice = f" The file says: {choice.advice[:QUOTED_CHARACTERS]}" if choice.advice else ""
     installed = ", ".join(choice.installed)
     message = f"{global_json} requires .NET SDK {choice.wanted}; installed: {installed}.{advice}"

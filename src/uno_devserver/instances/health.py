@@ -6,6 +6,7 @@ from enum import Enum
 
 from ..issues import REMEDIES, RESTART_HOST, Issue, Severity, fatal, printed_in, warning
 from ..system.values import Value
+from ..workspace.resolver import ResolutionKind
 from .host_kind import HostKind
 from .probe import Probe
 from .workspace_servers import ActiveServer
@@ -153,8 +154,11 @@ NO_UNO = frozenset({"NoSolutionFound", "WorkspaceNotResolved", "GlobalJsonNotFou
 
 
 def health(facts: HealthFacts) -> HealthReport:
-    told = _host_issues(facts) if facts.upstream_issues is None else facts.upstream_issues
-    return judged(facts, (*told, *_addin_issues(facts), *_discovery_issues(facts)))
+    told = tuple(_host_issues(facts) if facts.upstream_issues is None else facts.upstream_issues)
+    found = tuple(_discovery_issues(facts))
+    if not facts.started and facts.discovery and facts.discovery.workspace.kind is ResolutionKind.Ambiguous:
+        return judged(facts, (*found, *told))  # the choice is the first step
+    return judged(facts, (*told, *_addin_issues(facts), *found))
 
 
 def judged(facts: HealthFacts, found: Iterable[Issue]) -> HealthReport:
@@ -206,8 +210,8 @@ def _how_to_start(facts: HealthFacts) -> str:
     workspace = facts.discovery.workspace if facts.discovery else None
     if workspace is None or workspace.resolved:
         return ""
-    if workspace.candidates and workspace.issues:
-        return workspace.issues[0].remediation
+    if workspace.kind is ResolutionKind.Ambiguous:
+        return "Then run 'uno-devserver start --solution <path>'."
     return "Resolve the other issues, then run 'uno-devserver start'; in a folder without Uno, just run it."
 
 

@@ -1,8 +1,9 @@
 """Resolves a directory to its workspace, which is the same one for every directory inside it.
 
 Solutions in the directory and below it decide first. Otherwise the nearest folder above decides that has `.devtools`,
-or a solution that belongs to the same `global.json` with Uno as the directory. Resolving never raises: a `Workspace`
-has the chosen solution, the candidates, and the issues that prevented a choice.
+or a solution that belongs to the same `global.json` with Uno as the directory; the directory then has the workspace of
+that folder, with its solution. Resolving never raises: a `Workspace` has the chosen solution, the candidates, and the
+issues that prevented a choice.
 """
 
 from __future__ import annotations
@@ -111,16 +112,19 @@ def _nearest(directory: str, *, explicit: bool) -> Workspace:
     home = _home(directory)
     top = os.path.dirname(home.path) if home and home.uno_sdk else None
     for folder in upwards(directory):
-        if config_in(folder) is not None or os.path.isdir(os.path.join(folder, ADDINS)):
-            return _by_config(folder, here)
-        if here is not None and here.kind is ResolutionKind.Ambiguous:
-            continue  # a choice between these is due, but a folder with .devtools needs none
-        if top is not None and folder != directory and len(folder) >= len(top):
+        by_devtools = config_in(folder) is not None or os.path.isdir(os.path.join(folder, ADDINS))
+        is_ambiguous = here is not None and here.kind is ResolutionKind.Ambiguous
+        # A choice between several solutions is due, unless a folder with .devtools says which workspace it is.
+        of_the_same_home = top is not None and len(folder) >= len(top) and not is_ambiguous
+        if folder != directory and (by_devtools or of_the_same_home):
             candidates = find_candidates(folder)
             above = _choose(folder, candidates).replace(candidates=candidates) if candidates else None
-            if above is not None and above.resolved:
+            if above is not None and not above.resolved:
+                here = above
+            elif above is not None and above.working_directory in upwards(directory):
                 return above
-            here = above or here
+        if by_devtools:
+            return _by_config(folder, here)
     if here is None:
         here = _without_solution(directory, home, explicit=explicit)
     return here if here.resolved or top is None else here.replace(working_directory=top)
@@ -196,6 +200,7 @@ def _without_solution(directory: str, home: GlobalJson | None, *, explicit: bool
 
 def _by_config(folder: str, here: Workspace | None) -> Workspace:
     """The workspace of a folder with a config or add-ins; `here` has the solutions that decided nothing."""
+    home = _home(folder)
     useful = [
         issue for issue in (here.issues if here else ()) if issue.code in ("WorkspaceAmbiguous", "GlobalJsonInvalid")
     ]
@@ -203,6 +208,7 @@ def _by_config(folder: str, here: Workspace | None) -> Workspace:
     return workspace.replace(
         working_directory=folder,
         effective_directory=folder,
+        global_json=home.path if home and home.uno_sdk and _is_at(folder, home.path) else None,
         kind=_kind(folder, folder),
         config=config_in(folder),
         issues=_as_warnings(useful),

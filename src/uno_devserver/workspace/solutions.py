@@ -25,6 +25,7 @@ MAX_PROJECT_BYTES = 64 * 1024  # the SDK is named at the beginning
 MAX_BYTES = 32 * 1024 * 1024  # a thousand projects with all their configurations have 4 MB
 SHOWN_CHARACTERS = 80  # how much of a bad path is quoted
 PROJECT_EXTENSIONS = (".csproj", ".fsproj", ".vbproj")
+_UNO_SDK, _LIBRARY = b"Uno.Sdk", b"<OutputType>Library<"
 _HEADER = "Microsoft Visual Studio Solution File"
 _SOLUTION_FOLDER = "{2150e333-8fdc-42a3-9474-1a3956d46de8}"
 
@@ -51,22 +52,25 @@ def read_solution(path: str) -> Solution:
 
 
 def uno_projects_outside(workspace: Workspace) -> list[str]:
-    """The C# projects of the workspace that use Uno, and that its solution does not contain."""
+    """The C# projects of the workspace that use Uno, are no libraries, and are not in its solution."""
     if workspace.solution is None:
         return []
     listed = {path_key(path) for path in read_solution(workspace.solution).projects}
     found = find_files(workspace.working_directory, (".csproj",))
-    return [path for path in found if path_key(path) not in listed and uses_uno(path)]
+    heads = {path: _head(path) for path in found if path_key(path) not in listed}
+    return [path for path, head in heads.items() if _UNO_SDK in head and _LIBRARY not in b"".join(head.split())]
 
 
 def uses_uno(project: str) -> bool:
     """Whether a C# project names an SDK of Uno, as a project of an app does."""
-    if not project.lower().endswith(".csproj"):
-        return False
+    return project.lower().endswith(".csproj") and _UNO_SDK in _head(project)
+
+
+def _head(project: str) -> bytes:
     try:
-        return b"Uno.Sdk" in read_head(project, MAX_PROJECT_BYTES)
+        return read_head(project, MAX_PROJECT_BYTES)
     except (OSError, ValueError, FileProblem):
-        return False
+        return b""
 
 
 class _Listing:

@@ -71,7 +71,7 @@ CASES: dict[str, tuple[ProxyFacts, dict[str, tuple[str, ...]]]] = {
     ),
     "several solutions lead to the tool that chooses": (
         without_workspace("WorkspaceAmbiguous", "/ws/A.sln", "/ws/B.sln"),
-        {"HostNotStarted!": ("uno_app_select_solution",), "WorkspaceAmbiguous": ("uno_app_select_solution",)},
+        {"WorkspaceAmbiguous": ("uno_app_select_solution",), "HostNotStarted!": ("uno_app_select_solution",)},
     ),
     "the proxy will notice a solution": (
         without_workspace("NoSolutionFound"),
