@@ -12,7 +12,7 @@ import re
 import time
 
 from ..issues import Issue, warning
-from ..system.files import FileProblem
+from ..system.files import FileProblem, remove_file
 from ..system.log import log
 from ..system.programs import find_program
 from ..system.run import run
@@ -160,7 +160,7 @@ def _escaped(path: str) -> str:
 
 def _remove(path: str) -> None:
     try:
-        os.unlink(path)
+        remove_file(path)
     except OSError:
         pass
 

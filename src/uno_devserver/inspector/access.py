@@ -28,7 +28,7 @@ from collections.abc import Mapping
 
 from ..protocol.http.guard import misdirected, split_authority
 from ..protocol.http.messages import Request
-from ..system.files import FileProblem, sweep
+from ..system.files import FileProblem, remove_file, sweep
 from ..system.log import log
 from ..system.state_files import read_own, secure_folder, sha256, write_own
 
@@ -198,7 +198,7 @@ def remove_old_keys(folder: str) -> list[str]:
     removed = []
     for path in (os.path.join(folder, name) for name in names if name not in valid):
         try:
-            os.unlink(path)
+            remove_file(path)
         except OSError as error:
             log.debug(f"{path} stays: {error}")
         else:

@@ -16,7 +16,7 @@ import sys
 import time
 
 from ..system import proc
-from ..system.files import decode
+from ..system.files import decode, replace_file
 from ..system.processes import GRACE_SECONDS, KILL_SECONDS, POLL_SECONDS
 from ..system.run import forget_process, kill_group, start_process
 from ..system.state_files import open_own, secure_folder
@@ -84,7 +84,7 @@ def previous_path(path: str) -> str:
 
 def _keep_previous(path: str) -> None:
     try:
-        os.replace(path, previous_path(path))
+        replace_file(path, previous_path(path))
     except OSError:
         pass  # there is no file, or it cannot be moved, which must not prevent a start
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 
-from ..system.files import FileProblem
+from ..system.files import FileProblem, remove_file
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
 from ..system.state_files import read_own, secure_folder, write_own
@@ -261,7 +261,7 @@ class _Scan:
         if not self._removing and not always:
             return False
         try:
-            os.unlink(self._path(name))
+            remove_file(self._path(name))
         except FileNotFoundError:
             return True
         except IsADirectoryError:  # a folder is never an entry
@@ -302,7 +302,7 @@ def unregister(folder: str, pid: int) -> None:
     for name in (entry_name(pid), sidecar_name(pid)):
         path = os.path.join(folder, name)
         try:
-            os.unlink(path)
+            remove_file(path)
         except FileNotFoundError:
             pass
         except OSError as error:

@@ -12,6 +12,7 @@ import time
 
 from ..issues import UserError
 from ..system.dotnet_formats import from_time
+from ..system.files import remove_file
 from ..system.locks import FileLock
 from ..system.log import log
 from ..system.ports import MAX_PORT
@@ -363,7 +364,7 @@ def remember_failure(state: str, folder: str, solution: str | None, failure: Lau
 
 def forget_failure(state: str, folder: str, solution: str | None) -> None:
     try:
-        os.unlink(os.path.join(state, "failed-starts", f"{_state_name(folder, solution)}.json"))
+        remove_file(os.path.join(state, "failed-starts", f"{_state_name(folder, solution)}.json"))
     except OSError:  # there was none
         pass
 

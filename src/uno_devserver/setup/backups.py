@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..system.files import FileProblem, sweep
+from ..system.files import FileProblem, remove_file, sweep
 from ..system.log import utc_now
 from ..system.state_files import read_own, write_own
 from ..system.values import Value
@@ -63,7 +63,7 @@ def keep_backup(folder: str, path: str, content: bytes) -> str:
 def _clear(folder: str, beginning: str) -> None:
     for name in _names(folder, beginning)[:-MAX_BACKUPS]:
         try:
-            os.unlink(os.path.join(folder, name))
+            remove_file(os.path.join(folder, name))
         except OSError:
             pass  # the old backup stays, one more than the limit
 

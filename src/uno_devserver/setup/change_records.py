@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 
-from ..system.files import FileProblem, sweep
+from ..system.files import FileProblem, remove_file, sweep
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import utc_now
 from ..system.state_files import name_for, read_own, sha256, write_own
@@ -106,7 +106,7 @@ def forget_record(folder: str, record: ChangeRecord, *, keep_backup: bool = Fals
         paths.append(record.backup)
     for path in paths:
         try:
-            os.unlink(path)
+            remove_file(path)
         except OSError:
             pass  # a remaining record does no harm: it does not fit the file any more, or the next change uses it
 

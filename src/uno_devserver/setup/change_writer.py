@@ -10,7 +10,7 @@ import errno
 import os
 
 from ..issues import UserError
-from ..system.files import FileProblem, is_write_protected, rewrite, sweep, write_atomic
+from ..system.files import FileProblem, is_write_protected, remove_file, rewrite, sweep, write_atomic
 from ..system.locks import FileLock
 from ..system.log import log
 from ..system.values import Value
@@ -294,7 +294,7 @@ def _create(change: FileChange, data: bytes) -> None:
 def _remove(change: FileChange, was: bytes, folders: tuple[str, ...]) -> None:
     if _content(change.path, change.within) != was:
         raise ClashError
-    os.unlink(os.path.realpath(change.path))
+    remove_file(os.path.realpath(change.path))
     _remove_empty(folders)
 
 

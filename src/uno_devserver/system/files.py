@@ -7,10 +7,14 @@ nothing: a reader sees the old content or the new, even after a crash.
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from collections.abc import Callable
+    from typing import BinaryIO, TypeVar
+
+    T = TypeVar("T")
 
 # More than the largest file that is read: the project.assets.json of 2,000 packages has 20 MB.
 MAX_BYTES = 256 * 1024 * 1024
@@ -101,7 +105,8 @@ def read_head(path: str, count: int) -> bytes:
 def _open(path: str, flags: int = 0) -> int:
     try:
         # Opening a FIFO or a device would block without O_NONBLOCK.
-        return os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | flags)
+        flags |= os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        return when_free(lambda: os.open(path, flags), path)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
@@ -171,13 +176,32 @@ def write_atomic(
         if new:
             _put_where_nothing_is(temporary, path)
         else:
-            os.replace(temporary, path)
+            replace_file(temporary, path)
     except BaseException:
         try:
             os.unlink(temporary)
         except OSError:
             pass
         raise
+
+
+def when_free(step: Callable[[], T], path: str) -> T:
+    """Take a step with a file; on Windows, where programs exclude each other from files, for a limited time."""
+    if sys.platform == "win32":
+        from .file_sharing import repeated
+
+        return repeated(step, path)
+    return step()
+
+
+def replace_file(source: str, target: str) -> None:
+    """Rename a file to `target`, in the place of the file there, even if that is just being read; raises OSError."""
+    when_free(lambda: os.replace(source, target), target)
+
+
+def remove_file(path: str) -> None:
+    """Remove a file, even if it is just being read; raises OSError."""
+    when_free(lambda: os.unlink(path), path)
 
 
 def make_folders(path: str) -> None:
@@ -203,9 +227,9 @@ def _put_where_nothing_is(temporary: str, path: str) -> None:
     except OSError:  # a file system without links: check as late as possible
         if os.path.lexists(path):
             raise FileExistsError(17, "it is there already", path) from None
-        os.replace(temporary, path)
+        replace_file(temporary, path)
     else:
-        os.unlink(temporary)
+        remove_file(temporary)
 
 
 def _make_alike(handle: int, like: os.stat_result, path: str) -> None:

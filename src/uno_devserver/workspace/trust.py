@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, fatal, warning
-from ..system.files import FOREIGN, FileProblem, is_foreign, read_bytes
+from ..system.files import FOREIGN, FileProblem, is_foreign, read_bytes, remove_file
 from ..system.folders import folders
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import utc_now
@@ -160,7 +160,7 @@ def revoke(state: str, directory: str) -> bool:
     if not _is_for(_stored(state, directory), directory):
         return False
     try:
-        os.remove(agreement_path(state, directory))
+        remove_file(agreement_path(state, directory))
     except FileNotFoundError:
         return False
     return True

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from ...system.files import FileProblem, read_bytes, rewrite, write_atomic
+from ...system.files import FileProblem, read_bytes, remove_file, rewrite, write_atomic
 from ...system.safe_paths import PathEscape, hidden_part, path_inside
 from ...system.values import Value
 
@@ -190,10 +190,10 @@ def _read(path: str) -> TextFile | None:
 
 def _write(path: str, file: TextFile | None) -> None:
     exists = os.path.exists(path)
-    if exists and os.stat(path).st_mode & 0o222 == 0:  # os.unlink does not check the permissions of the file
+    if exists and os.stat(path).st_mode & 0o222 == 0:  # unlinking does not check the permissions of the file
         raise EditRefused(BAD_REQUEST, f"'{path}' is read-only.")
     if file is None:
-        os.unlink(path)
+        remove_file(path)
     elif exists:
         rewrite(path, encode_text(file))
     else:

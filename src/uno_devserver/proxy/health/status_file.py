@@ -13,7 +13,7 @@ import os
 import re
 import time
 
-from ...system.files import TEMPORARY, FileProblem
+from ...system.files import TEMPORARY, FileProblem, remove_file
 from ...system.log import log
 from ...system.state_files import read_own, write_own
 
@@ -238,7 +238,7 @@ def _seconds(value: object) -> float | None:
 
 def _remove(path: str) -> bool:
     try:
-        os.unlink(path)
+        remove_file(path)
     except OSError:  # it is gone, or may not be removed
         return False
     return True

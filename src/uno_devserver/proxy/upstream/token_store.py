@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...protocol.http.client import split_url
 from ...system.event_loop import run_in_thread
-from ...system.files import FOREIGN, SHARED, FileProblem
+from ...system.files import FOREIGN, SHARED, FileProblem, remove_file
 from ...system.folders import folders
 from ...system.jsonc import JsonProblem, parse
 from ...system.log import log
@@ -154,7 +154,7 @@ def remove_sign_in(url: str) -> bool:
 
         remove(record.url)
     try:
-        os.remove(record_path(url))
+        remove_file(record_path(url))
     except FileNotFoundError:
         return False
     return True
