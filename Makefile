@@ -73,8 +73,9 @@ lint: $(STAMP)  ## ruff, mypy --strict, and the layer rule
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-screenshots: $(STAMP) $(PROGRAMS)  ## the two pictures of the README (INTO=folder: of each view of the inspector page)
+screenshots: $(STAMP) $(PROGRAMS)  ## the pictures of the documents, and the recording of the demo (INTO=folder: of each view of the inspector page)
 	$(BIN)/python tests/browser/screenshots.py $(INTO)
+	$(if $(INTO),,$(BIN)/python tests/documents/demo_recording.py)
 
 conformance: $(STAMP)  ## run the public MCP conformance suite against the Host (also part of test)
 	$(BIN)/python tests/conformance/run.py

@@ -57,14 +57,14 @@ class Terminal:
         """Wait until the text was sent, and return all output so far."""
         deadline = time.monotonic() + RUN_SECONDS
         while text not in self.sent:
-            assert self._read(deadline), f"{text!r} never came: {self.sent[-2000:]!r}"
+            assert self.read(deadline), f"{text!r} never came: {self.sent[-2000:]!r}"
         return self.sent
 
     def end(self) -> str:
         """Wait for the end of the program, and return all output."""
         deadline = time.monotonic() + RUN_SECONDS
         try:
-            while self._read(deadline):
+            while self.read(deadline):
                 pass
         finally:
             os.close(self._ours)
@@ -79,7 +79,7 @@ class Terminal:
     def press(self, keys: bytes) -> None:
         os.write(self._ours, keys)
 
-    def _read(self, deadline: float) -> bool:
+    def read(self, deadline: float) -> bool:
         ready, _, _ = select.select([self._ours], [], [], max(deadline - time.monotonic(), 0))
         assert ready, f"nothing more came in time: {self.sent[-2000:]!r}"
         try:
