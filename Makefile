@@ -7,6 +7,7 @@ STAMP := $(VENV)/.installed
 PROGRAMS := $(VENV)/.programs
 PROOF := $(VENV)/.proof
 DOTNET := .dotnet-test
+WINDOWS := .windows-test
 # Only files whose hashes are in requirements/, and no build of anything but this program, by a locked backend.
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all:
 INSTALL_OURSELVES = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
@@ -15,7 +16,7 @@ PYTEST_WORKERS ?= 4
 # Some machines forbid .pyc files; then each worker, and each program that tests start, would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock test .tests test-dotnet test-clients lint screenshots conformance bench chaos fuzz soak coverage release-check demo clean
+.PHONY: help setup lock test .tests test-dotnet test-clients test-windows lint screenshots conformance bench chaos fuzz soak coverage release-check demo clean
 
 help:  ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -67,6 +68,14 @@ $(DOTNET)/.installed: tests/dotnet/install.py | $(STAMP)
 test-clients: $(STAMP)  ## register with eight real AI clients, and let them connect to the proxy (takes 2 GB, once)
 	$(BIN)/python tests/clients/run.py
 
+# Not part of `test`: it makes a Debian with Wine in a folder, of 4 GB. ARGS: some tests only, by pytest's arguments.
+test-windows: $(WINDOWS)/.installed  ## tests, every command and the speed on Windows, by Wine (root on Debian; downloads 900 MB, once)
+	$(BIN)/python tests/windows/run.py $(WINDOWS) $(ARGS)
+
+$(WINDOWS)/.installed: tests/windows/install.py tests/windows/python.c tests/windows/python.txt requirements/dev.txt requirements/run.txt | $(STAMP)
+	$(BIN)/python tests/windows/install.py $(WINDOWS)
+	@touch $@
+
 lint: $(STAMP)  ## ruff, mypy --strict, and the layer rule
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -102,5 +111,6 @@ demo: $(RUNNABLE)  ## watch it work: discovery, an agent's session, a crash that
 	@$(BIN)/uno-devserver demo
 
 clean:  ## remove everything that was generated
+	@[ ! -d $(WINDOWS) ] || rm -rf --one-file-system $(WINDOWS)  # what is mounted there is not ours to remove
 	rm -rf $(VENV) $(DOTNET) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/work dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import signal
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -14,11 +15,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support.hosts import StandInHosts
-from support.machine import Machine
+from support.machine import DATA_HOME, Machine
 from support.servers import Processes, Registry
 from support.virtual_time import run_virtually
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system import run
+from windows.left_out import reason_of
 
 ASYNC_TEST_SECONDS = 90  # for a busy machine; below the limit of pytest-timeout, so that the loop is closed well
 
@@ -27,8 +29,11 @@ settings.register_profile("unhurried", deadline=None, max_examples=40, suppress_
 settings.load_profile("unhurried")
 
 # Under nohup, or after a shell's `&`, these signals are ignored, also by the processes that tests end with them.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
-signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+if sys.platform == "win32":
+    setattr(signal, "SIGKILL", signal.SIGTERM)  # which kills there  # noqa: B010
+else:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -41,6 +46,14 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what has no meaning on Windows."""
+    if sys.platform == "win32":
+        for item in items:
+            if reason := reason_of(item.nodeid):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,7 +74,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep tests, and programs that they run, out of the user's own folders."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        patch.setenv(DATA_HOME, str(tmp_path_factory.mktemp("data")))
         yield
 
 

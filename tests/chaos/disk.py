@@ -7,10 +7,13 @@ does. The limit needs no right, and ends with the fault.
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
+
+if sys.platform != "win32":
+    import resource
 
 SIZE = "24m"  # what the program keeps has less than one; logs of servers that flood have some
 FILLER = "filler"

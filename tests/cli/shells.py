@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import codecs
-import fcntl
 import os
-import pty
 import re
 import select
 import shlex
@@ -13,7 +11,7 @@ import shutil
 import signal
 import struct
 import subprocess
-import termios
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +21,11 @@ import pytest
 
 from support.files import write
 from support.programs import needed
+
+if sys.platform != "win32":
+    import fcntl
+    import pty
+    import termios
 
 PROMPT = "ready> "
 SECONDS = 30.0  # a shell takes some hundred milliseconds; the rest is for busy machines

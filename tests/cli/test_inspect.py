@@ -20,6 +20,7 @@ from support.odd_servers import odd_server
 from support.ports import lasting_port
 from support.proxies import PATIENCE, Proxies
 from support.servers import Processes
+from support.signals import SIGHUP
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 from uno_devserver.proxy.health.status_file import status_of
@@ -232,7 +233,7 @@ def test_a_browser_that_cannot_be_started_is_no_failure(trusted: Proxies) -> Non
 # --- a proxy of its own -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, SIGHUP])
 def test_where_no_proxy_runs_one_runs_until_the_command_is_ended(proxies: Proxies, number: int) -> None:
     inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
     page = InspectorClient.opened(inspecting.url())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -20,6 +19,9 @@ from support.servers import IGNORES_SIGTERM, Processes, Registry
 from support.terminals import Terminal, columns_of, shown
 from support.workspace import WorkspaceBuilder
 from uno_devserver.cli.progress import AFTER_SECONDS, CLEAR, _StatusLine
+
+if sys.platform != "win32":
+    import pty
 
 FRAMES = re.compile(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ")
 

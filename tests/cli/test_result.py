@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import re
 import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
 
 from uno_devserver.cli.result import Bullets, Report, Result, Row, Section, render, render_error
 from uno_devserver.issues import UserError
+
+if sys.platform != "win32":
+    import fcntl
+    import pty
+    import termios
 
 REPORT = Report(
     "Discovery",

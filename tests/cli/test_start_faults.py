@@ -19,6 +19,7 @@ from support.files import write
 from support.hosts import Manners, StandInHosts, is_running
 from support.machine import Machine
 from support.packages import app_mcp, host
+from support.signals import SIGHUP
 from support.terminals import Terminal, shown
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
@@ -336,7 +337,7 @@ def test_a_state_folder_that_cannot_be_used_is_named(uno: WorkspaceBuilder, host
 # --- people --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, SIGHUP])
 def test_an_interrupted_start_stops_the_host_that_it_started(
     uno: WorkspaceBuilder, hosts: StandInHosts, number: signal.Signals
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.hosts import Manners, StandInHosts, is_running
+from support.signals import SIGHUP
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder
 
@@ -50,7 +51,7 @@ def test_whoever_is_kept_waiting_is_told_for_what(uno: WorkspaceBuilder, hosts: 
     assert said == "Serving the IDE on channel 'chan-s' until this command ends (Ctrl+C).\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, SIGHUP])
 def test_a_signal_to_the_guardian_ends_the_host(
     uno: WorkspaceBuilder, hosts: StandInHosts, number: signal.Signals
 ) -> None:

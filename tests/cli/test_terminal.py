@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +35,9 @@ from uno_devserver.cli.terminal import (
     with_short_paths,
 )
 from uno_devserver.system.text import one_line
+
+if sys.platform != "win32":
+    import pty
 
 COMMANDS = ["disco", "list", "health", "mcp status", "mcp doctor", "config", "trust --list"]
 NAME = "Contoso.Field.Service.Mobile.Application"

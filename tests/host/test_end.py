@@ -14,6 +14,7 @@ import pytest
 from websockets.sync.client import connect
 
 from support.bundled import BOTH, PATIENCE, BundledHost, changed, visit, write_addin
+from support.signals import SIGHUP, SIGQUIT
 from support.waiting import wait_for
 from uno_devserver.system.processes import is_alive
 
@@ -25,7 +26,7 @@ SHORT_GRACE = (
 )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, SIGQUIT, SIGHUP])
 def test_a_signal_ends_it_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     with BundledHost(tmp_path, "--addins", ";") as host:
         entry = json.loads(host.entry.read_text("utf-8"))

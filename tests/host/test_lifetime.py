@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from support.signals import SIGHUP, SIGQUIT
 from uno_devserver.host.lifetime import CTRL_C, IDE_GONE, PARENT_GONE, SIGNALLED, EndReason, Lifetime, LifetimeLimits
 from uno_devserver.system import proc
 
@@ -34,7 +35,7 @@ def short_lived() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, SIGQUIT, SIGHUP])
 def test_a_signal_ends_it_gracefully(number: signal.Signals) -> None:
     def prepare(lifetime: Lifetime) -> None:
         lifetime.handle_signals()

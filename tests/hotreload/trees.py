@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from support.privileges import ROOT
 from uno_devserver.hotreload.fingerprint import Fingerprint
 from uno_devserver.hotreload.sources.finder import find_sources
 from uno_devserver.hotreload.watched_package import Role, WatchedPackage
@@ -43,7 +44,7 @@ def watched(root: Path, include: tuple[str, ...] = ()) -> Iterator[Fingerprint]:
 def as_ordinary_user() -> Iterator[Path]:
     """A folder of a user who may not read everything; root becomes somebody else for it."""
     folder = Path(tempfile.mkdtemp(prefix="u"))
-    is_root = os.geteuid() == 0
+    is_root = ROOT
     if is_root:
         os.chown(folder, NOBODY, NOBODY)
         os.seteuid(NOBODY)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.privileges import ROOT
 from uno_devserver.inspector import access
 from uno_devserver.inspector.access import (
     KEY_FOLDER,
@@ -306,7 +307,7 @@ def test_nothing_is_a_key_while_the_clock_is_not_set_yet(tmp_path: Path, monkeyp
     assert not keys.use("x" * 32, HOST)
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a folder to another user")
+@pytest.mark.skipif(not ROOT, reason="only root can give a folder to another user")
 def test_the_keys_of_another_user_are_not_removed(tmp_path: Path) -> None:
     keys_of(tmp_path).new(HOST)
     (file,) = kept(tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 import time
@@ -15,6 +14,9 @@ from support.waiting import wait_for
 from uno_devserver.instances import bounded_output
 from uno_devserver.instances.bounded_output import BoundedOutput
 from uno_devserver.instances.child_process import Child, spawn
+
+if sys.platform != "win32":
+    import fcntl
 
 MEGABYTE = 1_000_000
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from support.files import snapshot, write
 from support.golden import GOLDEN
-from support.privileges import AS_A_USER, needs_a_user
+from support.privileges import AS_A_USER, ROOT, needs_a_user
 from uno_devserver.instances.csproj_user import (
     MAX_BYTES,
     ElementSpan,
@@ -373,7 +373,7 @@ def test_links_to_nowhere_folders_and_pipes_are_left_alone(tmp_path: Path) -> No
     assert not (tmp_path / "missing").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files in others' names")
+@pytest.mark.skipif(not ROOT, reason="only root can make files in others' names")
 def test_what_root_makes_in_a_users_project_is_the_users(tmp_path: Path) -> None:
     path = solution(tmp_path, "App.csproj")
     os.chown(tmp_path / "App.csproj", 12345, 23456)

@@ -15,7 +15,7 @@ import pytest
 
 from support.files import snapshot
 from support.golden import GOLDEN
-from support.privileges import AS_A_USER, needs_a_user
+from support.privileges import AS_A_USER, ROOT, needs_a_user
 from support.servers import LISTENS, Processes, Registry, an_hour_ago
 from uno_devserver.instances.registry import RegistryScan, creation_time, prune, running_servers, write_sidecar
 from uno_devserver.system.dotnet_formats import to_time
@@ -65,7 +65,7 @@ def test_a_server_that_ended_and_was_not_asked_about_is_gone(folder: Registry, p
     assert folder.names() == []
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.skipif(not ROOT, reason="only root can give a file to another user")
 def test_an_entry_that_another_user_has_written_is_no_server(folder: Registry, processes: Processes) -> None:
     pid = processes.start().pid
     folder.sign_in(pid)

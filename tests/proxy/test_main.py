@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from support.signals import SIGHUP
 from support.waiting import wait_for
 from uno_devserver.proxy.health.status_file import running_proxies, status_of
 from uno_devserver.proxy.lists.catalogue import Catalogue, identity_of, save
@@ -207,7 +208,7 @@ def test_it_is_gone_also_when_the_loop_of_the_engine_hangs(tmp_path: Path, unrea
         assert proxy.process.returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, SIGHUP])
 @pytest.mark.parametrize("oddity", ["", "hangs"])
 def test_a_signal_ends_it_as_well(tmp_path: Path, number: int, oddity: str) -> None:
     with FrontProcess(tmp_path, env={"ODD_ENGINE": oddity}) as proxy:

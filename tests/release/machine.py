@@ -17,11 +17,13 @@ from typing import Any
 
 import psutil
 
+from support.machine import DATA_HOME, SLOWNESS, WINDOWS, home_variables
 from support.proxies import ProxyClient
 
+SYSTEM_PATH = "C:\\windows\\system32" if WINDOWS else "/usr/bin:/bin"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "workspace"
 SECONDS = 120  # a command takes a tenth of a second, the demo three; a runner installs first
-GONE_SECONDS = 5
+GONE_SECONDS = 5 * SLOWNESS
 
 
 class ReleaseMachine:
@@ -36,10 +38,9 @@ class ReleaseMachine:
         self.program: Sequence[str] = ()  # how `uno-devserver` is called
         self.cwd = self.workspace
         self.environment = {
-            "HOME": str(self.home),
-            "XDG_DATA_HOME": str(self.home / ".local" / "share"),
+            **home_variables(self.home, self.home / ".local" / "share"),
             "TMPDIR": str(self.temp),
-            "PATH": os.pathsep.join(("/usr/bin", "/bin")),
+            "PATH": SYSTEM_PATH,
             "LANG": "C.UTF-8",
         }
 
@@ -94,7 +95,7 @@ class ReleaseMachine:
         found = []
         for process in psutil.process_iter():
             try:
-                if process.environ().get("HOME") == str(self.home):
+                if process.environ().get(DATA_HOME) == self.environment[DATA_HOME]:
                     found.append(process)
             except psutil.Error:
                 continue

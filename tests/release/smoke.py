@@ -49,6 +49,7 @@ def discovery(machine: ReleaseMachine) -> None:
 
 
 def host(machine: ReleaseMachine) -> None:
+    machine.run("trust")
     started = machine.json("start")
     try:
         (listed,) = machine.json("list")["servers"]

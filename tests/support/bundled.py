@@ -15,9 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from support.machine import SLOWNESS, home_variables
 from support.waiting import wait_for
 
-PATIENCE = 20.0  # seconds for what takes milliseconds on an idle machine
+PATIENCE = 20.0 * SLOWNESS  # seconds for what takes milliseconds on an idle machine
 HOST = [sys.executable, "-P", "-m", "uno_devserver.host"]
 BOTH = "application/json, text/event-stream"
 KEPT_AWAY = ("UNO_DEVSERVER_", "PYTHONUNBUFFERED")  # flags of a Host, and what would hide a line that is not flushed
@@ -47,8 +48,7 @@ class BundledHost:
         self.temp = tempfile.TemporaryDirectory(prefix="u")
         self.environ = {
             **{name: value for name, value in os.environ.items() if not name.startswith(KEPT_AWAY)},
-            "HOME": str(root),
-            "XDG_DATA_HOME": str(self.data),
+            **home_variables(root, self.data),
             "TMPDIR": self.temp.name,
             **(environ or {}),
         }

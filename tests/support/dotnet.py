@@ -8,8 +8,12 @@ not installed with 155 and the list of SDKs on standard output; dump files are U
 
 from __future__ import annotations
 
+import ensurepip
+import io
 import json
+import os
 import sys
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -155,8 +159,7 @@ class FakeDotNet:
             "evaluation": self.evaluation,
         }
         _write(root / "answers.json", json.dumps(answers))
-        _write(root / "dotnet", _SCRIPT.format(python=sys.executable))
-        (root / "dotnet").chmod(0o755)
+        write_program(root / "dotnet", _SCRIPT.format(python=sys.executable))
 
     def calls(self) -> list[list[str]]:
         """The argument lists it was called with."""
@@ -175,6 +178,23 @@ class FakeDotNet:
     def _log(self) -> list[dict[str, Any]]:
         log = self.root / "calls.jsonl"
         return [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
+
+
+def write_program(path: Path, script: str) -> None:
+    """A Python script that begins with `#!`, as a program that other programs can start."""
+    if os.name != "nt":
+        _write(path, script)
+        path.chmod(0o755)
+        return
+    # pip's launcher reads the line, and the archive behind it.
+    first, _, rest = script.partition("\n")
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as files:
+        files.writestr("__main__.py", rest.replace("__file__", "sys.argv[0]"))
+    (wheel,) = Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl")
+    with zipfile.ZipFile(wheel) as files:
+        launcher = files.read("pip/_vendor/distlib/t64.exe")
+    path.with_suffix(".exe").write_bytes(launcher + first.encode() + b"\n" + archive.getvalue())
 
 
 def _write(path: Path, text: str) -> None:

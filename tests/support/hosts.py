@@ -7,11 +7,12 @@ remembers how it was called. Every one that is left is ended by `end_all`.
 from __future__ import annotations
 
 import json
-import os
-import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from support.dotnet import FakeDotNet
 
@@ -37,9 +38,11 @@ remember(
     argv=sys.argv[1:],
     cwd=os.getcwd(),
     roll_forward=os.environ.get("DOTNET_ROLL_FORWARD"),
-    stdin=os.path.realpath("/proc/self/fd/0"),
-    stdout=os.path.realpath("/proc/self/fd/1"),
-    session=os.getsid(0),
+    **({} if os.name == "nt" else {
+        "stdin": os.path.realpath("/proc/self/fd/0"),
+        "stdout": os.path.realpath("/proc/self/fd/1"),
+        "session": os.getsid(0),
+    }),
 )
 print("stand-in host", *given, flush=True)
 if manners["ignores_sigterm"]:
@@ -56,12 +59,12 @@ if manners["dies"] or (manners["dies_of_addins"] and addins):
     print(manners["last_words"], file=sys.stderr, flush=True)
     os._exit(manners["exit_code"])
 
-data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+data = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
 folder = os.path.join(data, "Uno Platform", "DevServers")
 entry = os.path.join(folder, f"devserver-{os.getpid()}.json")
 if manners["signs_in"]:
     os.makedirs(folder, exist_ok=True)
-    import pwd
+    import getpass, platform
     with open(entry + ".new", "w", encoding="utf-8") as stream:
         json.dump({
             "ProcessId": os.getpid(),
@@ -69,8 +72,8 @@ if manners["signs_in"]:
             "SolutionPath": flags.get("solution"),
             "StartTime": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".0000000Z",
             "Port": port,
-            "MachineName": os.uname().nodename.partition(".")[0],
-            "UserName": pwd.getpwuid(os.geteuid()).pw_name,
+            "MachineName": platform.node().partition(".")[0],
+            "UserName": getpass.getuser(),
             "IdeChannelId": flags.get("idechannel"),
         }, stream, indent=2)
     os.replace(entry + ".new", entry)
@@ -168,6 +171,8 @@ class StandInHosts:
 
 def is_running(pid: int) -> bool:
     """Whether a process runs; False for a zombie, too."""
+    if sys.platform == "win32":
+        return psutil.pid_exists(pid)
     try:
         state = Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):  # the latter where it goes while it is read
@@ -178,7 +183,8 @@ def is_running(pid: int) -> bool:
 def end(pid: int, mark: str) -> None:
     """Kill a process of a test, if it is still the one whose command line has the mark."""
     try:
-        if mark in Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace"):
-            os.kill(pid, signal.SIGKILL)
-    except (FileNotFoundError, ProcessLookupError):
+        process = psutil.Process(pid)
+        if mark in " ".join(process.cmdline()):
+            process.kill()
+    except psutil.Error:
         pass

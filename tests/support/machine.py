@@ -18,8 +18,11 @@ from typing import Any
 
 from support.dotnet import FakeDotNet
 
+WINDOWS = os.name == "nt"
+SLOWNESS = 5 if WINDOWS else 1  # of Wine, by which Windows is tested: it starts a process in 200 ms
+DATA_HOME = "LOCALAPPDATA" if WINDOWS else "XDG_DATA_HOME"
 # A run takes 50 ms, and hostile input some seconds at most; the rest is for machines that have other things to do.
-RUN_SECONDS = 60  # for a machine that is busy with other things; a command takes some 100 ms
+RUN_SECONDS = 60 * SLOWNESS  # for a machine that is busy with other things; a command takes some 100 ms
 
 
 @dataclass(frozen=True)
@@ -129,11 +132,10 @@ class Machine:
         """The environment that programs have on it."""
         path = [str(self.dotnet.root)] if self.dotnet else []
         return {
-            "HOME": str(self.home),
-            "XDG_DATA_HOME": str(self.data),
+            **home_variables(self.home, self.data),
             "TMPDIR": str(self.temp),
-            "PATH": os.pathsep.join([*path, str(self.tools)]),
             "LANG": "C.UTF-8",
+            "PATH": os.pathsep.join([*path, str(self.tools)]),
             **self.environment,
         }
 
@@ -141,6 +143,14 @@ class Machine:
         folder = self.root / name
         folder.mkdir()
         return folder
+
+
+def home_variables(home: Path, data: Path) -> dict[str, str]:
+    """By which programs find the folders of their user; on Windows also what none can do without."""
+    if not WINDOWS:
+        return {"HOME": str(home), DATA_HOME: str(data)}
+    needed = {name: os.environ[name] for name in ("SYSTEMROOT", "PATHEXT", "COMSPEC", "TEMP") if name in os.environ}
+    return {**needed, "USERPROFILE": str(home), "APPDATA": str(home / "AppData" / "Roaming"), DATA_HOME: str(data)}
 
 
 def _limit_memory(size: int) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from support.programs import in_ci
 
+ROOT = sys.platform != "win32" and os.geteuid() == 0
 SETPRIV = shutil.which("setpriv")
-AS_A_USER = [SETPRIV, "--bounding-set=-dac_override,-dac_read_search"] if SETPRIV and os.geteuid() == 0 else []
-needs_a_user = pytest.mark.skipif(os.geteuid() == 0 and not AS_A_USER, reason="root without setpriv may do everything")
+AS_A_USER = [SETPRIV, "--bounding-set=-dac_override,-dac_read_search"] if SETPRIV and ROOT else []
+needs_a_user = pytest.mark.skipif(ROOT and not AS_A_USER, reason="root without setpriv may do everything")
 
 
 def with_mount(source: str, target: str, *options: str) -> list[str]:
@@ -21,7 +22,7 @@ def with_mount(source: str, target: str, *options: str) -> list[str]:
 
     Skips the test where no namespaces are allowed; in CI on Linux that is an error.
     """
-    other = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    other = [] if ROOT else ["--user", "--map-root-user"]
     mount = f'{shutil.which("mount")} --bind {" ".join(options)} "$0" "$1" && shift && exec "$@"'
     prefix = [shutil.which("unshare") or "unshare", "--mount", *other, "/bin/sh", "-c", mount, source, target]
     try:

@@ -24,14 +24,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import psutil
 import pytest
 
 from support.hosts import is_running
-from support.machine import Machine
+from support.machine import DATA_HOME, SLOWNESS, Machine
 from uno_devserver.system.folders import folders
 
-PATIENCE = 20.0  # seconds for what takes milliseconds on an idle machine
-END_SECONDS = 6.0  # for everything to be gone when a proxy has ended; the promise is one second, on an idle machine
+PATIENCE = 20.0 * SLOWNESS  # seconds for what takes milliseconds on an idle machine
+END_SECONDS = 6.0 * SLOWNESS  # for everything to be gone when a proxy has ended; idle machines take one at most
 COMMAND = str(Path(sys.executable).parent / "uno-devserver")
 NEWEST_HANDSHAKE = "2025-11-25"
 MODERN = "2026-07-28"
@@ -94,15 +95,15 @@ class Proxies:
 
     def processes(self) -> list[int]:
         """The ids of all processes whose environment names the folder of this machine."""
-        mark = f"XDG_DATA_HOME={self.machine.data}".encode()
-        others = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
-        return [pid for pid in others if mark in _environ(pid) and is_running(pid)]
+        data = str(self.machine.data)
+        others = [pid for pid in psutil.pids() if pid != os.getpid()]
+        return [pid for pid in others if _environ(pid).get(DATA_HOME) == data and is_running(pid)]
 
     def _left_over(self) -> list[str]:
         deadline = time.monotonic() + END_SECONDS
         while (left := self.processes()) and time.monotonic() < deadline:
             time.sleep(0.01)
-        named = [f"{pid}: {_read(f'/proc/{pid}/cmdline').replace(chr(0), ' ')}" for pid in left]
+        named = [f"{pid}: {_command_line(pid)}" for pid in left]
         for pid in left:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -379,15 +380,15 @@ class ProxyClient:
         return f"{what}\nThe proxy {state}.\nnotifications: {self.notifications[-5:]}\nstderr: {self.stderr[-3000:]}"
 
 
-def _environ(pid: int) -> bytes:
+def _environ(pid: int) -> dict[str, str]:
     try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:  # gone, or another user's
-        return b""
+        return psutil.Process(pid).environ()
+    except (psutil.Error, OSError):  # gone, or another user's
+        return {}
 
 
-def _read(path: str) -> str:
+def _command_line(pid: int) -> str:
     try:
-        return Path(path).read_text("utf-8", "replace")
-    except OSError:
+        return " ".join(psutil.Process(pid).cmdline())
+    except (psutil.Error, OSError):
         return ""

@@ -9,11 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+from support.machine import SLOWNESS
 from uno_devserver.instances.registry import RegisteredServer, new_entry, register, write_sidecar
 from uno_devserver.system.dotnet_formats import to_time
 
 # Enough for a busy machine; only a failing test waits so long.
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 20.0 * SLOWNESS
 
 OBEYS = """
 import sys

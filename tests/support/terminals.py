@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import codecs
-import fcntl
 import os
-import pty
 import re
 import select
 import signal
 import struct
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from unicodedata import east_asian_width
 
 from support.machine import RUN_SECONDS, Machine
+
+if sys.platform != "win32":
+    import fcntl
+    import pty
+    import termios
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 

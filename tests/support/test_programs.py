@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from support import programs
 from support.files import write
+from support.privileges import ROOT
 
 APT = """\
 #!/bin/sh
@@ -42,7 +42,7 @@ def test_what_is_there_is_not_installed(bin_folder: Path, tmp_path: Path) -> Non
     assert not log.exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="packages are installed by root")
+@pytest.mark.skipif(not ROOT, reason="packages are installed by root")
 def test_what_is_missing_is_installed_in_one_go(bin_folder: Path, tmp_path: Path) -> None:
     for name in ("chromium-browser", "fish", "go"):
         _program(bin_folder / name, "#!/bin/sh\n")

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE = 30.0  # seconds for what takes milliseconds on an idle machine
+from support.machine import SLOWNESS
+
+PATIENCE = 30.0 * SLOWNESS  # seconds for what takes milliseconds on an idle machine
 
 
 async def until(condition: Callable[[], object], what: str = "the awaited condition") -> None:

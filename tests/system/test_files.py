@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.privileges import SETPRIV
+from support.privileges import ROOT, SETPRIV
 from uno_devserver.system.files import TEMPORARY, FileProblem, decode, read_bytes, read_text, rewrite, write_atomic
 
 REFUSED_AT_ONCE = pytest.mark.timeout(5)
@@ -407,7 +407,7 @@ def test_a_write_protected_file_is_not_rewritten(path: Path) -> None:
     assert path.read_bytes() == b"old"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can own files of others")
+@pytest.mark.skipif(not ROOT, reason="only root can own files of others")
 def test_a_file_that_root_rewrites_keeps_its_owner_and_group(path: Path) -> None:
     os.chown(path, 12345, 23456)
 
@@ -416,7 +416,7 @@ def test_a_file_that_root_rewrites_keeps_its_owner_and_group(path: Path) -> None
     assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not SETPRIV, reason="only root can give files to others")
+@pytest.mark.skipif(not ROOT or not SETPRIV, reason="only root can give files to others")
 def test_a_file_that_would_change_its_owner_is_left_as_it_is(path: Path, tmp_path: Path) -> None:
     """In a folder that several people may write to, replacing a file would make it one's own."""
     os.chown(path, 12345, 23456)
@@ -526,7 +526,7 @@ def test_a_file_whose_attributes_find_no_room_is_left_as_it_is(
 
 
 @ON_LINUX
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give capabilities to a file")
+@pytest.mark.skipif(not ROOT, reason="only root can give capabilities to a file")
 def test_capabilities_that_were_given_to_the_old_content_are_not_given_to_the_new(path: Path) -> None:
     _set(path, "security.capability", struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0))  # may bind low ports
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +12,11 @@ from typing import Any
 
 import pytest
 
+from support.privileges import ROOT
 from uno_devserver.system.folders import Folders, folders, folders_on
+
+if sys.platform != "win32":
+    import pwd
 
 RECORD = json.loads((Path(__file__).parent.parent / "golden/special-folders/special-folders.json").read_text("utf-8"))
 PASSWD_HOME = "{PASSWD_HOME}"
@@ -93,7 +96,7 @@ def test_a_given_environment_is_asked_instead_of_the_processs_own() -> None:
     assert folders({}).home == pwd.getpwuid(os.geteuid()).pw_dir
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user that the system does not know")
+@pytest.mark.skipif(not ROOT, reason="only root can become a user that the system does not know")
 def test_a_user_without_a_passwd_entry_lives_in_the_root_folder() -> None:
     """As in a container that was started with an arbitrary user id."""
     code = "import os, uno_devserver.system.folders as f; os.setuid(54321); print(f.folders({}).application_data)"

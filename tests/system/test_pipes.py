@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import os
 import socket
@@ -17,6 +16,9 @@ import pytest
 
 from support.golden import GOLDEN
 from uno_devserver.system.pipes import Listener, PipeProblem, PipeTaken, listen, pipe_path
+
+if sys.platform != "win32":
+    import fcntl
 
 RESULTS = {case["test"]: case["result"] for case in json.loads((GOLDEN / "bytes/named-pipes.json").read_text("utf-8"))}
 TEMP_PATHS = json.loads((GOLDEN / "special-folders/special-folders.json").read_text("utf-8"))["temp_path"]

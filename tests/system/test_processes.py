@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.privileges import ROOT
 from support.servers import IGNORES_SIGTERM, LISTENS, Processes
 from support.waiting import wait_for
 from uno_devserver.system import proc
@@ -35,6 +35,9 @@ from uno_devserver.system.processes import (
     user_name,
     working_directory,
 )
+
+if sys.platform != "win32":
+    import pwd
 
 # Both ignore SIGTERM; the child's id is printed.
 WITH_CHILD = """
@@ -285,7 +288,7 @@ def test_the_users_name_is_that_of_the_passwd_entry_whatever_the_environment_say
     assert user_name(environment) == pwd.getpwuid(os.geteuid()).pw_name
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user that the system does not know")
+@pytest.mark.skipif(not ROOT, reason="only root can become a user that the system does not know")
 def test_a_user_without_a_passwd_entry_has_no_name() -> None:
     code = "import os, uno_devserver.system.processes as p; os.setuid(54321); print(repr(p.user_name()))"
 

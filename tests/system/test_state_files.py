@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 
 from support.files import write
+from support.privileges import ROOT
 from uno_devserver.system.files import FileProblem
 from uno_devserver.system.locks import FileLock
 from uno_devserver.system.state_files import name_for, open_own, read_own, read_state, sha256, write_own, write_state
 
 NOBODY = 65534
-needs_root = pytest.mark.skipif(
-    sys.platform == "win32" or os.geteuid() != 0, reason="only root can give a file to another user"
-)
+needs_root = pytest.mark.skipif(not ROOT, reason="only root can give a file to another user")
 needs_modes = pytest.mark.skipif(sys.platform == "win32", reason="Windows has access control lists instead of modes")
 
 

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from support.git import ENVIRONMENT
+from support.privileges import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +17,6 @@ def _no_user_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def ordinary_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process seems to be one of a user other than root, to whom the files of the tests belong."""
-    if os.name == "nt" or os.geteuid() != 0:
+    if not ROOT:
         pytest.skip("only root can give a file to another user")
     monkeypatch.setattr(os, "geteuid", lambda: 54321)

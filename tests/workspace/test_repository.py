@@ -9,6 +9,7 @@ import pytest
 
 from hotreload.trees import as_ordinary_user
 from support.files import write
+from support.privileges import ROOT
 from uno_devserver.workspace.repository import repository_of
 
 
@@ -61,7 +62,7 @@ def test_the_workspace_folder_counts_with_and_without_a_repository(server: Path)
     assert packages(server, "../shared", server.parent) == ["../shared"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+@pytest.mark.skipif(not ROOT, reason="only root can give files to others")
 def test_a_repository_that_another_user_made_around_ours_does_not_count() -> None:
     with as_ordinary_user() as folder:
         for name in ("server", "shared"):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write, write_all
+from support.privileges import ROOT
 from uno_devserver.system.files import FileProblem
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace import repository
@@ -74,7 +75,7 @@ def test_revoking_the_agreement_of_a_path_leaves_that_of_a_path_in_other_letters
     assert is_agreed(state, str(workspace))
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.skipif(not ROOT, reason="only root can give a file to another user")
 def test_an_agreement_that_another_user_has_written_agrees_to_nothing(
     workspace: Path, state: str, tmp_path: Path
 ) -> None:
@@ -189,7 +190,7 @@ def test_a_server_whose_workspace_became_another_users_does_not_go_on(workspace:
     assert not was_trusted(environ, str(workspace))
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.skipif(not ROOT, reason="only root can give a file to another user")
 def test_root_may_agree_to_code_of_users_as_in_a_container(workspace: Path, state: str) -> None:
     for path in (workspace, *workspace.rglob("*")):
         os.chown(path, 65534, -1)

@@ -19,6 +19,7 @@ from support.machine import Machine
 from support.odd_servers import Notes, odd_server
 from support.proxies import Proxies
 from support.registration import UNPINNED_PRERELEASE, as_version, by_uvx
+from support.signals import SIGHUP
 from support.waiting import wait_for
 
 COMMAND = str(Path(sys.executable).with_name("uno-devserver"))
@@ -164,8 +165,8 @@ def test_nothing_is_left_of_a_proxy_and_its_host(machine: Machine, workspace: Pa
     [
         ((signal.SIGINT,), ()),
         ((signal.SIGTERM,), ()),
-        ((signal.SIGHUP, signal.SIGTERM), ()),
-        ((signal.SIGTERM, signal.SIGHUP), WITHOUT_CTRL_C),
+        ((SIGHUP, signal.SIGTERM), ()),
+        ((signal.SIGTERM, SIGHUP), WITHOUT_CTRL_C),
     ],
 )
 def test_nothing_is_left_when_it_is_told_to_end(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.privileges import ROOT
 from uno_devserver.host.remote_control import file_edits
 from uno_devserver.host.remote_control.file_edits import (
     BAD_REQUEST,
@@ -190,7 +191,7 @@ def test_permissions_stay(page: Path, mode: int) -> None:
     assert page.stat().st_mode & 0o777 == mode
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+@pytest.mark.skipif(not ROOT, reason="only root may give files away")
 def test_the_owner_stays(page: Path) -> None:
     os.chown(page, 1234, 5678)
 

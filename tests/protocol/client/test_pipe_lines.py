@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +17,9 @@ from uno_devserver.protocol.client.connection import ConnectionLost
 from uno_devserver.protocol.client.pipe_lines import OutgoingLine, PipeLines
 from uno_devserver.protocol.jsonrpc import BUSY, RpcError
 from uno_devserver.protocol.lines import LineSplitter, LineTooLong
+
+if sys.platform != "win32":
+    import fcntl
 
 COPY_SECONDS = 2.0  # of the processor: it takes 0.2 s, and took 6 s when all that waits was copied for each 64 KiB
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 
 import pytest
 
 from uno_devserver.protocol.http.server import USUAL_OPEN_FILES, open_files
+
+if sys.platform != "win32":
+    import resource
 
 ASK = "from uno_devserver.protocol.http.server import open_files; print(open_files())"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pty
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +17,9 @@ import pytest
 from support.waiting import until
 from uno_devserver.protocol.lines import LineTooLong
 from uno_devserver.proxy.front.input import MAX_LINE_BYTES, ClientInput, PolledInput, ThreadedInput, client_input
+
+if sys.platform != "win32":
+    import pty
 
 PATIENCE_MS = 10_000
 LINES = [b'{"id":1}', b'{"id":2}', b'{"id":3}']

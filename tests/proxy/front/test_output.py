@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 import sys
@@ -14,6 +13,9 @@ import pytest
 from support.waiting import wait_for
 from uno_devserver.protocol.jsonrpc import notification_message, request_message, result_message
 from uno_devserver.proxy.front.output import CROWDED_BYTES, ClientOutput
+
+if sys.platform != "win32":
+    import fcntl
 
 PATIENCE = 10.0
 LARGE = b"x" * 1_000_000  # more than any pipe takes at once

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.files import write
+from support.privileges import ROOT
 from uno_devserver.proxy.lists.catalogue import (
     MAX_TOOLS,
     Catalogue,
@@ -51,7 +52,7 @@ def replaced(state: str, without: tuple[str, ...] = (), **changes: object) -> No
     path.write_bytes(seal + b"\n" + sealed)
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.skipif(not ROOT, reason="only root can give a file to another user")
 def test_what_another_user_has_written_is_offered_to_nobody(state: str) -> None:
     save(state, HERE, SEEN)
     os.chown(path_of(state, HERE), 65534, -1)

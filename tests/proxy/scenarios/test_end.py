@@ -14,6 +14,7 @@ import pytest
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from support.proxies import COMMAND, Proxies
+from support.signals import SIGHUP
 from support.waiting import wait_for
 
 from .conftest import Workbench
@@ -55,7 +56,7 @@ def test_when_stdin_closes_proxy_and_host_are_gone(proxies: Proxies, bench: Work
     wait_for(lambda: not proxies.processes(), seconds=GONE_SECONDS * BUSY)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, SIGHUP])
 def test_a_signal_right_behind_the_first_answer_leaves_no_status_file(
     proxies: Proxies, bench: Workbench, number: signal.Signals
 ) -> None:
@@ -68,7 +69,7 @@ def test_a_signal_right_behind_the_first_answer_leaves_no_status_file(
     assert not (bench.machine.state / "proxies" / f"{client.process.pid}.json").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, SIGHUP])
 def test_a_signal_ends_proxy_and_host(proxies: Proxies, bench: Workbench, number: signal.Signals) -> None:
     client = proxies.connected()
     host = client.health()["hostProcessId"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import queue
-import resource
 import shutil
 import subprocess
 import sys
@@ -27,6 +26,9 @@ from uno_devserver.proxy.workspace.watcher import (
     changed_files,
 )
 from uno_devserver.workspace.resolver import resolve
+
+if sys.platform != "win32":
+    import resource
 
 GLOBAL_JSON = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
 PATIENCE = 20.0
