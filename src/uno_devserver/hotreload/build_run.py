@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO
@@ -19,7 +18,7 @@ from ..system.log import log
 from ..system.run import run
 from ..system.state_files import name_for, open_own
 from ..system.text import VisibleOutput
-from .die_with_parent import guarded
+from .die_with_parent import NEEDED, guarded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +57,7 @@ async def run_build(build: BuildCommand, environ: Mapping[str, str], log_file: s
                 keep_bytes=0,
                 hear=printed.add,
                 go_on=wanted,
-                input_stays=True,
+                input_stays=NEEDED,
                 spares_helpers=build.leaves_helpers,
             )
         )
@@ -83,11 +82,11 @@ async def run_build(build: BuildCommand, environ: Mapping[str, str], log_file: s
 
 
 def _ending_with_us(line: Sequence[str]) -> Sequence[str]:
-    """The command line of a build that ends with this process; unchanged on Windows, where that is not possible.
+    """The command line of a build that ends with this process.
 
-    The command line of a program that cannot be run is unchanged too, so that the error names that program.
+    That of a program that cannot be run is unchanged, so that the error names that program.
     """
-    return guarded(line) if sys.platform != "win32" and os.access(line[0], os.X_OK) else line
+    return guarded(line) if NEEDED and os.access(line[0], os.X_OK) else line
 
 
 class BuildOutput:

@@ -23,7 +23,7 @@ from ..system.programs import first_executable, named_program_candidates
 from ..system.state_files import name_for
 from ..system.text import shown_command
 from ..system.values import Value
-from .die_with_parent import guarded
+from .die_with_parent import NEEDED, guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -196,6 +196,9 @@ class ClientApp:
         return program
 
     def _spawn(self, line: tuple[str, ...], output: BoundedOutput) -> Child:
+        if not NEEDED:
+            self._child = spawn(line, folder=self._folder, environ=self._environ, output=output)
+            return self._child
         reads, self._lifeline = os.pipe()
         try:
             self._child = spawn(guarded(line), folder=self._folder, environ=self._environ, output=output, reads=reads)

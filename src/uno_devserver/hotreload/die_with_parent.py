@@ -2,7 +2,7 @@
 
 Standard input is a pipe to which nothing is written; its end is the signal. The program replaces this process and keeps
 its process id and output; a second process of the same group waits for the end of the pipe. This module is run
-as a script, and imports only the standard library.
+as a script, and imports only the standard library. Windows needs no such process: it has jobs (`system/jobs.py`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 2.0
 POLL_SECONDS = 0.05
+NEEDED = sys.platform != "win32"
 
 
 def main(line: list[str]) -> int:
-    if sys.platform == "win32":
-        return _run_as_child(line)
     import signal
 
     leader = os.getpid()
@@ -70,22 +69,6 @@ def _exists(process: int) -> bool:
     except OSError:  # the program runs as another user now
         pass
     return True
-
-
-def _run_as_child(line: list[str]) -> int:
-    """Run the program as a child, on Windows, where a program cannot replace a process."""
-    import subprocess
-    import threading
-
-    program = subprocess.Popen(line, stdin=subprocess.DEVNULL)
-
-    def watch() -> None:
-        while os.read(0, 1024):
-            pass
-        program.terminate()
-
-    threading.Thread(target=watch, daemon=True).start()
-    return program.wait()
 
 
 def guarded(line: Sequence[str]) -> tuple[str, ...]:

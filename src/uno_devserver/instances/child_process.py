@@ -15,10 +15,9 @@ import subprocess
 import sys
 import time
 
-from ..system import proc
 from ..system.files import decode, replace_file
 from ..system.processes import GRACE_SECONDS, KILL_SECONDS, POLL_SECONDS
-from ..system.run import forget_process, kill_group, start_process
+from ..system.run import forget_process, group_exists, kill_group, start_process
 from ..system.state_files import open_own, secure_folder
 
 TYPE_CHECKING = False
@@ -139,19 +138,19 @@ class Child:
             self._process.wait(seconds)  # most end within a millisecond or two, and it asks that often at first
         except subprocess.TimeoutExpired:
             return False
-        while _group_exists(self.pid):
+        while group_exists(self._process):
             if time.monotonic() >= deadline:
                 return False
             time.sleep(POLL_SECONDS)
         return True
 
     def _terminate(self) -> None:
-        """Ask the whole group to end, because a script does not pass the signal on."""
+        """Ask the whole group to end, because a script does not pass the signal on. Windows can only kill."""
+        if sys.platform == "win32":
+            kill_group(self._process)
+            return
         try:
-            if sys.platform == "win32":
-                self._process.terminate()  # kills the child alone; Windows has no other way
-            else:
-                os.killpg(self.pid, signal.SIGTERM)
+            os.killpg(self.pid, signal.SIGTERM)
         except OSError:
             pass  # all processes of the group have ended
 
@@ -164,27 +163,29 @@ def spawn(
     output: Output,
     spoken_to: bool = False,
     reads: int = subprocess.DEVNULL,
+    outlives: bool = False,
 ) -> Child:
     """Start a program in a folder; raises OSError if that is not possible.
 
-    With `spoken_to` its input and output are pipes (`Child.pipes`); otherwise its input is the handle `reads`.
+    With `spoken_to` its input and output are pipes (`Child.pipes`); otherwise its input is the handle `reads`. With
+    `outlives` it goes on when this process ends.
     """
     start = output.size()
     sink = output.sink()
     try:
         process = start_process(
-            lambda: _popen(spoken_to)(
-                list(line),
-                cwd=folder,
-                env=dict(environ),
-                stdin=subprocess.PIPE if spoken_to else reads,
-                stdout=subprocess.PIPE if spoken_to else sink,
-                stderr=sink,
-                bufsize=0,
-                start_new_session=True,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0)
-                | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-            )
+            line,
+            popen=_popen(spoken_to),
+            outlives=outlives,
+            cwd=folder,
+            env=dict(environ),
+            stdin=subprocess.PIPE if spoken_to else reads,
+            stdout=subprocess.PIPE if spoken_to else sink,
+            stderr=sink,
+            bufsize=0,
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0)
+            | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
     finally:
         os.close(sink)
@@ -197,21 +198,6 @@ def _popen(spoken_to: bool) -> type[subprocess.Popen[bytes]]:
 
         return Popen
     return subprocess.Popen
-
-
-def _group_exists(leader: int) -> bool:
-    """Whether a process of the group runs. A zombie does not run, but only Linux shows which processes are zombies."""
-    if sys.platform == "win32":
-        return False
-    try:
-        os.killpg(leader, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # the rest of the group runs as another user
-        return True
-    # A zombie stays in its group until its parent waits for it. The first process of a container, which inherits
-    # orphans, may never do that.
-    return not proc.AVAILABLE or proc.is_group_alive(leader)
 
 
 def guard(child: Child, interrupted: Callable[[], bool]) -> int:

@@ -329,7 +329,7 @@ class _Launcher:
         line = command_line(self._program, self._request, port, addins)
         environ = {**self._environ, **dict(self._program.environment)}
         try:
-            return spawn(line, folder=self._request.folder, environ=environ, output=self._output)
+            return spawn(line, folder=self._request.folder, environ=environ, output=self._output, outlives=True)
         except OSError as error:
             text = f"{error.filename or line[0]}: {error.strerror or error}"  # names the program or the folder
             raise LaunchFailure(LaunchFailureReason.NOT_STARTED, port, text=text) from error

@@ -1,8 +1,8 @@
 """Run another program to its end within bounds, and end all started programs at once.
 
-A program has no terminal, no input except the given one, a process group of its own, a time limit after which the whole
-group is killed, and a limit on the output that is kept. `run` always returns, and leaves no process of the group
-running, unless the caller asks for it.
+A program has no terminal, no input except the given one, a process group of its own (on Windows a job, `jobs.py`), a
+time limit after which the whole group is killed, and a limit on the output that is kept. `run` always returns, and
+leaves no process of the group running, unless the caller asks for it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ GIVEN_UP = "was given up"
 
 _starting = _thread.allocate_lock()  # held while a process is started, so that `stop_all` does not miss it
 _running: set[subprocess.Popen[bytes]] = set()  # the processes that may still run; several threads add to it
+_JOB = "uno_devserver_job"  # the attribute of a process with its job, on Windows
 _ending = False
 
 
@@ -73,19 +74,17 @@ def run(
     try:
         try:
             process = start_process(
-                lambda: subprocess.Popen(
-                    list(arguments),
-                    cwd=cwd,
-                    env=dict(environ),
-                    stdin=subprocess.PIPE if input_bytes or input_stays else subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT if with_errors else subprocess.DEVNULL,
-                    bufsize=0,
-                    # .NET finds its helpers by names that belong to a session.
-                    start_new_session=not spares_helpers,
-                    process_group=0 if spares_helpers else None,
-                    creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-                )
+                arguments,
+                cwd=cwd,
+                env=dict(environ),
+                stdin=subprocess.PIPE if input_bytes or input_stays else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT if with_errors else subprocess.DEVNULL,
+                bufsize=0,
+                # .NET finds its helpers by names that belong to a session.
+                start_new_session=not spares_helpers,
+                process_group=0 if spares_helpers else None,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )
         except (OSError, ValueError) as error:
             return RunOutcome(None, b"", ENDING if _ending else f"could not be started: {error}")
@@ -101,6 +100,8 @@ def run(
         if process is not None:
             if not spares_helpers or process.poll() is None:
                 _kill(process)
+            else:
+                _spare(process)
             forget_process(process)
             if input_stays and process.stdin:
                 process.stdin.close()
@@ -142,16 +143,39 @@ class _Interrupts:
         self._came = True
 
 
-def start_process(start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """Start a process that `stop_all` will end; raises OSError if `stop_all` has already been called."""
+def start_process(
+    line: Sequence[str], *, popen: type[subprocess.Popen[bytes]] | None = None, outlives: bool = False, **options: Any
+) -> subprocess.Popen[bytes]:
+    """Start a process with these options of Popen; raises OSError.
+
+    `stop_all` ends it, and the system does on Windows when this process ends, unless it `outlives` this one.
+    """
+    import subprocess
+
     with _starting:
         if _ending:
             raise OSError(errno.ECANCELED, "this process ends")
-        process = start()
+        process = _start(popen or subprocess.Popen, list(line), options, outlives)
         _running.add(process)
         # A copy: other threads forget their processes meanwhile.
         _running.difference_update([one for one in tuple(_running) if one.poll() is not None])
     return process
+
+
+def _start(
+    popen: type[subprocess.Popen[bytes]], line: list[str], options: dict[str, Any], outlives: bool
+) -> subprocess.Popen[bytes]:
+    if sys.platform == "win32":
+        from .batch_files import batch_command, is_batch_file
+        from .jobs import start_in_job
+
+        command: list[str] | str = line
+        if is_batch_file(line[0]):
+            options["executable"], command = batch_command(line, os.environ)
+        process, job = start_in_job(popen, command, options, outlives=outlives)
+        setattr(process, _JOB, job)
+        return process
+    return popen(line, **options)
 
 
 def forget_process(process: subprocess.Popen[bytes]) -> None:
@@ -245,16 +269,44 @@ def ask_module(module: str, request: Mapping[str, Any], seconds: float) -> Any:
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and all others of its group; on Windows, which has no such groups, the process alone.
+    """Kill the process and all others of its group, or on Windows of its job.
 
     The process may have just ended, but not long ago: its id may be given to another group.
     """
-    try:
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            import signal
+    if sys.platform == "win32":
+        _job(process).kill()
+        return
+    import signal
 
-            os.killpg(process.pid, signal.SIGKILL)
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
     except OSError:
         pass  # all processes of the group have ended
+
+
+def group_exists(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process of the group runs. A zombie does not run, but only Linux shows which processes are zombies."""
+    if sys.platform == "win32":
+        return bool(_job(process).has_processes())
+    from . import proc
+
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # the rest of the group runs as another user
+        return True
+    # A zombie stays in its group until its parent waits for it. The first process of a container, which inherits
+    # orphans, may never do that.
+    return not proc.AVAILABLE or proc.is_group_alive(process.pid)
+
+
+def _spare(process: subprocess.Popen[bytes]) -> None:
+    """Let what the process has started go on; on Windows it would end with the job."""
+    if sys.platform == "win32":
+        _job(process).spare()
+
+
+def _job(process: subprocess.Popen[bytes]) -> Any:
+    """The Job of a process that `start_process` has started on Windows."""
+    return getattr(process, _JOB)
