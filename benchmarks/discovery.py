@@ -20,7 +20,7 @@ from benchmarks.figures import clean_environment, conditions, median, save
 from benchmarks.workspaces import ALL_FILES, ASSETS_ONLY, SIZES, WORK, Case, build_all
 
 # How many bare interpreter starts a run may cost.
-BARS = {(ASSETS_ONLY, 500): 5.0, (ASSETS_ONLY, 2000): 9.0, (ALL_FILES, 500): 4.0, (ALL_FILES, 2000): 5.0}
+BARS = {(ASSETS_ONLY, 500): 3.3, (ASSETS_ONLY, 2000): 5.0, (ALL_FILES, 500): 2.6, (ALL_FILES, 2000): 2.9}
 
 ROUNDS = 15
 QUICK_ROUNDS = 5
