@@ -81,24 +81,24 @@ def test_what_is_no_version_is_none(text: str) -> None:
     ],
 )
 def test_a_folder_is_found_by_the_normalised_spelling_after_the_written_one(written: str, folder: str) -> None:
-    spellings = folder_spellings(written)
+    spellings = list(folder_spellings(written))
 
     assert spellings[0] == written
     assert spellings[-1] == folder
 
 
 def test_each_spelling_is_tried_once() -> None:
-    assert folder_spellings("1.2.3") == ("1.2.3",)
-    assert folder_spellings("1.0-RC") == ("1.0-RC", "1.0-rc", "1.0.0-rc")
+    assert list(folder_spellings("1.2.3")) == ["1.2.3"]
+    assert list(folder_spellings("1.0-RC")) == ["1.0-RC", "1.0-rc", "1.0.0-rc"]
 
 
 def test_a_text_that_is_no_version_is_only_looked_for_as_it_stands() -> None:
-    assert folder_spellings("Local") == ("Local", "local")
+    assert list(folder_spellings("Local")) == ["Local", "local"]
 
 
 @pytest.mark.parametrize("text", ["", "  ", ".", "..", "../1.0.0", "1.0.0/..", "..\\1.0.0", "1.0\0"])
 def test_a_version_never_leads_out_of_the_package_folder(text: str) -> None:
-    assert folder_spellings(text) == ()
+    assert list(folder_spellings(text)) == []
 
 
 @pytest.mark.parametrize(

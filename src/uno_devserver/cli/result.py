@@ -6,7 +6,6 @@ import os
 import sys
 
 from ..issues import UserError
-from ..system.text import one_line, visible
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -72,6 +71,8 @@ def render(result: Result, *, as_json: bool) -> None:
 
 def render_error(error: UserError, *, as_json: bool) -> None:
     """Print the error as the JSON document on stdout, or as text on stderr; does nothing if neither can be written."""
+    from ..system.text import visible
+
     if as_json:
         if sys.stdout is None:
             return
@@ -127,6 +128,8 @@ def write_out(data: bytes) -> OSError | None:
 
 
 def _plain(report: Report) -> str:
+    from ..system.text import one_line, visible
+
     lines = [one_line(report.title)]
     for section in report.sections:
         if isinstance(section, Bullets):

@@ -18,8 +18,9 @@ from ..instances.start import ANOTHER_PORT, ServerOwned, start
 from ..issues import REMEDIES, UserError
 from ..system.folders import folders
 from ..system.log import level_named, log
-from ..workspace.addins import ADDINS_FOLDER, workspace_addins
+from ..workspace.addins import workspace_addins
 from ..workspace.config import read_config
+from ..workspace.config_file import ADDINS_FOLDER
 from ..workspace.resolver import ResolutionKind
 from ..workspace.trust import is_trusted
 from .interrupts import Interrupts

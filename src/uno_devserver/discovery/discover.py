@@ -145,7 +145,7 @@ class _Session:
 
     def __init__(self, request: DiscoveryRequest, environ: Mapping[str, str]) -> None:
         self.request = request
-        self.environ = environ
+        self.environ = dict(environ)  # `os.environ` decodes each value whenever it is read
         self.special: Folders = special_folders(environ)
         self.workspace = self._workspace()
         self.directory = self.workspace.working_directory

@@ -8,6 +8,7 @@ reported.
 from __future__ import annotations
 
 import os
+import stat
 
 from ..issues import Issue, warning
 from ..msbuild.evaluation import Evaluator
@@ -228,14 +229,15 @@ def _package_of(
     package = packages.get(owner[0].lower())
     if package is None:
         return owner[0], owner[1]
-    listed = folders.find(package.name, package.version) == owner[2]
+    listed = package.version != owner[1] and folders.find(package.name, package.version) == owner[2]
     return package.name, package.version if listed else owner[1]
 
 
 def _problem_with(path: str, package: str, folders: PackageFolders) -> Issue | None:
     try:
-        size = os.stat(path).st_size if os.path.isfile(path) else -1
-    except OSError:
+        status = os.stat(path)
+        size = status.st_size if stat.S_ISREG(status.st_mode) else -1
+    except (OSError, ValueError):
         size = -1
     if size > 0:
         return None

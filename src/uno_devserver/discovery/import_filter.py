@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 
+from ..msbuild.validation import RESERVED_PROPERTIES
 from ..system.files import FileProblem, read_bytes
 
 TYPE_CHECKING = False
@@ -34,16 +35,16 @@ class ImportFilter:
     def __init__(self, item: str) -> None:
         self._item = re.compile(rb"<" + item.encode() + rb"[\s/>]", re.IGNORECASE)
         self._texts: dict[str, bytes] = {}
-        # A file with its imports, and whether these are complete (False: only an evaluation can tell the rest).
-        self._closures: dict[str, tuple[tuple[str, ...], bool]] = {}
+        self._closures: dict[str, tuple[bytes, bool]] = {}
 
     def matters(self, path: str) -> bool:
         """Whether the file, or one that it imports, can contain the item."""
-        return not self._closure(path)[1] or self.mentions(path)
+        text, complete = self._closure(path)
+        return not complete or self._item.search(text) is not None
 
     def mentions(self, path: str) -> bool:
         """Whether the file, or one that it imports by a known path, contains an element with the item's name."""
-        return self._has(path, self._item)
+        return self._item.search(self._closure(path)[0]) is not None
 
     def can_read(self, path: str) -> bool:
         """Whether the file can be read and is not empty."""
@@ -51,49 +52,43 @@ class ImportFilter:
 
     def choose(self, files: Sequence[str], also: Iterable[str] = ()) -> list[str]:
         """The relevant files, in their order; `also` names files that are evaluated in any case."""
-        chosen = {path for path in files if self.matters(path)}
+        chosen = set(filter(self.matters, files))
         pending = [*chosen, *also] if chosen or any(map(self.matters, also)) else []
-        names: set[bytes] = set()
+        names = {name.encode() for name in RESERVED_PROPERTIES}  # which no file can define
         while pending:
-            referred = {
-                name.lower()
-                for path in pending
-                for file in self._closure(path)[0]
-                for name in re.findall(_REFERENCE, self._text(file))
-            }
+            referred = {name.lower() for path in pending for name in re.findall(_REFERENCE, self._closure(path)[0])}
             pending = []
             if new := referred - names:
                 names |= new
                 defines = re.compile(rb"<(?:" + b"|".join(map(re.escape, sorted(new))) + rb")[\s/>]", re.IGNORECASE)
-                pending = [path for path in files if path not in chosen and self._has(path, defines)]
+                pending = [path for path in files if path not in chosen and defines.search(self._closure(path)[0])]
                 chosen.update(pending)
         return [path for path in files if path in chosen]
 
-    def _has(self, path: str, pattern: re.Pattern[bytes]) -> bool:
-        return any(pattern.search(self._text(file)) for file in self._closure(path)[0])
+    def _closure(self, path: str) -> tuple[bytes, bool]:
+        """The content of the file and of all that it imports, and whether these are all (False: in doubt)."""
+        known = self._closures.get(path)
+        if known is None:
+            text = self._text(path)
+            known = self._closures[path] = self._follow(path) if b"<Import" in text else (text, True)
+        return known
 
-    def _closure(self, path: str) -> tuple[tuple[str, ...], bool]:
-        if path not in self._closures:
-            alone = b"<Import" not in self._text(path)
-            self._closures[path] = ((path,), True) if alone else self._follow(path)
-        return self._closures[path]
-
-    def _follow(self, path: str) -> tuple[tuple[str, ...], bool]:
-        files: dict[str, None] = {}
+    def _follow(self, path: str) -> tuple[bytes, bool]:
+        texts: dict[str, bytes] = {}
         pending, complete = [path], True
         while pending:
             current = pending.pop()
-            if current in files:
+            if current in texts:
                 continue
-            files[current] = None
-            for target in _imports(self._text(current)):
+            texts[current] = self._text(current)
+            for target in _imports(texts[current]):
                 target = re.sub(_THIS_FILE, _this_file(current), target)
                 if re.search(_UNTOLD, target):
                     complete = False
                 else:
                     native = target.replace("\\", os.sep)
                     pending.append(os.path.normpath(os.path.join(os.path.dirname(current), native)))
-        return tuple(files), complete
+        return b"\n".join(texts.values()), complete
 
     def _text(self, path: str) -> bytes:
         """The content as UTF-8, or nothing if the file cannot be read; the evaluator reports why."""

@@ -89,12 +89,12 @@ def _inside(folder: str, relative: str) -> str | None:
     root = os.path.normpath(folder)
     target = os.path.normpath(os.path.join(root, *native.split("/")))
     try:
-        real_root, real_target = os.path.realpath(root), os.path.realpath(target)
+        real = os.path.realpath(target)
     except ValueError:  # half of a surrogate pair, which no file name can contain
         return None
-    if not target.startswith(root + os.sep) or not real_target.startswith(real_root + os.sep):
+    if real != target and not real.startswith(os.path.realpath(root) + os.sep):
         return None
-    return target
+    return target if target.startswith(root + os.sep) else None
 
 
 def _ignoring_case(document: dict[object, object]) -> dict[str, object]:

@@ -7,7 +7,6 @@ of the user (in `DOTNET_CLI_HOME`, then at home), the folder of the machine. Not
 from __future__ import annotations
 
 import os
-import re
 
 from ..issues import Issue, warning
 from ..msbuild.xml import XmlProblem, parse_xml
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 CONFIG_NAMES = ("nuget.config", "NuGet.config", "NuGet.Config")  # the three spellings that NuGet looks for
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
-_ID = re.compile(r"\w+(?:[.-]\w+)*")  # NuGet's rule for package ids
 
 
 class PackageFolders:
@@ -36,7 +34,7 @@ class PackageFolders:
 
     def find(self, name: str, version: str) -> str | None:
         """The folder of a package, in the first location that has the version in one of its spellings."""
-        if not _ID.fullmatch(name):  # a hostile name must not lead out of the package folders
+        if not _is_id(name):  # a hostile name must not lead out of the package folders
             return None
         for spelling in folder_spellings(version):
             for location in self.locations:
@@ -98,6 +96,11 @@ def users_folders(environ: Mapping[str, str], folders: Folders) -> tuple[str, ..
     return package_folders(folders.home, environ, folders).locations
 
 
+def _is_id(name: str) -> bool:
+    """Whether this can be a package id: letters, digits and underlines, with single dots and dashes between them."""
+    return all(part.replace("_", "a").isalnum() for part in name.replace("-", ".").split("."))
+
+
 def _homes(environ: Mapping[str, str], folders: Folders) -> tuple[str, ...]:
     """The folders that are the user's home for the .NET CLI: that of DOTNET_CLI_HOME first."""
     instead = environ.get("DOTNET_CLI_HOME", "").strip()
@@ -114,6 +117,8 @@ def _configured_folder(directory: str, environ: Mapping[str, str], folders: Fold
             issues.append(warning("NuGetConfigInvalid", f"{path} cannot be read: {problem}."))
             continue
         if value:
+            import re  # few users have such a file
+
             expanded = re.sub(r"%([^%]+)%", lambda match: environ.get(match[1], match[0]), value)
             return os.path.normpath(os.path.join(os.path.dirname(path), expanded.replace("\\", os.sep)))
     return None

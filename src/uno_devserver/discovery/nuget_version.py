@@ -11,10 +11,11 @@ from ..system.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 # Nine digits stay below .NET's 32-bit limit, and keep int() fast.
 MAX_DIGITS = 9
+_NOT_IN_NAMES = frozenset("/\\:\0")
 
 
 class NuGetVersion(Value):
@@ -49,16 +50,16 @@ def parse_version(text: str) -> NuGetVersion | None:
     return NuGetVersion(numbers, tuple(prerelease.lower().split(".")) if dash else ())
 
 
-def folder_spellings(version: str) -> tuple[str, ...]:
-    """The folder names that `version` may have, the likeliest first; none if they would lead out of the folder."""
+def folder_spellings(version: str) -> Iterator[str]:
+    """Yields the folder names that `version` may have, the likeliest first; none if they would lead elsewhere."""
     written = version.strip()
-    if not written or written in (".", "..") or any(separator in written for separator in "/\\:\0"):
-        return ()
-    parsed = parse_version(written)
-    spellings = [written, written.lower()]
-    if parsed:
-        spellings.append(str(parsed))
-    return tuple(dict.fromkeys(spellings))
+    if not written or written in (".", "..") or not _NOT_IN_NAMES.isdisjoint(written):
+        return
+    yield written
+    if (lower := written.lower()) != written:
+        yield lower
+    if (parsed := parse_version(written)) and (normal := str(parsed)) not in (written, lower):
+        yield normal
 
 
 def highest(versions: Iterable[str]) -> str:

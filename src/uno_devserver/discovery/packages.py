@@ -54,7 +54,9 @@ def merge_packages(
         merged[key] = WorkspacePackage(package.name, versions.get(key, version), key in versions, listed)
     for one in restored:
         for known in one.packages:
-            merged.setdefault(known.name.lower(), WorkspacePackage(known.name, known.version, True))
+            key = known.name.lower()
+            if key not in merged:
+                merged[key] = WorkspacePackage(known.name, known.version, True, "")
     return merged
 
 

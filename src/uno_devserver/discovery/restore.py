@@ -7,7 +7,6 @@ project.assets.json, the same list in megabytes; its `libraries`, which are only
 from __future__ import annotations
 
 import os
-import re
 
 from ..issues import Issue, warning
 from ..msbuild.evaluation import Evaluator
@@ -164,7 +163,7 @@ def _packages_in(imports: list[PackageImports], folders: PackageFolders) -> Iter
     """Packages with imported files, and packages with a `tools` folder, for which restore defines `Pkg<Id>`."""
     seen: set[str] = set()
     for one in imports:
-        with_tools = {value: name[3:] for name, value in one.properties.items() if name[:3] == "Pkg"}
+        with_tools = {value: name[3:].replace("_", ".") for name, value in one.properties.items() if name[:3] == "Pkg"}
         for path in (*one.props, *one.targets, *(value + os.sep for value in with_tools)):
             owner = folders.owner(path)
             if owner is not None and owner[2] not in seen:
@@ -344,11 +343,16 @@ def _unrecorded(references: Iterable[tuple[str, str]], record: bytes) -> list[st
     """References that were not restored; ranges, floating and central versions are compared by name only."""
     raised = b"nu1603" in record  # NuGet took a higher version because the referenced one does not exist
     missing = []
-    for name, version in references:
+    near = 0  # NuGet sorts the record by name, so the next reference is found close to the last one
+    for name, version in sorted(references, key=lambda reference: reference[0].lower()):
         exact = version[:1].isdigit() and "*" not in version and not raised
-        tails = [f"{spelling.lower()}/" for spelling in folder_spellings(version)] if exact else [""]
-        if not any(os.fsencode(f"/{name.lower()}/{tail}") in record for tail in tails):
+        wanted = (f"{name}/{spelling}" for spelling in folder_spellings(version)) if exact else (name,)
+        texts = (os.fsencode(f"/{text.lower()}/") for text in wanted)
+        found = next((at for text in texts for start in (near, 0) if (at := record.find(text, start)) >= 0), None)
+        if found is None:
             missing.append(name)
+        else:
+            near = found
     return missing
 
 
@@ -360,12 +364,13 @@ def _other_framework(project: ProjectInfo) -> str | None:
         head = read_head(os.path.join(project.restore_folder, "project.assets.json"), ASSETS_HEAD_BYTES)
     except (FileNotFoundError, FileProblem):
         return None
-    found = re.search(rb'"targets": \{\s*"([^"/]+)', head)
-    if not found or found[1].decode("utf-8", "replace").lower() == project.frameworks[0].lower():
+    between, _, rest = head.partition(b'"targets": {')[2].partition(b'"')
+    found = rest.partition(b'"')[0].partition(b"/")[0].decode("utf-8", "replace")
+    if between.strip() or not found or found.lower() == project.frameworks[0].lower():
         return None
     from ..msbuild.frameworks import parse_framework, short_framework_name
 
-    restored = short_framework_name(found[1].decode("utf-8", "replace"))
+    restored = short_framework_name(found)
     one, other = parse_framework(restored), parse_framework(project.frameworks[0])
     # Restore may add the platform's version; everything else must be equal.
     if one is None or other is None or one.replace(platform_version=()) == other.replace(platform_version=()):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..system.values import Value
 from .expressions import GUESS, UNKNOWN, unescape
 from .items import ItemPass
+from .paths import full_path, to_slashes
 from .problems import EvaluationProblem
 from .project_files import ProjectFileCache
 from .properties import PropertyPass
@@ -164,7 +165,7 @@ class Evaluation:
                 metadata[name] = unescape(value.replace(GUESS, ""))
         return Item(
             unescape(entry.identity),
-            unescape(self._items.value(entry, "FullPath")),
+            full_path(to_slashes(unescape(entry.identity)), self._properties.scope.folder),
             metadata,
             entry.defined_in,
             entry.certain,

@@ -27,7 +27,7 @@ BUILT_IN_METADATA = words(
     "rootdir"
 )
 
-_RESERVED_PROPERTIES = words(
+RESERVED_PROPERTIES = words(
     "msbuildassemblyversion msbuildbinpath msbuilddisablefeaturesfromversion msbuildfileversion msbuildinteractive "
     "msbuildlasttaskresult msbuildnodecount msbuildprogramfiles32 msbuildprojectdefaulttargets msbuildprojectdirectory "
     "msbuildprojectdirectorynoroot msbuildprojectextension msbuildprojectfile msbuildprojectfullpath "
@@ -113,7 +113,7 @@ def _check_property_group(group: Element, names: DefinedNames) -> None:
     for element in _children(group):
         _check_attributes(element, _CONDITION_AND_LABEL)
         _check_name(element)
-        if element.name in _RESERVED_NAMES or element.name.lower() in _RESERVED_PROPERTIES:
+        if element.name in _RESERVED_NAMES or element.name.lower() in RESERVED_PROPERTIES:
             raise EvaluationProblem("MSB4004", f"the property {element.name} is reserved and cannot be set")
         names.properties.add(element.name.lower())
 

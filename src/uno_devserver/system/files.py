@@ -29,6 +29,8 @@ _BOMS = (
 
 FOREIGN, SHARED = "it belongs to another user", "other users may write it"
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # a flag for opening a file, but not the target of a link; Windows has none
+# Opening a FIFO or a device would block without O_NONBLOCK.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 TEMPORARY = ".uno-devserver.tmp"  # ends the names of our temporary files, which are removed when their writer is gone
 
@@ -104,9 +106,7 @@ def read_head(path: str, count: int) -> bytes:
 
 def _open(path: str, flags: int = 0) -> int:
     try:
-        # Opening a FIFO or a device would block without O_NONBLOCK.
-        flags |= os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        return when_free(lambda: os.open(path, flags), path)
+        return when_free(lambda: os.open(path, _READ | flags), path)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:

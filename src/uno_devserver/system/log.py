@@ -13,8 +13,6 @@ import sys
 import time
 from collections import deque
 
-from .text import visible
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +52,8 @@ class Log:
         is_logged = level >= self.level and self.level != NONE
         if not is_logged and level < self.tap_level:
             return
+        from .text import visible  # imported here because most commands log nothing
+
         message = visible(self.origin() + message)
         line = time.time(), level, message[:RECENT_CHARACTERS]
         if is_logged:

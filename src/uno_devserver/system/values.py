@@ -32,6 +32,7 @@ class Value:
         def __init_subclass__(cls):
             own = tuple(cls.__annotations__) if "__annotations__" in cls.__dict__ else ()
             cls._fields = tuple(dict.fromkeys(cls._fields + own))  # a field that is declared again keeps its position
+            cls._names = frozenset(cls._fields)
             cls._defaults = {
                 **cls._defaults,
                 **{name: cls.__dict__[name] for name in own if name in cls.__dict__},
@@ -51,8 +52,8 @@ class Value:
             values.update(self._defaults)
             values.update(zip(fields, args, strict=False))
             values.update(kwargs)
-            if len(values) != len(fields) or any(name not in values for name in fields):
-                wrong = set(values).symmetric_difference(fields)
+            if values.keys() != self._names:
+                wrong = self._names.symmetric_difference(values)
                 raise TypeError(f"{type(self).__name__}: missing or unknown fields {sorted(wrong)}")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

@@ -6,8 +6,8 @@ import os
 from binascii import crc32
 
 from ..system.files import FileProblem, read_head
+from .config_file import ADDINS_FOLDER
 
-ADDINS_FOLDER = os.path.join(".devtools", "addins")
 # Limits for reading a folder of add-ins, which may contain a whole virtual environment.
 MAX_SOURCES = 256
 MAX_SOURCE_BYTES = 1024 * 1024

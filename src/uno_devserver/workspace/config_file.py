@@ -1,4 +1,4 @@
-"""The path of a workspace's config. Separate from `config`, because the launch of a proxy waits for this import."""
+"""The paths in `.devtools` that make a folder a workspace. Separate, because the launch of a proxy waits for this."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from .paths import absolute, upwards
 
 # A folder that contains this file is a workspace for any server, even without Uno.
 CONFIG = os.path.join(".devtools", "host.config.jsonc")
+ADDINS_FOLDER = os.path.join(".devtools", "addins")
 
 
 def config_in(folder: str) -> str | None:

@@ -13,7 +13,7 @@ from enum import Enum
 
 from ..issues import Issue, Severity, fatal, warning
 from ..system.values import Value
-from .addins import ADDINS_FOLDER as ADDINS
+from .config_file import ADDINS_FOLDER as ADDINS
 from .config_file import config_in
 from .global_json import GLOBAL_JSON, GlobalJson, find_global_json, read_global_json
 from .paths import absolute, same_path, upwards

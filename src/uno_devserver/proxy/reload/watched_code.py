@@ -123,9 +123,9 @@ def packages_of(
     `typed`: the server's command, if the user typed it; `directory`: where it runs, if that is not the workspace.
     """
     from ...hotreload.watched_package import Role, WatchedPackage
-    from ...workspace.addins import ADDINS_FOLDER as ADDINS
     from ...workspace.command_package import followed_manifests, started_files
     from ...workspace.config import ServerCommand
+    from ...workspace.config_file import ADDINS_FOLDER as ADDINS
 
     include, exclude = config.hot_reload.include, config.hot_reload.exclude
     packages = []

@@ -10,7 +10,7 @@ import os
 from ...system.folders import folders
 from ...system.pipes import pipe_path
 from ...system.values import Value
-from ...workspace.addins import ADDINS_FOLDER as ADDINS
+from ...workspace.config_file import ADDINS_FOLDER as ADDINS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
