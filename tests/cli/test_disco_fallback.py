@@ -10,7 +10,7 @@ from support.dotnet import Build, FakeDotNet
 from support.files import snapshot, write
 from support.golden import recorded_ids, restored_workspace
 from support.machine import Machine, Result
-from support.packages import APP_MCP, CORE, app_mcp, direct_add_in, host, targets, tools_only
+from support.packages import APP_MCP, CORE, DLL, Package, app_mcp, direct_add_in, host, targets, tools_only
 from support.workspace import WorkspaceBuilder
 
 # MSBuild runs code of the workspace: the user has agreed.
@@ -250,28 +250,105 @@ def test_two_workspaces_keep_their_answers_apart(workspace: WorkspaceBuilder) ->
     assert _fall_back(workspace).add_ins == [add_in]
 
 
+# --- add-ins that are switched off ---------------------------------------------------------------------------------
+
+ACME = "$(MSBuildThisFileDirectory)../tools/devserver/Acme.Tool.dll"
+ON = "'$(AcmeOff)' != 'true'"
+SWITCHES = {
+    "item": targets(ACME, item_condition=ON),
+    "group": targets(ACME, group_condition=ON),
+    "property": f"""<Project>
+  <PropertyGroup Condition="{ON}"><AcmePath>{ACME}</AcmePath></PropertyGroup>
+  <ItemGroup><UnoRemoteControlAddIns Include="$(AcmePath)" /></ItemGroup>
+</Project>""",
+    "choose": f"""<Project>
+  <Choose><When Condition="{ON}"><ItemGroup><UnoRemoteControlAddIns Include="{ACME}" /></ItemGroup></When></Choose>
+</Project>""",
+    "import": f"""<Project><Import Project="Items.targets" Condition="{ON}" /></Project>""",
+    "computed import": f"""<Project>
+  <PropertyGroup><AcmeItems>None</AcmeItems><AcmeItems Condition="{ON}">Items</AcmeItems></PropertyGroup>
+  <Import Project="$(MSBuildThisFileDirectory)$(AcmeItems).targets" />
+</Project>""",
+}
+
+
+def _switched(text: str = SWITCHES["item"]) -> Package:
+    """An add-in that the property AcmeOff switches off."""
+    files = {"Acme.Tool.targets": text, "Items.targets": targets(ACME), "None.targets": "<Project />"}
+    return direct_add_in("Acme.Tool").with_files({f"buildTransitive/{name}": text for name, text in files.items()})
+
+
+def _switch_off(workspace: WorkspaceBuilder) -> None:
+    project = workspace.root / "App" / "App.csproj"
+    write(project, project.read_text("utf-8").replace("<OutputType>", "<AcmeOff>true</AcmeOff><OutputType>"))
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
 def test_an_add_in_that_the_project_switches_off_is_not_loaded_from_the_last_good_answer(
-    workspace: WorkspaceBuilder,
+    workspace: WorkspaceBuilder, switch: str
 ) -> None:
     """A condition that says no is an answer."""
     dotnet = workspace.machine.install_dotnet()
-    text = targets(
-        "$(MSBuildThisFileDirectory)../tools/devserver/Acme.Tool.dll", item_condition="'$(AcmeOff)' != 'true'"
-    )
-    package = direct_add_in("Acme.Tool").with_files({"buildTransitive/Acme.Tool.targets": text})
+    package = _switched(SWITCHES[switch])
     workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj", [package]).solution("App.slnx")
     assert _fall_back(workspace).add_ins == [package.dll(workspace.machine.nuget)]
-    project = workspace.root / "App" / "App.csproj"
-    write(project, project.read_text("utf-8").replace("<OutputType>", "<AcmeOff>true</AcmeOff><OutputType>"))
+    _switch_off(workspace)
 
     result = _fall_back(workspace)
 
     assert (result.add_ins, result.json["addInsDiscoveryMethod"]) == ([], None)
-    assert not {"AddInDiscoveryFallback", "AddInEntryPointUnknown"} & set(result.issue_codes)
+    assert [code for code in result.issue_codes if code.startswith("AddIn")] == ["AddInPackageNotCached"], "of Settings"
     assert dotnet.build_calls() == []
     write(workspace.root / "App" / "obj" / "App.csproj.nuget.g.targets", "damaged")
     (workspace.root / "App" / "obj" / "project.assets.json").unlink()
     assert _fall_back(workspace).add_ins == [], "nor later, when the restore cannot be read"
+
+
+def test_an_add_in_of_the_project_itself_that_it_switches_off_is_not_loaded(workspace: WorkspaceBuilder) -> None:
+    workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj").solution("App.slnx")
+    own = write(workspace.root / "Own.dll", DLL)
+    workspace.file("Directory.Build.targets", targets("$(MSBuildThisFileDirectory)Own.dll", item_condition=ON))
+    assert _fall_back(workspace).add_ins == [str(own)]
+    _switch_off(workspace)
+
+    result = _fall_back(workspace)
+
+    assert result.add_ins == []
+    assert "AddInDiscoveryFallback" not in result.issue_codes
+
+
+def test_an_add_in_whose_build_files_the_project_excludes_is_not_loaded_from_the_last_good_answer(
+    workspace: WorkspaceBuilder,
+) -> None:
+    package = direct_add_in("Acme.Tool")
+    workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj", [package]).solution("App.slnx")
+    assert len(_fall_back(workspace).add_ins) == 1
+    write(workspace.root / "App" / "obj" / "App.csproj.nuget.g.targets", "<Project />")
+
+    result = _fall_back(workspace)
+
+    assert result.add_ins == []
+    assert "AddInBuildFilesExcluded" in result.issue_codes
+
+
+@pytest.mark.parametrize("unread", ["package", "project"])
+def test_where_something_else_cannot_be_read_an_add_in_stays_switched_off(
+    workspace: WorkspaceBuilder, unread: str
+) -> None:
+    """The last good answer counts for what could not be read, and only for that."""
+    package, other = _switched(), direct_add_in("Beta.Tool")
+    packages = [package, other] if unread == "package" else [package]
+    workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj", packages)
+    workspace.project("Lib/Lib.csproj", restored=unread == "package").solution("App.slnx")
+    assert len(_fall_back(workspace).add_ins) == len(packages)
+    _switch_off(workspace)
+    if unread == "package":
+        write(workspace.machine.nuget / other.path / "buildTransitive" / "Beta.Tool.targets", "<Project><lost")
+
+    result = _fall_back(workspace)
+
+    assert result.add_ins == [each.dll(workspace.machine.nuget) for each in packages[1:]]
+    assert "AddInEntryPointUnknown" not in result.issue_codes
 
 
 # --- MSBuild by evaluation -----------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ SDK_FAMILIES = {"microsoft", "system", "nuget", "msbuild", "net", "netstandard",
 
 class AddInSearchResult(Value):
     found: tuple[DiscoveredAddIn, ...]
-    declined: bool  # whether add-ins are declared under conditions that say no
+    declined: frozenset[tuple[str, str]]  # the declaring packages (see `_declarer`) whose conditions all say no
     packages: Mapping[str, WorkspacePackage]  # by name in lower case
     listed: tuple[tuple[str, str], ...]  # name and version of every package that was considered
     projects: tuple[tuple[str, tuple[str, ...]], ...]  # with their target frameworks
@@ -108,18 +108,31 @@ class AddInSearch:
         addins = verify_entry_points(found, packages, self.folders, self.issues)
         addins = self._one_version_each(addins, projects, restored)
         self._report_undecided(found)
-        declined = not addins and self._is_declined(restored, imported)
+        declined = frozenset() if addins else self._declined(projects, restored, imported)
         issues = tuple(dict.fromkeys(self.issues))
         return AddInSearchResult(addins, declined, packages, tuple(listed), frameworks_of, issues)
 
-    def _is_declined(self, restored: Sequence[Restored], imported: Iterable[EntryPoint]) -> bool:
-        """Whether an imported file has the item, and no condition in it lets it count."""
-        naming = {candidate.defined_in for candidate in imported}
-        files = {f for one in restored for imports in one.imports for f in (*imports.props, *imports.targets)}
-        return any(
-            self._filter.mentions(file) and file not in self._undecided and self._is_valid(file)
-            for file in files - naming
-        )
+    def _declined(
+        self, projects: Iterable[ProjectInfo], restored: Iterable[Restored], imported: Iterable[EntryPoint]
+    ) -> frozenset[tuple[str, str]]:
+        """The packages and project files that were read, and declare add-ins under conditions that say no."""
+        own = {file for project in projects for file in (*project.before, *project.body, *project.after)}
+        declaring = [file for file in own.union(_package_files(restored)) if self._declares(file)]
+        unread = [file for file in declaring if file in self._undecided or not self._is_valid(file)]
+        naming = [candidate.defined_in for candidate in imported]
+        return frozenset(map(self._declarer, declaring)) - frozenset(map(self._declarer, (*unread, *naming)))
+
+    def _declarer(self, file: str) -> tuple[str, str]:
+        """Name, in lower case, and version of the package of a file; of another file its name, and no version."""
+        owner = self.folders.owner(file)
+        return (owner[0].lower(), owner[1]) if owner else (os.path.basename(file).lower(), "")
+
+    def _declares(self, file: str) -> bool:
+        """Whether the file, or one of its package that it may import, contains the item."""
+        if self._filter.mentions(file):
+            return True
+        owner = self.folders.owner(file) if self._filter.matters(file) else None
+        return owner is not None and any(map(self._filter.mentions, build_files(owner[2])))
 
     def _one_version_each(
         self, addins: tuple[DiscoveredAddIn, ...], projects: Sequence[ProjectInfo], restored: Sequence[Restored]
@@ -323,13 +336,13 @@ class AddInSearch:
         owners = [self.folders.owner(candidate.defined_in) for candidate in imported]
         declaring = {*declared, *(owner[2] for owner in owners if owner)}
         others = {p.folder: p.name for p in known if p.folder and p.may_have_tools and p.folder not in declaring}
-        files = [f for one in restored for imports in one.imports for f in (*imports.props, *imports.targets)]
+        files = _package_files(restored)
         for folder, name in others.items():
             if os.path.isdir(os.path.join(folder, "tools", "devserver")):
                 own = [f for f in files if f.startswith(folder + os.sep)]
                 self._report_damaged(own)
-                if any(map(self._filter.mentions, own)):
-                    continue  # it declares an add-in under a condition, which says no
+                if any(self._declares(f) or not self._is_valid(f) for f in own):
+                    continue  # a condition says no, or the file was reported as damaged
                 left_out = next(filter(self._filter.mentions, build_files(folder)), None)
                 self.issues.append(
                     excluded_build_files(name, left_out) if left_out else undeclared_entry_point(name, folder)
@@ -385,3 +398,8 @@ class AddInSearch:
             issues=self.issues,
             undecided=self._undecided,
         )
+
+
+def _package_files(restored: Iterable[Restored]) -> list[str]:
+    """The files that projects import from packages."""
+    return [file for one in restored for imports in one.imports for file in (*imports.props, *imports.targets)]

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from .addins import AddInSearchResult
 
 
-# Issues that mean that not everything could be read, so that finding no add-ins is not an answer.
+# Issues that mean that not everything could be read or decided, so that finding no add-ins is not an answer.
 UNREAD = frozenset(
     {
         "AddInBinaryCorrupted",
         "AddInBinaryNotFound",
+        "AddInConditionUnknown",
         "AddInManifestInvalid",
         "AddInPackageNotCached",
         "AddInTargetsInvalid",
@@ -79,10 +80,12 @@ def apply_fallbacks(
         return AddInDiscovery(addins.found, "+".join(dict.fromkeys(addin.source for addin in addins.found)))
     if not expected:
         return AddInDiscovery((), None)
-    if readable and addins.declined and not UNREAD.intersection(issue.code for issue in addins.issues):
-        known_good.save(packages, ())  # a condition that says no is an answer, also for the next time
-        return AddInDiscovery((), None)
+    if readable and not UNREAD.intersection(issue.code for issue in addins.issues):
+        known_good.forget()  # that there is none is an answer, also for the next time
+        if addins.declined:
+            return AddInDiscovery((), None)
     kept = known_good.load(packages if readable else None)
+    kept = tuple(addin for addin in kept if (addin.package.lower(), addin.version) not in addins.declined)
     if kept:
         message = "The add-ins could not be found on disk; the last known good ones are used."
         return AddInDiscovery(kept, "cached", (warning("AddInDiscoveryFallback", message),))

@@ -62,6 +62,12 @@ class LastKnownGood:
         usable = [addin for addin in addins if addin and os.path.isfile(addin.path)]
         return tuple(usable) if len(usable) == len(addins) else ()
 
+    def forget(self) -> None:
+        try:
+            os.unlink(self._path)
+        except OSError:
+            pass
+
     def _read(self) -> bytes:
         try:
             return read_own(self._path, MAX_BYTES)
