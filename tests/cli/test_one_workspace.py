@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,11 @@ from support.files import write
 from support.hosts import Manners, StandInHosts, is_running
 from support.machine import Machine
 from support.packages import app_mcp
+from support.ports import lasting_port
 from support.waiting import wait_for
 from support.workspace import WorkspaceBuilder, slnx
-from uno_devserver.instances.launch import StartObserver, StartOutcome, StartRequest
 from uno_devserver.instances.registry import entry_name, sidecar_name
-from uno_devserver.instances.start import start
 from uno_devserver.system.folders import folders
-from uno_devserver.workspace.resolver import resolve
 
 FRAMEWORK_MISSING = """You must install or update .NET to run this application.
 
@@ -217,6 +217,30 @@ def test_a_missing_framework_is_named_with_its_place_and_no_add_in_is_blamed(
     assert "Install Microsoft.AspNetCore.App 11.0.0" in error["nextStep"]
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "last_words"),
+    [
+        (140, "Error:\n  An assembly specified in the application dependencies manifest (H.deps.json) was not found"),
+        (147, "Invalid runtimeconfig.json [/packages/H.runtimeconfig.json]"),
+        (131, "A fatal error was encountered. The library 'libhostpolicy.so' was not found"),
+    ],
+)
+def test_a_host_that_dotnet_could_not_run_is_tried_once_and_no_add_in_is_blamed(
+    uno: WorkspaceBuilder, hosts: StandInHosts, exit_code: int, last_words: str
+) -> None:
+    """The codes and sentences are those of a real `dotnet` whose program lacks a file."""
+    hosts.behave(Manners(dies=True, exit_code=exit_code, last_words=last_words))
+
+    result = uno.machine.run("start", "--json")
+
+    assert len(hosts.launches()) == 1
+    message = result.json["error"]["message"]
+    assert f"dotnet could not run it (exit code {exit_code})" in message
+    assert " ".join(last_words.removeprefix("Error:").split()) in message
+    assert "Left out" not in result.stderr
+    assert message in uno.machine.run("health", "--json").issue("HostNotStarted")["message"]
+
+
 def test_after_a_failed_start_health_repeats_why_with_the_log_until_one_succeeds(
     uno: WorkspaceBuilder, hosts: StandInHosts
 ) -> None:
@@ -234,42 +258,80 @@ def test_after_a_failed_start_health_repeats_why_with_the_log_until_one_succeeds
     assert "last start failed" not in uno.machine.run("health", "--json").stdout
 
 
-def test_a_host_that_another_program_registered_first_is_used_and_ours_ended(
-    workspace: WorkspaceBuilder, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_start_is_forgotten_when_a_host_of_another_program_is_used(
+    uno: WorkspaceBuilder, hosts: StandInHosts, rival: Rival
 ) -> None:
-    """A .NET proxy does not know our lock, so that both start one after a crash."""
-    workspace.uno_6_5().project("App/App.csproj", [app_mcp()]).solution("App.slnx")
-    environ = {**os.environ, **workspace.machine.variables()}
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
-    place = folders(environ)
-    solution = str(workspace.root / "App.slnx")
-    command = [sys.executable, "-m", "uno_devserver.host", "--httpPort", "0", "--solution", solution, "--addins", ";"]
-    theirs = subprocess.Popen(
-        command, cwd=workspace.root, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    entry = Path(place.registry) / entry_name(theirs.pid)
-    ours: list[int] = []
+    hidden = rival.entry.rename(rival.entry.with_suffix(".hidden"))
+    hosts.behave(Manners(dies=True, exit_code=134))
+    assert uno.machine.run("start").exit_code == 1
+    hidden.rename(rival.entry)
+    rival.listen()
 
-    class Race(StartObserver):
-        def spawned(self, child: Any, port: int) -> None:
-            ours.append(child.pid)
-            hidden.rename(entry)
+    used = uno.machine.run("start", "--json").json
+    rival.process.terminate()
+    rival.process.wait(20)
 
-    try:
-        wait_for(entry.is_file, "the registration of the first Host")
-        hidden = entry.rename(entry.with_suffix(".hidden"))
-        request = StartRequest(resolve(str(workspace.root)), host="bundled", addins=";")
+    assert (used["outcome"], used["processId"]) == ("reused", rival.process.pid)
+    assert "last start failed" not in uno.machine.run("health", "--json").stdout
 
-        running = start(request, place, environ, Race())
 
-        assert (running.outcome, running.process_id) == (StartOutcome.REUSED, theirs.pid)
-        assert ours != [theirs.pid]
-        assert not is_running(ours[0])
-        assert not (Path(place.registry) / entry_name(ours[0])).exists()
-    finally:
-        theirs.terminate()
-        theirs.wait(20)
+class Rival:
+    """A Host that another program launches while ours starts: it has registered first, and does not listen yet."""
+
+    def __init__(self, uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+        assert uno.machine.dotnet
+        self.port = lasting_port()
+        self._go = uno.machine.root / "go-theirs"
+        hosts.behave(Manners(waits_for=str(self._go)))
+        line = [str(uno.machine.dotnet.root / "dotnet"), "Host.dll", "--httpPort", str(self.port), "--addins", ";"]
+        line += ["--solution", str(uno.root / "App.slnx")]
+        self.process = subprocess.Popen(line, cwd=uno.root, env=uno.machine.variables(), stdout=subprocess.DEVNULL)
+        self.entry = Path(folders(uno.machine.variables()).registry) / entry_name(self.process.pid)
+        wait_for(self.entry.is_file, "its registration")
+
+    def listen(self) -> None:
+        self._go.touch()
+
+
+@pytest.fixture
+def rival(uno: WorkspaceBuilder, hosts: StandInHosts) -> Iterator[Rival]:
+    rival = Rival(uno, hosts)
+    yield rival
+    rival.process.kill()
+    rival.process.wait()
+
+
+@pytest.mark.parametrize("becomes", ["ready before ours", "ready after ours", "dead"])
+def test_a_host_that_another_program_registered_first_is_used_and_ours_ended(
+    uno: WorkspaceBuilder, hosts: StandInHosts, rival: Rival, becomes: str
+) -> None:
+    """A .NET proxy does not know our lock, so that both start one after a crash; its Host registers, then listens."""
+    go = uno.machine.root / "go-ours"
+    hosts.behave(Manners(waits_for=str(go)))
+    hidden = rival.entry.rename(rival.entry.with_suffix(".hidden"))  # until our start has looked for Hosts that run
+    with uno.machine.spawn("start", "--json") as start:
+        wait_for(lambda: len(hosts.launches()) == 2, "our Host")
+        ours = hosts.launches()[1]["pid"]
+        wait_for(rival.entry.with_name(entry_name(ours)).is_file, "its registration")
+        hidden.rename(rival.entry)
+        if becomes == "ready before ours":
+            rival.listen()
+            go.touch()
+        else:
+            with socket.create_server(("127.0.0.1", rival.port)) as early:
+                early.settimeout(60)
+                go.touch()
+                early.accept()[0].close()  # ours is ready, and the other one is looked at
+            rival.process.kill() if becomes == "dead" else rival.listen()
+
+        answer = json.loads(start.communicate(timeout=60)[0])
+
+    used = ours if becomes == "dead" else rival.process.pid
+    assert (answer["outcome"], answer["processId"]) == ("started" if becomes == "dead" else "reused", used)
+    assert is_running(ours) is (becomes == "dead")
+    assert rival.entry.with_name(entry_name(ours)).exists() is (becomes == "dead")
+    user = (uno.root / "App" / "App.csproj.user").read_text("utf-8-sig")
+    assert f"<UnoRemoteControlPort>{answer['port']}#</UnoRemoteControlPort>" in user
 
 
 def test_the_lines_for_which_scripts_wait_are_on_standard_error_with_trace(

@@ -44,7 +44,8 @@ remember(
         "session": os.getsid(0),
     }),
 )
-print("stand-in host", *given, flush=True)
+if not manners["dies"]:  # in its beginning, as where `dotnet` cannot run it
+    print("stand-in host", *given, flush=True)
 if manners["ignores_sigterm"]:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 else:

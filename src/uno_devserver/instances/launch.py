@@ -47,8 +47,11 @@ _REFUSAL = re.compile(r"^error: (.*?)\nnext: ([^\n]*)\s*\Z", re.DOTALL | re.MULT
 
 # The output of `dotnet` where a framework of the program is missing, in the words of .NET 6 and of the versions before.
 _MISSING_FRAMEWORK = re.compile(
-    r"[Ff]ramework:? '([^']+)', version '([^']+)'(?: \(\w+\)$| was not found)", re.MULTILINE
+    r"[Ff]ramework:? '([^']+)', version '([^']+)'(?: \(\w+\)\s*$| was not found)", re.MULTILINE
 )
+# Exit codes of `dotnet` itself: nothing of the program has run, because a file of it or of .NET is missing or damaged.
+_DOTNET_FAILURES = frozenset((131, *range(140, 160)))
+QUOTED_CHARACTERS = 300
 _DOTNET_LOCATION = re.compile(r"^\.NET location: (.+)$|\bat \[(.+?)\]", re.MULTILINE)
 
 
@@ -163,12 +166,16 @@ class LaunchFailure(Exception):
         if found:
             return found[1], found[2]
         missing = _MISSING_FRAMEWORK.search(self.text)
-        if missing is None:
+        if missing is not None:
+            place = _DOTNET_LOCATION.search(self.text)
+            where = f" It was looked for in {(place[1] or place[2]).strip()}." if place else ""
+            needed = f"{missing[1]} {missing[2]}"
+            return f"it needs {needed}, which is not installed.{where}", f"Install {needed}, or use --host bundled."
+        if self.exit_code not in _DOTNET_FAILURES:
             return None
-        place = _DOTNET_LOCATION.search(self.text)
-        where = f" It was looked for in {(place[1] or place[2]).strip()}." if place else ""
-        needed = f"{missing[1]} {missing[2]}"
-        return f"it needs {needed}, which is not installed.{where}", f"Install {needed}, or use --host bundled."
+        printed = " ".join(self.text.removeprefix("Error:").split())[:QUOTED_CHARACTERS].rstrip(".")
+        reason = f"dotnet could not run it (exit code {self.exit_code}){': ' if printed else ''}{printed}."
+        return reason, "Run 'dotnet restore --force' in the workspace, or use --host bundled."
 
     @property
     def message(self) -> str:

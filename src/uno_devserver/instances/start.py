@@ -48,6 +48,7 @@ def start(request: StartRequest, folders: Folders, environ: Mapping[str, str], o
     """Find or launch the workspace's Host; raises LaunchFailure, or UserError if something else prevents the start."""
     log.debug(f"Starting the DevServer monitor with the folder {request.folder}")
     running = _start(request, folders, environ, observer)
+    forget_failure(folders.state, request.folder, request.solution)
     log.debug(f"DevServer registered: {os.path.join(folders.registry, entry_name(running.process_id))}")
     return running
 
@@ -83,14 +84,14 @@ def _start(request: StartRequest, folders: Folders, environ: Mapping[str, str], 
             raise
         finally:
             output.close()
-        forget_failure(folders.state, request.folder, request.solution)
-        earlier = _registered_before(running, request, folders.registry)
+        earlier = _registered_before(running, request, folders.registry, observer)
         if earlier is not None:
             observer.said(f"Another program has started {_server_name(earlier)} meanwhile. Using that one.")
             assert running.child is not None
             running.child.stop(request.stop_seconds)
             running.child.end_the_rest()
             prune(folders.registry)
+            tell_projects(request, earlier.port, observer)  # they have the port of ours
             return _reuse(earlier, request, environ, observer)
         remember_port(folders.state, request.folder, request.solution, running.port)
         return running
@@ -196,7 +197,9 @@ def _registered(request: StartRequest, registry: str) -> RegisteredServer | None
     return server
 
 
-def _registered_before(running: RunningHost, request: StartRequest, registry: str) -> RegisteredServer | None:
+def _registered_before(
+    running: RunningHost, request: StartRequest, registry: str, observer: StartObserver
+) -> RegisteredServer | None:
     """The Host of the same solution that another program registered while ours was launched, and before ours.
 
     The lock of a start holds back our own programs only; a .NET proxy starts a Host of its own after a crash.
@@ -208,9 +211,22 @@ def _registered_before(running: RunningHost, request: StartRequest, registry: st
         if not is_other or request.solution is None or not same_place(full_solution(server), request.solution):
             continue
         first = own is None or _registration(server) < _registration(own)
-        if first and _answers(server, Loopback(), min(ANSWER_SECONDS, request.ready_seconds)):
+        if first and _gets_ready(server, request, observer):
             return server
     return None
+
+
+def _gets_ready(server: RegisteredServer, request: StartRequest, observer: StartObserver) -> bool:
+    """Whether the server answers within the time of a start: a .NET Host registers before it listens."""
+    deadline = time.monotonic() + request.ready_seconds
+    loopback = Loopback()
+    while is_alive(server.process_id) and observer.go_on():
+        if _answers(server, loopback, min(ANSWER_SECONDS, request.ready_seconds)):
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(USABLE_STEP_SECONDS)
+    return False
 
 
 def _registration(server: RegisteredServer) -> tuple[float, int]:
