@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 NAMED_PATHS = 10  # the most paths that one message names
+_SOLUTIONS = (".sln", ".slnx", ".slnf")
 
 
 class ResolutionKind(Enum):
@@ -98,7 +99,7 @@ def _with_solution(workspace: Workspace, solution: str) -> Workspace:
         return selected
     there = resolve(os.path.dirname(path), explicit=True)
     chosen = select_solution(there, path)
-    if not chosen.resolved and there.resolved:  # for example if git ignores the solution
+    if not chosen.resolved and there.resolved and path.lower().endswith(_SOLUTIONS):  # git may ignore it, for example
         return there.replace(solution=path)
     return chosen
 

@@ -464,14 +464,40 @@ def test_a_solution_that_cannot_be_had_is_rejected_and_nothing_changes(folder: P
     assert workspaces.workspace.solution == str(folder / "App.slnx")
 
 
-def test_without_a_workspace_a_selection_is_rejected_with_the_next_step(folder: Path) -> None:
-    workspaces = WorkspaceDecisions(ProxyOptions(str(folder), force_fallback=True))
+@pytest.mark.parametrize("force_fallback", [True, False])
+def test_while_no_workspace_is_known_the_path_of_a_solution_names_it(
+    folder: Path, tmp_path: Path, force_fallback: bool
+) -> None:
+    (tmp_path / "empty").mkdir()
+    workspaces = WorkspaceDecisions(ProxyOptions(str(tmp_path / "empty"), force_fallback=force_fallback))
+    workspaces.initial()
+    _uno(folder, "App.slnx")
 
     decision = workspaces.select(str(folder / "App.slnx"), started=False)
 
-    assert _status(decision) == "rejected"
+    assert (decision.transition, _status(decision)) == (START, "started")
+    assert decision.workspace.source is SelectionSource.UserSelected
+    assert decision.workspace.working_directory == str(folder)
+    assert workspaces.rescan(started=True).workspace.solution == str(folder / "App.slnx")
+
+
+@pytest.mark.parametrize("name", ["Missing.slnx", "App.csproj", "src"])
+@pytest.mark.parametrize("force_fallback", [True, False])
+def test_while_no_workspace_is_known_what_is_no_solution_is_rejected_with_the_next_step(
+    folder: Path, tmp_path: Path, name: str, force_fallback: bool
+) -> None:
+    (tmp_path / "empty").mkdir()
+    workspaces = WorkspaceDecisions(ProxyOptions(str(tmp_path / "empty"), force_fallback=force_fallback))
+    workspaces.initial()
+    write(_uno(folder, "App.slnx") / "App.csproj", "<Project />")
+    (folder / "src").mkdir()
+
+    decision = workspaces.select(str(folder / name), started=False)
+
+    assert (decision.transition, _status(decision)) == (REFRESH, "rejected")
     assert decision.result
-    assert "uno_app_initialize" in decision.result["message"]
+    step = "uno_app_select_solution" if name == "App.csproj" else "uno_app_initialize"
+    assert step in decision.result["message"]
 
 
 # --- what all of them share ------------------------------------------------------------------------------------------

@@ -147,15 +147,18 @@ class WorkspaceDecisions:
         return self._decision(due, failed)
 
     def select(self, solution: str, *, started: bool, force_restart: bool = False) -> Decision:
-        """Decide for uno_app_select_solution. While no workspace is named, the solution's path names it."""
+        """Decide for uno_app_select_solution. While no workspace is known, the solution's path names it."""
+        known = self.named and (
+            self.workspace.resolved or bool(self.workspace.candidates) or self._in_roots is not None
+        )
         problem = _not_absolute(solution, "the solution")
-        if problem is None and not self.named and not os.path.isfile(solution):
+        if problem is None and not known and not os.path.isfile(solution):
             remedy = "Name a solution that exists, or call uno_app_initialize with the folder of the workspace."
             problem = _unusable(f"There is no solution {solution}.", remedy)
         if problem:
             return self._decision(Transition.REFRESH, selection_rejected(problem))
         # Search again, because the solution may have been created a moment ago.
-        if self.named:
+        if known:
             new = select_solution(resolve(self.workspace.requested_directory, explicit=self._explicit), solution)
         else:
             new = resolve(os.path.dirname(solution), explicit=True, solution=solution)
@@ -166,7 +169,7 @@ class WorkspaceDecisions:
             issues = [issue.replace(remediation=f"{issue.remediation} {CANDIDATES}") for issue in new.issues]
             return self._decision(Transition.REFRESH, selection_rejected(*issues))
         due = self._due(new, Trigger.USER, started=started, force_restart=force_restart)
-        if not self.named:
+        if not known:
             self._explicit = self.named = True
         self._choose(new, new.solution)
         return self._decision(due, selected(new, due))
