@@ -67,7 +67,8 @@ def _lay_out(path: str, folder: str) -> None:
         with ZipFile(path) as package:
             _write_files(package, folder)
     except (OSError, BadZipFile, NotImplementedError, RuntimeError, ValueError) as error:
-        message = f"{path} cannot be read as a package: {error}."
+        why = getattr(error, "strerror", None) or error
+        message = f"{path} cannot be read as a package: {str(why).rstrip('.')}."
         next_step = "Name a .nupkg file, or the folder of an unpacked package."
         raise UserError("PackageUnreadable", message, next_step) from error
 
@@ -243,7 +244,7 @@ def _result(path: str, check: _Check) -> Result:
     rows += [] if addins else [Row("add-in", "none would be found", style=Style.BAD)]
     sentences = tuple(f"{issue.message}\n  next: {issue.remediation}" for issue in issues)
     return Result(
-        data, Report("Add-in check", (Section("", tuple(rows)), Bullets("problems", sentences))), int(not good)
+        data, Report("Add-in check", (Section("", tuple(rows)), Bullets("Problems", sentences))), int(not good)
     )
 
 

@@ -139,7 +139,7 @@ def test_until_a_release_an_entry_by_name_is_outdated_with_the_reason_and_the_ne
     assert found["warnings"][-1] == f"The entry 'UnoApp' {reason}: version {UNRELEASED} of it is not released"
     assert told.json["servers"][0]["definition"] == BY_PATH
     assert told.json["nextSteps"] == ["Run 'uno-devserver mcp install cursor' to register what is missing or outdated."]
-    assert f"(auto-detected from tool v{UNRELEASED}), named by its path until it is released" in text
+    assert f"(auto-detected from tool v{UNRELEASED}); entries name its path until it is released" in text
     assert reason in text
 
 

@@ -280,7 +280,7 @@ def test_a_file_of_the_workspace_with_a_path_of_this_machine_is_not_one_to_commi
 
     ours, own = (only_change(plan(profile, UNO_APP, choice=choice, scope=scope)) for scope in (None, Scope.USER))
 
-    assert f"do not commit '{workspace}'" in ours.operations[0].notes[0]
+    assert f"'{workspace}' has a path of this machine" in ours.operations[0].notes[0]
     assert own.operations[0].notes == ()
 
 

@@ -155,7 +155,7 @@ def _lines(
         yield from _head("Caller IDE:", wanted.client.id)
     runner = f", started by {wanted.variant.runner}" if wanted.variant.runner is not None else ""
     if not runner and any(default_runner(one, wanted.variant) != one.runner for one in wanted.servers):
-        runner = ", named by its path until it is released"
+        runner = "; entries name its path until it is released"
     yield from _head("Expected:", f"{wanted.variant.variant} ({wanted.variant_from}){runner}")
     for server in wanted.servers:
         yield from _server_lines(server, listed, wanted.here)

@@ -217,8 +217,10 @@ class HttpClient:
             step = "name the file of its certificate authority in SSL_CERT_FILE or NODE_EXTRA_CA_CERTS"
             return f"has a certificate that is not trusted ({distrust}): {step}"
         if self.proxy is not None and self.origin.scheme == "http":
-            return f"cannot be reached through the proxy {self.proxy.shown}: {problem}"
-        return "refuses connections" if isinstance(problem, ConnectionRefusedError) else f"cannot be reached: {problem}"
+            return f"cannot be reached through the proxy {self.proxy.shown}: {problem.strerror or problem}"
+        if isinstance(problem, ConnectionRefusedError):
+            return "refuses connections"
+        return f"cannot be reached: {problem.strerror or problem}"
 
     def _free(self, connection: ClientConnection) -> None:
         if len(self._idle) >= MAX_IDLE:

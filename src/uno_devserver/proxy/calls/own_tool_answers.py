@@ -211,7 +211,7 @@ def _path(name: str, arguments: Params, what: str) -> str:
     if not isinstance(value, str):
         raise BadArgument(f"{name} must be a string: the absolute path of {what}.")
     if not os.path.isabs(value.strip()):
-        raise BadArgument(f"{name} must be the absolute path of {what}; '{shown(value)}' is none.")
+        raise BadArgument(f"{name} must be the absolute path of {what}; '{shown(value)}' is not absolute.")
     return value.strip()
 
 

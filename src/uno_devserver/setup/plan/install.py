@@ -408,7 +408,7 @@ def _about_file(case: _Case, config: ConfigFile, definition: EntrySpec) -> Notes
             for remark in config.document.remarks
         )
     if request.profile.holder(place) is Scope.WORKSPACE and is_absolute(definition.command):
-        notes.append(f"The entry names a program by its path on this machine: do not commit '{place.path}'.")
+        notes.append(f"'{place.path}' has a path of this machine in it: do not commit it.")
     if place.within and case.here.repository not in ("", place.within):
         notes.append(f"{request.profile.name} reads '{place.path}' only where '{place.within}' is the opened folder.")
     return (*notes, *request.note_on_others(place))

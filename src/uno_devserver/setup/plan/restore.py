@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .changes import ChangePlan
     from .request import ChangeRequest
 
-NOTHING = "Nothing to put back: each file of it is as it was before our changes, or was never changed by us"
+NOTHING = "Nothing to put back: this program has changed none of its files, or each is as it was before"
 ALL_SCOPES = "--all-scopes puts it back, too"
 DID_NOT_EXIST = "Removed: it did not exist before"
 
